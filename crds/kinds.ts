@@ -1,0 +1,108 @@
+import { hash } from 'node:crypto';
+import type { ResourceKind } from './resource-kind.ts';
+import type { ApiClient, DeliveryJob, DeliveryPolicy, ServiceRegistration, WebhookConfig } from './types.gen.ts';
+
+/** The API group of every custom resource of Rollcall. */
+export const apiGroup = 'rollcall.dev';
+
+/** `apiVersion` of every custom resource of Rollcall. */
+export const apiVersion = `${apiGroup}/v1alpha1`;
+
+export const serviceRegistrationKind: ResourceKind<ServiceRegistration> = {
+  apiVersion,
+  kind: 'ServiceRegistration',
+  plural: 'serviceregistrations',
+  namespaced: true,
+};
+
+export const deliveryJobKind: ResourceKind<DeliveryJob> = {
+  apiVersion,
+  kind: 'DeliveryJob',
+  plural: 'deliveryjobs',
+  namespaced: true,
+};
+
+export const deliveryPolicyKind: ResourceKind<DeliveryPolicy> = {
+  apiVersion,
+  kind: 'DeliveryPolicy',
+  plural: 'deliverypolicies',
+  namespaced: true,
+};
+
+export const webhookConfigKind: ResourceKind<WebhookConfig> = {
+  apiVersion,
+  kind: 'WebhookConfig',
+  plural: 'webhookconfigs',
+  namespaced: true,
+};
+
+export const apiClientKind: ResourceKind<ApiClient> = {
+  apiVersion,
+  kind: 'ApiClient',
+  plural: 'apiclients',
+  namespaced: true,
+};
+
+/** Every annotation that Rollcall reads or writes. */
+export const annotations = {
+  /** On a Lease: by how many milliseconds the heartbeat was older than the write that carries it. */
+  heartbeatAgeMs: 'rollcall.dev/heartbeat-age-ms',
+  /** On a Kubernetes Service: `"true"` asks the operator to register it. */
+  register: 'rollcall.dev/register',
+  /** On a registration: the subject that registered the name and alone may change it, where authentication is on. */
+  owner: 'rollcall.dev/owner',
+  /** On a registration: when it was last registered anew over HTTP; writing it makes an expiry under way fail. */
+  updatedAt: 'rollcall.dev/updated-at',
+  /** On a DeliveryJob: its `job_id`, where that is no legal object name. */
+  jobId: 'rollcall.dev/job-id',
+  /** On a registration: the Kubernetes Service, as namespace/name, that it was made from. */
+  importedFrom: 'rollcall.dev/imported-from',
+  /** On a Kubernetes Service: the name to register it by; absent, its own. */
+  serviceName: 'rollcall.dev/service-name',
+  /** On a Kubernetes Service: the URL to register; absent, the one of its port inside the cluster. */
+  url: 'rollcall.dev/url',
+  /** On a Kubernetes Service: its capabilities, separated by commas; absent, rest. */
+  capabilities: 'rollcall.dev/capabilities',
+  /** On a Deployment: the version of the service that it runs. */
+  version: 'rollcall.dev/version',
+} as const;
+
+/** Every label that Rollcall reads or writes. */
+export const labels = {
+  /** `"true"` on Leases that are the heartbeats of registrations. */
+  heartbeat: 'rollcall.dev/heartbeat',
+  /** On a Deployment: the name of the service that it runs. */
+  service: 'rollcall.dev/service',
+  /** On a Secret that the registry made for a WebhookConfig: a hash of the service name. */
+  webhookSecret: 'rollcall.dev/webhook-secret',
+} as const;
+
+/** Every finalizer that Rollcall sets. */
+export const finalizers = {
+  /** Holds a DeliveryJob until it has been recorded in the history. */
+  history: 'rollcall.dev/history',
+} as const;
+
+const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+const dnsLabelMaxLength = 63;
+
+/**
+ * The name of the object that stands for a service: the service name itself where that is an RFC 1123 label, else
+ * `<slug>.<first 16 hex digits of the SHA-256 of the name>`. A label holds no dot, so the two never meet.
+ */
+export function objectNameFor(serviceName: string): string {
+  if (dnsLabel.test(serviceName)) return serviceName;
+  return `${slugOf(serviceName)}.${hash('sha256', serviceName, 'hex').slice(0, 16)}`;
+}
+
+function slugOf(name: string): string {
+  const slug = name
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-/, '')
+    .slice(0, dnsLabelMaxLength)
+    .replace(/-$/, '');
+  return slug === '' ? 'service' : slug;
+}

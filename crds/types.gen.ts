@@ -1,0 +1,784 @@
+// Generated from crds/*.yaml by tools/crd-types.ts (npm run generate). Do not edit.
+//
+// The types say what the API server returns: a field of spec with a default is always there. Instants are RFC 3339
+// strings. A writer leaves status out: the API server ignores it but on the status subresource.
+import type { ObjectMeta } from './object-meta.ts';
+
+/**
+ * Decides the client's rate limit: Premium, Standard or Free.
+ */
+export type ClientTier = 'Premium' | 'Standard' | 'Free';
+
+/**
+ * The Secret in the same namespace that holds the secret the client authenticates with.
+ */
+export interface SecretReference {
+  /**
+   * The name of the Secret.
+   */
+  name: string;
+  /**
+   * The key in the Secret whose value is meant.
+   */
+  key: string;
+}
+
+/**
+ * Who the client is and what it may do.
+ */
+export interface ApiClientSpec {
+  /**
+   * The name the client authenticates with and the subject of its tokens, 1 to 128 letters, digits and '-', '.',
+   * '_', '~', beginning with a letter or digit. Immutable.
+   */
+  clientId: string;
+  /**
+   * Decides the client's rate limit: Premium, Standard or Free.
+   */
+  tier: ClientTier;
+  /**
+   * What the client's tokens may be used for (RFC 6749, section 3.3), each at most once. A token carries the
+   * scopes it was asked for, all of them where it was asked for none.
+   *
+   * Items: A scope, 1 to 128 printable ASCII characters without space, '"' and '\'.
+   */
+  scopes: string[];
+  /**
+   * The Secret in the same namespace that holds the secret the client authenticates with.
+   */
+  secretRef: SecretReference;
+}
+
+/**
+ * Whether it holds.
+ */
+export type ConditionStatus = 'True' | 'False' | 'Unknown';
+
+/**
+ * One observation of an object's state (meta/v1 Condition).
+ */
+export interface Condition {
+  /**
+   * The aspect that was observed, in CamelCase.
+   */
+  type: string;
+  /**
+   * Whether it holds.
+   */
+  status: ConditionStatus;
+  /**
+   * The metadata.generation that the condition was computed from.
+   */
+  observedGeneration?: number;
+  /**
+   * When the status last changed.
+   */
+  lastTransitionTime: string;
+  /**
+   * Why, as one CamelCase word for programs.
+   */
+  reason: string;
+  /**
+   * Why, as a sentence for people.
+   */
+  message: string;
+}
+
+/**
+ * What the gateway made of the client. Never written by users.
+ */
+export interface ApiClientStatus {
+  /**
+   * The metadata.generation that this status was computed from.
+   */
+  observedGeneration?: number;
+  /**
+   * The latest observations of the object's state, one per type.
+   *
+   * Items: One observation of an object's state (meta/v1 Condition).
+   */
+  conditions?: Condition[];
+}
+
+/**
+ * An ApiClient is a program that may ask the gateway for access tokens (OAuth 2 client credentials). Deleting
+ * the object stops new tokens.
+ */
+export interface ApiClient {
+  apiVersion: 'rollcall.dev/v1alpha1';
+  kind: 'ApiClient';
+  metadata: ObjectMeta;
+  /**
+   * Who the client is and what it may do.
+   */
+  spec: ApiClientSpec;
+  /**
+   * What the gateway made of the client. Never written by users.
+   */
+  status?: ApiClientStatus;
+}
+
+/**
+ * Deploy brings a version to the service. Rollback does the same for a version that was delivered before, and
+ * marks the update it undoes in the history.
+ */
+export type DeliveryOperation = 'Deploy' | 'Rollback';
+
+/**
+ * image (url is a reference to a container image) or binary (url is a file that an init container fetches,
+ * verifies and mounts).
+ */
+export type ArtifactType = 'image' | 'binary';
+
+/**
+ * What is run as that version.
+ */
+export interface Artifact {
+  /**
+   * image (url is a reference to a container image) or binary (url is a file that an init container fetches,
+   * verifies and mounts).
+   */
+  type: ArtifactType;
+  /**
+   * Where the artifact is. For an image a reference such as registry.example.com/shop:1.2.0, for a binary an
+   * absolute https URL without credentials.
+   */
+  url: string;
+  /**
+   * The digest of the artifact as algorithm:hex, the algorithm being sha256 or sha512. Required for a binary,
+   * where a mismatch fails the job before any traffic moves. Optional for an image, where it must be sha256 and
+   * pins the image by digest.
+   */
+  checksum?: string;
+}
+
+/**
+ * How traffic is moved to the new version: Rolling (the Deployment's own rolling update), BlueGreen (a full
+ * second set of pods, then all traffic at once) or Canary (weight by weight). Absent, as the DeliveryPolicy of
+ * the service says, else Rolling.
+ */
+export type DeliveryStrategy = 'Rolling' | 'BlueGreen' | 'Canary';
+
+/**
+ * What is to be delivered and how. Only abort and promote may change after creation.
+ */
+export interface DeliveryJobSpec {
+  /**
+   * The service to deliver. The operator delivers to the Deployment labelled rollcall.dev/service with this name.
+   * 1 to 253 characters without ':', white space and control characters.
+   */
+  serviceName: string;
+  /**
+   * Deploy brings a version to the service. Rollback does the same for a version that was delivered before, and
+   * marks the update it undoes in the history.
+   */
+  operation: DeliveryOperation;
+  /**
+   * The version that is to run when the job has succeeded, 1 to 128 characters without white space and control
+   * characters.
+   */
+  version: string;
+  /**
+   * What is run as that version.
+   */
+  artifact: Artifact;
+  /**
+   * How traffic is moved to the new version: Rolling (the Deployment's own rolling update), BlueGreen (a full
+   * second set of pods, then all traffic at once) or Canary (weight by weight). Absent, as the DeliveryPolicy of
+   * the service says, else Rolling.
+   */
+  strategy?: DeliveryStrategy;
+  /**
+   * Who asked for the job, for people to read.
+   */
+  requestedBy?: string;
+  /**
+   * Set to true, all traffic is returned to the old version and the job ends as RolledBack. Cannot be taken back.
+   */
+  abort: boolean;
+  /**
+   * Set to true, the current pause ends and the job goes on with the next step. Cannot be taken back, so later
+   * pauses of the same job end at once, too.
+   */
+  promote: boolean;
+}
+
+/**
+ * Pending (waits for its turn), Progressing (the new version is brought up or gets more traffic), Paused (waits
+ * for time to pass or for promote), Verifying (checks run), Promoting (the user's Deployment takes over),
+ * RollingBack (traffic returns to the old version), or one of the ends Succeeded, RolledBack and Failed.
+ */
+export type DeliveryPhase =
+  | 'Pending'
+  | 'Progressing'
+  | 'Paused'
+  | 'Verifying'
+  | 'Promoting'
+  | 'Succeeded'
+  | 'RollingBack'
+  | 'RolledBack'
+  | 'Failed';
+
+/**
+ * What the operator did so far. Never written by users.
+ */
+export interface DeliveryJobStatus {
+  /**
+   * Pending (waits for its turn), Progressing (the new version is brought up or gets more traffic), Paused (waits
+   * for time to pass or for promote), Verifying (checks run), Promoting (the user's Deployment takes over),
+   * RollingBack (traffic returns to the old version), or one of the ends Succeeded, RolledBack and Failed.
+   */
+  phase: DeliveryPhase;
+  /**
+   * Why the job stands where it does, as one CamelCase word for programs.
+   */
+  reason?: string;
+  /**
+   * Why the job stands where it does, as a sentence for people.
+   */
+  message?: string;
+  /**
+   * The index of the strategy's current step, counted from 0.
+   */
+  step?: number;
+  /**
+   * The percentage of traffic that goes to the new version.
+   */
+  weight?: number;
+  /**
+   * The version that ran before the job.
+   */
+  oldVersion?: string;
+  /**
+   * When the job left Pending.
+   */
+  startedAt?: string;
+  /**
+   * When the job reached Succeeded, RolledBack or Failed.
+   */
+  finishedAt?: string;
+  /**
+   * The revision of the Deployment that ran before the job, to return to.
+   */
+  previousRevision?: number;
+  /**
+   * The metadata.generation that this status was computed from.
+   */
+  observedGeneration?: number;
+  /**
+   * The latest observations of the object's state, one per type.
+   *
+   * Items: One observation of an object's state (meta/v1 Condition).
+   */
+  conditions?: Condition[];
+}
+
+/**
+ * A DeliveryJob brings one version of one service to its Deployment, once. Jobs for the same service run one at
+ * a time, in order of creation. The registry makes one for each accepted deploy or rollback call; its name is
+ * the job id where that is a legal object name.
+ */
+export interface DeliveryJob {
+  apiVersion: 'rollcall.dev/v1alpha1';
+  kind: 'DeliveryJob';
+  metadata: ObjectMeta;
+  /**
+   * What is to be delivered and how. Only abort and promote may change after creation.
+   */
+  spec: DeliveryJobSpec;
+  /**
+   * What the operator did so far. Never written by users.
+   */
+  status?: DeliveryJobStatus;
+}
+
+/**
+ * How the strategy Rolling works.
+ */
+export interface RollingPolicy {
+  /**
+   * How many pods may run above the number the Deployment asks for, as a number or as a percentage of it such as
+   * 25%.
+   */
+  maxSurge: number | string;
+  /**
+   * How many pods may be missing from the number the Deployment asks for, as a number or as a percentage of it. 0
+   * keeps the service at full strength throughout.
+   */
+  maxUnavailable: number | string;
+  /**
+   * Seconds without progress of the rollout after which the job fails.
+   */
+  progressDeadlineSeconds: number;
+}
+
+/**
+ * A request that pods of the new version must answer before they receive any traffic. Absent, readiness alone
+ * counts.
+ */
+export interface HttpProbe {
+  /**
+   * The path to request, with a query where needed.
+   */
+  path: string;
+  /**
+   * The port of the pod, 1 to 65535.
+   */
+  port: number;
+  /**
+   * How the pod is spoken to: HTTP or HTTPS, whose certificate is not verified.
+   */
+  scheme: 'HTTP' | 'HTTPS';
+  /**
+   * The status codes that pass. Absent, 200 to 399.
+   *
+   * Items: A status code that passes.
+   */
+  expectedStatuses?: number[];
+  /**
+   * Seconds to wait for the answer.
+   */
+  timeoutSeconds: number;
+}
+
+/**
+ * How the strategy BlueGreen works.
+ */
+export interface BlueGreenPolicy {
+  /**
+   * A request that pods of the new version must answer before they receive any traffic. Absent, readiness alone
+   * counts.
+   */
+  smokeTest?: HttpProbe;
+  /**
+   * Seconds that the new version must hold all traffic before the job finishes.
+   */
+  bakeSeconds: number;
+  /**
+   * Whether traffic is cut over as soon as the new version is ready and tested. False pauses the job until its
+   * promote is set.
+   */
+  autoPromote: boolean;
+}
+
+/**
+ * One weight on the way.
+ */
+export interface CanaryStep {
+  /**
+   * The percentage of traffic that the new version gets, 0 to 100.
+   */
+  weight: number;
+  /**
+   * Seconds to stay at this weight before the next step. 0 goes on as soon as the checks have passed; absent, the
+   * job stays Paused until its promote is set.
+   */
+  pauseSeconds?: number;
+}
+
+/**
+ * What makes the weights: Replicas (the share of pods, so weights are as fine as the number of pods allows) or
+ * GatewayAPI (the weights of an HTTPRoute that points at the Service, exact).
+ */
+export type TrafficRouter = 'Replicas' | 'GatewayAPI';
+
+/**
+ * How the strategy Canary works.
+ */
+export interface CanaryPolicy {
+  /**
+   * The weights the new version gets on its way to all traffic, in order. The checks of analysis must pass at
+   * each.
+   *
+   * Items: One weight on the way.
+   */
+  steps: CanaryStep[];
+  /**
+   * What makes the weights: Replicas (the share of pods, so weights are as fine as the number of pods allows) or
+   * GatewayAPI (the weights of an HTTPRoute that points at the Service, exact).
+   */
+  trafficRouter: TrafficRouter;
+}
+
+/**
+ * The bounds within which the result passes, both inclusive; at least one is set.
+ */
+export interface Threshold {
+  /**
+   * The smallest result that passes.
+   */
+  min?: number;
+  /**
+   * The largest result that passes.
+   */
+  max?: number;
+}
+
+/**
+ * A Prometheus query whose result must lie within a threshold.
+ */
+export interface PrometheusCheck {
+  /**
+   * The base URL of Prometheus, absolute, http or https, without credentials.
+   */
+  address: string;
+  /**
+   * An instant query in PromQL that yields one number.
+   */
+  query: string;
+  /**
+   * The bounds within which the result passes, both inclusive; at least one is set.
+   */
+  threshold: Threshold;
+}
+
+/**
+ * A URL that is asked by POST, with the job as the JSON body. A 2xx answer passes, any other fails.
+ */
+export interface WebhookCheck {
+  /**
+   * The URL to ask, absolute, http or https, without credentials.
+   */
+  url: string;
+  /**
+   * Seconds to wait for the answer.
+   */
+  timeoutSeconds: number;
+}
+
+/**
+ * One check of the new version.
+ */
+export interface AnalysisCheck {
+  /**
+   * What the check is called in messages, unique within the policy.
+   */
+  name: string;
+  /**
+   * Seconds after the start of a verification before the first measurement.
+   */
+  initialDelaySeconds: number;
+  /**
+   * Seconds between two measurements.
+   */
+  intervalSeconds: number;
+  /**
+   * How many measurements must be made.
+   */
+  count: number;
+  /**
+   * How many measurements may fail before the check fails.
+   */
+  failureLimit: number;
+  /**
+   * A Prometheus query whose result must lie within a threshold.
+   */
+  prometheus?: PrometheusCheck;
+  /**
+   * A request that each pod of the new version must answer.
+   */
+  http?: HttpProbe;
+  /**
+   * A URL that is asked by POST, with the job as the JSON body. A 2xx answer passes, any other fails.
+   */
+  webhook?: WebhookCheck;
+}
+
+/**
+ * What happens to a job whose checks fail: RollBack (all traffic returns to the old version) or Hold (the job
+ * stays Paused until someone promotes or aborts it).
+ */
+export type FailureAction = 'RollBack' | 'Hold';
+
+/**
+ * How jobs run.
+ */
+export interface DeliveryPolicySpec {
+  /**
+   * The service the policy is for, or '*' for all services without a policy of their own. 1 to 253 characters
+   * without ':', white space and control characters. Immutable.
+   */
+  serviceName: string;
+  /**
+   * The strategy of jobs that name none: Rolling, BlueGreen or Canary.
+   */
+  strategy: DeliveryStrategy;
+  /**
+   * How the strategy Rolling works.
+   */
+  rolling: RollingPolicy;
+  /**
+   * How the strategy BlueGreen works.
+   */
+  blueGreen: BlueGreenPolicy;
+  /**
+   * How the strategy Canary works.
+   */
+  canary: CanaryPolicy;
+  /**
+   * Whether the new version must also have registered with the registry, sent a heartbeat and reported itself
+   * healthy before it counts as verified.
+   */
+  requireHeartbeat: boolean;
+  /**
+   * Checks that must pass while the new version is verified. Each sets exactly one of prometheus, http and
+   * webhook.
+   *
+   * Items: One check of the new version.
+   */
+  analysis?: AnalysisCheck[];
+  /**
+   * What happens to a job whose checks fail: RollBack (all traffic returns to the old version) or Hold (the job
+   * stays Paused until someone promotes or aborts it).
+   */
+  onFailure: FailureAction;
+  /**
+   * Whether a version announced by an update webhook is deployed without a deploy call.
+   */
+  autoDeploy: boolean;
+}
+
+/**
+ * What the operator made of the policy. Never written by users.
+ */
+export interface DeliveryPolicyStatus {
+  /**
+   * The metadata.generation that this status was computed from.
+   */
+  observedGeneration?: number;
+  /**
+   * The latest observations of the object's state, one per type.
+   *
+   * Items: One observation of an object's state (meta/v1 Condition).
+   */
+  conditions?: Condition[];
+}
+
+/**
+ * A DeliveryPolicy says how DeliveryJobs of a service run. A policy for the service itself takes the place of
+ * one for '*', which is for all services.
+ */
+export interface DeliveryPolicy {
+  apiVersion: 'rollcall.dev/v1alpha1';
+  kind: 'DeliveryPolicy';
+  metadata: ObjectMeta;
+  /**
+   * How jobs run.
+   */
+  spec: DeliveryPolicySpec;
+  /**
+   * What the operator made of the policy. Never written by users.
+   */
+  status?: DeliveryPolicyStatus;
+}
+
+/**
+ * A protocol that a service speaks.
+ */
+export type Capability = 'rest' | 'graphql' | 'grpc' | 'mcp';
+
+/**
+ * Who registered the service and hence who keeps this object up to date: API (the program itself, through the
+ * registry), KubernetesService (the operator, from an annotated Service) or Manifest (a user or a GitOps tool).
+ */
+export type RegistrationSource = 'API' | 'KubernetesService' | 'Manifest';
+
+/**
+ * What was registered. Written by the registry, by a user or by the operator, as source tells.
+ */
+export interface ServiceRegistrationSpec {
+  /**
+   * The unique name the service is discovered by, 1 to 253 characters. Any character is allowed but ':', white
+   * space and control characters; lower case with hyphens is recommended. Names that differ in case only are
+   * different names. Immutable.
+   */
+  serviceName: string;
+  /**
+   * The base URL where the service can be reached: absolute, http or https, with a host and without credentials,
+   * at most 2048 characters. For example http://shop.default.svc:8080.
+   */
+  url: string;
+  /**
+   * The protocols the service speaks, each at most once: rest, graphql (it is composed into the federated schema),
+   * grpc (it receives calls on the gateway's gRPC port), mcp (Model Context Protocol).
+   *
+   * Items: A protocol that a service speaks.
+   */
+  capabilities: Capability[];
+  /**
+   * Seconds without a heartbeat after which the registration expires, 5 to 86400. The registry writes 60. Absent,
+   * as on an object applied by hand, means that no heartbeats are expected and that the registration never
+   * expires.
+   */
+  ttlSeconds?: number;
+  /**
+   * Who registered the service and hence who keeps this object up to date: API (the program itself, through the
+   * registry), KubernetesService (the operator, from an annotated Service) or Manifest (a user or a GitOps tool).
+   */
+  source: RegistrationSource;
+}
+
+/**
+ * Registered (the service can be discovered) or Expired (its heartbeats stopped; the object is deleted after a
+ * retention). Absent until the operator has seen the object, which is discoverable at once.
+ */
+export type RegistrationPhase = 'Registered' | 'Expired';
+
+/**
+ * The health the service last reported of itself.
+ */
+export interface ServiceHealth {
+  /**
+   * The service's own word for its state, for example healthy.
+   */
+  status: string;
+  /**
+   * When the service made the report.
+   */
+  reportedAt: string;
+  /**
+   * Whatever the service reported beside its state, for example its uptime.
+   */
+  details?: Record<string, unknown>;
+}
+
+/**
+ * The last event of its life that the service announced.
+ */
+export interface ServiceLifecycle {
+  /**
+   * The service's own word for the event, for example started.
+   */
+  event: string;
+  /**
+   * When it happened.
+   */
+  at: string;
+  /**
+   * Whatever the service said beside the event, for example its process id.
+   */
+  details?: Record<string, unknown>;
+}
+
+/**
+ * What the operator and the registry observed. Never written by users.
+ */
+export interface ServiceRegistrationStatus {
+  /**
+   * Registered (the service can be discovered) or Expired (its heartbeats stopped; the object is deleted after a
+   * retention). Absent until the operator has seen the object, which is discoverable at once.
+   */
+  phase?: RegistrationPhase;
+  /**
+   * When the phase became what it is.
+   */
+  phaseSince?: string;
+  /**
+   * When the service was registered. Registering a live name again does not change it.
+   */
+  registeredAt?: string;
+  /**
+   * The version of the service that runs, from its reports or from the last delivery.
+   */
+  currentVersion?: string;
+  /**
+   * The health the service last reported of itself.
+   */
+  health?: ServiceHealth;
+  /**
+   * The last event of its life that the service announced.
+   */
+  lifecycle?: ServiceLifecycle;
+  /**
+   * The metadata.generation that this status was computed from.
+   */
+  observedGeneration?: number;
+  /**
+   * The latest observations of the object's state, one per type.
+   *
+   * Items: One observation of an object's state (meta/v1 Condition).
+   */
+  conditions?: Condition[];
+}
+
+/**
+ * A ServiceRegistration says that a service is reachable at a URL. Programs make one by calling the registry's
+ * HTTP API, the operator makes one for each Kubernetes Service annotated rollcall.dev/register, and anyone may
+ * apply one by hand. While it is Registered, other programs discover the service by its name.
+ */
+export interface ServiceRegistration {
+  apiVersion: 'rollcall.dev/v1alpha1';
+  kind: 'ServiceRegistration';
+  metadata: ObjectMeta;
+  /**
+   * What was registered. Written by the registry, by a user or by the operator, as source tells.
+   */
+  spec: ServiceRegistrationSpec;
+  /**
+   * What the operator and the registry observed. Never written by users.
+   */
+  status?: ServiceRegistrationStatus;
+}
+
+/**
+ * Where notifications go.
+ */
+export interface WebhookConfigSpec {
+  /**
+   * The service the configuration is for, or '*' for channels that a service does not configure itself. 1 to 253
+   * characters without ':', white space and control characters. Immutable.
+   */
+  serviceName: string;
+  /**
+   * The URL that notifications are posted to, by channel. Channels are named freely, for example slack; a name has
+   * 1 to 64 characters without white space and control characters.
+   */
+  endpoints: {
+    /**
+     * An absolute http or https URL without credentials.
+     */
+    [k: string]: string;
+  };
+  /**
+   * The Secret in the same namespace that calls are signed with. Absent, calls are neither signed nor checked.
+   */
+  secretRef?: SecretReference;
+}
+
+/**
+ * What the registry recorded. Never written by users.
+ */
+export interface WebhookConfigStatus {
+  /**
+   * When the configuration was last set through the registry.
+   */
+  configuredAt?: string;
+  /**
+   * The metadata.generation that this status was computed from.
+   */
+  observedGeneration?: number;
+  /**
+   * The latest observations of the object's state, one per type.
+   *
+   * Items: One observation of an object's state (meta/v1 Condition).
+   */
+  conditions?: Condition[];
+}
+
+/**
+ * A WebhookConfig says where notifications of a service are sent, channel by channel, and which secret signs the
+ * webhook calls to and from it. The registry makes one for each accepted configuration call.
+ */
+export interface WebhookConfig {
+  apiVersion: 'rollcall.dev/v1alpha1';
+  kind: 'WebhookConfig';
+  metadata: ObjectMeta;
+  /**
+   * Where notifications go.
+   */
+  spec: WebhookConfigSpec;
+  /**
+   * What the registry recorded. Never written by users.
+   */
+  status?: WebhookConfigStatus;
+}

@@ -1,0 +1,62 @@
+// `npm run kubernetes:pin`: makes local/kubernetes/*/go.mod and go.sum agree with local/kubernetes/versions.json.
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { goProblem, proxiesOnly, readGoEnvironment, runGo } from '../local/src/go-toolchain.ts';
+import {
+  MODULES,
+  MODULES_DIRECTORY,
+  type ModuleName,
+  packagesOf,
+  readVersions,
+  stagingVersion,
+} from '../local/src/kubernetes-modules.ts';
+
+/** What `go mod download -json` and `go mod edit -json` say, as far as it is read here. */
+interface Downloaded {
+  readonly GoMod: string;
+}
+interface ModuleFile {
+  readonly Go: string;
+  readonly Require?: readonly { readonly Path: string; readonly Version: string }[];
+}
+
+const go = await readGoEnvironment();
+const problem = goProblem(go, '1.24');
+if (problem !== undefined) throw new Error(problem);
+const env = { GOWORK: 'off', GOFLAGS: '-mod=mod', GOPROXY: proxiesOnly(go?.proxy ?? '') };
+
+const versions = await readVersions();
+const directory = await mkdtemp(join(tmpdir(), 'rollcall-pin-'));
+try {
+  for (const module of ['kubernetes', 'etcd', 'kwok'] as const) await pin(module);
+} finally {
+  await rm(directory, { recursive: true });
+}
+
+/** Writes the module's files anew in a directory of their own, so that a failure leaves the old ones. */
+async function pin(module: ModuleName): Promise<void> {
+  const { path, name } = MODULES[module];
+  const version = versions[module];
+  const cwd = await mkdtemp(join(directory, `${module}-`));
+  const run = (...args: string[]): Promise<string> => runGo(args, { cwd, env });
+  console.log(`${path} v${version}`);
+  const { GoMod }: Downloaded = JSON.parse(await run('mod', 'download', '-json', `${path}@v${version}`));
+  const upstream: ModuleFile = JSON.parse(await run('mod', 'edit', '-json', GoMod));
+  await run('mod', 'init', name);
+  const edits = [
+    `-go=${upstream.Go}`,
+    `-require=${path}@v${version}`,
+    ...packagesOf(module).map((tool) => `-tool=${tool}`),
+    ...(module === 'kubernetes' ? stagingReplacements(upstream) : []),
+  ];
+  await run('mod', 'edit', ...edits);
+  await run('mod', 'tidy');
+  for (const file of ['go.mod', 'go.sum']) await copyFile(join(cwd, file), join(MODULES_DIRECTORY, module, file));
+}
+
+/** Kubernetes' go.mod requires its staging modules as v0.0.0, which only exists in its own repository. */
+function stagingReplacements(upstream: ModuleFile): string[] {
+  const staging = (upstream.Require ?? []).filter((required) => required.Version === 'v0.0.0');
+  return staging.map(({ Path }) => `-replace=${Path}=${Path}@v${stagingVersion(versions.kubernetes)}`);
+}

@@ -1,0 +1,101 @@
+import { Registry } from 'prom-client';
+import { Type } from 'typebox';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createLogger } from '../log.ts';
+import { HttpError } from './errors.ts';
+import { type App, createServer } from './server.ts';
+
+class TooFarError extends Error {}
+
+const metrics = new Registry();
+let app: App;
+
+beforeAll(() => {
+  app = createServer({
+    log: createLogger('test', 'silent'),
+    metrics,
+    bodyLimit: 300_000,
+    mapError: (error) =>
+      error instanceof TooFarError
+        ? new HttpError(409, 'Out of range', { message: error.message, headers: { 'retry-after': '1' } })
+        : undefined,
+  });
+  const body = Type.Object({ name: Type.String(), count: Type.Optional(Type.Integer()) });
+  app.post('/things', { schema: { body } }, (request) => ({ body: request.body, polluted: 'polluted' in {} }));
+  app.get('/things/:name', (request) => request.params);
+  app.post('/beats', () => 'taken');
+  app.get('/range', () => {
+    throw new TooFarError('too far');
+  });
+  app.get('/fault', () => {
+    throw new TypeError('password=hunter2');
+  });
+  app.get('/rejection', () => Promise.reject('a text'));
+});
+
+afterAll(() => app.close());
+
+function post(payload: string, contentType = 'application/json') {
+  return app.inject({ method: 'POST', url: '/things', headers: { 'content-type': contentType }, payload });
+}
+
+test.each(['application/json', 'application/x-www-form-urlencoded'])(
+  'a request that needs no body may have an empty one, also of type %s',
+  async (contentType) => {
+    const answer = await app.inject({
+      method: 'POST',
+      url: '/beats',
+      headers: { 'content-type': contentType, 'content-length': '0' },
+    });
+    expect([answer.statusCode, answer.body]).toEqual([200, 'taken']);
+  },
+);
+
+const deep = `${'{"a":'.repeat(40_000)}1${'}'.repeat(40_000)}`;
+
+test.each([
+  ['no JSON', 400, () => post('{"name": ')],
+  ['nothing at all', 400, () => post('')],
+  ['JSON of another shape', 400, () => post('[]')],
+  ['null', 400, () => post('null')],
+  ['a wrong type, which is not converted', 400, () => post('{"name": "a", "count": "1"}')],
+  ['a name that could change every object', 400, () => post('{"name": "a", "__proto__": {"polluted": true}}')],
+  ['the same deep inside', 400, () => post('{"name": "a", "x": {"constructor": {"prototype": {"polluted": true}}}}')],
+  ['nesting without end', 400, () => post(deep)],
+  ['another content type', 415, () => post('name=a', 'application/x-www-form-urlencoded')],
+  ['a content type that is none', 415, () => post('{"name": "a"}', 'json')],
+  ['too many bytes', 413, () => post(JSON.stringify({ name: 'x'.repeat(300_000) }))],
+  ['an unknown path', 404, () => app.inject('/nothing?secret=hunter2')],
+  ['a path that cannot be decoded', 400, () => app.inject('/things/%zz')],
+  ['a wrong method', 404, () => app.inject({ method: 'DELETE', url: '/things' })],
+  ['an error of the domain', 409, () => app.inject('/range')],
+  ['a fault of ours', 500, () => app.inject('/fault')],
+  ['a rejection with what is no error', 500, () => app.inject('/rejection')],
+])('%s is answered with %i in the shape of the contract', async (_what, status, send) => {
+  const answer = await send();
+  expect(answer.statusCode).toBe(status);
+  expect(answer.headers['content-type']).toMatch(/^application\/json/);
+  expect(answer.json()).toEqual({ error: expect.any(String), message: expect.any(String) });
+  expect(answer.body).not.toContain('hunter2');
+  expect('polluted' in {}).toBe(false);
+});
+
+test('an error may carry headers', async () => {
+  const answer = await app.inject('/range');
+  expect(answer.headers['retry-after']).toBe('1');
+  expect(answer.json()).toEqual({ error: 'Out of range', message: 'too far' });
+});
+
+test('valid requests pass, with names of any length that a service may have', async () => {
+  expect((await post('{"name": "a", "count": 1}')).json()).toEqual({ body: { name: 'a', count: 1 }, polluted: false });
+  const name = 'ä'.repeat(1500);
+  expect((await app.inject(`/things/${encodeURIComponent(name)}`)).json()).toEqual({ name });
+});
+
+test('durations are counted by route, not by path', async () => {
+  await app.inject('/things/a');
+  const text = await metrics.metrics();
+  expect(text).toMatch(/http_request_duration_seconds_count\{method="GET",route="\/things\/:name",code="200"\} \d/);
+  expect(text).toContain('route="<unknown>",code="404"');
+  expect(text).not.toContain('/things/a"');
+});

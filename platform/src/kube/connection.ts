@@ -1,0 +1,219 @@
+import type { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../clock.ts';
+import type { Environment } from '../config.ts';
+import { errorMessage } from '../errors.ts';
+import { backoffMs, sleep } from '../retry.ts';
+import { type Credentials, createCredentialSource } from './credentials.ts';
+import { type ApiStatus, KubeApiError, KubeUnreachableError } from './errors.ts';
+import { type Answer, exchange, unreachable } from './exchange.ts';
+import { accessFromEnvironment, accessFromFile, type KubeAccess } from './kubeconfig.ts';
+import { createTransports } from './transport.ts';
+
+/** `exchange` has its own; undici's do not count the wait for a socket. */
+const NO_TIMEOUTS = { headersTimeout: 0, bodyTimeout: 0 };
+const MAX_RETRY_AFTER_TRIES = 5;
+/** What is added to the wait that the server asked for, so that all who were told the same do not return together. */
+const RETRY_SPREAD = { baseMs: 50, maxMs: 1000 };
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface KubeRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Path of the API, such as `/api/v1/namespaces/default/services`. */
+  readonly path: string;
+  readonly query?: Query;
+  readonly body?: unknown;
+  /** Of the body; `application/json` unless given. */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** An authenticated connection to one API server. */
+export interface KubeConnection {
+  /** The namespace of the kubeconfig's context or of the service account, else `default`. */
+  readonly namespace: string;
+  /**
+   * Sends a request and parses the JSON answer. A 429 or 503 with Retry-After is waited out and sent again, within the
+   * connection's time limit: such a request was not carried out.
+   *
+   * @throws KubeApiError when the server refuses, KubeUnreachableError when there is no answer in time.
+   */
+  request<T>(request: KubeRequest): Promise<T>;
+  /**
+   * Opens a streaming GET (a watch). The caller ends it by its signal.
+   *
+   * @throws as {@link request}, for everything up to the response's headers.
+   */
+  stream(path: string, query: Query, signal: AbortSignal): Promise<Readable>;
+  /** Lets requests finish, ends streams. */
+  close(): Promise<void>;
+}
+
+export interface ConnectionOptions {
+  readonly clock: Clock;
+  /** A request that has no complete answer by then, waiting for a socket included, fails as unreachable. */
+  readonly requestTimeoutMs: number;
+  /** Most sockets that requests (not watches) use at once. */
+  readonly maxSockets: number;
+  /** Called after every answer or failure, for `rest_client_requests_total`; `host` is that of the API server. */
+  readonly onRequest?: (method: string, code: string, host: string) => void;
+  /** What credential plugins of the kubeconfig are started with; nothing when absent. */
+  readonly environment?: Environment;
+}
+
+/** Connects by the rules of kubectl: `KUBECONFIG`, `~/.kube/config`, the pod's service account. */
+export async function connect(
+  options: ConnectionOptions & { readonly environment: Environment },
+): Promise<KubeConnection> {
+  return connectTo(await accessFromEnvironment(options.environment), options);
+}
+
+/** Connects by the kubeconfig file at `path`. */
+export async function connectByFile(path: string, options: ConnectionOptions): Promise<KubeConnection> {
+  return connectTo(await accessFromFile(path), options);
+}
+
+async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
+  const { clock, environment = {}, requestTimeoutMs, maxSockets } = options;
+  const { origin, pathname, host } = new URL(access.cluster.server);
+  const basePath = pathname.replace(/\/$/, '');
+  const source = await createCredentialSource({ access, clock, environment });
+  const transports = createTransports(access.cluster, { connectTimeoutMs: requestTimeoutMs, maxSockets });
+
+  const onRequest = (method: string, code: string) => options.onRequest?.(method, code, host);
+
+  async function send(request: KubeRequest, credentials: Credentials, deadline: number): Promise<Answer> {
+    const { method, body, signal } = request;
+    const headers: Record<string, string | string[]> = { accept: 'application/json', ...credentials.headers };
+    if (body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
+    try {
+      const answer = await exchange(
+        transports.get(credentials).requests,
+        {
+          origin,
+          method,
+          path: basePath + request.path + queryString(request.query),
+          headers,
+          body: body === undefined ? null : JSON.stringify(body),
+          // A DELETE with a body would cost its socket, and every one a TLS handshake: undici takes it for a mistake.
+          reset: false,
+          ...NO_TIMEOUTS,
+        },
+        { timeoutMs: deadline - clock.monotonicMs(), signal },
+      );
+      onRequest(method, String(answer.statusCode));
+      return answer;
+    } catch (error) {
+      onRequest(method, '<error>');
+      throw error;
+    }
+  }
+
+  return {
+    namespace: access.namespace,
+    async request<T>(request: KubeRequest): Promise<T> {
+      const deadline = clock.monotonicMs() + requestTimeoutMs;
+      for (let tries = 0; ; tries += 1) {
+        const credentials = await source.get();
+        const answer = await send(request, credentials, deadline);
+        if (isSuccess(answer.statusCode)) {
+          const parsed: T = parseAnswer(answer.text);
+          return parsed;
+        }
+        const error = toApiError(answer);
+        const refused = error.code === 401 && tries === 0;
+        const again = refused
+          ? await source.renew(credentials)
+          : await waitForRetry(error, tries, { clock, deadline, signal: request.signal });
+        if (!again) throw error;
+      }
+    },
+    async stream(path, query, signal) {
+      const credentials = await source.get();
+      let response: Dispatcher.ResponseData;
+      try {
+        const opening = transports.get(credentials).streams.request({
+          origin,
+          method: 'GET',
+          path: basePath + path + queryString(query),
+          headers: { accept: 'application/json', ...credentials.headers },
+          signal,
+          headersTimeout: requestTimeoutMs,
+          bodyTimeout: 0,
+        });
+        response = await untilAborted(opening, signal);
+      } catch (error) {
+        onRequest('WATCH', '<error>');
+        throw error instanceof KubeUnreachableError ? error : unreachable(errorMessage(error), error);
+      }
+      onRequest('WATCH', String(response.statusCode));
+      if (isSuccess(response.statusCode)) return response.body;
+      if (response.statusCode === 401) await source.renew(credentials);
+      const { statusCode, headers, body } = response;
+      throw toApiError({ statusCode, headers, text: await body.text().catch(() => '') });
+    },
+    close: () => transports.close(),
+  };
+}
+
+interface RetryContext {
+  readonly clock: Clock;
+  readonly deadline: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Waits as the server asked to. @returns whether the request may be sent again. */
+async function waitForRetry(error: KubeApiError, tries: number, context: RetryContext): Promise<boolean> {
+  const asked = error.code === 429 || error.code === 503 ? error.retryAfterMs : undefined;
+  if (asked === undefined || tries >= MAX_RETRY_AFTER_TRIES) return false;
+  const waitMs = asked + backoffMs(tries, RETRY_SPREAD);
+  return context.clock.monotonicMs() + waitMs < context.deadline && (await sleep(waitMs, context.signal));
+}
+
+function isSuccess(statusCode: number): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+function queryString(query: Query | undefined): string {
+  if (query === undefined) return '';
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
+  const text = parameters.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** The fault is not repeated: a parser quotes from the text, which may be that of a Secret. */
+function parseAnswer(text: string): ReturnType<typeof JSON.parse> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw unreachable('the answer is not JSON');
+  }
+}
+
+function toApiError({ statusCode, headers, text }: Answer): KubeApiError {
+  let status: ApiStatus = {};
+  try {
+    const parsed: ApiStatus | null = JSON.parse(text);
+    if (typeof parsed === 'object' && parsed !== null) status = parsed;
+  } catch {
+    // A proxy in between answered, or the answer broke off: the HTTP status has to do.
+  }
+  const header = Number(headers['retry-after']);
+  const seconds = Number.isFinite(header) ? header : status.details?.retryAfterSeconds;
+  return new KubeApiError(statusCode, status, seconds === undefined ? undefined : seconds * 1000);
+}
+
+/** undici rejects an aborted request only once a socket is open for it, which behind a dead network takes long. */
+async function untilAborted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(unreachable('the request was aborted'));
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([pending, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

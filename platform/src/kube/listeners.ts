@@ -1,0 +1,24 @@
+import type { Logger } from '../log.ts';
+
+/** Those who want to hear of something, in the order in which they came. */
+export interface Listeners<Event> {
+  readonly add: (listener: (event: Event) => void) => void;
+  readonly emit: (event: Event) => void;
+}
+
+/** A listener that throws is logged and harms neither the others nor the one who tells. */
+export function createListeners<Event>(log: Logger): Listeners<Event> {
+  const listeners: ((event: Event) => void)[] = [];
+  return {
+    add: (listener) => void listeners.push(listener),
+    emit(event) {
+      for (const listener of listeners) {
+        try {
+          listener(event);
+        } catch (err) {
+          log.error({ err }, 'a listener failed');
+        }
+      }
+    },
+  };
+}

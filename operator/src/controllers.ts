@@ -1,0 +1,133 @@
+import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Registry } from 'prom-client';
+import type { OperatorConfig } from './config.ts';
+import type { Informers } from './informers.ts';
+import { createRegistrationObserver } from './registration/observe.ts';
+import { registrationReconciler } from './registration/reconciler.ts';
+import { createRegistrationMetrics } from './registration/registration-metrics.ts';
+import { createApplier } from './runtime/apply.ts';
+import { type Controller, createController } from './runtime/controller.ts';
+import type { EventRecorder } from './runtime/events.ts';
+import type { RuntimeMetrics } from './runtime/runtime-metrics.ts';
+import { informerSight } from './runtime/sight.ts';
+import { createImportObserver, type ImportObserver } from './service-import/observe.ts';
+import { importReconciler } from './service-import/reconciler.ts';
+
+const IMPORT_CONCURRENCY = 4;
+
+export interface ControllersDeps {
+  readonly config: Pick<OperatorConfig, 'concurrency' | 'retentionMs' | 'import'>;
+  readonly connection: KubeConnection;
+  readonly namespace: string;
+  readonly fieldManager: string;
+  /** Not started yet. */
+  readonly informers: Informers;
+  readonly events: EventRecorder;
+  readonly leaderLease: () => Lease | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: RuntimeMetrics;
+  readonly registry: Registry;
+}
+
+/** All controllers of the operator. They observe from the beginning and act once started. */
+export interface Controllers {
+  /** Call when this process leads and {@link Informers.start} has resolved. */
+  start(): void;
+  stop(): Promise<void>;
+  /** Whether work is waiting. */
+  isBusy(): boolean;
+}
+
+export function createControllers(deps: ControllersDeps): Controllers {
+  const { informers, events, log } = deps;
+  const applier = createApplier({
+    connection: deps.connection,
+    fieldManager: deps.fieldManager,
+    caches: [
+      { kind: serviceRegistrationKind, informer: informers.registrations },
+      { kind: leaseKind, informer: informers.leases },
+    ],
+    events,
+  });
+  const common = { ...deps, applier };
+  const imports = deps.config.import === undefined ? undefined : importObserver(deps, deps.config.import.ttlMs);
+  const registration = registrationController(common, imports);
+  if (imports === undefined) return registration;
+
+  const serviceImport = createController(importReconciler(imports, IMPORT_CONCURRENCY), {
+    ...common,
+    metrics: deps.metrics.controller('service-import', IMPORT_CONCURRENCY),
+  });
+  imports.onChange((serviceKey, registrationKeys) => {
+    serviceImport.enqueue(serviceKey);
+    for (const key of registrationKeys) registration.enqueue(key);
+  });
+  let stopped = false;
+  async function startImport(): Promise<void> {
+    // A registration whose Service is not in an incomplete copy must not be taken for one whose Service is gone.
+    await informers.importsSynced;
+    if (!stopped) serviceImport.start();
+  }
+  return {
+    isBusy: () => registration.isBusy() || serviceImport.isBusy(),
+    start() {
+      registration.start();
+      void startImport();
+      if (informers.unsynced() !== undefined) log.warn('Services are not imported yet: their copy is not complete');
+    },
+    async stop() {
+      stopped = true;
+      await Promise.all([registration.stop(), serviceImport.stop()]);
+    },
+  };
+}
+
+function importObserver({ informers, clock, namespace }: ControllersDeps, ttlMs: number): ImportObserver {
+  const { services, endpointSlices } = informers;
+  const sight = informerSight([...services, ...endpointSlices], clock);
+  return createImportObserver({ ...informers, sight, clock, namespace, ttlMs });
+}
+
+function registrationController(
+  deps: ControllersDeps & { readonly applier: ReturnType<typeof createApplier> },
+  imports: ImportObserver | undefined,
+): Controller {
+  const { informers, clock, config, registry } = deps;
+  const { registrations, leases } = informers;
+  const observer = createRegistrationObserver({
+    registrations,
+    leases,
+    leaseClient: resourceClient(deps.connection, leaseKind, deps.namespace),
+    sight: informerSight([registrations, leases], clock),
+    endpoints: imports,
+    clock,
+    retentionMs: config.retentionMs,
+  });
+  const reconciler = registrationReconciler({
+    ...deps,
+    store: registrations.store,
+    observer,
+    concurrency: config.concurrency,
+    metrics: createRegistrationMetrics(registry, () => observer.census()),
+  });
+  const controller = createController(reconciler, {
+    ...deps,
+    metrics: deps.metrics.controller(reconciler.name, reconciler.concurrency),
+  });
+  registrations.onChange(({ type, object }) => {
+    if (type !== 'deleted') controller.enqueue(objectKey(object));
+  });
+  // Heartbeats only move deadlines, which are found to have moved when they come: no reconcile for each of them.
+  leases.onChange(({ type, object }) => {
+    if (type === 'deleted') controller.enqueue(objectKey(object));
+  });
+  observer.onEarlierDeadline((key, deadlineMs) => controller.enqueueAfter(key, deadlineMs - clock.monotonicMs()));
+  return controller;
+}

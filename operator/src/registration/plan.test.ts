@@ -1,0 +1,234 @@
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { describe, expect, test } from 'vitest';
+import type { Change } from '../runtime/decision.ts';
+import { type Liveness, planRegistration, type RegistrationSnapshot } from './plan.ts';
+
+const NOW = new Date('2026-11-20T12:00:00.000Z');
+const NOW_MS = 1_000_000;
+const TTL = 60_000;
+
+type Overrides = {
+  readonly spec?: Partial<ServiceRegistration['spec']>;
+  readonly status?: ServiceRegistration['status'];
+  readonly metadata?: Partial<ServiceRegistration['metadata']>;
+};
+
+function registration({ spec, status, metadata }: Overrides = {}): ServiceRegistration {
+  return {
+    apiVersion: 'rollcall.dev/v1alpha1',
+    kind: 'ServiceRegistration',
+    metadata: {
+      name: 'shop',
+      namespace: 'default',
+      uid: 'uid-1',
+      resourceVersion: '7',
+      generation: 1,
+      creationTimestamp: '2026-11-20T11:00:00Z',
+      ...metadata,
+    },
+    spec: { serviceName: 'shop', url: 'http://shop', capabilities: ['rest'], source: 'API', ttlSeconds: 60, ...spec },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+const lease: Lease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'shop', namespace: 'default', uid: 'uid-lease', resourceVersion: '9' },
+  spec: { leaseDurationSeconds: 60, renewTime: '2026-11-20T11:58:59.000000Z' },
+};
+
+function heartbeats(deadlineMs: number | undefined, own: Lease | undefined = lease): Liveness {
+  return { by: 'heartbeats', ttlMs: TTL, deadlineMs, lease: own, lastHeartbeatAt: own?.spec?.renewTime };
+}
+
+function plan(snapshot: Partial<RegistrationSnapshot>) {
+  return planRegistration({
+    registration: registration(),
+    liveness: heartbeats(NOW_MS + 10_000),
+    deleteAtMs: undefined,
+    nowMs: NOW_MS,
+    now: NOW,
+    ...snapshot,
+  });
+}
+
+/** The status that a registration has after a first look. */
+function settledStatus(liveness: Liveness, of = registration()): NonNullable<ServiceRegistration['status']> {
+  const [change] = plan({ registration: of, liveness }).changes;
+  if (change?.action !== 'status') throw new Error('no status');
+  return change.status;
+}
+
+const actions = (changes: readonly Change[]) =>
+  changes.map((change) =>
+    change.action === 'event' ? `event ${change.reason}` : `${change.action} ${change.kind.kind}`,
+  );
+
+describe('a registration that is alive', () => {
+  test('gets its first status and an Event, and is looked at again at its deadline', () => {
+    const { changes, requeueAfterMs } = plan({});
+    expect(actions(changes)).toEqual(['status ServiceRegistration', 'event Registered']);
+    expect(changes[0]).toMatchObject({
+      object: { metadata: { uid: 'uid-1', resourceVersion: '7' } },
+      status: {
+        phase: 'Registered',
+        phaseSince: '2026-11-20T11:00:00Z',
+        registeredAt: '2026-11-20T11:00:00Z',
+        observedGeneration: 1,
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'True',
+            reason: 'Heartbeating',
+            observedGeneration: 1,
+            lastTransitionTime: '2026-11-20T11:00:00Z',
+          },
+        ],
+      },
+    });
+    expect(requeueAfterMs).toBe(10_000);
+  });
+
+  test.each<{ sentence: string; liveness: Liveness; reason: string; requeueAfterMs: number | undefined }>([
+    { sentence: 'by itself', liveness: { by: 'itself' }, reason: 'Static', requeueAfterMs: undefined },
+    {
+      sentence: 'by ready endpoints',
+      liveness: { by: 'endpoints', ttlMs: TTL, deadlineMs: undefined },
+      reason: 'EndpointsReady',
+      requeueAfterMs: undefined,
+    },
+    {
+      sentence: 'by endpoints that were ready a moment ago',
+      liveness: { by: 'endpoints', ttlMs: TTL, deadlineMs: NOW_MS + 1 },
+      reason: 'EndpointsReady',
+      requeueAfterMs: 1,
+    },
+    {
+      sentence: 'as far as a blind operator can tell',
+      liveness: heartbeats(undefined),
+      reason: 'Heartbeating',
+      requeueAfterMs: TTL,
+    },
+  ])('$sentence has the reason $reason', ({ liveness, reason, requeueAfterMs }) => {
+    const decision = plan({ liveness });
+    expect(decision.changes[0]).toMatchObject({ status: { conditions: [{ status: 'True', reason }] } });
+    expect(decision.requeueAfterMs).toBe(requeueAfterMs);
+  });
+
+  test('is not written again when nothing changed', () => {
+    const liveness = heartbeats(NOW_MS + 10_000);
+    const settled = registration({ status: settledStatus(liveness) });
+    expect(plan({ registration: settled, liveness }).changes).toEqual([]);
+  });
+
+  test('has what other writers put into its status left alone', () => {
+    const liveness = heartbeats(NOW_MS + 10_000);
+    const status = {
+      ...settledStatus(liveness),
+      currentVersion: '1.2.3',
+      health: { status: 'healthy', reportedAt: '2026-11-20T11:30:00Z' },
+    };
+    expect(plan({ registration: registration({ status }), liveness }).changes).toEqual([]);
+  });
+
+  test('gets its observed generation raised, without an Event, when its spec changed', () => {
+    const liveness = heartbeats(NOW_MS + 10_000);
+    const status = settledStatus(liveness);
+    const changed = registration({ status, metadata: { generation: 2 } });
+    const { changes } = plan({ registration: changed, liveness });
+    expect(actions(changes)).toEqual(['status ServiceRegistration']);
+    expect(changes[0]).toMatchObject({
+      status: { observedGeneration: 2, phaseSince: status.phaseSince, conditions: [{ observedGeneration: 2 }] },
+    });
+  });
+});
+
+describe('a registration whose time is up', () => {
+  const status = settledStatus(heartbeats(NOW_MS + 10_000));
+  const known = registration({ status, metadata: { resourceVersion: '8' } });
+
+  test('loses its Lease first, and is then Expired', () => {
+    const { changes, requeueAfterMs } = plan({ registration: known, liveness: heartbeats(NOW_MS) });
+    expect(actions(changes)).toEqual(['delete Lease', 'status ServiceRegistration', 'event Expired']);
+    expect(changes[0]).toMatchObject({ object: { metadata: { uid: 'uid-lease', resourceVersion: '9' } } });
+    expect(changes[1]).toMatchObject({
+      object: { metadata: { uid: 'uid-1', resourceVersion: '8' } },
+      status: {
+        phase: 'Expired',
+        phaseSince: NOW.toISOString(),
+        registeredAt: '2026-11-20T11:00:00Z',
+        conditions: [
+          { status: 'False', reason: 'HeartbeatLapsed', lastTransitionTime: NOW.toISOString(), observedGeneration: 1 },
+        ],
+      },
+    });
+    expect(changes[2]).toMatchObject({
+      type: 'Warning',
+      message: 'No heartbeat for 60 s; the last was at 2026-11-20T11:58:59.000000Z',
+    });
+    expect(requeueAfterMs).toBeUndefined();
+  });
+
+  test('is Expired without more ado where it has no Lease', () => {
+    const liveness: Liveness = {
+      ...heartbeats(NOW_MS - 1),
+      by: 'heartbeats',
+      lease: undefined,
+      lastHeartbeatAt: undefined,
+      ttlMs: TTL,
+      deadlineMs: NOW_MS - 1,
+    };
+    const { changes } = plan({ registration: known, liveness });
+    expect(actions(changes)).toEqual(['status ServiceRegistration', 'event Expired']);
+    expect(changes[1]).toMatchObject({ message: 'No heartbeat for 60 s; none is known' });
+  });
+
+  test('is Expired when it was never looked at before', () => {
+    const { changes } = plan({ liveness: heartbeats(NOW_MS) });
+    expect(actions(changes)).toEqual(['delete Lease', 'status ServiceRegistration', 'event Expired']);
+  });
+
+  test('is Expired for want of ready endpoints', () => {
+    const liveness: Liveness = { by: 'endpoints', ttlMs: TTL, deadlineMs: NOW_MS };
+    const { changes } = plan({ registration: known, liveness });
+    expect(actions(changes)).toEqual(['status ServiceRegistration', 'event Expired']);
+    expect(changes[0]).toMatchObject({ status: { conditions: [{ status: 'False', reason: 'EndpointsNotReady' }] } });
+  });
+
+  test.each([
+    { sentence: 'a millisecond too early', liveness: heartbeats(NOW_MS + 1) },
+    { sentence: 'while blind', liveness: heartbeats(undefined) },
+  ])('is left alone $sentence', ({ liveness }) => {
+    expect(plan({ registration: known, liveness }).changes).toEqual([]);
+  });
+
+  test('is left alone when it is being deleted anyway', () => {
+    const leaving = registration({ status, metadata: { deletionTimestamp: '2026-11-20T11:59:00Z' } });
+    expect(plan({ registration: leaving, liveness: heartbeats(NOW_MS) })).toEqual({ changes: [] });
+  });
+});
+
+describe('an Expired registration', () => {
+  const expired = registration({ status: { phase: 'Expired', phaseSince: '2026-11-20T11:30:00Z' } });
+
+  test.each([
+    {
+      sentence: 'is deleted when it was kept for long enough',
+      deleteAtMs: NOW_MS,
+      expected: ['delete ServiceRegistration'],
+    },
+    { sentence: 'is kept until then', deleteAtMs: NOW_MS + 500, expected: [], requeueAfterMs: 500 },
+    { sentence: 'is kept for good when it has no such time', deleteAtMs: undefined, expected: [] },
+  ])('$sentence', ({ deleteAtMs, expected, requeueAfterMs }) => {
+    const decision = plan({ registration: expired, liveness: heartbeats(NOW_MS), deleteAtMs });
+    expect(actions(decision.changes)).toEqual(expected);
+    expect(decision.requeueAfterMs).toBe(requeueAfterMs);
+  });
+
+  test('stays so whatever its heartbeats', () => {
+    const decision = plan({ registration: expired, liveness: heartbeats(NOW_MS + 10_000), deleteAtMs: NOW_MS + 500 });
+    expect(decision.changes).toEqual([]);
+  });
+});

@@ -1,0 +1,169 @@
+import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
+import type { Change, Decision } from '../runtime/decision.ts';
+
+/** What keeps a registration alive. Deadlines and now are monotonic ms. */
+export type Liveness =
+  /** Nothing has to: it was made to stay. */
+  | { readonly by: 'itself' }
+  | {
+      readonly by: 'heartbeats';
+      readonly ttlMs: number;
+      /** Undefined while blind: nobody can tell whether a heartbeat came. */
+      readonly deadlineMs: number | undefined;
+      /** Its own Lease, where there is one; its deletion is what makes an expiry final. */
+      readonly lease: Lease | undefined;
+      /** RFC 3339 time of the last one known, by the clock of who wrote it. */
+      readonly lastHeartbeatAt: string | undefined;
+    }
+  | {
+      readonly by: 'endpoints';
+      readonly ttlMs: number;
+      /** Undefined while blind, and while an endpoint is ready. */
+      readonly deadlineMs: number | undefined;
+    };
+
+/** What can end. */
+type MortalLiveness = Exclude<Liveness, { by: 'itself' }>;
+
+/** All that a decision about one registration rests on. */
+export interface RegistrationSnapshot {
+  readonly registration: ServiceRegistration;
+  readonly liveness: Liveness;
+  /** When an Expired registration is to be deleted (monotonic ms); undefined when it is to be kept. */
+  readonly deleteAtMs: number | undefined;
+  readonly nowMs: number;
+  readonly now: Date;
+}
+
+/** Expires what has lapsed, deletes what has been Expired for long enough, and keeps the status of the rest true. */
+export function planRegistration(snapshot: RegistrationSnapshot): Decision {
+  const { registration, liveness } = snapshot;
+  if (registration.metadata.deletionTimestamp !== undefined) return { changes: [] };
+  if (registration.status?.phase === 'Expired') return planRetention(snapshot);
+  const lapse = findLapse(snapshot);
+  if (lapse !== undefined) return planExpiry(snapshot, lapse.liveness);
+  const changes = planRegistered(snapshot);
+  const requeueAfterMs = untilNextLook(liveness, snapshot.nowMs);
+  return requeueAfterMs === undefined ? { changes } : { changes, requeueAfterMs };
+}
+
+/** Why the decision on this snapshot is to expire; undefined when it is not. */
+export function findLapse({
+  registration,
+  liveness,
+  nowMs,
+}: RegistrationSnapshot): { readonly liveness: MortalLiveness; readonly deadlineMs: number } | undefined {
+  if (registration.status?.phase === 'Expired' || liveness.by === 'itself') return undefined;
+  const { deadlineMs } = liveness;
+  return deadlineMs !== undefined && deadlineMs <= nowMs ? { liveness, deadlineMs } : undefined;
+}
+
+function untilNextLook(liveness: Liveness, nowMs: number): number | undefined {
+  if (liveness.by === 'itself') return undefined;
+  if (liveness.deadlineMs !== undefined) return liveness.deadlineMs - nowMs;
+  // Sight comes back at some time after now, and nothing lapses within a TTL of that.
+  return liveness.by === 'heartbeats' ? liveness.ttlMs : undefined;
+}
+
+function planRetention({ registration, deleteAtMs, nowMs }: RegistrationSnapshot): Decision {
+  if (deleteAtMs === undefined) return { changes: [] };
+  if (nowMs < deleteAtMs) return { changes: [], requeueAfterMs: deleteAtMs - nowMs };
+  return { changes: [{ action: 'delete', kind: serviceRegistrationKind, object: registration }] };
+}
+
+/**
+ * The Lease goes first: a heartbeat that was written before makes that fail, one that comes after finds no Lease and is
+ * refused, so none is acknowledged for a registration that is being expired.
+ */
+function planExpiry({ registration, now }: RegistrationSnapshot, liveness: MortalLiveness): Decision {
+  const changes: Change[] = [];
+  if (liveness.by === 'heartbeats' && liveness.lease !== undefined) {
+    changes.push({ action: 'delete', kind: leaseKind, object: liveness.lease });
+  }
+  const { reason, message } = describeLapse(liveness);
+  const status = buildStatus(registration, {
+    phase: 'Expired',
+    phaseSince: now.toISOString(),
+    ready: { status: 'False', reason, message },
+  });
+  changes.push({ action: 'status', kind: serviceRegistrationKind, object: registration, status });
+  changes.push({ action: 'event', regarding: registration, type: 'Warning', reason: 'Expired', message });
+  return { changes };
+}
+
+function describeLapse(liveness: MortalLiveness): { reason: string; message: string } {
+  const seconds = liveness.ttlMs / 1000;
+  if (liveness.by === 'endpoints') {
+    return { reason: 'EndpointsNotReady', message: `No endpoint of the Service was ready for ${seconds} s` };
+  }
+  const last = liveness.lastHeartbeatAt;
+  const heard = last === undefined ? 'none is known' : `the last was at ${last}`;
+  return { reason: 'HeartbeatLapsed', message: `No heartbeat for ${seconds} s; ${heard}` };
+}
+
+function planRegistered({ registration, liveness, now }: RegistrationSnapshot): Change[] {
+  const known = registration.status;
+  const createdAt = registration.metadata.creationTimestamp ?? now.toISOString();
+  const status = buildStatus(registration, {
+    phase: 'Registered',
+    phaseSince: known?.phase === 'Registered' ? (known.phaseSince ?? createdAt) : createdAt,
+    ready: { status: 'True', ...describeLife(liveness) },
+  });
+  if (isSameStatus(registration, status)) return [];
+  const change: Change = { action: 'status', kind: serviceRegistrationKind, object: registration, status };
+  if (known?.phase === 'Registered') return [change];
+  const { serviceName, url } = registration.spec;
+  const message = `${serviceName} is registered at ${url}`;
+  return [change, { action: 'event', regarding: registration, type: 'Normal', reason: 'Registered', message }];
+}
+
+function describeLife(liveness: Liveness): { reason: string; message: string } {
+  if (liveness.by === 'itself') return { reason: 'Static', message: 'No heartbeats are expected' };
+  if (liveness.by === 'endpoints') {
+    return { reason: 'EndpointsReady', message: 'Ready endpoints of the Service keep it alive' };
+  }
+  return { reason: 'Heartbeating', message: `A heartbeat is due every ${liveness.ttlMs / 1000} s at the latest` };
+}
+
+interface OwnedStatus {
+  readonly phase: 'Registered' | 'Expired';
+  readonly phaseSince: string;
+  readonly registeredAt: string;
+  readonly observedGeneration: number;
+  readonly conditions: readonly Condition[];
+}
+
+/** Every status field that the operator owns; server-side apply removes what it leaves out. */
+function buildStatus(
+  { metadata, status }: ServiceRegistration,
+  next: {
+    readonly phase: 'Registered' | 'Expired';
+    readonly phaseSince: string;
+    readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
+  },
+): OwnedStatus {
+  const observedGeneration = metadata.generation ?? 0;
+  const known = status?.conditions?.filter((condition) => condition.type === 'Ready') ?? [];
+  return {
+    phase: next.phase,
+    phaseSince: next.phaseSince,
+    registeredAt: status?.registeredAt ?? metadata.creationTimestamp ?? next.phaseSince,
+    observedGeneration,
+    conditions: setCondition(known, { type: 'Ready', ...next.ready, observedGeneration }, next.phaseSince),
+  };
+}
+
+function isSameStatus({ status }: ServiceRegistration, next: OwnedStatus): boolean {
+  const known = status?.conditions?.find((condition) => condition.type === 'Ready');
+  const ready = next.conditions[0];
+  return (
+    status?.phase === next.phase &&
+    status.observedGeneration === next.observedGeneration &&
+    known?.status === ready?.status &&
+    known?.reason === ready?.reason &&
+    known?.message === ready?.message
+  );
+}

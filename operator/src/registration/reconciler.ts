@@ -1,0 +1,57 @@
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Reconciler } from '../runtime/controller.ts';
+import type { EventRecorder } from '../runtime/events.ts';
+import { createMassLapse } from './mass-lapse.ts';
+import type { RegistrationObserver } from './observe.ts';
+import { findLapse, planRegistration, type RegistrationSnapshot } from './plan.ts';
+import type { RegistrationMetrics } from './registration-metrics.ts';
+
+export interface RegistrationReconcilerDeps {
+  readonly store: Store<ServiceRegistration>;
+  readonly observer: RegistrationObserver;
+  readonly concurrency: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: RegistrationMetrics;
+  readonly events: EventRecorder;
+  /** Events about the registry as a whole are written on the Lease of the leading operator. */
+  readonly leaderLease: () => Lease | undefined;
+}
+
+/** Keeps the status of registrations and expires them; see docs/architecture.md, "Expire". */
+export function registrationReconciler(deps: RegistrationReconcilerDeps): Reconciler<RegistrationSnapshot> {
+  const { store, observer, clock, metrics } = deps;
+  const massLapse = createMassLapse();
+
+  function announceMassLapse(count: number): void {
+    const alive = observer.alive();
+    metrics.massLapse();
+    deps.log.warn({ lapsed: count, alive }, 'very many registrations lapsed at once');
+    const regarding = deps.leaderLease();
+    if (regarding === undefined) return;
+    const message = `${count} registrations lapsed within 10 s, ${alive} are left; more are expired as they lapse`;
+    deps.events.record({ regarding, type: 'Warning', reason: 'MassLapse', message });
+  }
+
+  return {
+    name: 'registration',
+    concurrency: deps.concurrency,
+    *keys() {
+      for (const registration of store.values()) yield objectKey(registration);
+    },
+    observe: (key) => observer.observe(key),
+    plan: planRegistration,
+    onApplied(snapshot) {
+      const lapse = findLapse(snapshot);
+      if (lapse === undefined) return;
+      const nowMs = clock.monotonicMs();
+      metrics.expired(nowMs - lapse.deadlineMs);
+      const lapsed = massLapse.expired(observer.alive(), nowMs);
+      if (lapsed !== undefined) announceMassLapse(lapsed);
+    },
+  };
+}

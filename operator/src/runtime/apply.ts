@@ -1,0 +1,118 @@
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import {
+  type KubeObject,
+  type Preconditions,
+  type ResourceClient,
+  resourceClient,
+} from '@rollcall/platform/kube/resource-client.ts';
+import { type Change, TerminalError } from './decision.ts';
+import type { EventRecorder } from './events.ts';
+
+/** The decision was made on a view that is no longer true: observe again. Expected; nothing is wrong. */
+export class StaleError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StaleError';
+  }
+}
+
+/** The local copy of a kind that hears of our writes before the watch brings them. */
+interface WriteCache {
+  readonly kind: ResourceKind<KubeObject>;
+  readonly informer: Pick<Informer<KubeObject>, 'recordWrite' | 'recordDelete'>;
+}
+
+export interface ApplierDeps {
+  readonly connection: KubeConnection;
+  /** Owner of the fields set by server-side apply. */
+  readonly fieldManager: string;
+  readonly caches: readonly WriteCache[];
+  readonly events: EventRecorder;
+}
+
+/** The only writer of the operator. */
+export interface Applier {
+  /**
+   * Makes one change; making it again changes nothing.
+   *
+   * @throws StaleError when the object is not the one that was observed; the caches then hold what it is now.
+   * @throws TerminalError when the API server rejects the object itself.
+   * @throws KubeApiError, KubeUnreachableError otherwise.
+   */
+  apply(change: Change): Promise<void>;
+}
+
+export function createApplier({ connection, fieldManager, caches, events }: ApplierDeps): Applier {
+  const clients = new Map<string, ResourceClient<KubeObject>>();
+
+  function clientFor(kind: ResourceKind<KubeObject>, namespace: string): ResourceClient<KubeObject> {
+    const key = `${kind.plural}/${namespace}`;
+    let client = clients.get(key);
+    if (client === undefined) {
+      client = resourceClient(connection, kind, namespace);
+      clients.set(key, client);
+    }
+    return client;
+  }
+
+  function cacheOf(kind: ResourceKind<KubeObject>): WriteCache['informer'] | undefined {
+    return caches.find((cache) => cache.kind.plural === kind.plural && cache.kind.apiVersion === kind.apiVersion)
+      ?.informer;
+  }
+
+  /** Reads what another writer left and puts it into the cache, so that the next look sees it however late the watch is. */
+  async function refresh(change: Exclude<Change, { action: 'event' }>, namespace: string, name: string): Promise<void> {
+    const cache = cacheOf(change.kind);
+    if (cache === undefined) return;
+    const current = await clientFor(change.kind, namespace).find(name);
+    if (current !== undefined) cache.recordWrite(current);
+    else if (change.action !== 'create') cache.recordDelete(change.object);
+  }
+
+  async function write(client: ResourceClient<KubeObject>, change: Exclude<Change, { action: 'event' }>) {
+    const cache = cacheOf(change.kind);
+    switch (change.action) {
+      case 'create':
+        return cache?.recordWrite(await client.create(change.manifest));
+      case 'patch': {
+        const { name } = change.object.metadata;
+        return cache?.recordWrite(await client.patch(name, change.patch, preconditionsOf(change.object)));
+      }
+      case 'status': {
+        const metadata = { name: change.object.metadata.name, ...preconditionsOf(change.object) };
+        const options = { fieldManager, force: true, subresource: 'status' } as const;
+        return cache?.recordWrite(await client.apply({ metadata, status: change.status }, options));
+      }
+      case 'delete':
+        await client.delete(change.object.metadata.name, preconditionsOf(change.object));
+        return cache?.recordDelete(change.object);
+    }
+  }
+
+  return {
+    async apply(change) {
+      if (change.action === 'event') return events.record(change);
+      const { namespace = '', name = '' } =
+        change.action === 'create' ? change.manifest.metadata : change.object.metadata;
+      try {
+        await write(clientFor(change.kind, namespace), change);
+      } catch (error) {
+        if (isConflict(error) || isAlreadyExists(error) || (isNotFound(error) && change.action !== 'create')) {
+          await refresh(change, namespace, name);
+          throw new StaleError(`${change.kind.kind} changed meanwhile`, { cause: error });
+        }
+        if (isInvalid(error)) {
+          throw new TerminalError(`The API server rejects the ${change.kind.kind}`, { cause: error });
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+function preconditionsOf({ metadata: { uid, resourceVersion } }: KubeObject): Preconditions {
+  return { ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+}

@@ -1,0 +1,63 @@
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import type { KubeObject, Manifest } from '@rollcall/platform/kube/resource-client.ts';
+
+/**
+ * One effect that a plan asks for. A change to an existing object carries the object as it was observed: it takes effect
+ * only while the object still has that uid and resourceVersion, so that a decision made on an old view, or by an operator
+ * that no longer leads, changes nothing.
+ */
+export type Change = CreateChange | PatchChange | StatusChange | DeleteChange | EventChange;
+
+interface CreateChange {
+  readonly action: 'create';
+  readonly kind: ResourceKind<KubeObject>;
+  readonly manifest: Manifest<KubeObject> & { readonly spec: object };
+}
+
+/** A JSON merge patch. */
+interface PatchChange {
+  readonly action: 'patch';
+  readonly kind: ResourceKind<KubeObject>;
+  readonly object: KubeObject;
+  readonly patch: object;
+}
+
+/** Server-side apply of status; `status` holds every field that the operator owns. */
+interface StatusChange {
+  readonly action: 'status';
+  readonly kind: ResourceKind<KubeObject>;
+  readonly object: KubeObject;
+  readonly status: object;
+}
+
+/** An object that is gone already counts as deleted. */
+interface DeleteChange {
+  readonly action: 'delete';
+  readonly kind: ResourceKind<KubeObject>;
+  readonly object: KubeObject;
+}
+
+/** An Event on an object; see `events.ts`. Never delays or fails a reconcile. */
+interface EventChange {
+  readonly action: 'event';
+  readonly regarding: KubeObject;
+  readonly type: 'Normal' | 'Warning';
+  /** CamelCase, for programs. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What a plan returns: changes to be made in order, the first failure ends them, and when to look again. */
+export interface Decision {
+  readonly changes: readonly Change[];
+  /** Absent: look again when something changes. */
+  readonly requeueAfterMs?: number;
+}
+
+/** A failure that trying again does not mend: it is counted and logged, and the key waits for its next change. */
+export class TerminalError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'TerminalError';
+  }
+}

@@ -1,0 +1,106 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import type { Manifest, ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
+
+export interface LeaderLeaseDeps {
+  readonly leases: ResourceClient<Lease>;
+  readonly name: string;
+  readonly identity: string;
+  readonly durationMs: number;
+  readonly clock: Clock;
+}
+
+/** One candidate's view of the Lease that all compete for. */
+export interface LeaderLease {
+  /**
+   * Renews the Lease where it is ours and takes it where it is free. It is free when nobody holds it, and when it has not
+   * changed for as long as it says, timed from when this process saw its last change: no two clocks are compared.
+   *
+   * @returns whether it is ours. @throws as the API server's client; then that is unknown.
+   */
+  acquireOrRenew(): Promise<boolean>;
+  /** Leaves it without a holder, so that another takes it with its next look. */
+  release(): Promise<void>;
+  /** As last seen; undefined before the first answer. */
+  observed(): Lease | undefined;
+}
+
+export function createLeaderLease({ leases, name, identity, durationMs, clock }: LeaderLeaseDeps): LeaderLease {
+  let observed: Lease | undefined;
+  let observedAtMs = 0;
+
+  function see(lease: Lease): void {
+    if (lease.metadata.resourceVersion === observed?.metadata.resourceVersion) return;
+    observed = lease;
+    observedAtMs = clock.monotonicMs();
+  }
+
+  function isFree({ spec }: Lease): boolean {
+    const holder = spec?.holderIdentity ?? '';
+    return holder === '' || clock.monotonicMs() >= observedAtMs + (spec?.leaseDurationSeconds ?? 0) * 1000;
+  }
+
+  function nextSpec(held: Lease | undefined): NonNullable<Lease['spec']> {
+    const at = microTime(clock.now());
+    const ours = held?.spec?.holderIdentity === identity;
+    const transitions = held === undefined ? 0 : (held.spec?.leaseTransitions ?? 0) + 1;
+    return {
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(durationMs / 1000),
+      renewTime: at,
+      ...(ours ? {} : { acquireTime: at, leaseTransitions: transitions }),
+    };
+  }
+
+  function patch(current: Lease, spec: NonNullable<Lease['spec']>): Promise<Lease> {
+    const { resourceVersion = '' } = current.metadata;
+    return leases.patch(name, { spec }, { resourceVersion });
+  }
+
+  async function write(): Promise<boolean> {
+    const ours = observed?.spec?.holderIdentity === identity;
+    const current = ours ? observed : await leases.find(name);
+    if (current === undefined) {
+      const manifest: Manifest<Lease> = {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name, namespace: leases.namespace },
+        spec: nextSpec(undefined),
+      };
+      see(await leases.create(manifest));
+      return true;
+    }
+    see(current);
+    if (!ours && current.spec?.holderIdentity !== identity && !isFree(current)) return false;
+    see(await patch(current, nextSpec(current)));
+    return true;
+  }
+
+  return {
+    async acquireOrRenew() {
+      try {
+        return await write();
+      } catch (error) {
+        // Deleted by somebody: made anew with the next try.
+        if (isNotFound(error)) observed = undefined;
+        if (!isConflict(error) && !isAlreadyExists(error)) throw error;
+        const winner = await leases.find(name);
+        if (winner !== undefined) see(winner);
+        // Ours after all: an earlier write took effect although its answer did not come.
+        return winner?.spec?.holderIdentity === identity ? write() : false;
+      }
+    },
+    async release() {
+      if (observed?.spec?.holderIdentity !== identity) return;
+      const spec = { holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
+      observed = await patch(observed, spec);
+    },
+    observed: () => observed,
+  };
+}
+
+/** metav1.MicroTime. */
+function microTime(at: Date): string {
+  return at.toISOString().replace('Z', '000Z');
+}

@@ -1,0 +1,137 @@
+import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { expect, test } from 'vitest';
+import { type Desired, desiredRegistration } from './desired.ts';
+
+type Ports = NonNullable<Service['spec']>['ports'];
+
+function desired(annotations: Record<string, string>, ports: Ports = [{ port: 8080 }]): Desired {
+  return desiredRegistration({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'shop', namespace: 'team', annotations: { 'rollcall.dev/register': 'true', ...annotations } },
+    spec: ports === undefined ? {} : { ports },
+  });
+}
+
+const spec = (overrides: object = {}) => ({
+  wanted: 'registration',
+  spec: {
+    serviceName: 'shop',
+    url: 'http://shop.team.svc:8080',
+    capabilities: ['rest'],
+    source: 'KubernetesService',
+    ...overrides,
+  },
+});
+
+test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports; expected: object }>([
+  { sentence: 'all is derived where only registration is asked for', annotations: {}, expected: spec() },
+  {
+    sentence: 'the name can be given',
+    annotations: { 'rollcall.dev/service-name': 'Großer Laden/EU'.replace(' ', '-') },
+    expected: spec({ serviceName: 'Großer-Laden/EU' }),
+  },
+  {
+    sentence: 'the URL can be given',
+    annotations: { 'rollcall.dev/url': 'https://shop.example.org/base' },
+    expected: spec({ url: 'https://shop.example.org/base' }),
+  },
+  {
+    sentence: 'capabilities can be given, with spaces and doubles',
+    annotations: { 'rollcall.dev/capabilities': 'grpc, rest ,grpc' },
+    expected: spec({ capabilities: ['rest', 'grpc'] }),
+  },
+  {
+    sentence: 'no capabilities can be given',
+    annotations: { 'rollcall.dev/capabilities': '' },
+    expected: spec({ capabilities: [] }),
+  },
+  {
+    sentence: 'the first port is taken where none is named http',
+    annotations: {},
+    ports: [
+      { name: 'metrics', port: 9090 },
+      { name: 'other', port: 1 },
+    ],
+    expected: spec({ url: 'http://shop.team.svc:9090' }),
+  },
+  {
+    sentence: 'the port named http is taken',
+    annotations: {},
+    ports: [
+      { name: 'metrics', port: 9090 },
+      { name: 'http', port: 80 },
+    ],
+    expected: spec({ url: 'http://shop.team.svc:80' }),
+  },
+  {
+    sentence: 'the port named https is taken as such',
+    annotations: {},
+    ports: [
+      { name: 'metrics', port: 9090 },
+      { name: 'https', port: 8443 },
+    ],
+    expected: spec({ url: 'https://shop.team.svc:8443' }),
+  },
+  {
+    sentence: 'appProtocol makes it https',
+    annotations: {},
+    ports: [{ name: 'web', port: 8443, appProtocol: 'HTTPS' }],
+    expected: spec({ url: 'https://shop.team.svc:8443' }),
+  },
+  {
+    sentence: 'a Service with a URL needs no port',
+    annotations: { 'rollcall.dev/url': 'http://elsewhere' },
+    ports: [],
+    expected: spec({ url: 'http://elsewhere' }),
+  },
+  {
+    sentence: 'another value than true asks for nothing',
+    annotations: { 'rollcall.dev/register': 'yes' },
+    expected: { wanted: 'nothing' },
+  },
+])('$sentence', ({ annotations, ports, expected }) => {
+  expect(ports === undefined ? desired(annotations) : desired(annotations, ports)).toEqual(expected);
+});
+
+test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports; fault: RegExp }>([
+  { sentence: 'no port and no URL', annotations: {}, ports: [], fault: /url is needed/ },
+  {
+    sentence: 'a name with a colon',
+    annotations: { 'rollcall.dev/service-name': 'a:b' },
+    fault: /service-name must not/,
+  },
+  {
+    sentence: 'a name with a space',
+    annotations: { 'rollcall.dev/service-name': 'a b' },
+    fault: /service-name must not/,
+  },
+  { sentence: 'an empty name', annotations: { 'rollcall.dev/service-name': '' }, fault: /1 to 253/ },
+  { sentence: 'a name for all', annotations: { 'rollcall.dev/service-name': '*' }, fault: /all services/ },
+  { sentence: 'a relative URL', annotations: { 'rollcall.dev/url': '/shop' }, fault: /absolute http or https/ },
+  { sentence: 'a script for a URL', annotations: { 'rollcall.dev/url': 'javascript:alert(1)' }, fault: /absolute/ },
+  { sentence: 'a URL with a password', annotations: { 'rollcall.dev/url': 'http://a:b@shop' }, fault: /credentials/ },
+  { sentence: 'a URL with a space', annotations: { 'rollcall.dev/url': 'http://shop/a b' }, fault: /absolute/ },
+  {
+    sentence: 'a URL that is too long',
+    annotations: { 'rollcall.dev/url': `http://shop/${'a'.repeat(2048)}` },
+    fault: /2048/,
+  },
+  {
+    sentence: 'an unknown capability',
+    annotations: { 'rollcall.dev/capabilities': 'rest,soap' },
+    fault: /rest, graphql, grpc, mcp/,
+  },
+])('$sentence is impossible', ({ annotations, ports, fault }) => {
+  const found = ports === undefined ? desired(annotations) : desired(annotations, ports);
+  expect(found).toEqual({ wanted: 'impossible', faults: [expect.stringMatching(fault)] });
+});
+
+test('tells every fault', () => {
+  const found = desired({
+    'rollcall.dev/url': 'x',
+    'rollcall.dev/capabilities': 'soap',
+    'rollcall.dev/service-name': '',
+  });
+  expect(found.wanted === 'impossible' && found.faults.length).toBe(3);
+});

@@ -1,0 +1,51 @@
+import { type Environment, parseConfig } from '@rollcall/platform/config.ts';
+import { type Static, Type } from 'typebox';
+
+const schema = Type.Object({
+  ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
+  ROLLCALL_HOST: Type.String({ default: '0.0.0.0', description: 'Address to listen on' }),
+  ROLLCALL_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3001 }),
+  ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
+  ROLLCALL_DATABASE_URL: Type.String({ minLength: 1, description: 'postgres://user:password@host:port/database' }),
+  ROLLCALL_LOG_LEVEL: Type.Union(
+    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info' },
+  ),
+  ROLLCALL_TTL_SECONDS: Type.Integer({ minimum: 5, maximum: 86_400, default: 60 }),
+  ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
+  ROLLCALL_AUTHENTICATION: Type.Union([Type.Literal('off'), Type.Literal('token-review')], { default: 'off' }),
+  ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
+});
+
+/** Settings of the registry process. */
+export interface RegistryConfig {
+  /** Undefined: the namespace of the kubeconfig or of the pod. */
+  readonly namespace: string | undefined;
+  readonly host: string;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly databaseUrl: string;
+  readonly logLevel: string;
+  /** Between saying that no more traffic should come and closing: as long as proxies take to notice. */
+  readonly drainMs: number;
+  /** Given to every registration; 60 by contract. */
+  readonly ttlSeconds: number;
+  /** Undefined: anyone may call (contract 1, "Authentication"). */
+  readonly authentication: { readonly audience: string | undefined } | undefined;
+}
+
+/** @throws ConfigError naming every faulty variable. */
+export function registryConfig(environment: Environment): RegistryConfig {
+  const parsed: Static<typeof schema> = parseConfig(schema, environment);
+  return {
+    namespace: parsed.ROLLCALL_NAMESPACE,
+    host: parsed.ROLLCALL_HOST,
+    port: parsed.ROLLCALL_PORT,
+    adminPort: parsed.ROLLCALL_ADMIN_PORT,
+    databaseUrl: parsed.ROLLCALL_DATABASE_URL,
+    logLevel: parsed.ROLLCALL_LOG_LEVEL,
+    drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
+    ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
+    authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : { audience: parsed.ROLLCALL_TOKEN_AUDIENCE },
+  };
+}

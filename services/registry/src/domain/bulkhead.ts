@@ -1,0 +1,30 @@
+import { RegistryError } from './errors.ts';
+
+/** Keeps one kind of work from taking all there is. */
+export interface Bulkhead {
+  /** @throws RegistryError STORE_UNAVAILABLE at once when too much of it is under way. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  /** How often work was done or refused. */
+  readonly runs: number;
+}
+
+/** @param limit how much may be under way at a time. */
+export function createBulkhead(limit: number): Bulkhead {
+  let underWay = 0;
+  let runs = 0;
+  return {
+    async run(work) {
+      runs += 1;
+      if (underWay >= limit) throw new RegistryError('STORE_UNAVAILABLE', 'Too many lookups of unknown names');
+      underWay += 1;
+      try {
+        return await work();
+      } finally {
+        underWay -= 1;
+      }
+    },
+    get runs() {
+      return runs;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { CodedError } from '@rollcall/platform/errors.ts';
+
+/** Everything that the registry refuses or cannot do, with the sentence that says so when nothing more precise is known. */
+export const errorCatalogue = {
+  INVALID_REQUEST: 'The request is not valid',
+  INVALID_SERVICE_NAME: 'The service name is not valid',
+  INVALID_SERVICE_URL: 'The service URL is not valid',
+  SERVICE_NOT_FOUND: 'The service is not in the registry',
+  MANAGED_ELSEWHERE: 'The registration is declared in Kubernetes and cannot be changed over HTTP',
+  UNAUTHENTICATED: 'A valid bearer token is required',
+  NAME_OWNED_BY_ANOTHER: 'The name belongs to another subject',
+  STORE_UNAVAILABLE: 'The Kubernetes API cannot be reached',
+  TOO_MANY_STREAMS: 'This replica has as many open event streams as it can serve',
+  DATABASE_UNAVAILABLE: 'The database cannot be reached',
+  INVALID_SIGNATURE: 'The webhook signature or secret is missing or wrong',
+  RELEASE_NOT_FOUND: 'No such version was recorded for the service',
+  CHANNEL_NOT_FOUND: 'No endpoint is configured for the channel',
+  CONFIG_NOT_FOUND: 'No webhook configuration is stored',
+  JOB_CONFLICT: 'Another job with this id exists',
+} as const;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+/** An error of the registry's domain. The message is for the caller of the API: it must not hold secrets. */
+export class RegistryError extends CodedError<ErrorCode> {
+  constructor(code: ErrorCode, message: string = errorCatalogue[code], options?: ErrorOptions) {
+    super(code, message, options);
+    this.name = 'RegistryError';
+  }
+}
+
+export function hasCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof RegistryError && error.code === code;
+}

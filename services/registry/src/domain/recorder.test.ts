@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import { historyRecord, type JobPhase, type ObservedJob, planRecording } from './recorder.ts';
+
+const now = new Date('2026-11-20T12:00:00Z');
+
+function job(fields: Partial<ObservedJob>): ObservedJob {
+  return {
+    uid: 'uid',
+    name: 'deploy-shop-1.1.0-1',
+    operation: 'Deploy',
+    serviceName: 'shop',
+    version: '1.1.0',
+    artifact: { url: 'shop:1.1.0', type: 'image', checksum: undefined },
+    requestedBy: 'webhook',
+    phase: undefined,
+    oldVersion: '1.0.0',
+    startedAt: new Date('2026-11-20T11:00:00Z'),
+    finishedAt: new Date('2026-11-20T11:00:42.500Z'),
+    deleted: false,
+    held: true,
+    ...fields,
+  };
+}
+
+describe('what is done with a job', () => {
+  const running: readonly JobPhase[] = ['Progressing', 'Paused', 'Verifying', 'Promoting', 'RollingBack'];
+  const finished: readonly JobPhase[] = ['Succeeded', 'RolledBack', 'Failed'];
+
+  test.each([undefined, 'Pending', ...running] as const)('%s: it is held until it finishes', (phase) => {
+    expect(planRecording(job({ phase, held: false }), false)).toBe('hold');
+    expect(planRecording(job({ phase, held: true }), false)).toBe('nothing');
+  });
+
+  test.each([undefined, 'Pending'] as const)('%s and deleted: it goes unrecorded', (phase) => {
+    expect(planRecording(job({ phase, deleted: true }), false)).toBe('release');
+    expect(planRecording(job({ phase, deleted: true, held: false }), false)).toBe('nothing');
+  });
+
+  test.each(running)('%s and deleted: it is held until it finishes', (phase) => {
+    expect(planRecording(job({ phase, deleted: true }), false)).toBe('nothing');
+  });
+
+  test.each(finished)('%s: it is recorded, deleted or not, held or not', (phase) => {
+    for (const deleted of [false, true]) {
+      expect(planRecording(job({ phase, deleted }), false)).toBe('record');
+      expect(planRecording(job({ phase, deleted }), true)).toBe('record');
+      expect(planRecording(job({ phase, deleted, held: false }), false)).toBe('record');
+      expect(planRecording(job({ phase, deleted, held: false }), true)).toBe('nothing');
+    }
+  });
+});
+
+describe('the record of a job', () => {
+  test.each([
+    { phase: 'Succeeded', outcome: 'success' },
+    { phase: 'Failed', outcome: 'failed' },
+    { phase: 'RolledBack', outcome: 'rolled_back' },
+  ] as const)('$phase is $outcome', ({ phase, outcome }) => {
+    expect(historyRecord(job({ phase }), now)).toMatchObject({ outcome, oldVersion: '1.0.0', newVersion: '1.1.0' });
+  });
+
+  test('there is none of a job that has not finished', () => {
+    expect(historyRecord(job({ phase: 'Promoting' }), now)).toBeUndefined();
+  });
+
+  test('what the status does not tell is empty, or now', () => {
+    const record = historyRecord(
+      job({
+        phase: 'Failed',
+        oldVersion: undefined,
+        startedAt: undefined,
+        finishedAt: undefined,
+        requestedBy: undefined,
+      }),
+      now,
+    );
+    expect(record).toMatchObject({ oldVersion: '', requestedBy: '', startedAt: now, finishedAt: now });
+  });
+
+  test('what the database cannot hold is left out', () => {
+    expect(historyRecord(job({ phase: 'Failed', requestedBy: 'a\0b' }), now)?.requestedBy).toBe('ab');
+  });
+
+  test('a job cannot have ended before it began', () => {
+    const record = historyRecord(job({ phase: 'Failed', startedAt: now }), now);
+    expect(record?.startedAt).toEqual(record?.finishedAt);
+  });
+});

@@ -1,0 +1,75 @@
+import { compareBuild, parse, type SemVer } from 'semver';
+import type { HistoryStore, Release, ReleaseStore } from './delivery-ports.ts';
+import { RegistryError } from './errors.ts';
+import { checkServiceName } from './validation.ts';
+
+export interface ReleasesDeps {
+  readonly releases: ReleaseStore;
+  readonly history: Pick<HistoryStore, 'lastDelivered'>;
+  /** Undefined: not registered; empty: registered without having told its version. */
+  readonly currentVersion: (serviceName: string) => string | undefined;
+}
+
+export interface UpdateCheck {
+  /** Empty when nobody knows it. */
+  readonly currentVersion: string;
+  /** The current one when no release was announced. */
+  readonly latestVersion: string;
+  readonly updateAvailable: boolean;
+}
+
+/** Stores what an update notification announces (contract 1, `/webhooks/update`). */
+export async function announceRelease(deps: Pick<ReleasesDeps, 'releases'>, release: Release): Promise<void> {
+  await deps.releases.record(release);
+}
+
+/**
+ * Compares the version that runs with the announced ones (contract 1, `/webhooks/check-updates`).
+ *
+ * @throws RegistryError SERVICE_NOT_FOUND for a service without registration, releases and history.
+ */
+export async function checkForUpdate(deps: ReleasesDeps, serviceName: string): Promise<UpdateCheck> {
+  checkServiceName(serviceName);
+  const [versions, delivered] = await Promise.all([
+    deps.releases.versions(serviceName),
+    deps.history.lastDelivered(serviceName),
+  ]);
+  const registered = deps.currentVersion(serviceName);
+  if (versions.length === 0 && delivered === undefined && registered === undefined) {
+    throw new RegistryError('SERVICE_NOT_FOUND', `Service '${serviceName}' has no registration, release or history`);
+  }
+  const reported = registered === undefined || registered === '' ? undefined : registered;
+  const currentVersion = reported ?? delivered?.version ?? '';
+  const latest = latestVersion(versions);
+  return {
+    currentVersion,
+    latestVersion: latest ?? currentVersion,
+    updateAvailable: latest !== undefined && isUpdate(currentVersion, latest),
+  };
+}
+
+/**
+ * The highest version by Semantic Versioning where all are such versions, else the one announced last.
+ *
+ * @param versions the one announced last first; of equal ones it wins.
+ */
+export function latestVersion(versions: readonly string[]): string | undefined {
+  let highest: SemVer | undefined;
+  let latest = versions[0];
+  for (const version of versions) {
+    const parsed = parse(version, { loose: true });
+    if (parsed === null) return versions[0];
+    if (highest !== undefined && compareBuild(parsed, highest) <= 0) continue;
+    highest = parsed;
+    latest = version;
+  }
+  return latest;
+}
+
+/** A higher version is an update; where that cannot be told, any other one is. */
+export function isUpdate(current: string, latest: string): boolean {
+  const from = parse(current, { loose: true });
+  const to = parse(latest, { loose: true });
+  if (from === null || to === null) return current !== latest;
+  return compareBuild(to, from) > 0;
+}

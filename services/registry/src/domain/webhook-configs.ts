@@ -1,0 +1,138 @@
+import type { WebhookConfigStore, WebhookSettings } from './delivery-ports.ts';
+import { RegistryError } from './errors.ts';
+import { isSameSecret, isSignedWith } from './signatures.ts';
+import { checkServiceName, urlFault } from './validation.ts';
+
+/** Stands for all services. */
+export const ALL_SERVICES = '*';
+
+const CHANNELS_MAX = 64;
+const CHANNEL_MAX_LENGTH = 64;
+const FORBIDDEN_IN_CHANNEL = /[\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
+
+export interface WebhookConfigsDeps {
+  readonly configs: WebhookConfigStore;
+}
+
+/** What a call brings to show that it may be made. */
+export interface CallProof {
+  /** The body, byte for byte. */
+  readonly body: Buffer;
+  /** Of the header `X-Webhook-Signature`. */
+  readonly signature: string | undefined;
+  /** `webhook_secret` and `secret` of the body. */
+  readonly secrets: readonly (string | undefined)[];
+}
+
+/**
+ * Lets a call through for which no secret is set, or that is signed with it, or that names it (DESIGN section 6).
+ *
+ * @throws RegistryError INVALID_SIGNATURE, INVALID_SERVICE_NAME.
+ */
+export async function authorizeCall(deps: WebhookConfigsDeps, serviceName: string, proof: CallProof): Promise<void> {
+  checkScope(serviceName);
+  const settings = await settingsWithSecret(deps, serviceName);
+  if (settings === undefined) return;
+  const secret = await deps.configs.readSecret(settings);
+  // A secret that was set and cannot be found must not open the door.
+  if (secret === undefined) {
+    throw new RegistryError('INVALID_SIGNATURE', 'The secret that the call must be signed with is missing');
+  }
+  if (proof.signature !== undefined && isSignedWith(secret, proof.body, proof.signature)) return;
+  if (proof.secrets.some((given) => given !== undefined && isSameSecret(secret, given))) return;
+  throw new RegistryError('INVALID_SIGNATURE');
+}
+
+export interface ConfigurationInput {
+  /** {@link ALL_SERVICES} for the global configuration. */
+  readonly serviceName: string;
+  /** URL by channel. */
+  readonly endpoints: Readonly<Record<string, string>>;
+  /** Undefined: the secret stays as it is. */
+  readonly secret: string | undefined;
+}
+
+/**
+ * Sets where notifications go, and the secret (contract 1, `/webhooks/config`).
+ *
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST. No URL is repeated: it may hold a password.
+ */
+export async function configureWebhooks({ configs }: WebhookConfigsDeps, input: ConfigurationInput): Promise<void> {
+  checkScope(input.serviceName);
+  const channels = Object.entries(input.endpoints);
+  if (channels.length > CHANNELS_MAX) {
+    throw new RegistryError('INVALID_REQUEST', `endpoints must have at most ${CHANNELS_MAX} channels`);
+  }
+  for (const [channel, url] of channels) {
+    const fault = channelFault(channel) ?? endpointFault(url);
+    if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
+  }
+  await configs.replace(input.serviceName, input.endpoints, input.secret);
+}
+
+/**
+ * The configuration of a service, or the global one.
+ *
+ * @returns undefined when there is no global one.
+ * @throws RegistryError CONFIG_NOT_FOUND for a service without, INVALID_SERVICE_NAME.
+ */
+export async function describeConfig(
+  { configs }: WebhookConfigsDeps,
+  serviceName: string,
+): Promise<WebhookSettings | undefined> {
+  checkScope(serviceName);
+  const settings = await configs.find(serviceName);
+  if (settings === undefined && serviceName !== ALL_SERVICES) {
+    throw new RegistryError('CONFIG_NOT_FOUND', `No webhook configuration is stored for service '${serviceName}'`);
+  }
+  return settings;
+}
+
+/** Where a notification goes, and the configuration that says so. */
+export interface Endpoint {
+  readonly url: string;
+  readonly settings: WebhookSettings;
+}
+
+/** Looks the channel up in the configuration of the service, then in the global one. */
+export async function findEndpoint(
+  { configs }: WebhookConfigsDeps,
+  serviceName: string,
+  channel: string,
+): Promise<Endpoint | undefined> {
+  for (const scope of [serviceName, ALL_SERVICES]) {
+    const settings = await configs.find(scope);
+    const url = settings?.endpoints.get(channel);
+    if (settings !== undefined && url !== undefined) return { url, settings };
+  }
+  return undefined;
+}
+
+/** The configuration of the service where that names a secret, else the global one where that does. */
+export async function settingsWithSecret(
+  { configs }: WebhookConfigsDeps,
+  serviceName: string,
+): Promise<WebhookSettings | undefined> {
+  for (const scope of new Set([serviceName, ALL_SERVICES])) {
+    const settings = await configs.find(scope);
+    if (settings?.secretRef !== undefined) return settings;
+  }
+  return undefined;
+}
+
+function checkScope(serviceName: string): void {
+  if (serviceName !== ALL_SERVICES) checkServiceName(serviceName);
+}
+
+/** What is wrong with the name of a channel; undefined: nothing. */
+export function channelFault(channel: string): string | undefined {
+  if (channel === '') return 'channel must not be empty';
+  if (channel.length > CHANNEL_MAX_LENGTH) return `channel must have at most ${CHANNEL_MAX_LENGTH} characters`;
+  if (FORBIDDEN_IN_CHANNEL.test(channel)) return 'channel must not contain white space or control characters';
+  return undefined;
+}
+
+function endpointFault(url: string): string | undefined {
+  const fault = urlFault(url);
+  return fault === undefined ? undefined : `each endpoint ${fault}`;
+}

@@ -1,0 +1,233 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
+import type { DeliveryJobStore } from '../domain/delivery-ports.ts';
+import { parseRelease, type ReleaseInput, requestDeployment, requestRollback } from '../domain/delivery-requests.ts';
+import { type NotifyDeps, notify } from '../domain/notifications.ts';
+import { announceRelease, checkForUpdate, type ReleasesDeps } from '../domain/releases.ts';
+import {
+  ALL_SERVICES,
+  authorizeCall,
+  configureWebhooks,
+  describeConfig,
+  type WebhookConfigsDeps,
+} from '../domain/webhook-configs.ts';
+import { ErrorResponse } from '../schemas/common.ts';
+import {
+  AcceptedResponse,
+  CheckUpdatesBody,
+  CheckUpdatesResponse,
+  ConfigBody,
+  ConfigQuery,
+  ConfigResponse,
+  ConfiguredResponse,
+  configRecord,
+  DeployBody,
+  JobResponse,
+  NotifyBody,
+  NotifyResponse,
+  RollbackBody,
+  SignatureHeader,
+  UpdateBody,
+} from '../schemas/webhooks.ts';
+import { withRawBody } from './raw-body.ts';
+
+export interface WebhookRoutesDeps extends NotifyDeps, ReleasesDeps {
+  readonly jobs: DeliveryJobStore;
+}
+
+const tags = ['webhooks'];
+const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
+
+/** Contract 1, `/webhooks`, but for what services report of themselves. */
+export function webhookRoutes(app: App, deps: WebhookRoutesDeps): void {
+  checkUpdatesRoute(app, deps);
+  notifyRoute(app, deps);
+  readConfigRoute(app, deps);
+  withRawBody(app, (signed) => {
+    updateRoute(signed, deps);
+    deployRoute(signed, deps);
+    rollbackRoute(signed, deps);
+    writeConfigRoute(signed, deps);
+  });
+}
+
+function updateRoute(app: App, deps: WebhookRoutesDeps): void {
+  app.post(
+    '/webhooks/update',
+    {
+      schema: {
+        tags,
+        summary: 'Announce a version that can be deployed',
+        headers: SignatureHeader,
+        body: UpdateBody,
+        response: { 200: AcceptedResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name, version } = request.body;
+      await authorize(deps, request, request.body);
+      await announceRelease(deps, parseRelease(releaseInput(request.body)));
+      const message = `Update of '${service_name}' to version ${version} was announced`;
+      return { status: 'accepted' as const, message, service_name, version };
+    },
+  );
+}
+
+function deployRoute(app: App, deps: WebhookRoutesDeps): void {
+  app.post(
+    '/webhooks/deploy',
+    {
+      schema: {
+        tags,
+        summary: 'Deploy a version',
+        headers: SignatureHeader,
+        body: DeployBody,
+        response: { 200: JobResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name, version, strategy } = request.body;
+      await authorize(deps, request, request.body);
+      const input = { ...releaseInput(request.body), strategy, subject: request.subject };
+      const job_id = await requestDeployment(deps, input);
+      const message = `Deployment of '${service_name}' version ${version} was requested`;
+      return { status: 'accepted' as const, job_id, message, service_name, version };
+    },
+  );
+}
+
+function rollbackRoute(app: App, deps: WebhookRoutesDeps): void {
+  app.post(
+    '/webhooks/rollback',
+    {
+      schema: {
+        tags,
+        summary: 'Roll back to a version that was announced or deployed before',
+        headers: SignatureHeader,
+        body: RollbackBody,
+        response: { 200: JobResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name, version } = request.body;
+      await authorize(deps, request, request.body);
+      const input = { serviceName: service_name, version, subject: request.subject };
+      const job_id = await requestRollback(deps, input);
+      const message = `Rollback of '${service_name}' to version ${version} was requested`;
+      return { status: 'accepted' as const, job_id, message, service_name, version };
+    },
+  );
+}
+
+function checkUpdatesRoute(app: App, deps: WebhookRoutesDeps): void {
+  app.post(
+    '/webhooks/check-updates',
+    {
+      schema: {
+        tags,
+        summary: 'Compare the version that runs with the announced ones',
+        body: CheckUpdatesBody,
+        response: { 200: CheckUpdatesResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name } = request.body;
+      const check = await checkForUpdate(deps, service_name);
+      return {
+        status: 'checked' as const,
+        service_name,
+        current_version: check.currentVersion,
+        latest_version: check.latestVersion,
+        update_available: check.updateAvailable,
+      };
+    },
+  );
+}
+
+function notifyRoute(app: App, deps: WebhookRoutesDeps): void {
+  app.post(
+    '/webhooks/notify',
+    {
+      schema: {
+        tags,
+        summary: 'Send a notification to a configured channel',
+        body: NotifyBody,
+        response: { 200: NotifyResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name, channel, message, severity = 'info' } = request.body;
+      await notify(deps, { serviceName: service_name, channel, message, severity });
+      return { status: 'sent' as const, message: `Notification of '${service_name}' is on its way to '${channel}'` };
+    },
+  );
+}
+
+function writeConfigRoute(app: App, deps: WebhookRoutesDeps): void {
+  app.post(
+    '/webhooks/config',
+    {
+      schema: {
+        tags,
+        summary: 'Set the endpoints and the secret of a service, or of all',
+        headers: SignatureHeader,
+        body: ConfigBody,
+        response: { 200: ConfiguredResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name = ALL_SERVICES, endpoints, secret } = request.body;
+      await authorize(deps, request, { ...request.body, service_name });
+      await configureWebhooks(deps, { serviceName: service_name, endpoints, secret });
+      return { status: 'configured' as const, message: `Webhooks of '${service_name}' were configured` };
+    },
+  );
+}
+
+function readConfigRoute(app: App, deps: WebhookConfigsDeps): void {
+  app.get(
+    '/webhooks/config',
+    {
+      schema: {
+        tags,
+        summary: 'Get the webhook configuration of a service, or the global one; never the secret',
+        querystring: ConfigQuery,
+        response: { 200: ConfigResponse, ...errors },
+      },
+    },
+    async (request) => configRecord(await describeConfig(deps, request.query.service_name ?? ALL_SERVICES)),
+  );
+}
+
+interface CallBody {
+  readonly service_name: string;
+  readonly webhook_secret?: string;
+  readonly secret?: string;
+}
+
+function authorize(
+  deps: WebhookConfigsDeps,
+  request: Pick<FastifyRequest, 'headers' | 'rawBody'>,
+  { service_name, webhook_secret, secret }: CallBody,
+): Promise<void> {
+  const header = request.headers['x-webhook-signature'];
+  const signature = typeof header === 'string' ? header : undefined;
+  return authorizeCall(deps, service_name, { body: request.rawBody, signature, secrets: [webhook_secret, secret] });
+}
+
+function releaseInput({
+  service_name,
+  version,
+  artifact_url,
+  artifact_type,
+  checksum,
+}: Static<typeof UpdateBody>): ReleaseInput {
+  return {
+    serviceName: service_name,
+    version,
+    artifactUrl: artifact_url,
+    artifactType: artifact_type,
+    checksum,
+  };
+}

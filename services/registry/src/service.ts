@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Environment } from '@rollcall/platform/config.ts';
+import { adminServer } from '@rollcall/platform/http/admin.ts';
+import type { App } from '@rollcall/platform/http/server.ts';
+import { connect } from '@rollcall/platform/kube/connection.ts';
+import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createPool } from '@rollcall/platform/postgres/pool.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { buildApp } from './app.ts';
+import type { RegistryConfig } from './config.ts';
+import { createDelivery } from './delivery.ts';
+import { createDiscovery } from './discovery.ts';
+import { healthRoutes } from './routes/health.ts';
+import { tokenReviewer } from './store/token-review.ts';
+
+const KUBE_TIMEOUT_MS = 5000;
+const KUBE_SOCKETS = 64;
+const DATABASE_SCHEMA = 'registry';
+const DATABASE_CONNECTIONS = 10;
+const STOP_GRACE_MS = 25_000;
+
+export interface RegistryDeps {
+  readonly config: RegistryConfig;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly environment: Environment;
+  /** Resolves with the reason when the process is to stop. */
+  readonly stopRequested: Promise<string>;
+}
+
+/**
+ * Runs one replica of the registry until it is asked to stop. @returns the process' exit code.
+ */
+export async function runRegistry({ config, log, clock, environment, stopRequested }: RegistryDeps): Promise<number> {
+  const metrics = createMetrics('registry');
+  const version = packageVersion();
+  const connection = await connect({
+    clock,
+    environment,
+    requestTimeoutMs: KUBE_TIMEOUT_MS,
+    maxSockets: KUBE_SOCKETS,
+  });
+  const namespace = config.namespace ?? connection.namespace;
+  const pool = createPool({
+    url: config.databaseUrl,
+    schema: DATABASE_SCHEMA,
+    maxConnections: DATABASE_CONNECTIONS,
+    log,
+  });
+  const common = { connection, namespace, clock, log, metrics };
+  const discovery = createDiscovery({ ...common, ttlSeconds: config.ttlSeconds });
+  const delivery = await createDelivery({
+    ...common,
+    pool,
+    databaseUrl: config.databaseUrl,
+    currentVersion: (serviceName) => discovery.currentVersion(serviceName),
+  });
+  const health = {
+    version,
+    startedAt: clock.now(),
+    metrics,
+    state: () => {
+      const { size, ...cache } = discovery.cache();
+      return {
+        ...cache,
+        cacheSize: size,
+        storeConnected: discovery.connected(),
+        databaseConnected: delivery.databaseConnected(),
+      };
+    },
+  };
+  const app = await buildApp({
+    log,
+    metrics,
+    version,
+    authenticate:
+      config.authentication === undefined ? undefined : tokenReviewer({ connection, clock, ...config.authentication }),
+    routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
+  });
+
+  let stopping = false;
+  let started = false;
+  const unready = () => {
+    if (stopping) return 'stopping';
+    return started ? undefined : 'starting: the local copy of the registrations is not complete';
+  };
+  const actors: Actor[] = [
+    adminServer({ host: config.host, port: config.adminPort, metrics, unready }),
+    {
+      name: 'connections',
+      start: async () => {},
+      stop: async () => void (await Promise.all([pool.end(), connection.close()])),
+    },
+    ...discovery.actors,
+    ...delivery.actors,
+    httpServer(app, config, { log, beforeClose: () => discovery.closeStreams() }),
+  ];
+  return runActors(actors, {
+    log,
+    graceMs: STOP_GRACE_MS,
+    stopRequested,
+    onReady: () => {
+      started = true;
+    },
+    onStopping: () => {
+      stopping = true;
+    },
+  });
+}
+
+function httpServer(
+  app: App,
+  { host, port, drainMs }: RegistryConfig,
+  { log, beforeClose }: { readonly log: Logger; readonly beforeClose: () => void },
+): Actor {
+  return {
+    name: 'HTTP server',
+    async start() {
+      const address = await app.listen({ host, port });
+      log.info({ address }, 'registry listens');
+    },
+    async stop() {
+      await sleep(drainMs);
+      beforeClose();
+      await app.close();
+    },
+  };
+}
+
+function packageVersion(): string {
+  const manifest: { version: string } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return manifest.version;
+}

@@ -1,0 +1,101 @@
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { isConflict, isUnavailable } from '@rollcall/platform/kube/errors.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { HistoryStore } from '../domain/delivery-ports.ts';
+import { hasCode } from '../domain/errors.ts';
+import { historyRecord, planRecording } from '../domain/recorder.ts';
+import { type DeliveryJobObjects, toObservedJob } from '../store/delivery-jobs.ts';
+import { createRetryQueue } from './retry-queue.ts';
+
+const CONCURRENCY = 8;
+const BACKOFF = { baseMs: 100, maxMs: 5000 };
+
+export interface RecorderDeps {
+  /** Of the recorder's own: it is started and stopped with it. */
+  readonly informer: Informer<DeliveryJob>;
+  readonly jobs: Pick<DeliveryJobObjects, 'hold' | 'release'>;
+  readonly history: Pick<HistoryStore, 'record'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/**
+ * Writes each finished delivery job into the history once, then lets it go (docs/architecture.md, "Record history"). Any
+ * number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
+ * so. It may be killed between any two steps; whoever sees the job next does the rest.
+ */
+export function createRecorder({ informer, jobs, history, clock, log, metrics }: RecorderDeps): Actor {
+  const recorded = new Set<string>();
+  const counter = new Counter({
+    name: 'rollcall_history_entries_recorded_total',
+    help: 'Finished delivery jobs that this replica wrote into the history.',
+    labelNames: ['status'],
+    registers: [metrics],
+  });
+
+  async function work(key: string): Promise<void> {
+    const object = informer.store.get(key);
+    if (object === undefined) return;
+    const job = toObservedJob(object);
+    const step = planRecording(job, recorded.has(job.uid));
+    if (step === 'nothing') return;
+    if (step === 'hold') return remember(await jobs.hold(object));
+    const record = historyRecord(job, clock.now());
+    if (record !== undefined) {
+      if (await history.record(record)) {
+        counter.inc({ status: record.outcome });
+        log.info({ job: job.name, service: job.serviceName, status: record.outcome }, 'delivery job recorded');
+      }
+      recorded.add(job.uid);
+    }
+    if (job.held) remember(await jobs.release(object));
+  }
+
+  function remember(object: DeliveryJob | undefined): void {
+    if (object !== undefined) informer.recordWrite(object);
+  }
+
+  const queue = createRetryQueue({
+    work,
+    concurrency: CONCURRENCY,
+    backoff: BACKOFF,
+    onFailure: (err, key, failures) => {
+      const level = isExpected(err) ? 'debug' : 'warn';
+      log[level]({ err, job: key, failures }, 'a delivery job could not be recorded yet');
+    },
+  });
+  const waiting: Gauge = new Gauge({
+    name: 'rollcall_history_jobs_waiting',
+    help: 'Delivery jobs that wait to be looked at by the recorder.',
+    registers: [metrics],
+    collect: (): void => waiting.set(queue.size),
+  });
+  informer.onChange((change) => {
+    if (change.type === 'deleted') recorded.delete(change.object.metadata.uid ?? '');
+    else queue.add(objectKey(change.object));
+  });
+
+  return {
+    name: 'history recorder',
+    start() {
+      informer.start();
+      return Promise.resolve();
+    },
+    async stop() {
+      await Promise.all([informer.stop(), queue.stop()]);
+    },
+  };
+}
+
+/** Another replica was faster, or a store is away, which is logged where it is noticed. */
+function isExpected(error: unknown): boolean {
+  if (isConflict(error) || isUnavailable(error)) return true;
+  return isDatabaseUnavailable(error) || hasCode(error, 'DATABASE_UNAVAILABLE');
+}

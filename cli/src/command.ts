@@ -1,0 +1,108 @@
+import { type Capability, capabilities } from '@rollcall/client/registry-types.ts';
+import { createServers } from '@rollcall/client/servers.ts';
+import { type ConnectionOptions, checkToken } from '@rollcall/client/transport.ts';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { CliDeps } from './deps.ts';
+import { UsageError } from './exit-codes.ts';
+import { chooseServer, type ServerChoice } from './settings.ts';
+
+interface GlobalOptions {
+  readonly server?: string;
+  readonly token?: string;
+  readonly output: 'table' | 'json';
+}
+
+/** Options that every command understands, before or after its name. */
+export function addGlobalOptions(program: Command): Command {
+  return program
+    .option('--server <url>', 'registry to ask, several separated by commas (variable ROLLCALL_SERVER)')
+    .option('--token <token>', 'bearer token; better kept in the variable ROLLCALL_TOKEN')
+    .addOption(new Option('-o, --output <format>', 'what to print').choices(['table', 'json']).default('table'));
+}
+
+/** @throws UsageError where no usable registry is named. */
+export function serverOf(command: Command, { env, cwd }: CliDeps): ServerChoice {
+  const { server }: GlobalOptions = command.optsWithGlobals();
+  const choice = chooseServer({ option: server, variable: env['ROLLCALL_SERVER'], cwd });
+  try {
+    createServers(choice.servers);
+  } catch (error) {
+    throw new UsageError(`${choice.source}: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  return choice;
+}
+
+/**
+ * How this command is to reach the registry.
+ *
+ * @throws UsageError where the registry's URL or the token is unusable.
+ */
+export function connectionOf(command: Command, deps: CliDeps): ConnectionOptions {
+  const options: GlobalOptions = command.optsWithGlobals();
+  const { servers } = serverOf(command, deps);
+  const { token = deps.env['ROLLCALL_TOKEN'] ?? '' } = options;
+  if (token === '') return { servers };
+  return {
+    servers,
+    token: asUsage(options.token === undefined ? 'ROLLCALL_TOKEN' : '--token', () => checkToken(token)),
+  };
+}
+
+/** What the client library refuses was wrong in the option or variable of this name. */
+function asUsage<Checked>(name: string, check: () => Checked): Checked {
+  try {
+    return check();
+  } catch (error) {
+    throw new UsageError(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+export function wantsJson(command: Command): boolean {
+  const { output }: GlobalOptions = command.optsWithGlobals();
+  return output === 'json';
+}
+
+/** Prints the API's body as it is, or what `asText` makes of it for people. */
+export function printResult<Body>(
+  command: Command,
+  deps: CliDeps,
+  { body, asText }: { readonly body: Body; readonly asText: (body: Body) => string },
+): void {
+  deps.out(wantsJson(command) ? `${JSON.stringify(body, undefined, 2)}\n` : asText(body));
+}
+
+/** `--capability` of a service: may be repeated, or hold several separated by commas. */
+export function capabilitiesOption(): Option {
+  return new Option('--capability <capability>', `what the service speaks: ${capabilities.join(', ')}; repeatable`)
+    .default([] satisfies Capability[], 'none')
+    .argParser((text: string, previous: Capability[]) => [...previous, ...text.split(',').map(parseCapability)]);
+}
+
+function parseCapability(text: string): Capability {
+  const known = capabilities.find((capability) => capability === text);
+  if (known === undefined) throw new InvalidArgumentError(`Allowed: ${capabilities.join(', ')}.`);
+  return known;
+}
+
+/** Filters of what to list: `--capability`, `--prefix`. */
+export function addFilterOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--capability <capability>', 'only services that speak it').choices(capabilities))
+    .option('--prefix <prefix>', 'only services whose name begins with it');
+}
+
+/** Parses an option's positive whole number. */
+export function parseCount(text: string): number {
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1) {
+    throw new InvalidArgumentError('It must be a whole number of at least 1.');
+  }
+  return count;
+}
+
+/** Appends examples to a command's help. */
+export function withExamples(command: Command, examples: readonly string[]): Command {
+  return command.addHelpText('after', `\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`);
+}

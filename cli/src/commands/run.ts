@@ -1,0 +1,99 @@
+import { type Registration, register } from '@rollcall/client/registration.ts';
+import { RegistryError } from '@rollcall/client/registry-error.ts';
+import type { Capability } from '@rollcall/client/registry-types.ts';
+import type { Command } from 'commander';
+import { catchSignals, runChild } from '../child.ts';
+import { capabilitiesOption, connectionOf, withExamples } from '../command.ts';
+import type { CliDeps } from '../deps.ts';
+import { printable } from '../output/text.ts';
+
+interface RunOptions {
+  readonly name: string;
+  readonly url: string;
+  readonly capability: readonly Capability[];
+}
+
+const notes = `
+The program runs with our standard input and output and gets the signals that we get. A registry that does not
+answer is no reason not to start it: registering is then tried again in the background. A registration that the
+registry refuses is one.
+
+The exit code is the program's own; 128+n where signal n ended it; 127 where it was not found, 126 where it cannot be
+executed; and one of those below where it was not to be started.`;
+
+/** `rollcall run`. */
+export function addRunCommand(program: Command, deps: CliDeps): void {
+  withExamples(
+    program
+      .command('run')
+      .description('run a program, registered and with heartbeats as long as it lives')
+      .usage('--name <name> --url <url> [options] -- <command> [args...]')
+      .requiredOption('--name <name>', 'name of the service')
+      .requiredOption('--url <url>', 'where it can be reached')
+      .addOption(capabilitiesOption())
+      .argument('<command>', 'program to run')
+      .argument('[args...]', 'its arguments; put -- before the command'),
+    [
+      'rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js --port 8080',
+      'rollcall run --name shop --url http://10.0.0.7:8080 --capability rest,grpc -- ./shop',
+    ],
+  )
+    .addHelpText('after', notes)
+    .action(async function (this: Command, command: string, args: string[]) {
+      const { name, url, capability }: RunOptions = this.opts();
+      const connection = connectionOf(this, deps);
+      const signals = catchSignals({ isSharedTerminal: deps.hasTerminal });
+      const report = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
+      const registration = register({ ...connection, name, url, capabilities: capability });
+      reportEvents(registration, report);
+      try {
+        await Promise.race([firstOutcome(registration), signals.first]);
+        deps.exitWith(await runChild({ command, args, signals, report }));
+      } finally {
+        await registration[Symbol.asyncDispose]();
+        signals.release();
+      }
+    });
+}
+
+/**
+ * Resolves when the registry took the registration in, or could not be asked.
+ *
+ * @throws RegistryError where it refused, even if it may change its mind: a wrong token should not go unnoticed.
+ */
+function firstOutcome(registration: Registration): Promise<void> {
+  return new Promise((resolve, reject) => {
+    registration.on('registered', () => resolve());
+    registration.on('error', ({ error }) => {
+      if (isRefusal(error)) reject(error);
+      else resolve();
+    });
+  });
+}
+
+function isRefusal(error: unknown): boolean {
+  return !(error instanceof RegistryError) || (error.status !== undefined && error.status < 500);
+}
+
+/** Tells what a person should know, and of an outage only its beginning and its end. */
+function reportEvents(registration: Registration, report: (message: string) => void): void {
+  let isFailing = false;
+  registration.on('registered', ({ service, again }) => {
+    report(`'${service.service_name}' is registered${again ? ' again' : ''} as ${service.service_id}`);
+    isFailing = false;
+  });
+  registration.on('heartbeat', () => {
+    if (isFailing) report('heartbeats arrive again');
+    isFailing = false;
+  });
+  registration.on('lost', ({ reason }) => {
+    if (reason === 'expired') report('the registration had expired; registering again');
+  });
+  registration.on('error', ({ error }) => {
+    const state = registration.state();
+    const message = error instanceof Error ? error.message : String(error);
+    if (state === 'stopped') report(`not deregistered: ${message}; the registration lapses by itself`);
+    else if (state !== 'refused' && !isFailing) report(`${message}; trying again`);
+    isFailing = true;
+  });
+}

@@ -1,0 +1,29 @@
+import { createRegistryClient } from '@rollcall/client/registry-client.ts';
+import type { ServiceFilter } from '@rollcall/client/registry-types.ts';
+import type { Command } from 'commander';
+import { addFilterOptions, connectionOf, printResult, withExamples } from '../command.ts';
+import type { CliDeps } from '../deps.ts';
+import { formatService, formatServices } from '../output/services.ts';
+
+/** `rollcall services` and `rollcall get`. */
+export function addReadCommands(program: Command, deps: CliDeps): void {
+  withExamples(addFilterOptions(program.command('services').description('list the registered services')), [
+    'rollcall services',
+    'rollcall services --capability grpc --prefix shop-',
+    "rollcall services -o json | jq -r '.services[].service_url'",
+  ]).action(async function (this: Command) {
+    const filter: ServiceFilter = this.opts();
+    const body = await createRegistryClient(connectionOf(this, deps)).listServices(filter);
+    if (body.total === 0) deps.err('No such services are registered.\n');
+    const asText = () => (body.total === 0 ? '' : formatServices(body.services, deps.now()));
+    printResult(this, deps, { body, asText });
+  });
+
+  withExamples(program.command('get').description('show one service').argument('<name>', 'name of the service'), [
+    'rollcall get shop',
+    'curl "$(rollcall get shop -o json | jq -r .service_url)/health"',
+  ]).action(async function (this: Command, name: string) {
+    const body = await createRegistryClient(connectionOf(this, deps)).getService(name);
+    printResult(this, deps, { body, asText: (service) => formatService(service, deps.now()) });
+  });
+}

@@ -1,0 +1,20 @@
+import { RegistryError } from '@rollcall/client/registry-error.ts';
+import { CommanderError } from 'commander';
+import { expect, it } from 'vitest';
+import { exitCodeFor, UsageError } from './exit-codes.ts';
+
+const answered = (status: number, error: string) => new RegistryError('x', { status, error });
+
+it.each([
+  { what: 'help that was asked for', error: new CommanderError(0, 'commander.helpDisplayed', 'x'), code: 0 },
+  { what: 'an unknown option', error: new CommanderError(1, 'commander.unknownOption', 'x'), code: 2 },
+  { what: 'wrong usage found later', error: new UsageError('x'), code: 2 },
+  { what: 'an unknown service', error: answered(404, 'Service not found'), code: 3 },
+  { what: 'a heartbeat of an unknown service', error: answered(400, 'Service not found'), code: 3 },
+  { what: 'a refusal', error: answered(400, 'Invalid service name'), code: 1 },
+  { what: 'a store that is away', error: answered(503, 'Store is not available'), code: 1 },
+  { what: 'no answer', error: new RegistryError('x', { error: 'Registry unreachable' }), code: 4 },
+  { what: 'anything else', error: new Error('x'), code: 1 },
+])('$what ends with $code', ({ error, code }) => {
+  expect(exitCodeFor(error)).toBe(code);
+});

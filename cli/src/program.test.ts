@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { runCli } from './program.ts';
+
+/** Runs a command line that makes no request. */
+async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  let out = '';
+  let err = '';
+  const code = await runCli(args, {
+    env,
+    cwd: '/',
+    now: () => new Date(0),
+    out: (text) => {
+      out += text;
+    },
+    err: (text) => {
+      err += text;
+    },
+    hasTerminal: false,
+  });
+  return { code, out, err };
+}
+
+const commands = [
+  'services',
+  'get',
+  'watch',
+  'register',
+  'deregister',
+  'heartbeat',
+  'run',
+  'history',
+  'stats',
+  'health',
+];
+
+describe('help', () => {
+  it('of the program names every command, the exit codes and the settings', async () => {
+    const { code, out, err } = await run(['--help']);
+    expect([code, err]).toEqual([0, '']);
+    for (const word of [...commands, 'Exit codes:', 'ROLLCALL_SERVER', 'ROLLCALL_TOKEN', '.local/endpoints.json']) {
+      expect(out).toContain(word);
+    }
+  });
+
+  it.each(commands)('of %s has examples, the exit codes and the global options', async (command) => {
+    const { code, out } = await run([command, '--help']);
+    expect(code).toBe(0);
+    for (const word of [`$ `, `rollcall ${command}`, 'Examples:', 'Exit codes:', '--server', '--output']) {
+      expect(out).toContain(word);
+    }
+  });
+
+  it('is shown when no command is given, as an error', async () => {
+    expect(await run([])).toMatchObject({ code: 2, out: '' });
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    { args: ['servcies'], message: 'Did you mean services?' },
+    { args: ['get'], message: "missing required argument 'name'" },
+    { args: ['get', 'a', 'b'], message: 'too many arguments' },
+    { args: ['services', '--nonsense'], message: "unknown option '--nonsense'" },
+    { args: ['services', '-o', 'yaml'], message: 'Allowed choices are table, json' },
+    { args: ['services', '--capability', 'soap'], message: 'Allowed choices are rest, graphql, grpc, mcp' },
+    {
+      args: ['register', 'shop', 'http://x', '--capability', 'rest,soap'],
+      message: 'Allowed: rest, graphql, grpc, mcp',
+    },
+    { args: ['history', '--limit', '0'], message: 'at least 1' },
+    { args: ['history', '--limit', '1e3'], message: 'at least 1' },
+    { args: ['history', '--limit', 'many'], message: 'at least 1' },
+    { args: ['run', '--name', 'shop', '--', 'true'], message: "required option '--url <url>' not specified" },
+    { args: ['run', '--name', 'shop', '--url', 'http://x'], message: "missing required argument 'command'" },
+    { args: ['run', '--name', 'shop', '--url', 'http://x', 'node', '--watch'], message: "unknown option '--watch'" },
+    { args: ['health', '--server', 'nonsense'], message: '--server: a registry URL is not a valid URL' },
+    { args: ['health', '--server', ''], message: '--server: at least one registry URL is needed' },
+  ])('$args: $message', async ({ args, message }) => {
+    const { code, out, err } = await run(args);
+    expect(err).toContain(message);
+    expect([code, out]).toEqual([2, '']);
+  });
+
+  it('names the variable that holds the wrong URL, and not the password in it', async () => {
+    const { code, err } = await run(['health'], { ROLLCALL_SERVER: 'http://me:secret@host' });
+    expect(err).toBe('rollcall: ROLLCALL_SERVER: a registry URL must not carry credentials\n');
+    expect(code).toBe(2);
+  });
+});
+
+it('prints its version', async () => {
+  expect(await run(['--version'])).toMatchObject({ code: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+});

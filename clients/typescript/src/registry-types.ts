@@ -1,0 +1,207 @@
+/**
+ * What the registry API says and hears (contract 1). Field names are the contract's: these objects are the JSON itself.
+ */
+
+/** What a service speaks (contract 1, "Service registration"). */
+export type Capability = 'rest' | 'graphql' | 'grpc' | 'mcp';
+
+/** Every capability that the registry accepts. */
+export const capabilities: readonly Capability[] = ['rest', 'graphql', 'grpc', 'mcp'];
+
+/** One live registration, as listed, looked up and watched. Times are ISO 8601 with offset. */
+export interface ServiceRecord {
+  readonly service_name: string;
+  readonly service_url: string;
+  readonly service_id: string;
+  readonly registered_at: string;
+  readonly last_heartbeat: string;
+  readonly capabilities: readonly Capability[];
+}
+
+/** Body of `POST /services/register`. */
+export interface RegisterRequest {
+  readonly service_name: string;
+  readonly service_url: string;
+  readonly capabilities?: readonly Capability[];
+}
+
+/** Answer of `POST /services/register`; `ttl` in seconds. */
+export interface RegisteredService extends Omit<ServiceRecord, 'last_heartbeat'> {
+  readonly ttl: number;
+}
+
+/** Answer of `GET /services`. */
+export interface ServiceList {
+  readonly services: readonly ServiceRecord[];
+  readonly total: number;
+}
+
+/** Which registrations to list: those with the capability, and whose name starts with the prefix. */
+export interface ServiceFilter {
+  readonly capability?: Capability;
+  readonly prefix?: string;
+}
+
+/** Answer of `POST /services/{service_name}/heartbeat`; `ttl` in seconds. */
+export interface HeartbeatAnswer {
+  readonly service_name: string;
+  readonly message: string;
+  readonly ttl: number;
+}
+
+/** Answer of `DELETE /services/{service_name}`. */
+export interface RemovedService {
+  readonly message: string;
+  readonly service_name: string;
+}
+
+/** One update of a service, as the history of all services lists it. */
+export interface UpdateEntry {
+  readonly service_name: string;
+  readonly old_version: string;
+  readonly new_version: string;
+  readonly timestamp: string;
+  readonly status: 'success' | 'failed' | 'rolled_back';
+  readonly duration_seconds: number;
+}
+
+/** One update of a service, as its own history lists it. */
+export interface ServiceUpdateEntry extends UpdateEntry {
+  readonly artifact_url: string;
+  readonly checksum: string;
+  readonly artifact_path: string;
+  readonly backup_path: string;
+}
+
+/** Answer of `GET /updates/history`. */
+export interface UpdateHistory {
+  readonly history: readonly UpdateEntry[];
+  readonly total: number;
+}
+
+/** Answer of `GET /updates/history/{service_name}` and of its JSON export. */
+export interface ServiceUpdateHistory {
+  readonly service_name: string;
+  readonly history: readonly ServiceUpdateEntry[];
+  readonly total: number;
+}
+
+/** Answer of `GET /updates/statistics`; `success_rate` in per cent. */
+export interface UpdateStatistics {
+  readonly total_updates: number;
+  readonly successful_updates: number;
+  readonly failed_updates: number;
+  readonly rolled_back_updates: number;
+  readonly success_rate: number;
+  readonly average_duration_seconds: number;
+  readonly services_updated: readonly { readonly service_name: string; readonly update_count: number }[];
+}
+
+/** Answer of `GET /health`, with status 200 (`healthy`) or 503. */
+export interface HealthReport {
+  readonly status: string;
+  readonly service: string;
+  readonly version: string;
+  /** PostgreSQL; absent in answers of other registries. */
+  readonly database?: string;
+  readonly store: string;
+  readonly cache: {
+    readonly size: number;
+    readonly hits: number;
+    readonly misses: number;
+    readonly hit_ratio: number;
+    readonly last_refresh: string;
+  };
+}
+
+/** Body of `POST /webhooks/update`. */
+export interface UpdateNotification {
+  readonly service_name: string;
+  readonly version: string;
+  readonly artifact_url?: string;
+  readonly artifact_type?: string;
+  readonly checksum?: string;
+  readonly webhook_secret?: string;
+}
+
+/** Body of `POST /webhooks/deploy`. */
+export interface DeployRequest extends UpdateNotification {
+  readonly strategy?: 'rolling' | 'blue-green' | 'canary';
+}
+
+/** Body of `POST /webhooks/rollback`; `version` is the one to return to. */
+export interface RollbackRequest {
+  readonly service_name: string;
+  readonly version: string;
+}
+
+/** Answer of `POST /webhooks/update`. */
+export interface AcceptedUpdate {
+  readonly status: string;
+  readonly message: string;
+  readonly service_name: string;
+  readonly version: string;
+}
+
+/** Answer of `POST /webhooks/deploy` and `/webhooks/rollback`. */
+export interface AcceptedJob extends AcceptedUpdate {
+  readonly job_id: string;
+}
+
+/** Answer of `POST /webhooks/check-updates`. */
+export interface UpdateCheck {
+  readonly status: string;
+  readonly service_name: string;
+  readonly current_version: string;
+  readonly latest_version: string;
+  readonly update_available: boolean;
+}
+
+/** Body of `POST /webhooks/health`. */
+export interface HealthStatus {
+  readonly service_name: string;
+  readonly status: string;
+  /** ISO 8601. */
+  readonly timestamp?: string;
+  /** For example `uptime` and `version`. */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/** Body of `POST /webhooks/lifecycle`. */
+export interface LifecycleEvent {
+  readonly service_name: string;
+  /** For example `started`. */
+  readonly event: string;
+  /** ISO 8601. */
+  readonly timestamp?: string;
+  /** For example `version` and `pid`. */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/** Body of `POST /webhooks/notify`. */
+export interface Notification {
+  readonly service_name: string;
+  readonly channel: string;
+  readonly message: string;
+  readonly severity?: string;
+}
+
+/** Body of `POST /webhooks/config`. */
+export interface WebhookConfigRequest {
+  readonly service_name?: string;
+  readonly endpoints: Readonly<Record<string, string>>;
+  readonly secret?: string;
+}
+
+/** Answer of `GET /webhooks/config`. */
+export interface WebhookConfig {
+  readonly service_name: string;
+  readonly endpoints: Readonly<Record<string, string>>;
+  readonly configured_at: string;
+}
+
+/** Answer of the webhooks that only confirm: health, lifecycle, notify, config. */
+export interface Confirmation {
+  readonly status: string;
+  readonly message: string;
+}

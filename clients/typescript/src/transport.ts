@@ -1,0 +1,212 @@
+import { type Deadline, startDeadline } from './deadline.ts';
+import { errorFromAnswer, RegistryError, unreachable } from './registry-error.ts';
+import { createServers } from './servers.ts';
+
+/**
+ * A bearer token, or where to get the current one; asked for every request.
+ *
+ * @public
+ */
+export type TokenSource = string | (() => string | Promise<string>);
+
+/** Where the registry is and how to speak to it. */
+export interface ConnectionOptions {
+  /** Base URLs of interchangeable registries, without `/api/v1`. The first that answers is used until it fails. */
+  readonly servers: string | readonly string[];
+  readonly token?: TokenSource | undefined;
+  /** Longest wait for an answer of one registry, in milliseconds. Default 5,000. */
+  readonly timeoutMs?: number | undefined;
+  /** Replaces the global fetch, for example to use an HTTP proxy or client certificates. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+}
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Below `/api/v1`, already encoded. */
+  readonly path: string;
+  readonly body?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Whether doing it twice is as good as once, so that another registry may be asked after an unclear failure. */
+  readonly repeatable: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ApiAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly server: string;
+}
+
+/** An answer whose body has no end. */
+interface ApiStream {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly server: string;
+  /** Ends the connection; a pending read of the body rejects with the reason. */
+  close(reason: unknown): void;
+}
+
+/** Sends requests to whichever of the registries answers. */
+export interface Transport {
+  /**
+   * @returns the answer, whatever its status.
+   * @throws RegistryError without status where no registry answered; the signal's reason where that aborted.
+   */
+  send(request: ApiRequest): Promise<ApiAnswer>;
+  /**
+   * @returns a 200 answer's body as it comes; the time limit holds for its beginning only.
+   * @throws as {@link send}; RegistryError with status for any other answer.
+   */
+  open(request: ApiRequest): Promise<ApiStream>;
+  /** Asks this registry last from now on: something it said or left unsaid was wrong. */
+  distrust(server: string): void;
+}
+
+const DEFAULT_TIMEOUT_MS = 5000;
+
+/** Answers that another registry may better: it, or the proxy in front of it, cannot reach what it needs. */
+const UNAVAILABLE = new Set([502, 503, 504]);
+
+/** Failures before the request was sent, so that even a call that must not be repeated may go to another registry. */
+const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+
+/**
+ * @returns the token.
+ * @throws TypeError where it cannot stand in a header. The message does not hold it, as that of fetch would.
+ */
+export function checkToken(token: string): string {
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('the token is empty or holds characters that no token has');
+  return token;
+}
+
+/** @throws TypeError where a URL or the token is unusable. */
+export function createTransport(options: ConnectionOptions): Transport {
+  const { token, timeoutMs = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch } = options;
+  const servers = createServers(options.servers);
+  if (typeof token === 'string') checkToken(token);
+
+  async function start(server: string, request: ApiRequest, deadline: Deadline): Promise<Response> {
+    const headers = new Headers({ accept: 'application/json', ...request.headers });
+    if (request.body !== undefined) headers.set('content-type', 'application/json');
+    const bearer = typeof token === 'function' ? checkToken(await token()) : token;
+    if (bearer !== undefined) headers.set('authorization', `Bearer ${bearer}`);
+    try {
+      return await fetch(`${server}/api/v1${request.path}`, {
+        method: request.method,
+        headers,
+        body: request.body ?? null,
+        signal: deadline.signal,
+        cache: 'no-store',
+      });
+    } catch (error) {
+      throw failure(server, error, request.signal);
+    }
+  }
+
+  /** Tries the registries in turn until one gives an answer that is worth having. */
+  async function firstGood<Answer extends { status: number }>(
+    request: ApiRequest,
+    attempt: (server: string) => Promise<Answer>,
+  ): Promise<Answer> {
+    const order = servers.inOrder();
+    let last: { answer: Answer } | { error: unknown } = { error: new TypeError('no registry') };
+    for (const server of order) {
+      try {
+        const answer = await attempt(server);
+        if (!UNAVAILABLE.has(answer.status) || !request.repeatable) {
+          servers.prefer(server);
+          return answer;
+        }
+        last = { answer };
+      } catch (error) {
+        last = { error };
+      }
+      servers.distrust(server);
+      if ('error' in last && !mayAskAnother(last.error, request)) break;
+    }
+    if ('error' in last) throw last.error;
+    return last.answer;
+  }
+
+  return {
+    send: (request) =>
+      firstGood(request, async (server) => {
+        const deadline = startDeadline(timeoutMs, request.signal);
+        try {
+          const response = await start(server, request, deadline);
+          return { status: response.status, text: await readText(response, server, request.signal), server };
+        } finally {
+          deadline.release();
+        }
+      }),
+
+    async open(request) {
+      const opened = await firstGood(request, async (server) => {
+        const deadline = startDeadline(timeoutMs, request.signal);
+        try {
+          const response = await start(server, request, deadline);
+          if (response.status !== 200) {
+            const text = await readText(response, server, request.signal);
+            deadline.release();
+            return { status: response.status, text, server, stream: undefined };
+          }
+          deadline.stopTimer();
+          return { status: 200, text: '', server, stream: openStream(response, server, deadline) };
+        } catch (error) {
+          deadline.abort(error);
+          deadline.release();
+          throw error;
+        }
+      });
+      if (opened.stream === undefined) throw errorFromAnswer(opened.status, opened.text, opened.server);
+      return opened.stream;
+    },
+
+    distrust: (server) => servers.distrust(server),
+  };
+}
+
+function isEndless({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true;
+}
+
+function openStream(response: Response, server: string, deadline: Deadline): ApiStream {
+  const { body } = response;
+  if (body === null || !isEndless(response)) {
+    const message = `${server} did not answer with an event stream: is it a registry?`;
+    throw new RegistryError(message, { error: 'Unexpected answer', server, status: response.status });
+  }
+  return {
+    body,
+    server,
+    close(reason) {
+      deadline.abort(reason);
+      deadline.release();
+    },
+  };
+}
+
+async function readText(response: Response, server: string, signal: AbortSignal | undefined): Promise<string> {
+  try {
+    if (isEndless(response)) {
+      await response.body?.cancel();
+      return '';
+    }
+    return await response.text();
+  } catch (error) {
+    throw failure(server, error, signal);
+  }
+}
+
+function failure(server: string, error: unknown, signal: AbortSignal | undefined): unknown {
+  return signal?.aborted === true ? signal.reason : unreachable(server, error);
+}
+
+function mayAskAnother(error: unknown, { repeatable, signal }: ApiRequest): boolean {
+  if (signal?.aborted === true || !(error instanceof RegistryError)) return false;
+  return repeatable || NEVER_SENT.has(innermostCode(error));
+}
+
+function innermostCode(error: Error): string {
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return error.cause instanceof Error ? innermostCode(error.cause) : '';
+}

@@ -1,0 +1,27 @@
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import type { Certificates } from './certificates.ts';
+
+const PROBE_TIMEOUT_MS = 2_000;
+
+/** Asks the API server's `/readyz` as the admin; false when it does not answer 200, for whatever reason. */
+export async function isApiServerReady(server: string, certificates: Certificates): Promise<boolean> {
+  const [ca, cert, key] = await Promise.all([
+    readFile(certificates.ca),
+    readFile(certificates.adminCertificate),
+    readFile(certificates.adminKey),
+  ]);
+  return new Promise((resolve) => {
+    const probe = request(
+      `${server}/readyz`,
+      { ca, cert, key, agent: false, timeout: PROBE_TIMEOUT_MS },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode === 200);
+      },
+    );
+    probe.on('timeout', () => probe.destroy(new Error('no answer in time')));
+    probe.on('error', () => resolve(false));
+    probe.end();
+  });
+}

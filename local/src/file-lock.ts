@@ -1,0 +1,81 @@
+import { link, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+
+const REFRESH_MS = 5_000;
+
+/** A lock that is older has lost its holder, whatever its process id says: ids are reused, and differ between containers. */
+const STALE_MS = 30_000;
+
+interface FileLock {
+  release(): Promise<void>;
+}
+
+export type LockAttempt = { readonly lock: FileLock } | { readonly heldBy: number };
+
+/**
+ * Takes a lock between processes, without waiting. The file holds the holder's process id and is touched while it is
+ * held; a file whose process is gone, or that has not been touched for 30 s, is taken over.
+ *
+ * Two processes that take over the same stale lock at the same moment can both get it. So what the lock guards must be
+ * correct without it; it saves work, no more.
+ */
+export async function tryLock(path: string): Promise<LockAttempt> {
+  const ticket = `${path}.${process.pid}`;
+  await writeFile(ticket, String(process.pid));
+  try {
+    while (true) {
+      try {
+        // A link appears together with its content, unlike a file that is created and then written.
+        await link(ticket, path);
+        return { lock: hold(path) };
+      } catch (err) {
+        if (!isCode(err, 'EEXIST')) throw err;
+      }
+      const holder = await liveHolder(path);
+      if (holder !== undefined) return { heldBy: holder };
+      await rm(path, { force: true });
+    }
+  } finally {
+    await rm(ticket, { force: true });
+  }
+}
+
+async function liveHolder(path: string): Promise<number | undefined> {
+  try {
+    const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
+    const pid = Number(text);
+    return isAlive(pid) && Date.now() - mtimeMs < STALE_MS ? pid : undefined;
+  } catch (err) {
+    if (isCode(err, 'ENOENT')) return undefined;
+    throw err;
+  }
+}
+
+function hold(path: string): FileLock {
+  const refresh = setInterval(() => {
+    const now = new Date();
+    utimes(path, now, now).catch(() => undefined);
+  }, REFRESH_MS);
+  refresh.unref();
+  return {
+    release: async () => {
+      clearInterval(refresh);
+      await rm(path, { force: true });
+    },
+  };
+}
+
+/** Whether a process of that id exists, ours or another user's. */
+export function isAlive(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (err) {
+    return isCode(err, 'EPERM');
+  }
+}
+
+/** Whether a thrown value is a system error of that code. */
+export function isCode(err: unknown, code: string): boolean {
+  return err instanceof Error && 'code' in err && err.code === code;
+}

@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import {
+  cacheKey,
+  linkerFlags,
+  MODULES,
+  MODULES_DIRECTORY,
+  type ModuleName,
+  packagesOf,
+  readVersions,
+  stagingVersion,
+} from './kubernetes-modules.ts';
+
+const versions = { kubernetes: '1.36.3', etcd: '3.7.3', kwok: '0.8.0' };
+
+describe('linkerFlags', () => {
+  test('give Kubernetes the version from versions.json', () => {
+    const flags = linkerFlags('kubernetes', versions);
+    expect(flags).toContain('-X k8s.io/component-base/version.gitVersion=v1.36.3');
+    expect(flags).toContain('-X k8s.io/component-base/version.gitMinor=36');
+  });
+
+  test('strip only for the others', () => expect(linkerFlags('etcd', versions)).toBe('-s -w'));
+});
+
+test('stagingVersion turns the major version into 0, pre-releases included', () => {
+  expect(stagingVersion('1.36.3')).toBe('0.36.3');
+  expect(stagingVersion('1.37.0-rc.1')).toBe('0.37.0-rc.1');
+});
+
+test('cacheKey changes with each of its inputs and with where one ends', () => {
+  const inputs = { goMod: 'ab', goSum: 'c', linkerFlags: '-s', platform: 'linux-x64' };
+  const keys = [
+    inputs,
+    { ...inputs, goMod: 'a', goSum: 'bc' },
+    { ...inputs, linkerFlags: '-w' },
+    { ...inputs, platform: 'linux-arm64' },
+  ].map(cacheKey);
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(cacheKey({ ...inputs })).toBe(cacheKey(inputs));
+});
+
+const goMod = (module: ModuleName): Promise<string> => readFile(join(MODULES_DIRECTORY, module, 'go.mod'), 'utf8');
+
+describe('the committed go.mod files agree with versions.json (else: npm run kubernetes:pin)', async () => {
+  const pinned = await readVersions();
+
+  test.each<ModuleName>(['kubernetes', 'etcd', 'kwok'])('%s', async (module) => {
+    const text = await goMod(module);
+    const required = new RegExp(`^\\s*${MODULES[module].path} v(\\S+)`, 'm').exec(text)?.[1];
+    expect(required).toBe(pinned[module]);
+    // Alone, or in a block; the requirements have a version after the path.
+    const tools = [...text.matchAll(/^(?:tool |\t)([\w./-]+\/[\w./-]+)$/gm)].map((match) => match[1]);
+    expect(new Set(tools)).toEqual(new Set(packagesOf(module)));
+  });
+
+  test('every staging module is replaced by the release of the same number', async () => {
+    const text = await goMod('kubernetes');
+    const replaced = [...text.matchAll(/^replace (\S+) => (\S+) v(\S+)$/gm)];
+    expect(replaced.length).toBeGreaterThan(20);
+    for (const [, from, to, version] of replaced) {
+      expect({ from, version }).toEqual({ from: to, version: stagingVersion(pinned.kubernetes) });
+    }
+    const unresolved = [...text.matchAll(/^\s*(k8s\.io\/\S+) v0\.0\.0 /gm)].map((match) => match[1]);
+    const names = new Set(replaced.map((match) => match[1]));
+    expect(unresolved.filter((name) => !names.has(name))).toEqual([]);
+  });
+});

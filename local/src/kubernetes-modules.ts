@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** The pinned Go modules, one folder each below `local/kubernetes/`. */
+export const MODULES = {
+  kubernetes: { path: 'k8s.io/kubernetes', name: 'rollcall.dev/kubernetes-binaries' },
+  etcd: { path: 'go.etcd.io/etcd/server/v3', name: 'rollcall.dev/etcd-binary' },
+  kwok: { path: 'sigs.k8s.io/kwok', name: 'rollcall.dev/kwok-binary' },
+} as const;
+
+export type ModuleName = keyof typeof MODULES;
+
+/** Each binary with the module that holds it and the package that `go build` is given. */
+export const BINARIES = {
+  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
+  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
+  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
+  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+} as const satisfies Record<string, { module: ModuleName; package: string }>;
+
+export type BinaryName = keyof typeof BINARIES;
+
+/** Version numbers without a leading `v`, from `local/kubernetes/versions.json`. */
+export type Versions = Readonly<Record<ModuleName, string>>;
+
+/** `local/kubernetes/`: `versions.json` and a folder with `go.mod` and `go.sum` per module. */
+export const MODULES_DIRECTORY = join(import.meta.dirname, '..', 'kubernetes');
+
+/** Reads `versions.json`, the one place where the versions are chosen. */
+export async function readVersions(): Promise<Versions> {
+  const file = join(MODULES_DIRECTORY, 'versions.json');
+  const parsed: Partial<Record<ModuleName, unknown>> = JSON.parse(await readFile(file, 'utf8'));
+  const version = (name: ModuleName): string => {
+    const value = parsed[name];
+    if (typeof value !== 'string' || !/^\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$/.test(value)) {
+      throw new Error(`${file}: "${name}" must be a version such as 1.2.3`);
+    }
+    return value;
+  };
+  return { kubernetes: version('kubernetes'), etcd: version('etcd'), kwok: version('kwok') };
+}
+
+/** The packages of a module that are built, in the order of BINARIES. */
+export function packagesOf(module: ModuleName): string[] {
+  return Object.values(BINARIES).flatMap((binary) => (binary.module === module ? [binary.package] : []));
+}
+
+/**
+ * The version under which Kubernetes publishes its staging modules (k8s.io/api, ...): 1.36.3 -> 0.36.3.
+ * Kubernetes' own go.mod names them v0.0.0, which exists nowhere; whoever imports it has to replace each.
+ */
+export function stagingVersion(kubernetes: string): string {
+  return kubernetes.replace(/^1\./, '0.');
+}
+
+/** Linker flags: no symbol tables, and for Kubernetes the version that its binaries report and compare. */
+export function linkerFlags(module: ModuleName, versions: Versions): string {
+  const flags = ['-s', '-w'];
+  if (module === 'kubernetes') {
+    const version = versions.kubernetes;
+    const [major = '', minor = ''] = version.split('.');
+    const component = 'k8s.io/component-base/version';
+    flags.push(
+      `-X ${component}.gitVersion=v${version}`,
+      `-X ${component}.gitMajor=${major}`,
+      `-X ${component}.gitMinor=${minor}`,
+      `-X ${component}.gitTreeState=clean`,
+      `-X k8s.io/client-go/pkg/version.gitVersion=v${version}`,
+    );
+  }
+  return flags.join(' ');
+}
+
+export interface BuildInputs {
+  readonly goMod: string;
+  readonly goSum: string;
+  readonly linkerFlags: string;
+  /** Operating system and architecture: a home directory may be shared by unlike machines. */
+  readonly platform: string;
+}
+
+/** Names the cache directory of a build: whatever changes the binaries changes the name. */
+export function cacheKey(inputs: BuildInputs): string {
+  const hash = createHash('sha256');
+  for (const part of [inputs.goMod, inputs.goSum, inputs.linkerFlags, inputs.platform]) {
+    hash.update(`${part.length}:`).update(part);
+  }
+  return hash.digest('hex').slice(0, 16);
+}

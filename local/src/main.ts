@@ -1,0 +1,113 @@
+// `npm start`: everything Rollcall needs and Rollcall itself on this machine, until Ctrl-C.
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { tryLock } from './file-lock.ts';
+import { defaultCacheDirectory, findKubernetesBinaries } from './kubernetes-binaries.ts';
+import { endpointsFile, type Rollcall, startRollcall } from './rollcall.ts';
+import { REPOSITORY } from './services.ts';
+
+const directory = join(REPOSITORY, '.local');
+const log = (line: string): void => console.error(line);
+/** A terminal, npm and a process manager may each pass on the same request: this long after the first it is still that one. */
+const SAME_REQUEST_MS = 1_500;
+
+// Whoever read our output may be gone before we are: there is still much to stop.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const stop = stopOnSignals();
+  await mkdir(directory, { recursive: true });
+  const attempt = await tryLock(join(directory, 'lock'));
+  if ('heldBy' in attempt) {
+    log(`Rollcall is already running from this folder (process ${attempt.heldBy}).`);
+    return 1;
+  }
+  try {
+    // Left by a run that was killed: nobody may take it for this one's, whose binaries may take minutes to build.
+    await rm(endpointsFile(directory), { force: true });
+    return await run(stop);
+  } finally {
+    await attempt.lock.release();
+  }
+}
+
+async function run(stop: AbortSignal): Promise<number> {
+  const started = performance.now();
+  try {
+    const binaries = await findKubernetesBinaries(
+      ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kwok'],
+      {
+        assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
+        cacheDirectory: defaultCacheDirectory(process.env),
+        log,
+        signal: stop,
+      },
+    );
+    await using rollcall = await startRollcall({ directory, binaries, env: inheritedEnvironment(), log, signal: stop });
+    console.log(summary(rollcall, Math.round(performance.now() - started) / 1000));
+    await Promise.race([aborted(stop), rollcall.failed]);
+    log('Stopping');
+    return 0;
+  } catch (err) {
+    if (stop.aborted) return 0;
+    log(errorMessage(err));
+    return 1;
+  }
+}
+
+/** Aborts at the first signal. Another, later one ends the process at once; the kernel then ends what it has started. */
+function stopOnSignals(): AbortSignal {
+  const controller = new AbortController();
+  let firstAt = Number.POSITIVE_INFINITY;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (performance.now() - firstAt > SAME_REQUEST_MS) process.exit(1);
+      firstAt = Math.min(firstAt, performance.now());
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** What the services see of ours: where programs are, and settings of Rollcall such as ROLLCALL_LOG_LEVEL. */
+function inheritedEnvironment(): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => /^(PATH|HOME|TZ|ROLLCALL_.*)$/.test(name));
+  return Object.fromEntries(inherited);
+}
+
+function summary(rollcall: Rollcall, seconds: number): string {
+  const { registry, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
+  const api = `${registry}/api/v1`;
+  const [victim] = samples;
+  return `
+Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and everything below.
+
+  registry       ${api}
+  Kubernetes     ${controlPlane.server}
+  kubeconfig     ${controlPlane.kubeconfigPath}
+  PostgreSQL     127.0.0.1:${postgres.port}
+  samples        ${samples.map(({ name, url, pid }) => `${name} ${url} (process ${pid})`).join('\n                 ')}
+  logs           ${logDirectory}
+
+Try, in another terminal:
+
+  export KUBECONFIG=${controlPlane.kubeconfigPath} PATH=${dirname(kubectl)}:$PATH
+  kubectl get serviceregistrations
+  kubectl get sreg --watch
+  curl -s ${api}/services
+  curl -s -H 'content-type: application/json' \\
+       -d '{"service_name":"shop","service_url":"http://127.0.0.1:8080"}' ${api}/services/register
+  curl -s -X POST ${api}/services/shop/heartbeat
+  kill -9 ${victim?.pid ?? ''}     # ${victim?.name ?? ''} expires 60 s after its last heartbeat
+`;
+}

@@ -1,0 +1,214 @@
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import type { KubernetesBinaries } from './kubernetes-binaries.ts';
+import { freePorts, preferredPort } from './ports.ts';
+import { type Postgres, startPostgres } from './postgres.ts';
+import type { ManagedProcess } from './processes.ts';
+import { type ServiceContext, type ServiceOptions, startService, waitUntilReady } from './services.ts';
+import { waitUntil } from './wait.ts';
+
+export interface RollcallOptions {
+  /** Everything is kept below; what an earlier run left there is removed. */
+  readonly directory: string;
+  readonly binaries: KubernetesBinaries;
+  /** Environment of the services besides what is set here. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+interface SampleService {
+  readonly name: string;
+  readonly url: string;
+  readonly pid: number;
+}
+
+/** A running Rollcall with everything it needs, on 127.0.0.1. */
+export interface Rollcall extends AsyncDisposable {
+  /** Base URL of the registry, without `/api/v1`. */
+  readonly registry: string;
+  readonly controlPlane: ControlPlane;
+  readonly postgres: Postgres;
+  readonly samples: readonly SampleService[];
+  /** Path of the kubectl that fits. */
+  readonly kubectl: string;
+  readonly logDirectory: string;
+  /** Rejects when a part ends by itself, but for the sample services: those are there to be killed. */
+  readonly failed: Promise<never>;
+}
+
+/** The namespace of the custom resources. */
+const NAMESPACE = 'rollcall';
+const REGISTRY_PORT = 3001;
+const SERVICE_STOP_GRACE_MS = 3_000;
+const SAMPLE_STOP_GRACE_MS = 1_000;
+const SAMPLE_REGISTERED_TIMEOUT_MS = 20_000;
+
+const SAMPLES = [
+  { name: 'catalog', capabilities: 'rest' },
+  { name: 'orders', capabilities: 'rest,graphql' },
+  { name: 'mailer', capabilities: 'rest,grpc' },
+] as const;
+
+/**
+ * Starts the control plane and PostgreSQL, the operator and the registry on them, and three sample services that register
+ * themselves; then writes `endpoints.json`, which is there as long as everything works.
+ *
+ * @throws when a part does not start; what had been started is stopped then.
+ */
+export async function startRollcall(options: RollcallOptions): Promise<Rollcall> {
+  const { directory, log, signal } = options;
+  await using stack = new AsyncDisposableStack();
+  const [kubectl] = await Promise.all([linkKubectl(options), removeOldState(directory)]);
+  const { controlPlane, postgres } = await startBackends(stack, options);
+  const context: ServiceContext = {
+    logDirectory: join(directory, 'log'),
+    env: {
+      ...options.env,
+      KUBECONFIG: controlPlane.kubeconfigPath,
+      NODE_COMPILE_CACHE: join(directory, 'compile-cache'),
+      ROLLCALL_NAMESPACE: NAMESPACE,
+      ROLLCALL_HOST: '127.0.0.1',
+    },
+  };
+  const databaseUrl = await postgres.createDatabase('rollcall');
+  const port = await preferredPort(REGISTRY_PORT);
+  if (port !== REGISTRY_PORT) log(`Port ${REGISTRY_PORT} is taken: the registry listens on ${port}`);
+  const registry = `http://127.0.0.1:${port}`;
+  log('Starting the operator and the registry');
+  const services = await startServices(stack, { context, signal, registryPort: port, databaseUrl });
+  const samples = await startSamples(stack, { context, registry, log, signal });
+  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry };
+  stack.defer(() => rm(endpointsFile(directory), { force: true }));
+  await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
+  const failed = Promise.race([controlPlane.failed, postgres.failed, ...services.map((service) => service.failed)]);
+  failed.catch(() => undefined);
+  const kept = stack.move();
+  return {
+    registry,
+    controlPlane,
+    postgres,
+    samples,
+    kubectl,
+    logDirectory: context.logDirectory,
+    failed,
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+/** For programs: `kubeconfig` (path) and `registry` (base URL). */
+export function endpointsFile(directory: string): string {
+  return join(directory, 'endpoints.json');
+}
+
+async function removeOldState(directory: string): Promise<void> {
+  const old = ['control-plane', 'postgres', 'log'];
+  await Promise.all(old.map((name) => rm(join(directory, name), { recursive: true, force: true })));
+}
+
+async function linkKubectl({ directory, binaries }: RollcallOptions): Promise<string> {
+  const link = join(directory, 'bin', 'kubectl');
+  await mkdir(join(directory, 'bin'), { recursive: true });
+  await rm(link, { force: true });
+  await symlink(binaries.kubectl, link);
+  return link;
+}
+
+interface Backends {
+  readonly controlPlane: ControlPlane;
+  readonly postgres: Postgres;
+}
+
+async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions): Promise<Backends> {
+  const { directory, binaries, log, signal } = options;
+  log('Starting the Kubernetes control plane and PostgreSQL');
+  const controlPlane = startControlPlane({
+    directory: join(directory, 'control-plane'),
+    binaries,
+    workloads: true,
+    namespace: NAMESPACE,
+    log,
+    signal,
+  });
+  const postgres = startPostgres({ directory: join(directory, 'postgres'), signal });
+  // When one fails, the other is waited for and stopped.
+  stack.defer(() => disposeStarted(controlPlane));
+  stack.defer(() => disposeStarted(postgres));
+  const [startedControlPlane, startedPostgres] = await Promise.all([controlPlane, postgres]);
+  return { controlPlane: startedControlPlane, postgres: startedPostgres };
+}
+
+async function disposeStarted(starting: Promise<AsyncDisposable>): Promise<void> {
+  const [result] = await Promise.allSettled([starting]);
+  if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
+}
+
+interface ServicesOptions {
+  readonly context: ServiceContext;
+  readonly signal: AbortSignal;
+  readonly registryPort: number;
+  readonly databaseUrl: string;
+}
+
+async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<ManagedProcess[]> {
+  const { context, signal, registryPort, databaseUrl } = options;
+  const services: ServiceOptions[] = [
+    { name: 'operator', script: 'operator/src/main.ts' },
+    {
+      name: 'registry',
+      script: 'services/registry/src/main.ts',
+      env: { ROLLCALL_PORT: String(registryPort), ROLLCALL_DATABASE_URL: databaseUrl },
+    },
+  ];
+  const adminPorts = await freePorts(services.length);
+  return Promise.all(
+    services.map(async (service, index) => {
+      const adminPort = adminPorts[index] ?? 0;
+      const env = { ...service.env, ROLLCALL_ADMIN_PORT: String(adminPort) };
+      const started = await startService({ ...service, env }, context);
+      stack.defer(() => started.stop({ graceMs: SERVICE_STOP_GRACE_MS }));
+      await waitUntilReady(started, adminPort, signal);
+      return started;
+    }),
+  );
+}
+
+interface SamplesOptions {
+  readonly context: ServiceContext;
+  readonly registry: string;
+  readonly log: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions): Promise<SampleService[]> {
+  const { context, registry, log, signal } = options;
+  const ports = await freePorts(SAMPLES.length);
+  const processes: ManagedProcess[] = [];
+  // All at once: each may wait for a registry that no longer answers.
+  stack.defer(async () => {
+    await Promise.all(processes.map((sample) => sample.stop({ graceMs: SAMPLE_STOP_GRACE_MS })));
+  });
+  return Promise.all(
+    SAMPLES.map(async ({ name, capabilities }, index) => {
+      const port = String(ports[index] ?? 0);
+      const script = 'local/src/sample-service.ts';
+      const started = await startService({ name, script, args: [name, port, registry, capabilities] }, context);
+      processes.push(started);
+      const isRegistered = async () => (await fetch(`${registry}/api/v1/services/${name}`)).status === 200;
+      await waitUntil(`the sample service ${name} is registered`, isRegistered, {
+        timeoutMs: SAMPLE_REGISTERED_TIMEOUT_MS,
+        signal,
+        failed: started.failed,
+      });
+      started.failed.catch(() => log(`The sample service ${name} has ended: it expires 60 s after its last heartbeat`));
+      return { name, url: `http://127.0.0.1:${port}`, pid: started.pid };
+    }),
+  );
+}
+
+async function writeAtomically(file: string, content: string): Promise<void> {
+  const temporary = `${file}.${process.pid}`;
+  await writeFile(temporary, content);
+  await rename(temporary, file);
+}

@@ -1,0 +1,71 @@
+// A sample service: `node sample-service.ts NAME PORT REGISTRY [CAPABILITIES [VERSION]]`, port 0 for any free one and
+// capabilities separated by commas. It answers HTTP on 127.0.0.1, keeps itself registered, tells the registry its version and
+// health, and deregisters when it is asked to stop.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type Registration, register } from '@rollcall/client/registration.ts';
+import { createRegistryClient } from '@rollcall/client/registry-client.ts';
+import { type Capability, capabilities as known } from '@rollcall/client/registry-types.ts';
+
+interface Sample {
+  readonly name: string;
+  readonly version: string;
+  readonly registry: string;
+  readonly capabilities: readonly Capability[];
+}
+
+const [name = '', port = '', registry = '', capabilityList = '', version = '1.0.0'] = process.argv.slice(2);
+const capabilities = known.filter((capability) => capabilityList.split(',').includes(capability));
+await run({ name, version, registry, capabilities }, Number(port));
+
+async function run(sample: Sample, port: number): Promise<void> {
+  const stopRequested = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  const server = buildServer(sample);
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('A port was asked for');
+  const url = `http://127.0.0.1:${address.port}`;
+  console.log(`${sample.name} ${sample.version} answers at ${url}`);
+
+  const registration = register({
+    servers: sample.registry,
+    name: sample.name,
+    url,
+    capabilities: sample.capabilities,
+  });
+  reportEvents(registration, sample);
+  await stopRequested;
+  // First nobody finds it any more, then it stops answering.
+  await registration[Symbol.asyncDispose]();
+  server.close();
+  server.closeIdleConnections();
+}
+
+function buildServer({ name, version }: Sample): Server {
+  return createServer(({ url }, response) => {
+    const isHealth = url === '/health';
+    const body = isHealth ? { status: 'healthy' } : { service: name, version, pid: process.pid };
+    response.writeHead(isHealth || url === '/' ? 200 : 404, { 'content-type': 'application/json' });
+    response.end(`${JSON.stringify(body)}\n`);
+  });
+}
+
+/** What a new registration does not know yet is told again after every one. */
+function reportEvents(registration: Registration, sample: Sample): void {
+  registration.on('registered', ({ service, again }) => {
+    console.log(again ? 'registered again' : 'registered', service.service_id);
+    report(sample).catch((error: unknown) => console.error('could not report', error));
+  });
+  registration.on('lost', ({ reason }) => console.log('lost', reason));
+  registration.on('error', ({ error }) => console.error(error));
+}
+
+async function report({ registry, name, version }: Sample): Promise<void> {
+  const client = createRegistryClient({ servers: registry });
+  const timestamp = new Date().toISOString();
+  const details = { version, pid: process.pid };
+  await client.reportLifecycle({ service_name: name, event: 'started', timestamp, details });
+  const uptime = Math.round(process.uptime());
+  await client.reportHealth({ service_name: name, status: 'healthy', timestamp, details: { version, uptime } });
+}

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
+import { printed, rollcall, startRollcall } from './rollcall-process.ts';
+
+let server: ContractServer;
+beforeEach(async () => {
+  server = await startContractServer();
+});
+afterEach(() => server[Symbol.asyncDispose]());
+
+/** `rollcall run` of a program that Node evaluates. */
+function runOf(source: string, url = server.url): string[] {
+  const flags = ['--name', 'shop', '--url', 'http://shop:8080', '--capability', 'rest,grpc', '--server', url];
+  return ['run', ...flags, '--', process.execPath, '--eval', source];
+}
+
+const WAIT = "console.log('ready'); setInterval(() => {}, 1000);";
+
+describe('rollcall run', () => {
+  it('registers the program while it lives, and ends with its exit code', async () => {
+    const running = startRollcall(
+      runOf("console.log('ready'); process.stdin.resume(); setTimeout(process.exit, 500, 3)"),
+    );
+    await printed(running, 'ready');
+    expect(server.services.get('shop')).toMatchObject({
+      service_url: 'http://shop:8080',
+      capabilities: ['rest', 'grpc'],
+    });
+    expect(await running.ended).toMatchObject({ code: 3, out: 'ready\n' });
+    expect(server.services.size).toBe(0);
+    expect(running.err()).toMatch(/^rollcall: 'shop' is registered as \S+\n$/);
+  });
+
+  it('passes SIGTERM on to the program and deregisters after its end', async () => {
+    const source = "process.once('SIGTERM', () => { console.log('stopping'); setTimeout(process.exit, 300, 0); });";
+    const running = startRollcall(runOf(source + WAIT));
+    await printed(running, 'ready');
+    running.child.kill('SIGTERM');
+    await printed(running, 'stopping');
+    expect(server.services.size).toBe(1);
+    expect(await running.ended).toMatchObject({ code: 0 });
+    expect(server.services.size).toBe(0);
+  });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+    ['SIGUSR2', 140],
+  ] as const)('ends as a shell would when %s ended the program: %d', async (signal, code) => {
+    const running = startRollcall(runOf(WAIT));
+    await printed(running, 'ready');
+    running.child.kill(signal);
+    expect(await running.ended).toMatchObject({ code });
+    expect(server.services.size).toBe(0);
+  });
+
+  it('deregisters a program that was killed', async () => {
+    expect(await rollcall(runOf("process.kill(process.pid, 'SIGKILL')"))).toMatchObject({ code: 137 });
+    expect(server.callsOf('DELETE')).toHaveLength(1);
+  });
+
+  it.each([
+    { what: 'is not found', program: '/nowhere/program', code: 127 },
+    { what: 'cannot be executed', program: '/dev/null', code: 126 },
+  ])('says so when the program $what', async ({ program, code }) => {
+    const args = ['run', '--name', 'shop', '--url', 'http://shop', '--server', server.url, '--', program];
+    const result = await rollcall(args);
+    expect(result.code).toBe(code);
+    expect(result.err).toContain(`${program} could not be started`);
+    expect(server.services.size).toBe(0);
+  });
+
+  it('runs the program although the registry is down, and registers it when it comes', async () => {
+    const port = await freePort();
+    const running = startRollcall(runOf(WAIT, `http://127.0.0.1:${port}`));
+    await printed(running, 'ready');
+    expect(running.err()).toMatch(/cannot be reached: .*; trying again\n$/);
+    await using late = await startContractServer({ port });
+    await vi.waitFor(() => expect(late.services.has('shop')).toBe(true), { timeout: 10_000 });
+    running.child.kill('SIGTERM');
+    expect(await running.ended).toMatchObject({ code: 143 });
+    expect(late.services.size).toBe(0);
+  });
+
+  it('ends with the code of the program although the registry has gone, and says what that means', async () => {
+    const running = startRollcall(runOf("console.log('ready'); setTimeout(process.exit, 700, 5)"));
+    await printed(running, 'ready');
+    await server[Symbol.asyncDispose]();
+    expect(await running.ended).toMatchObject({ code: 5 });
+    expect(running.err()).toContain('the registration lapses by itself');
+  });
+
+  it.each([
+    { status: 400, error: 'Invalid service name' },
+    { status: 401, error: 'Unauthenticated' },
+    { status: 403, error: 'Forbidden' },
+  ])('does not start a program that the registry refuses with $status', async ({ status, error }) => {
+    server.misbehave('POST /services/register', { status, body: { error, message: 'the reason' } });
+    const result = await rollcall(runOf("console.log('started')"));
+    expect(result).toMatchObject({ code: 1, out: '' });
+    expect(result.err).toContain('the reason');
+  });
+
+  it('does not start the program when a signal comes first', async () => {
+    server.misbehave('POST /services/register', 'hang');
+    const running = startRollcall(runOf("console.log('started')"));
+    await vi.waitFor(() => expect(server.calls).toHaveLength(1), { timeout: 10_000 });
+    running.child.kill('SIGTERM');
+    expect(await running.ended).toMatchObject({ code: 143, out: '' });
+  }, 30_000);
+});
+
+describe('the token', () => {
+  it('comes from the option or the variable', async () => {
+    const args = ['services', '--server', server.url];
+    await rollcall(args, { env: { ROLLCALL_TOKEN: 'from-variable' } });
+    await rollcall([...args, '--token', 'from-option'], { env: { ROLLCALL_TOKEN: 'from-variable' } });
+    await rollcall(args, { env: { ROLLCALL_TOKEN: '' } });
+    const sent = server.calls.map(({ headers }) => headers.authorization);
+    expect(sent).toEqual(['Bearer from-variable', 'Bearer from-option', undefined]);
+  });
+
+  it('is not repeated in the error when it is unusable', async () => {
+    const result = await rollcall(['services', '--server', server.url], { env: { ROLLCALL_TOKEN: 'top\nsecret' } });
+    expect(result).toMatchObject({ code: 2, out: '' });
+    expect(result.err).toMatch(/^rollcall: ROLLCALL_TOKEN: the token /);
+    expect(result.err).not.toContain('secret');
+    expect(server.calls).toEqual([]);
+  });
+});
+
+describe('a terminal or pipeline', () => {
+  it('that stops reading ends a watch without complaint', async () => {
+    const running = startRollcall(['watch', '-o', 'json', '--server', server.url]);
+    server.put('shop');
+    await printed(running, '"shop"');
+    running.child.stdout?.destroy();
+    server.put('cart');
+    server.put('pay');
+    expect(await running.ended).toMatchObject({ code: 0, err: '' });
+  });
+});

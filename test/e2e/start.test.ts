@@ -1,0 +1,201 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { REPOSITORY } from '@rollcall/local/services.ts';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const DIRECTORY = join(REPOSITORY, '.local');
+const ENDPOINTS = join(DIRECTORY, 'endpoints.json');
+/** The first run builds Kubernetes; where that was done before, seconds. */
+const START_TIMEOUT_MS = 900_000;
+
+let start: ChildProcess;
+let output = '';
+let api: string;
+let kubeconfig: string;
+
+beforeAll(async () => {
+  await rm(ENDPOINTS, { force: true });
+  start = spawn('npm', ['start'], { cwd: REPOSITORY, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [start.stdout, start.stderr]) stream?.on('data', (chunk) => (output += String(chunk)));
+  await waitUntil('npm start is ready', async () => ended() || existsSync(ENDPOINTS), { timeoutMs: START_TIMEOUT_MS });
+  const endpoints = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as {
+    registry: string;
+    kubeconfig: string;
+  };
+  api = `${endpoints.registry}/api/v1`;
+  kubeconfig = endpoints.kubeconfig;
+}, START_TIMEOUT_MS);
+
+afterAll(() => {
+  if (start.exitCode === null && start.pid !== undefined) process.kill(-start.pid, 'SIGKILL');
+});
+
+function ended(): boolean {
+  if (start.exitCode !== null) throw new Error(`npm start ended:\n${output}`);
+  return false;
+}
+
+async function kubectl(...args: string[]): Promise<string> {
+  return (await run(join(DIRECTORY, 'bin', 'kubectl'), ['--kubeconfig', kubeconfig, ...args])).stdout;
+}
+
+async function call(method: string, path: string, body?: object): Promise<[number, unknown]> {
+  const json =
+    body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  const response = await fetch(api + path, { method, ...json });
+  const text = await response.text();
+  return [response.status, response.headers.get('content-type')?.includes('json') === true ? JSON.parse(text) : text];
+}
+
+test('kubectl shows the samples with URL, capabilities, phase, since when, version and age', async () => {
+  const table = await kubectl('get', 'serviceregistrations');
+  expect(table.split('\n')[0]).toMatch(/SERVICE +URL +CAPABILITIES +PHASE +SINCE +VERSION +AGE/);
+  for (const name of ['catalog', 'orders', 'mailer']) {
+    await expect
+      .poll(() => kubectl('get', 'sreg', name), { timeout: 15_000 })
+      .toMatch(/http:\/\/127\.0\.0\.1:\d+ .*Registered +\d+s? +\S+ +\d+s/);
+  }
+  expect(await kubectl('describe', 'sreg', 'catalog')).toMatch(
+    /Conditions:[\s\S]*Heartbeating[\s\S]*Events:[\s\S]*Registered/,
+  );
+  expect(await kubectl('get', 'nodes')).toContain('Ready');
+});
+
+function legacyAt(url: string): string {
+  return JSON.stringify({
+    apiVersion: 'rollcall.dev/v1alpha1',
+    kind: 'ServiceRegistration',
+    metadata: { name: 'legacy' },
+    spec: { serviceName: 'legacy', url },
+  });
+}
+
+async function apply(manifest: string): Promise<void> {
+  const script = 'printf %s "$1" | "$2" --kubeconfig "$3" apply -f -';
+  await run('sh', ['-c', script, 'sh', manifest, join(DIRECTORY, 'bin', 'kubectl'), kubeconfig]);
+}
+
+test('a manifest becomes discoverable, a wrong one is refused with a clear message', async () => {
+  await expect(apply(legacyAt('javascript:alert(1)'))).rejects.toThrow(/url must be an absolute http or https URL/);
+  await apply(legacyAt('http://legacy:8080'));
+  await expect.poll(async () => (await call('GET', '/services/legacy'))[0]).toBe(200);
+});
+
+test('every documented path answers as documented', async () => {
+  const service = { service_name: 'tour', service_url: 'http://127.0.0.1:9', capabilities: ['rest'] };
+  const release = {
+    service_name: 'tour',
+    version: '1.1.0',
+    artifact_url: 'registry.local/tour:1.1.0',
+    artifact_type: 'image',
+  };
+  const job = {
+    status: 'accepted',
+    job_id: expect.stringMatching(/^(deploy|rollback)-tour-1\.1\.0-\d+$/),
+    service_name: 'tour',
+    version: '1.1.0',
+  };
+  const expectations: [string, string, object | undefined, number, unknown][] = [
+    ['GET', '/health', undefined, 200, { status: 'healthy', store: 'connected' }],
+    ['POST', '/services/register', service, 200, { ...service, ttl: 60 }],
+    ['GET', '/services', undefined, 200, { total: expect.any(Number), services: expect.any(Array) }],
+    ['GET', '/services/tour', undefined, 200, service],
+    ['POST', '/services/tour/heartbeat', undefined, 200, { service_name: 'tour', ttl: 60 }],
+    ['GET', '/updates/history/tour', undefined, 200, { service_name: 'tour', history: [], total: 0 }],
+    ['GET', '/updates/history', undefined, 200, { history: expect.any(Array), total: expect.any(Number) }],
+    [
+      'GET',
+      '/updates/statistics',
+      undefined,
+      200,
+      { total_updates: expect.any(Number), services_updated: expect.any(Array) },
+    ],
+    ['GET', '/updates/history/tour/export/json', undefined, 200, { history: [] }],
+    ['POST', '/webhooks/update', release, 200, { status: 'accepted', service_name: 'tour', version: '1.1.0' }],
+    [
+      'POST',
+      '/webhooks/check-updates',
+      { service_name: 'tour' },
+      200,
+      { status: 'checked', latest_version: '1.1.0', update_available: true },
+    ],
+    [
+      'POST',
+      '/webhooks/health',
+      { service_name: 'tour', status: 'healthy', details: { version: '1.0.0' } },
+      200,
+      { status: 'received' },
+    ],
+    ['POST', '/webhooks/lifecycle', { service_name: 'tour', event: 'started' }, 200, { status: 'received' }],
+    ['POST', '/webhooks/deploy', { ...release, strategy: 'canary' }, 200, job],
+    ['POST', '/webhooks/rollback', { service_name: 'tour', version: '1.1.0' }, 200, job],
+    [
+      'POST',
+      '/webhooks/config',
+      { service_name: 'tour', endpoints: { chat: 'http://127.0.0.1:9/hook' } },
+      200,
+      { status: 'configured' },
+    ],
+    [
+      'GET',
+      '/webhooks/config?service_name=tour',
+      undefined,
+      200,
+      { service_name: 'tour', endpoints: { chat: 'http://127.0.0.1:9/hook' } },
+    ],
+    [
+      'POST',
+      '/webhooks/notify',
+      { service_name: 'tour', channel: 'chat', message: 'hello', severity: 'info' },
+      200,
+      { status: 'sent' },
+    ],
+    ['DELETE', '/services/tour', undefined, 200, { service_name: 'tour' }],
+  ];
+  for (const [method, path, body, status, shape] of expectations) {
+    const [code, answer] = await call(method, path, body);
+    expect([method, path, code, answer]).toEqual([method, path, status, expect.objectContaining(shape as object)]);
+  }
+  expect(await call('GET', '/updates/history/tour/export/csv')).toEqual([
+    200,
+    expect.stringMatching(
+      /^Service Name,Old Version,New Version,Timestamp,Status,Duration \(seconds\),Artifact URL,Checksum\r\n/,
+    ),
+  ]);
+  expect(await kubectl('get', 'deliveryjobs')).toMatch(/deploy-tour-1\.1\.0-\d+ .*Pending/);
+});
+
+test('a program that stops sending heartbeats is gone 60 s after its last one, its object Expired', async () => {
+  const pid = Number(/catalog \S+ \(process (\d+)\)/.exec(output)?.[1]);
+  process.kill(pid, 'SIGKILL');
+  const [, record] = await call('GET', '/services/catalog');
+  const lastBeatAt = Date.parse((record as { last_heartbeat: string }).last_heartbeat);
+  await expect
+    .poll(async () => (await call('GET', '/services/catalog'))[0], { timeout: 70_000, interval: 20 })
+    .toBe(404);
+  const goneAfterMs = Date.now() - lastBeatAt;
+  expect(goneAfterMs).toBeGreaterThan(59_900);
+  expect(goneAfterMs).toBeLessThan(62_000);
+  expect(await kubectl('get', 'sreg', 'catalog')).toContain('Expired');
+  expect(await kubectl('describe', 'sreg', 'catalog')).toMatch(/Warning +Expired/);
+});
+
+test('SIGTERM ends everything and takes endpoints.json away', async () => {
+  const { stdout } = await run('ps', ['-eo', 'pid,args']);
+  const ours = stdout
+    .split('\n')
+    .filter((line) => line.includes(DIRECTORY))
+    .map((line) => Number.parseInt(line, 10));
+  expect(ours.length).toBeGreaterThan(4);
+  if (start.pid === undefined) throw new Error('npm start has no process id');
+  process.kill(-start.pid, 'SIGTERM');
+  // npm itself is gone at once; what it started takes seconds to stop.
+  const alive = () => ours.filter((pid) => existsSync(`/proc/${pid}`));
+  await expect.poll(alive, { timeout: 20_000 }).toEqual([]);
+  expect(existsSync(ENDPOINTS)).toBe(false);
+});

@@ -1,0 +1,267 @@
+import { objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { Example, Update } from './crd-example.ts';
+
+const kind = serviceRegistrationKind;
+const shop = { serviceName: 'shop', url: 'http://shop:8080' };
+
+function named(serviceName: string): Example['object'] {
+  return { name: objectNameFor(serviceName), spec: { ...shop, serviceName } };
+}
+
+function reachedAt(url: unknown): Example['object'] {
+  return { name: 'shop', spec: { ...shop, url } };
+}
+
+const nameFault = "serviceName must not contain ':', white space or control characters";
+const objectNameFault = 'metadata.name must be spec.serviceName itself where that is a lower-case DNS label';
+const urlFault = 'url must be an absolute http or https URL with a host';
+
+/** ServiceRegistrations that the API server must accept, and such as it must refuse. */
+export const registrationExamples: readonly Example[] = [
+  { kind, sentence: 'the least there is', object: { name: 'shop', spec: shop } },
+  {
+    kind,
+    sentence: 'everything there is',
+    object: {
+      name: 'shop',
+      spec: { ...shop, capabilities: ['rest', 'graphql', 'grpc', 'mcp'], ttlSeconds: 60, source: 'API' },
+    },
+  },
+  { kind, sentence: 'a name of 63 characters', object: named('a'.repeat(63)) },
+  { kind, sentence: 'a name of 64 characters', object: named('a'.repeat(64)) },
+  { kind, sentence: 'a name of 253 characters outside the basic plane', object: named('𝕒'.repeat(253)) },
+  { kind, sentence: 'an upper-case name', object: named('Shop') },
+  { kind, sentence: 'a non-ASCII name', object: named('größe-日本') },
+  { kind, sentence: 'a name with dots, slashes and percent signs', object: named('../shop%2F.v2') },
+  { kind, sentence: 'a quick-start URL', object: reachedAt('http://127.0.0.1:3000') },
+  { kind, sentence: 'an IPv6 URL with path and query', object: reachedAt('https://[::1]:8443/base?tenant=a#top') },
+  { kind, sentence: 'an upper-case scheme', object: reachedAt('HTTP://SHOP') },
+  { kind, sentence: 'the highest port', object: reachedAt('http://shop:65535#top') },
+  { kind, sentence: 'an @ in the path of the URL', object: reachedAt('http://shop/@v2') },
+  { kind, sentence: 'a URL of 2048 characters', object: reachedAt(`http://shop/${'x'.repeat(2048 - 12)}`) },
+  { kind, sentence: 'the shortest TTL', object: { name: 'shop', spec: { ...shop, ttlSeconds: 5 } } },
+  { kind, sentence: 'the longest TTL', object: { name: 'shop', spec: { ...shop, ttlSeconds: 86400 } } },
+
+  { kind, sentence: 'no spec', object: { name: 'shop' }, refusal: 'spec: Required value' },
+  {
+    kind,
+    sentence: 'no service name',
+    object: { name: 'shop', spec: { url: shop.url } },
+    refusal: 'spec.serviceName: Required value',
+  },
+  {
+    kind,
+    sentence: 'no URL',
+    object: { name: 'shop', spec: { serviceName: 'shop' } },
+    refusal: 'spec.url: Required value',
+  },
+  { kind, sentence: 'an empty name', object: named(''), refusal: 'should be at least 1 chars long' },
+  { kind, sentence: 'a name of 254 characters', object: named('é'.repeat(254)), refusal: 'may not be more than 253' },
+  {
+    kind,
+    sentence: 'a name of 10,000 characters',
+    object: named('x'.repeat(10_000)),
+    refusal: 'may not be more than 253',
+  },
+  { kind, sentence: 'a colon in the name', object: named('a:b'), refusal: nameFault },
+  { kind, sentence: 'a space in the name', object: named('a b'), refusal: nameFault },
+  { kind, sentence: 'a no-break space in the name', object: named('a\u00a0b'), refusal: nameFault },
+  { kind, sentence: 'a line separator in the name', object: named('a\u2028b'), refusal: nameFault },
+  { kind, sentence: 'a tab in the name', object: named('a\tb'), refusal: nameFault },
+  { kind, sentence: 'a line feed at the end of the name', object: named('shop\n'), refusal: nameFault },
+  { kind, sentence: 'a NUL in the name', object: named('a\u0000b'), refusal: nameFault },
+  { kind, sentence: 'a C1 control character in the name', object: named('a\u0085b'), refusal: nameFault },
+  { kind, sentence: 'the name for all services', object: named('*'), refusal: "serviceName '*' is reserved" },
+  {
+    kind,
+    sentence: 'a label under another object name',
+    object: { name: 'store', spec: shop },
+    refusal: objectNameFault,
+  },
+  {
+    kind,
+    sentence: 'a label under a hashed object name',
+    object: { name: 'shop.0123456789abcdef', spec: shop },
+    refusal: objectNameFault,
+  },
+  {
+    kind,
+    sentence: 'an upper-case name under a plain object name',
+    object: { name: 'shop', spec: { ...shop, serviceName: 'Shop' } },
+    refusal: objectNameFault,
+  },
+  {
+    kind,
+    sentence: 'an upper-case name with too short a hash',
+    object: { name: 'shop.0123456789abcde', spec: { ...shop, serviceName: 'Shop' } },
+    refusal: objectNameFault,
+  },
+  {
+    kind,
+    sentence: 'an upper-case name with two dots',
+    object: { name: 'my.shop.0123456789abcdef', spec: { ...shop, serviceName: 'Shop' } },
+    refusal: objectNameFault,
+  },
+  { kind, sentence: 'a relative URL', object: reachedAt('/shop'), refusal: urlFault },
+  { kind, sentence: 'a URL without a scheme', object: reachedAt('shop:8080'), refusal: urlFault },
+  { kind, sentence: 'a URL without a host', object: reachedAt('http://'), refusal: urlFault },
+  { kind, sentence: 'a backslash in the host', object: reachedAt('http://shop\\evil'), refusal: urlFault },
+  { kind, sentence: 'a URL with a port alone', object: reachedAt('http://:80'), refusal: urlFault },
+  { kind, sentence: 'a javascript: URL', object: reachedAt('javascript:alert(1)'), refusal: urlFault },
+  { kind, sentence: 'a grpc: URL', object: reachedAt('grpc://shop:50051'), refusal: urlFault },
+  {
+    kind,
+    sentence: 'a port above 65535',
+    object: reachedAt('http://shop:65536'),
+    refusal: 'must not have a port above',
+  },
+  {
+    kind,
+    sentence: 'a port that fits no integer',
+    object: reachedAt(`http://shop:${'9'.repeat(30)}`),
+    refusal: 'must not have a port above',
+  },
+  {
+    kind,
+    sentence: 'a password in the URL',
+    object: reachedAt('http://me:word@shop'),
+    refusal: 'must not carry credentials',
+  },
+  { kind, sentence: 'a user in the URL', object: reachedAt('http://me@shop/'), refusal: 'must not carry credentials' },
+  {
+    kind,
+    sentence: 'a space in the URL',
+    object: reachedAt('http://shop/a b'),
+    refusal: 'must not contain white space',
+  },
+  {
+    kind,
+    sentence: 'a URL of 2049 characters',
+    object: reachedAt(`http://shop/${'x'.repeat(2049 - 12)}`),
+    refusal: 'may not be more than 2048',
+  },
+  { kind, sentence: 'a URL that is a number', object: reachedAt(80), refusal: 'must be of type string' },
+  {
+    kind,
+    sentence: 'an unknown capability',
+    object: { name: 'shop', spec: { ...shop, capabilities: ['soap'] } },
+    refusal: 'supported values: "rest", "graphql", "grpc", "mcp"',
+  },
+  {
+    kind,
+    sentence: 'a capability twice',
+    object: { name: 'shop', spec: { ...shop, capabilities: ['rest', 'rest'] } },
+    refusal: 'Duplicate value: "rest"',
+  },
+  {
+    kind,
+    sentence: 'too short a TTL',
+    object: { name: 'shop', spec: { ...shop, ttlSeconds: 4 } },
+    refusal: 'should be greater than or equal to 5',
+  },
+  {
+    kind,
+    sentence: 'too long a TTL',
+    object: { name: 'shop', spec: { ...shop, ttlSeconds: 86401 } },
+    refusal: 'should be less than or equal to 86400',
+  },
+  {
+    kind,
+    sentence: 'a TTL of half seconds',
+    object: { name: 'shop', spec: { ...shop, ttlSeconds: 7.5 } },
+    refusal: 'must be of type integer',
+  },
+  {
+    kind,
+    sentence: 'an unknown source',
+    object: { name: 'shop', spec: { ...shop, source: 'Gossip' } },
+    refusal: 'supported values: "API", "KubernetesService", "Manifest"',
+  },
+  {
+    kind,
+    sentence: 'a misspelt field',
+    object: { name: 'shop', spec: { ...shop, ttl: 60 } },
+    refusal: 'unknown field "spec.ttl"',
+  },
+];
+
+export const registrationUpdates: readonly Update[] = [
+  {
+    kind,
+    sentence: 'another URL, other capabilities and another TTL',
+    before: { name: 'shop', spec: shop },
+    patch: { spec: { url: 'https://shop.example.com', capabilities: ['rest'], ttlSeconds: 30 } },
+  },
+  {
+    kind,
+    sentence: 'another service name',
+    before: named('Shop'),
+    patch: { spec: { serviceName: 'SHOP' } },
+    refusal: 'serviceName is immutable',
+  },
+  {
+    kind,
+    sentence: 'a status with all its parts',
+    before: { name: 'shop', spec: shop },
+    subresource: 'status',
+    patch: {
+      status: {
+        phase: 'Registered',
+        phaseSince: '2026-11-20T12:00:00Z',
+        registeredAt: '2026-11-20T14:00:00.123456+02:00',
+        currentVersion: '1.2.3',
+        health: {
+          status: 'healthy',
+          reportedAt: '2026-11-20T12:00:00Z',
+          details: { uptime: 1.5, disks: [{ free: 1 }] },
+        },
+        lifecycle: { event: 'started', at: '2026-11-20T12:00:00Z', details: { pid: 42 } },
+        observedGeneration: 1,
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'True',
+            reason: 'HeartbeatSeen',
+            message: '',
+            lastTransitionTime: '2026-11-20T12:00:00Z',
+            observedGeneration: 1,
+          },
+        ],
+      },
+    },
+  },
+  {
+    kind,
+    sentence: 'an unknown phase',
+    before: { name: 'shop', spec: shop },
+    subresource: 'status',
+    patch: { status: { phase: 'Lost' } },
+    refusal: 'supported values: "Registered", "Expired"',
+  },
+  {
+    kind,
+    sentence: 'a time that is none',
+    before: { name: 'shop', spec: shop },
+    subresource: 'status',
+    patch: { status: { phaseSince: 'yesterday' } },
+    refusal: 'must be of type date-time',
+  },
+  {
+    kind,
+    sentence: 'two conditions of one type',
+    before: { name: 'shop', spec: shop },
+    subresource: 'status',
+    patch: {
+      status: {
+        conditions: ['True', 'False'].map((status) => ({
+          type: 'Ready',
+          status,
+          reason: 'Because',
+          message: '',
+          lastTransitionTime: '2026-11-20T12:00:00Z',
+        })),
+      },
+    },
+    refusal: 'Duplicate value',
+  },
+];

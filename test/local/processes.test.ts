@@ -1,0 +1,63 @@
+import { mkdtemp, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { isAlive } from '@rollcall/local/file-lock.ts';
+import { freePorts, isPortFree, preferredPort } from '@rollcall/local/ports.ts';
+import { startProcess } from '@rollcall/local/processes.ts';
+import { describe, expect, inject, test } from 'vitest';
+
+const directory = await mkdtemp(join(inject('temporaryDirectory'), 'processes-'));
+
+describe('startProcess', () => {
+  const logFile = join(directory, 'log', 'node.log');
+  const node = (script: string) =>
+    startProcess({ name: 'script', command: process.execPath, args: ['-e', script], logFile });
+  const printed = async (text: string): Promise<void> => {
+    await expect.poll(() => readFile(logFile, 'utf8'), { timeout: 20_000 }).toContain(text);
+  };
+
+  test('stops a program that ends when it is asked to', async () => {
+    const script = await node(
+      `process.on('SIGTERM', () => process.exit(7)); console.log('polite'); setInterval(Date, 1e6)`,
+    );
+    await printed('polite');
+    await script.stop();
+    expect(await script.exited).toEqual({ code: 7, signal: null });
+    expect(isAlive(script.pid)).toBe(false);
+    await script.stop();
+  });
+
+  test('kills a program that does not', async () => {
+    const script = await node(`process.on('SIGTERM', () => {}); console.log('stubborn'); setInterval(Date, 1e6)`);
+    await printed('stubborn');
+    await script.stop({ graceMs: 50 });
+    expect(await script.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  });
+
+  test('reports one that ends by itself, with the end of its log', async () => {
+    const script = await node(`console.error('disk is full'); process.exitCode = 3`);
+    await expect(script.failed).rejects.toThrow(/^script ended with code 3\.[^]*disk is full$/);
+  });
+
+  test('gives it nothing of our environment but the PATH', async () => {
+    const script = await node('console.log(Object.keys(process.env).join())');
+    await script.exited;
+    const lines = (await readFile(logFile, 'utf8')).trimEnd().split('\n');
+    expect(lines.at(-1)).toBe('PATH');
+  });
+});
+
+test('freePorts finds different ports that can be listened on', async () => {
+  const ports = await freePorts(5);
+  expect(new Set(ports).size).toBe(5);
+  expect(await Promise.all(ports.map(isPortFree))).toEqual([true, true, true, true, true]);
+});
+
+test('preferredPort takes another port when the preferred one is taken', async () => {
+  const [port = 0] = await freePorts(1);
+  expect(await preferredPort(port)).toBe(port);
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  expect(await preferredPort(port)).not.toBe(port);
+  await new Promise((resolve) => server.close(resolve));
+});

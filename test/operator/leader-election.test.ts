@@ -1,0 +1,123 @@
+import {
+  createLeaderElection,
+  defaultTimings,
+  LeadershipLostError,
+} from '@rollcall/operator/runtime/leader-election.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { type ClusterParts, connectWith, readCluster } from '../kube/fixtures.ts';
+import { startTcpRelay } from '../kube/tcp-relay.ts';
+import { createWorld, until, type World } from './fixtures.ts';
+
+const LEASE = 'leader';
+const log = createLogger('election', process.env['TEST_LOG_LEVEL'] ?? 'silent');
+
+let parts: ClusterParts;
+beforeAll(async () => {
+  parts = await readCluster(inject('kubeconfig'));
+});
+
+interface Candidate {
+  readonly identity: string;
+  /** Monotonic times at which it began and stopped to lead. */
+  readonly began: number[];
+  readonly ended: number[];
+  readonly lost: Promise<unknown>;
+  stop(): Promise<void>;
+}
+
+/** Lets a candidate compete for the Lease. @param port where it reaches the API server; the API server's own by default. */
+async function candidate(world: World, identity: string, port = parts.port): Promise<Candidate> {
+  const cluster = { ...parts.cluster, server: `https://127.0.0.1:${port}` };
+  const connection = await connectWith({ cluster, user: parts.user }, { requestTimeoutMs: 3000, maxSockets: 2 });
+  const began: number[] = [];
+  const ended: number[] = [];
+  const election = createLeaderElection({
+    connection,
+    namespace: world.namespace,
+    leaseName: LEASE,
+    identity,
+    clock: systemClock,
+    log,
+    timings: defaultTimings,
+    onChange: (isLeader) => void (isLeader ? began : ended).push(performance.now()),
+  });
+  const lost = election.failed.catch((error: unknown) => error);
+  const stop = () => election.stop();
+  world.onTestFinished(stop);
+  await election.start();
+  return { identity, began, ended, lost, stop };
+}
+
+const leads = ({ began, ended }: Candidate) => began.length > ended.length;
+const holder = async (leases: ResourceClient<Lease>) => (await leases.get(LEASE)).spec?.holderIdentity;
+
+describe('leader election', () => {
+  test('one of several leads; when it stops, another takes over at once', async (context) => {
+    const world = await createWorld(context);
+    const candidates = await Promise.all(['a', 'b', 'c'].map((identity) => candidate(world, identity)));
+    await until('one leads', async () => candidates.some(leads));
+    await sleep(3000);
+    const [first, ...others] = candidates.filter(leads);
+    if (first === undefined) throw new Error('nobody leads');
+    expect(others).toEqual([]);
+    expect(await holder(world.leases)).toBe(first.identity);
+    const stoppedAtMs = performance.now();
+    await first.stop();
+    expect(first.ended).toHaveLength(1);
+    await until('another leads', async () => candidates.some(leads));
+    expect(performance.now() - stoppedAtMs).toBeLessThan(2500);
+    const second = candidates.find(leads);
+    const { spec } = await world.leases.get(LEASE);
+    expect(spec).toMatchObject({ holderIdentity: second?.identity, leaseDurationSeconds: 10 });
+    expect(spec?.leaseTransitions).toBeGreaterThanOrEqual(1);
+  });
+
+  test('a leader that is cut off gives up before another takes over, which it does within 15 s', async (context) => {
+    const world = await createWorld(context);
+    await using relay = await startTcpRelay(parts.port);
+    const cutOff = await candidate(world, 'cut-off', relay.port);
+    await until('it leads', async () => leads(cutOff));
+    const standby = await candidate(world, 'standby');
+    await sleep(2500);
+    relay.blackHole();
+    const cutAtMs = performance.now();
+    expect(await cutOff.lost).toBeInstanceOf(LeadershipLostError);
+    await until('the standby leads', async () => leads(standby));
+    const [lostAtMs = 0] = cutOff.ended;
+    const [tookOverAtMs = 0] = standby.began;
+    expect(lostAtMs - cutAtMs).toBeLessThan(7500);
+    expect(tookOverAtMs).toBeGreaterThan(lostAtMs);
+    expect(tookOverAtMs - cutAtMs).toBeLessThan(15_000);
+    relay.heal();
+  });
+
+  test('a leader whose Lease somebody else took stops at once', async (context) => {
+    const world = await createWorld(context);
+    const leader = await candidate(world, 'leader');
+    await until('it leads', async () => leads(leader));
+    await world.leases.patch(LEASE, { spec: { holderIdentity: 'usurper' } });
+    const takenAtMs = performance.now();
+    expect(await leader.lost).toBeInstanceOf(LeadershipLostError);
+    expect(performance.now() - takenAtMs).toBeLessThan(2500);
+    expect(await holder(world.leases)).toBe('usurper');
+  });
+
+  test('a leader whose Lease was deleted, or edited by the way, goes on leading', async (context) => {
+    const world = await createWorld(context);
+    const leader = await candidate(world, 'leader');
+    await until('it leads', async () => leads(leader));
+    await world.leases.patch(LEASE, { metadata: { annotations: { note: 'edited by hand' } } });
+    await sleep(2500);
+    expect(leads(leader)).toBe(true);
+    await world.leases.delete(LEASE);
+    await until('the Lease is there again', async () => (await world.leases.find(LEASE)) !== undefined);
+    expect(await holder(world.leases)).toBe('leader');
+    expect(leader.began).toHaveLength(1);
+    expect(leader.ended).toHaveLength(0);
+  });
+});

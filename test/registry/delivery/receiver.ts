@@ -1,0 +1,45 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+
+interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** An HTTP server that notifications are sent to. */
+export interface Receiver extends AsyncDisposable {
+  readonly url: string;
+  readonly received: readonly Received[];
+  /** How requests are answered, in their order: a status, or `hang`; the last one for all that follow. */
+  answer(...answers: readonly (number | 'hang')[]): void;
+}
+
+export async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = [];
+  let answers: (number | 'hang')[] = [200];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      received.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() });
+      const status = (answers.length > 1 ? answers.shift() : answers[0]) ?? 200;
+      if (status === 'hang') return;
+      response.writeHead(status, status >= 300 && status < 400 ? { location: '/redirected' } : {});
+      response.end('x'.repeat(100_000));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('The receiver has no port');
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    received,
+    answer: (...next) => {
+      answers = [...next];
+    },
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,222 @@
+import { finalizers } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJobSpec } from '@rollcall/crds/types.gen.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createNamespace, type TestNamespace } from '../../support/kube.ts';
+import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { type DeliveryFixture, newJob, recordUpdate, setStatus, startDelivery } from './fixture.ts';
+
+let namespace: TestNamespace;
+let database: TestDatabase;
+let delivery: DeliveryFixture;
+let replica: DeliveryFixture;
+
+beforeAll(async () => {
+  namespace = await createNamespace('recorder');
+  database = await createDatabase();
+  const options = { namespace: namespace.name, databaseUrl: database.url };
+  [delivery, replica] = await Promise.all([startDelivery(options), startDelivery(options)]);
+});
+
+afterAll(async () => {
+  await delivery[Symbol.asyncDispose]();
+  await replica[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+  await namespace[Symbol.asyncDispose]();
+});
+
+const eventually = { timeout: 20_000, interval: 50 };
+
+async function finalizersOf(name: string): Promise<readonly string[] | undefined> {
+  const job = await delivery.jobs.find(name);
+  return job === undefined ? undefined : (job.metadata.finalizers ?? []);
+}
+
+async function apply(name: string, spec: Partial<DeliveryJobSpec> = {}): Promise<void> {
+  await delivery.jobs.create(newJob(name, spec));
+  await expect.poll(() => finalizersOf(name), eventually).toEqual([finalizers.history]);
+}
+
+async function finish(name: string, phase: 'Succeeded' | 'Failed' | 'RolledBack', second = 30): Promise<void> {
+  await setStatus(delivery.jobs, name, {
+    phase,
+    oldVersion: '1.0.0',
+    startedAt: '2026-11-20T12:00:00Z',
+    finishedAt: `2026-11-20T12:00:${second}.250Z`,
+  });
+}
+
+interface Entry {
+  readonly new_version: string;
+  readonly status: string;
+}
+
+async function historyOf(service: string): Promise<Entry[]> {
+  const { history }: { history: Entry[] } = JSON.parse((await delivery.get(`/updates/history/${service}`)).text);
+  return history;
+}
+
+/** Oldest first. */
+async function statuses(service: string): Promise<string[]> {
+  return (await historyOf(service)).map((entry) => `${entry.new_version} ${entry.status}`).toReversed();
+}
+
+function at(second: number): Date {
+  return new Date(Date.UTC(2026, 10, 20, 12, 0, second));
+}
+
+describe('two recorders at once', () => {
+  test('fifty jobs that finish together are recorded once each and let go', async () => {
+    const names = Array.from({ length: 50 }, (_, i) => `many-${i}`);
+    const outcomes = ['Succeeded', 'Failed', 'RolledBack'] as const;
+    await Promise.all(names.map((name, i) => apply(name, { serviceName: `svc-${i % 7}`, version: `1.${i}` })));
+    await Promise.all(names.map((name, i) => finish(name, outcomes[i % 3] ?? 'Failed')));
+    for (const name of names) await expect.poll(() => finalizersOf(name), eventually).toEqual([]);
+    const { rows } = await delivery.pool.query(
+      `SELECT job_name, count(*)::int AS n FROM history WHERE service_name LIKE 'svc-%' GROUP BY job_name`,
+    );
+    expect(rows).toHaveLength(50);
+    expect(new Set(rows.map((row) => row.n))).toEqual(new Set([1]));
+    const { rows: statuses } = await delivery.pool.query(
+      `SELECT outcome, count(*)::int AS n FROM history WHERE service_name LIKE 'svc-%' GROUP BY outcome ORDER BY outcome`,
+    );
+    expect(statuses).toEqual([
+      { outcome: 'failed', n: 17 },
+      { outcome: 'rolled_back', n: 16 },
+      { outcome: 'success', n: 17 },
+    ]);
+  });
+
+  test('an entry tells what the job tells', async () => {
+    const checksum = `sha256:${'cd'.repeat(32)}`;
+    await apply('entry', { serviceName: 'entry', version: '2', artifact: { type: 'image', url: 'entry:2', checksum } });
+    await finish('entry', 'Succeeded');
+    await expect
+      .poll(() => historyOf('entry'), eventually)
+      .toEqual([
+        {
+          service_name: 'entry',
+          old_version: '1.0.0',
+          new_version: '2',
+          timestamp: '2026-11-20T12:00:30.250+00:00',
+          status: 'success',
+          duration_seconds: 30.25,
+          artifact_url: 'entry:2',
+          checksum,
+          artifact_path: '',
+          backup_path: '',
+        },
+      ]);
+  });
+
+  test('what was delivered by hand can be rolled back to', async () => {
+    await apply('manual', { serviceName: 'manual', version: '5' });
+    expect((await delivery.post('/webhooks/rollback', { service_name: 'manual', version: '5' })).status).toBe(404);
+    await finish('manual', 'Succeeded');
+    await expect.poll(() => historyOf('manual'), eventually).toHaveLength(1);
+    const { status, body } = await delivery.post('/webhooks/rollback', { service_name: 'manual', version: '5' });
+    expect(status).toBe(200);
+    expect((await delivery.jobs.get(String(body['job_id']))).spec.artifact.url).toBe('shop:5');
+  });
+});
+
+describe('the finalizer', () => {
+  test('other finalizers are left alone', async () => {
+    await delivery.jobs.create({
+      ...newJob('shared', { serviceName: 'shared' }),
+      metadata: { name: 'shared', finalizers: ['example.com/first', finalizers.history, 'example.com/last'] },
+    });
+    await finish('shared', 'Failed');
+    await expect.poll(() => finalizersOf('shared'), eventually).toEqual(['example.com/first', 'example.com/last']);
+    await delivery.jobs.patch('shared', { metadata: { finalizers: [] } });
+  });
+
+  test('a job that is deleted while it runs stays until it has finished and is recorded', async () => {
+    await apply('deleted', { serviceName: 'deleted' });
+    await setStatus(delivery.jobs, 'deleted', { phase: 'Progressing' });
+    await delivery.jobs.delete('deleted');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await finalizersOf('deleted')).toEqual([finalizers.history]);
+    await finish('deleted', 'RolledBack');
+    await expect.poll(() => finalizersOf('deleted'), eventually).toBeUndefined();
+    expect(await historyOf('deleted')).toMatchObject([{ status: 'rolled_back' }]);
+  });
+
+  test('a job that is deleted before it started goes unrecorded', async () => {
+    await apply('early', { serviceName: 'early' });
+    await setStatus(delivery.jobs, 'early', { phase: 'Pending' });
+    await delivery.jobs.delete('early');
+    await expect.poll(() => finalizersOf('early'), eventually).toBeUndefined();
+    expect(await historyOf('early')).toEqual([]);
+  });
+
+  test('a job that finished while nobody held it is recorded too', async () => {
+    await apply('unheld', { serviceName: 'unheld' });
+    await delivery.jobs.patch('unheld', { metadata: { finalizers: [] } });
+    await finish('unheld', 'Succeeded');
+    await expect.poll(() => historyOf('unheld'), eventually).toHaveLength(1);
+  });
+});
+
+describe('rollbacks', () => {
+  test('a rollback marks the update that it undid, in the API too', async () => {
+    await apply('r-1', { serviceName: 'marked', version: '1.1.0' });
+    await finish('r-1', 'Succeeded', 10);
+    await apply('r-2', { serviceName: 'marked', version: '1.0.0', operation: 'Rollback' });
+    await setStatus(delivery.jobs, 'r-2', {
+      phase: 'Succeeded',
+      oldVersion: '1.1.0',
+      startedAt: '2026-11-20T12:00:20Z',
+      finishedAt: '2026-11-20T12:00:25Z',
+    });
+    await expect.poll(() => statuses('marked'), eventually).toEqual(['1.1.0 rolled_back', '1.0.0 success']);
+    const { body } = await delivery.get('/updates/statistics');
+    expect(body['services_updated']).toContainEqual({ service_name: 'marked', update_count: 2 });
+  });
+
+  test.each([
+    { name: 'as they happened', order: [0, 1, 2, 3, 4, 5] },
+    { name: 'backwards', order: [5, 4, 3, 2, 1, 0] },
+    { name: 'shuffled', order: [3, 0, 5, 1, 4, 2] },
+  ])('recorded $name, the same updates are undone', async ({ name, order }) => {
+    const serviceName = `order-${name.replaceAll(' ', '-')}`;
+    const updates = [
+      { newVersion: '2', oldVersion: '1', finishedAt: at(1) },
+      { newVersion: '2', oldVersion: '2', finishedAt: at(2) },
+      { newVersion: '1', oldVersion: '2', finishedAt: at(3), operation: 'Rollback' },
+      { newVersion: '2', oldVersion: '1', finishedAt: at(4) },
+      { newVersion: '1', oldVersion: '2', finishedAt: at(5), operation: 'Rollback', outcome: 'failed' },
+      { newVersion: '3', oldVersion: '2', finishedAt: at(6) },
+    ] as const;
+    for (const index of order) {
+      await recordUpdate(delivery.pool, `${serviceName}-${index}`, { serviceName, ...updates[index] });
+    }
+    expect(await statuses(serviceName)).toEqual([
+      '2 success',
+      '2 rolled_back',
+      '1 success',
+      '2 success',
+      '1 failed',
+      '3 success',
+    ]);
+  });
+
+  test('a rollback within the same second as the update undoes it', async () => {
+    const serviceName = 'same-second';
+    const moment = { startedAt: at(1), finishedAt: at(1) };
+    await recordUpdate(delivery.pool, 'ss-1', { serviceName, newVersion: '2', oldVersion: '1', ...moment });
+    await recordUpdate(delivery.pool, 'ss-2', {
+      serviceName,
+      newVersion: '1',
+      oldVersion: '2',
+      operation: 'Rollback',
+      ...moment,
+    });
+    expect(await statuses(serviceName)).toEqual(['2 rolled_back', '1 success']);
+  });
+
+  test('recording a job again changes nothing', async () => {
+    await recordUpdate(delivery.pool, 'again', { serviceName: 'again', newVersion: '1' });
+    await recordUpdate(delivery.pool, 'again', { serviceName: 'again', newVersion: '2', outcome: 'failed' });
+    expect(await statuses('again')).toEqual(['1 success']);
+  });
+});

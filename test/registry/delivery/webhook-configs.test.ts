@@ -1,0 +1,318 @@
+import { randomUUID } from 'node:crypto';
+import { labels, objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
+import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
+import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { sign } from '@rollcall/registry/domain/signatures.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createNamespace, type TestNamespace } from '../../support/kube.ts';
+import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { type Answer, type DeliveryFixture, startDelivery } from './fixture.ts';
+
+const ISO_WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/;
+
+let namespace: TestNamespace;
+let database: TestDatabase;
+let delivery: DeliveryFixture;
+let configs: ResourceClient<WebhookConfig>;
+let secrets: ResourceClient<Secret>;
+
+beforeAll(async () => {
+  namespace = await createNamespace('configs');
+  database = await createDatabase();
+  delivery = await startDelivery({ namespace: namespace.name, databaseUrl: database.url });
+  configs = resourceClient(delivery.connection, webhookConfigKind, namespace.name);
+  secrets = resourceClient(delivery.connection, secretKind, namespace.name);
+});
+
+afterAll(async () => {
+  await delivery[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+  await namespace[Symbol.asyncDispose]();
+});
+
+function configure(body: object, headers?: Record<string, string>): Promise<Answer> {
+  return delivery.post('/webhooks/config', body, headers);
+}
+
+async function read(service_name: string): Promise<Answer> {
+  return delivery.get(`/webhooks/config?service_name=${encodeURIComponent(service_name)}`);
+}
+
+async function list<T>(resource: string): Promise<T[]> {
+  return JSON.parse(await namespace.kubectl(['get', resource, '-o', 'json'])).items;
+}
+
+async function storedState(): Promise<unknown> {
+  const { rows } = await delivery.pool.query('SELECT * FROM releases ORDER BY service_name, version');
+  return {
+    rows,
+    jobs: (await list('deliveryjobs')).length,
+    configs: (await list<WebhookConfig>('webhookconfigs')).map((c) => c.spec),
+  };
+}
+
+describe('contract 1, webhook configuration', () => {
+  test('what is set is what is read, and what kubectl shows', async () => {
+    const endpoints = { slack: 'https://hooks.example.com/a?b=c', größe: 'http://127.0.0.1:9/x' };
+    const answer = await configure({ service_name: 'shop', endpoints });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { status: 'configured', message: expect.stringContaining("'shop'") },
+    });
+    expect((await read('shop')).body).toEqual({
+      service_name: 'shop',
+      endpoints,
+      configured_at: expect.stringMatching(ISO_WITH_OFFSET),
+    });
+    expect((await configs.get('shop')).spec).toEqual({ serviceName: 'shop', endpoints });
+  });
+
+  test('a later call replaces the endpoints wholly, also those that others added', async () => {
+    await configure({ service_name: 'whole', endpoints: { a: 'http://a/', b: 'http://b/' } });
+    const { configured_at } = (await read('whole')).body;
+    await namespace.kubectl([
+      'patch',
+      'webhookconfig',
+      'whole',
+      '--type=merge',
+      '-p',
+      '{"spec":{"endpoints":{"x":"http://x/"}}}',
+    ]);
+    await configure({ service_name: 'whole', endpoints: { c: 'http://c/' } });
+    const { body } = await read('whole');
+    expect(body['endpoints']).toEqual({ c: 'http://c/' });
+    expect(String(body['configured_at']) > String(configured_at)).toBe(true);
+    await configure({ service_name: 'whole', endpoints: {} });
+    expect((await read('whole')).body['endpoints']).toEqual({});
+  });
+
+  test('the global configuration is empty until it is set; a service without one is 404', async () => {
+    for (const path of ['/webhooks/config', '/webhooks/config?service_name=*']) {
+      expect(await delivery.get(path)).toMatchObject({ status: 200, body: { service_name: '*', endpoints: {} } });
+    }
+    await configure({ endpoints: { ops: 'http://ops/' } });
+    expect((await delivery.get('/webhooks/config')).body).toEqual({
+      service_name: '*',
+      endpoints: { ops: 'http://ops/' },
+      configured_at: expect.stringMatching(ISO_WITH_OFFSET),
+    });
+    await configure({ service_name: '*', endpoints: { ops: 'http://ops2/' } });
+    expect((await read('*')).body['endpoints']).toEqual({ ops: 'http://ops2/' });
+    expect(await read('nobody')).toMatchObject({ status: 404, body: { error: 'Configuration not found' } });
+    expect((await read('a b')).status).toBe(400);
+    expect((await read('')).status).toBe(400);
+  });
+
+  test('a configuration applied by hand counts, whatever its object is called', async () => {
+    const serviceName = 'By,Hand=\\1';
+    const manifest = {
+      apiVersion: 'rollcall.dev/v1alpha1',
+      kind: 'WebhookConfig',
+      metadata: { name: 'my-hooks' },
+      spec: { serviceName, endpoints: { chat: 'http://chat/' } },
+    };
+    await namespace.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(manifest) });
+    expect((await read(serviceName)).body).toMatchObject({
+      service_name: serviceName,
+      endpoints: { chat: 'http://chat/' },
+    });
+    await configure({ service_name: serviceName, endpoints: { mail: 'http://mail/' } });
+    expect((await configs.get('my-hooks')).spec.endpoints).toEqual({ mail: 'http://mail/' });
+    expect(await configs.find(objectNameFor(serviceName))).toBeUndefined();
+  });
+
+  const url = 'http://x/';
+  test.each([
+    ['no endpoints', { service_name: 'bad' }],
+    ['endpoints as a list', { service_name: 'bad', endpoints: [] }],
+    ['a number as URL', { service_name: 'bad', endpoints: { a: 1 } }],
+    ['a relative URL', { service_name: 'bad', endpoints: { a: '/x' } }],
+    ['javascript:', { service_name: 'bad', endpoints: { a: 'javascript:alert(1)' } }],
+    ['credentials', { service_name: 'bad', endpoints: { a: 'https://user:hunter2@x/' } }],
+    ['a long URL', { service_name: 'bad', endpoints: { a: `http://x/${'y'.repeat(2048)}` } }],
+    ['an empty channel', { service_name: 'bad', endpoints: { '': url } }],
+    ['a channel with a space', { service_name: 'bad', endpoints: { 'a b': url } }],
+    ['a long channel', { service_name: 'bad', endpoints: { ['c'.repeat(65)]: url } }],
+    [
+      '65 channels',
+      { service_name: 'bad', endpoints: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`c${i}`, url])) },
+    ],
+    ['an empty secret', { service_name: 'bad', endpoints: {}, secret: '' }],
+    ['a number as secret', { service_name: 'bad', endpoints: {}, secret: 5 }],
+    ['a long secret', { service_name: 'bad', endpoints: {}, secret: 'x'.repeat(1025) }],
+    ['an illegal name', { service_name: 'a:b', endpoints: {} }],
+    ['an empty name', { service_name: '', endpoints: {} }],
+  ])('%s: 400, nothing is stored and no URL repeated', async (_name, body) => {
+    const answer = await configure(body);
+    expect(answer).toMatchObject({ status: 400, body: { error: expect.any(String), message: expect.any(String) } });
+    expect(answer.text).not.toContain('hunter2');
+    expect((await read('bad')).status).toBe(404);
+  });
+
+  test('64 channels are taken', async () => {
+    const endpoints = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`${'c'.repeat(60)}${i}`, url]));
+    expect((await configure({ service_name: 'many', endpoints })).status).toBe(200);
+    expect((await read('many')).body['endpoints']).toEqual(endpoints);
+  });
+});
+
+describe('secrets', () => {
+  test('a secret is kept in a Secret that belongs to the configuration, and nowhere else', async () => {
+    const secret = `s3cret-${randomUUID()}`;
+    const first = await configure({ service_name: 'safe', endpoints: {}, secret });
+    expect(first.status).toBe(200);
+    const config = await configs.get('safe');
+    expect(config.spec.secretRef?.key).toBe('secret');
+    const stored = await secrets.get(config.spec.secretRef?.name ?? '');
+    expect(Buffer.from(stored.data?.['secret'] ?? '', 'base64').toString()).toBe(secret);
+    expect(stored.metadata.ownerReferences).toMatchObject([
+      { kind: 'WebhookConfig', name: 'safe', uid: config.metadata.uid },
+    ]);
+    expect(stored.metadata.labels?.[labels.webhookSecret]).toBeDefined();
+
+    const shown = [
+      first.text,
+      (await read('safe')).text,
+      (await configure({ service_name: 'safe', endpoints: {} }, { 'x-webhook-signature': 'sha256=00' })).text,
+      (await configure({ service_name: 'safe', endpoints: {}, secret: `${secret}x` })).text,
+      (await configure({ service_name: 'safe', endpoints: { a: 'nonsense' }, secret })).text,
+      await namespace.kubectl(['get', 'webhookconfigs', '-o', 'json', '--show-managed-fields']),
+      await namespace.kubectl(['get', 'events', '-o', 'json']),
+      delivery.logs(),
+    ].join('\n');
+    expect(shown).toContain('safe');
+    for (const form of [secret, Buffer.from(secret).toString('base64')]) expect(shown).not.toContain(form);
+  });
+
+  test('a later call without a secret keeps it; one with another replaces it and removes the old', async () => {
+    await configure({ service_name: 'rotate', endpoints: {}, secret: 'one' });
+    const name = (await configs.get('rotate')).spec.secretRef?.name;
+    await configure({ service_name: 'rotate', endpoints: { a: 'http://a/' }, webhook_secret: 'one' });
+    expect((await configs.get('rotate')).spec.secretRef?.name).toBe(name);
+    expect(
+      (await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one', secret: 'two' })).status,
+    ).toBe(200);
+    expect(await secrets.find(name ?? '')).toBeUndefined();
+    expect((await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one' })).status).toBe(401);
+    expect((await configure({ service_name: 'rotate', endpoints: {}, secret: 'two' })).status).toBe(200);
+  });
+
+  test('the secrets of a configuration go with it', { timeout: 120_000 }, async () => {
+    await configure({ service_name: 'gone', endpoints: {}, secret: 'x' });
+    const name = (await configs.get('gone')).spec.secretRef?.name ?? '';
+    await configs.delete('gone');
+    // The garbage collector learns of new kinds every half minute only.
+    await expect.poll(() => secrets.find(name), { timeout: 100_000, interval: 500 }).toBeUndefined();
+  });
+
+  test('a Secret that nothing names any more is removed by the next change', async () => {
+    await configure({ service_name: 'crash', endpoints: {}, secret: 'x' });
+    const { labels: own = {} } = (await secrets.get((await configs.get('crash')).spec.secretRef?.name ?? '')).metadata;
+    await secrets.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'orphan', labels: own }, data: {} });
+    await configure({ service_name: 'crash', endpoints: {}, secret: 'y', webhook_secret: 'x' });
+    expect(await secrets.find('orphan')).toBeUndefined();
+  });
+
+  test('many changes at once leave one whole configuration, whose Secret is there', async () => {
+    const changes = Array.from({ length: 12 }, (_, i) =>
+      configure({ service_name: 'race', endpoints: { a: `http://a/${i}` }, secret: i === 0 ? 'start' : `secret-${i}` }),
+    );
+    const answers = await Promise.all(changes);
+    const { spec, metadata } = await configs.get('race');
+    const winner = Number(spec.endpoints['a']?.split('/').at(-1));
+    expect(answers[winner]?.status).toBe(200);
+    for (const { status } of answers) expect([200, 401, 503]).toContain(status);
+    const stored = await secrets.get(spec.secretRef?.name ?? '');
+    const value = Buffer.from(stored.data?.['secret'] ?? '', 'base64').toString();
+    expect(value).toBe(winner === 0 ? 'start' : `secret-${winner}`);
+    const left = (await list<Secret>('secrets')).filter((s) => s.metadata.name.startsWith('race.'));
+    expect(left.map((s) => s.metadata.name)).toEqual([stored.metadata.name]);
+    expect(stored.metadata.ownerReferences?.[0]?.uid).toBe(metadata.uid);
+  });
+});
+
+describe('signatures', () => {
+  const release = { version: '1.0.0', artifact_url: 'locked:1.0.0' };
+  const calls = [
+    ['/webhooks/update', release],
+    ['/webhooks/deploy', release],
+    ['/webhooks/rollback', { version: '1.0.0' }],
+    ['/webhooks/config', { endpoints: { a: 'http://changed/' } }],
+  ] as const;
+
+  test.each(calls)('%s without a valid signature or secret: 401, and nothing changes', async (path, more) => {
+    await configure({ service_name: 'locked', endpoints: {}, secret: 'k3y', webhook_secret: 'k3y' });
+    const before = await storedState();
+    const body = JSON.stringify({ service_name: 'locked', ...more });
+    const withSecret = JSON.stringify({ service_name: 'locked', ...more, webhook_secret: 'K3Y' });
+    for (const [sent, headers] of [
+      [body, {}],
+      [withSecret, {}],
+      [body, { 'x-webhook-signature': '' }],
+      [body, { 'x-webhook-signature': sign('other', body) }],
+      [body, { 'x-webhook-signature': sign('k3y', `${body} `) }],
+      [body, { 'x-webhook-signature': sign('k3y', body).replace('sha256', 'sha512') }],
+      [JSON.stringify({ service_name: 'locked', ...more, webhook_secret: '' }), {}],
+    ] as const) {
+      const answer = await delivery.postRaw(path, sent, headers);
+      expect(answer).toMatchObject({ status: 401, body: { error: 'Invalid signature', message: expect.any(String) } });
+    }
+    expect(await storedState()).toEqual(before);
+  });
+
+  test.each(calls)('%s with one is carried out', async (path, more) => {
+    await configure({ service_name: 'open', endpoints: {}, secret: 'größe', webhook_secret: 'größe' });
+    await delivery.post('/webhooks/update', { service_name: 'open', ...release, webhook_secret: 'größe' });
+    // White space and order as no serialiser would write them: the bytes are what is signed.
+    const body = ` {"x":1.0,  "service_name" : "open", ${JSON.stringify(more).slice(1)} `;
+    const signature = sign('größe', body);
+    expect((await delivery.postRaw(path, body, { 'x-webhook-signature': signature })).status).toBe(200);
+    const bare = signature.replace('sha256=', '').toUpperCase();
+    expect((await delivery.postRaw(path, body, { 'x-webhook-signature': bare })).status).toBe(200);
+    expect((await delivery.post(path, { service_name: 'open', ...more, webhook_secret: 'größe' })).status).toBe(200);
+  });
+
+  test('the global secret protects services without one of their own', async () => {
+    await configure({ service_name: 'own', endpoints: {}, secret: 'own' });
+    await configure({ service_name: 'half', endpoints: {} });
+    await configure({ endpoints: {}, secret: 'global' });
+    try {
+      const update = (service_name: string, webhook_secret?: string) =>
+        delivery.post('/webhooks/update', {
+          service_name,
+          ...release,
+          ...(webhook_secret === undefined ? {} : { webhook_secret }),
+        });
+      for (const service of ['half', 'never-configured']) {
+        expect((await update(service)).status).toBe(401);
+        expect((await update(service, 'global')).status).toBe(200);
+      }
+      expect((await update('own', 'global')).status).toBe(401);
+      expect((await update('own', 'own')).status).toBe(200);
+      expect((await configure({ endpoints: {} })).status).toBe(401);
+      expect((await configure({ service_name: 'new', endpoints: {} })).status).toBe(401);
+    } finally {
+      await configs.delete(objectNameFor('*'));
+    }
+  });
+
+  test('a secret that was set and is gone does not open the door', async () => {
+    await configure({ service_name: 'lost', endpoints: {}, secret: 'x' });
+    await secrets.delete((await configs.get('lost')).spec.secretRef?.name ?? '');
+    const answer = await delivery.post('/webhooks/update', { service_name: 'lost', ...release, webhook_secret: 'x' });
+    expect(answer.status).toBe(401);
+    expect(
+      (await delivery.post('/webhooks/update', { service_name: 'lost', ...release, webhook_secret: '' })).status,
+    ).toBe(401);
+  });
+
+  test('other calls need none', async () => {
+    await configure({ service_name: 'locked', endpoints: {}, secret: 'k3y', webhook_secret: 'k3y' });
+    delivery.registered.set('locked', '1');
+    expect((await delivery.post('/webhooks/check-updates', { service_name: 'locked' })).status).toBe(200);
+    expect(
+      (await delivery.post('/webhooks/notify', { service_name: 'locked', channel: 'x', message: 'm' })).status,
+    ).toBe(404);
+  });
+});

@@ -1,0 +1,110 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
+import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
+import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
+import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
+import { type Replica, startReadyReplica, startReplica } from './replica.ts';
+
+const NAMESPACE = 'rollcall';
+/** What the kubelet does at first; it backs off later. */
+const RESTART_DELAY_MS = 1000;
+
+/** Rollcall on a control plane and a database of its own, to be broken. */
+export interface Deployment extends AsyncDisposable {
+  readonly controlPlane: ControlPlane;
+  readonly postgres: Postgres;
+  readonly databaseUrl: string;
+  readonly registries: readonly Supervised[];
+  readonly operators: readonly Supervised[];
+  kubectl(args: readonly string[], run?: KubectlRun): Promise<string>;
+}
+
+/** A replica that is started again when it ends, as the kubelet does with a container. */
+export interface Supervised extends AsyncDisposable {
+  /** The process that runs now, or ran last. */
+  readonly current: Replica;
+  /** How often it was started again. */
+  readonly restarts: number;
+}
+
+export interface DeploymentOptions {
+  readonly registries: number;
+  readonly operators: number;
+}
+
+export async function startDeployment({ registries, operators }: DeploymentOptions): Promise<Deployment> {
+  await using stack = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), 'rollcall-e2e-'));
+  stack.defer(() => rm(directory, { recursive: true, force: true }));
+  const binaries = await findKubernetesBinaries(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'], {
+    assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
+    cacheDirectory: defaultCacheDirectory(process.env),
+    log: (line) => console.error(line),
+  });
+  const controlPlane = stack.use(
+    await startControlPlane({
+      directory: join(directory, 'control-plane'),
+      binaries,
+      workloads: false,
+      controllerManager: true,
+      namespace: NAMESPACE,
+      log: () => undefined,
+    }),
+  );
+  const postgres = stack.use(await startPostgres({ directory: join(directory, 'postgres') }));
+  const databaseUrl = await postgres.createDatabase('rollcall');
+  const common = { logDirectory: directory, kubeconfig: controlPlane.kubeconfigPath, namespace: NAMESPACE };
+  const replicas = (count: number, script: string, settings: Record<string, string> = {}) =>
+    Promise.all(Array.from({ length: count }, async () => stack.use(await supervise(script, { ...common, settings }))));
+  const started = {
+    registries: await replicas(registries, 'services/registry/src/main.ts', { ROLLCALL_DATABASE_URL: databaseUrl }),
+    operators: await replicas(operators, 'operator/src/main.ts'),
+  };
+  const kept = stack.move();
+  return {
+    ...started,
+    controlPlane,
+    postgres,
+    databaseUrl,
+    kubectl: (args, run) =>
+      runKubectl({ kubectl: binaries.kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, args, run),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
+async function supervise(script: string, options: Parameters<typeof startReplica>[1]): Promise<Supervised> {
+  let current = await startReadyReplica(script, options);
+  let restarts = 0;
+  let stopping = false;
+  const ports = [portOf(current.url), portOf(current.adminUrl)] as const;
+  const watching = (async () => {
+    while (true) {
+      await current.process.exited;
+      if (stopping) return;
+      await new Promise((resolve) => setTimeout(resolve, RESTART_DELAY_MS));
+      if (stopping) return;
+      restarts += 1;
+      current = await startReplica(script, { ...options, ports });
+    }
+  })();
+  return {
+    get current() {
+      return current;
+    },
+    get restarts() {
+      return restarts;
+    },
+    async [Symbol.asyncDispose]() {
+      stopping = true;
+      await current.process.stop();
+      await watching;
+      await current.process.stop();
+    },
+  };
+}

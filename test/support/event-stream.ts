@@ -1,0 +1,54 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+
+interface StreamEvent {
+  readonly id: string | undefined;
+  readonly type: string;
+  readonly data: Record<string, unknown>;
+}
+
+/** An open stream of server-sent events. */
+export interface EventStream extends AsyncDisposable {
+  /** The next event. @throws when none comes within the time (10 s by default) or the stream has ended. */
+  next(timeoutMs?: number): Promise<StreamEvent>;
+  /** Events up to and with the first of the type. @throws as {@link next}, for each of them. */
+  until(type: string, timeoutMs?: number): Promise<StreamEvent[]>;
+}
+
+const NEXT_TIMEOUT_MS = 10_000;
+
+export async function openEventStream(url: string, lastEventId?: string): Promise<EventStream> {
+  const controller = new AbortController();
+  const headers: Record<string, string> = { accept: 'text/event-stream' };
+  if (lastEventId !== undefined) headers['last-event-id'] = lastEventId;
+  const response = await fetch(url, { headers, signal: controller.signal });
+  if (response.body === null) throw new Error('The stream has no body');
+  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  const reader = events.getReader();
+
+  async function next(timeoutMs = NEXT_TIMEOUT_MS): Promise<StreamEvent> {
+    const timer = setTimeout(() => controller.abort(new Error('No event in time')), timeoutMs);
+    try {
+      const { done, value } = await reader.read();
+      if (done) throw new Error('The stream has ended');
+      return { id: value.id, type: value.event ?? 'message', data: JSON.parse(value.data) as Record<string, unknown> };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    next,
+    async until(type, timeoutMs) {
+      const seen: StreamEvent[] = [];
+      for (let event = await next(timeoutMs); ; event = await next(timeoutMs)) {
+        seen.push(event);
+        if (event.type === type) return seen;
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      // What has been sent and not read holds the pipe up: it has to be cancelled from its end.
+      await reader.cancel();
+      controller.abort();
+    },
+  };
+}

@@ -1,0 +1,83 @@
+const HEARTBEAT_MS = 30_000;
+const RETRY_MS = 3000;
+
+/** What became of one simulated program. */
+interface Member {
+  readonly name: string;
+  /** Whether it still sends heartbeats. */
+  alive: boolean;
+  /** Heartbeats that were refused as unknown: it would have had to register again. */
+  refusals: number;
+}
+
+/** Programs that register and then send heartbeats every 30 s, trying again every 3 s when the registry fails. */
+export interface Fleet extends AsyncDisposable {
+  readonly members: readonly Member[];
+}
+
+export interface FleetOptions {
+  readonly size: number;
+  readonly prefix: string;
+  /** Base URLs of the replicas; each try goes to the next. */
+  readonly urls: readonly string[];
+}
+
+export async function startFleet({ size, prefix, urls }: FleetOptions): Promise<Fleet> {
+  const timers = new Set<NodeJS.Timeout>();
+  let turn = 0;
+  let stopped = false;
+
+  async function post(path: string, body?: object): Promise<number> {
+    turn += 1;
+    const url = `${urls[turn % urls.length]}/api/v1${path}`;
+    const json =
+      body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+    return fetch(url, { method: 'POST', ...json, signal: AbortSignal.timeout(10_000) }).then(
+      async (response) => {
+        await response.body?.cancel();
+        return response.status;
+      },
+      () => 0,
+    );
+  }
+
+  function later(member: Member, delayMs: number): void {
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      if (!stopped && member.alive) void beat(member);
+    }, delayMs);
+    timers.add(timer);
+  }
+
+  async function beat(member: Member): Promise<void> {
+    const status = await post(`/services/${member.name}/heartbeat`);
+    if (status === 400) member.refusals += 1;
+    later(member, status === 200 ? HEARTBEAT_MS : RETRY_MS);
+  }
+
+  const members: Member[] = Array.from({ length: size }, (_, index) => ({
+    name: `${prefix}-${index}`,
+    alive: true,
+    refusals: 0,
+  }));
+  const next = members.values();
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      for (const member of next) {
+        const status = await post('/services/register', {
+          service_name: member.name,
+          service_url: 'http://127.0.0.1:9',
+        });
+        if (status !== 200) throw new Error(`Registration of ${member.name} was answered with ${status}`);
+        later(member, Math.random() * HEARTBEAT_MS);
+      }
+    }),
+  );
+  return {
+    members,
+    async [Symbol.asyncDispose]() {
+      stopped = true;
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}

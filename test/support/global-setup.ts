@@ -1,0 +1,82 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startControlPlane } from '@rollcall/local/control-plane.ts';
+import { isAlive } from '@rollcall/local/file-lock.ts';
+import {
+  defaultCacheDirectory,
+  findKubernetesBinaries,
+  type KubernetesBinaries,
+} from '@rollcall/local/kubernetes-binaries.ts';
+import { startPostgres } from '@rollcall/local/postgres.ts';
+import type { TestProject } from 'vitest/node';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Path of an admin's kubeconfig for the API server that all files share. */
+    kubeconfig: string;
+    /** A superuser's URL of the PostgreSQL that all files share. */
+    postgresUrl: string;
+    /** For files; removed after the run. */
+    temporaryDirectory: string;
+    kubernetesBinaries: KubernetesBinaries<'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl'>;
+  }
+}
+
+/** Followed by the process id of the run. */
+const DIRECTORY_PREFIX = 'rollcall-test-';
+
+/**
+ * Starts one API server (with the controller manager, for garbage collection, and the custom resource definitions) and one
+ * PostgreSQL for all integration tests of a run.
+ *
+ * @public Called by Vitest.
+ * @returns what stops them.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await using stack = new AsyncDisposableStack();
+  const binaries = await findKubernetesBinaries(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'], {
+    assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
+    cacheDirectory: defaultCacheDirectory(process.env),
+    log: (line) => console.error(line),
+  });
+  await removeAbandoned();
+  const directory = await mkdtemp(join(tmpdir(), `${DIRECTORY_PREFIX}${process.pid}-`));
+  stack.defer(() => rm(directory, { recursive: true, force: true }));
+  // Registered before either is ready: when one fails, the other is waited for and stopped.
+  const controlPlane = stoppedBy(
+    stack,
+    startControlPlane({
+      directory: join(directory, 'control-plane'),
+      binaries,
+      workloads: false,
+      controllerManager: true,
+      log: () => undefined,
+    }),
+  );
+  const postgres = stoppedBy(stack, startPostgres({ directory: join(directory, 'postgres') }));
+  const [{ kubeconfigPath }, { url }] = await Promise.all([controlPlane, postgres]);
+  project.provide('kubeconfig', kubeconfigPath);
+  project.provide('postgresUrl', url);
+  project.provide('temporaryDirectory', directory);
+  project.provide('kubernetesBinaries', binaries);
+  const kept = stack.move();
+  return () => kept.disposeAsync();
+}
+
+function stoppedBy<T extends AsyncDisposable>(stack: AsyncDisposableStack, starting: Promise<T>): Promise<T> {
+  stack.defer(async () => {
+    const [result] = await Promise.allSettled([starting]);
+    if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
+  });
+  return starting;
+}
+
+/** A run that was interrupted or killed leaves no process behind, but its directory. */
+async function removeAbandoned(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    if (!name.startsWith(DIRECTORY_PREFIX)) continue;
+    const pid = Number(name.slice(DIRECTORY_PREFIX.length).split('-')[0]);
+    if (!isAlive(pid)) await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}

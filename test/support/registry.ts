@@ -1,0 +1,32 @@
+import { inject } from 'vitest';
+import { type Replica, startReadyReplica } from './replica.ts';
+
+export type { Answer } from './replica.ts';
+
+/** A replica of the registry as a process of its own. */
+export type TestRegistry = Replica;
+
+export interface RegistryOptions {
+  readonly namespace: string;
+  /** Of its own database, or of one shared with another replica. */
+  readonly databaseUrl: string;
+  /** Another cluster than the shared one. */
+  readonly kubeconfig?: string;
+  /** More settings, by the names of their variables. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Starts the real process on the shared cluster and waits until it is ready. */
+export function startRegistry({
+  namespace,
+  databaseUrl,
+  kubeconfig,
+  settings,
+}: RegistryOptions): Promise<TestRegistry> {
+  return startReadyReplica('services/registry/src/main.ts', {
+    logDirectory: inject('temporaryDirectory'),
+    kubeconfig: kubeconfig ?? inject('kubeconfig'),
+    namespace,
+    settings: { ROLLCALL_DATABASE_URL: databaseUrl, ...settings },
+  });
+}

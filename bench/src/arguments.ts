@@ -1,0 +1,34 @@
+import { parseArgs } from 'node:util';
+
+/** What the command line asks for. */
+export interface Arguments {
+  readonly help: boolean;
+  /** Names of benches; empty: all that do not have to be named. */
+  readonly names: readonly string[];
+  readonly services: number;
+  readonly minutes: number;
+}
+
+/** @throws with a sentence for the user when an option is unknown or no positive number, or a bench does not exist. */
+export function parseArguments(args: readonly string[], known: readonly string[]): Arguments {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      services: { type: 'string', default: '10000' },
+      minutes: { type: 'string', default: '10' },
+    },
+  });
+  const unknown = positionals.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`No such bench: ${unknown.join(', ')}. There are: ${known.join(', ')}`);
+  const services = positive('--services', values.services);
+  if (!Number.isInteger(services)) throw new Error('--services takes a whole number');
+  return { help: values.help, names: positionals, services, minutes: positive('--minutes', values.minutes) };
+}
+
+function positive(option: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value <= 0) throw new Error(`${option} takes a number above 0, not '${text}'`);
+  return value;
+}

@@ -1,0 +1,24 @@
+import type { Row } from './report.ts';
+import type { Stage } from './stage/stage.ts';
+
+/** What a bench is run with. */
+export interface BenchContext {
+  readonly stage: Stage;
+  /** How many registrations there are while measuring; limits are meant for 10,000. */
+  readonly services: number;
+  /** Length of the soak. */
+  readonly minutes: number;
+  /** Takes a line of progress. */
+  readonly log: (line: string) => void;
+}
+
+/** One measurement that can be run by itself. */
+export interface Bench {
+  readonly name: string;
+  /** One line for the list of benches. */
+  readonly measures: string;
+  /** Too long for every run: only when named. */
+  readonly onlyWhenNamed?: true;
+  /** @throws when nothing could be measured; a missed limit is no error. */
+  run(context: BenchContext): Promise<readonly Row[]>;
+}

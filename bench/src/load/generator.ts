@@ -1,0 +1,22 @@
+// A process that makes load, so that making it takes no time from what is measured. It runs the tasks that its parent sends
+// one after the other, and ends with its parent.
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { runHttpLoad } from './http-load.ts';
+import { runLeaseLoad } from './lease-load.ts';
+import type { LoadResult, Reply, Task } from './tasks.ts';
+
+function run(task: Task): Promise<LoadResult> {
+  return task.kind === 'http' ? runHttpLoad(task) : runLeaseLoad(task);
+}
+
+function reply(message: Reply): void {
+  process.send?.(message);
+}
+
+process.on('message', (task: Task) => {
+  run(task).then(
+    (result) => reply({ result }),
+    (error: unknown) => reply({ error: errorMessage(error) }),
+  );
+});
+process.on('disconnect', () => process.exit(0));

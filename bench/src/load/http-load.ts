@@ -1,0 +1,29 @@
+import { openHttpConnection } from './http-connection.ts';
+import { runAtPace } from './pace.ts';
+import { type HttpTask, type LoadResult, nameOf } from './tasks.ts';
+
+/** Runs an {@link HttpTask}. */
+export async function runHttpLoad(task: HttpTask): Promise<LoadResult> {
+  const requests = Array.from({ length: task.names.count }, (_, index) => buildRequest(task, index));
+  const connections = Array.from({ length: task.connections }, () => openHttpConnection(task.port));
+  try {
+    return await runAtPace(
+      task.pace,
+      connections.map((connection) => (index) => {
+        const request = requests[index % requests.length];
+        return request === undefined ? Promise.resolve('none') : connection.exchange(request);
+      }),
+    );
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+}
+
+function buildRequest({ port, method, path, body = '', names }: HttpTask, index: number): Buffer {
+  const name = nameOf(names, index);
+  const content = body.replaceAll('{name}', name);
+  const lines = [`${method} ${path.replaceAll('{name}', name)} HTTP/1.1`, `host: 127.0.0.1:${port}`];
+  if (method === 'POST') lines.push(`content-length: ${Buffer.byteLength(content)}`);
+  if (content !== '') lines.push('content-type: application/json');
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${content}`);
+}

@@ -1,0 +1,23 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { runAtPace, type Send } from './pace.ts';
+
+it('sends every index once, and counts what failed', async () => {
+  const seen: number[] = [];
+  const send: Send = async (index) => {
+    seen.push(index);
+    return index === 3 ? 'none' : index === 4 ? 503 : 200;
+  };
+  const result = await runAtPace({ amount: 10 }, [send, send, send]);
+  expect(seen.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  expect(result).toMatchObject({ requests: 10, failures: 2, statuses: { 200: 8, 503: 1, none: 1 } });
+});
+
+const slow: Send = () => delay(20, 200);
+
+it('counts latency from when a request was due, not from when a slow server let it be sent', async () => {
+  const result = await runAtPace({ ratePerSecond: 200, durationMs: 50 }, [slow]);
+  expect(result.requests).toBe(10);
+  // The tenth is due at 45 ms and answered after ten times 20 ms.
+  expect(result.latencyMs.max).toBeGreaterThan(140);
+});

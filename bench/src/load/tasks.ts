@@ -1,0 +1,60 @@
+/** Services `<prefix><five digits>`, counted from `first`. */
+export interface NameRange {
+  readonly prefix: string;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** All names of a range have the same length, so that answers about them have, too. */
+export function nameOf({ prefix, first }: NameRange, index: number): string {
+  return `${prefix}${String(first + index).padStart(5, '0')}`;
+}
+
+/** How a load is paced. */
+export type Pace =
+  /** So many, each connection sending the next as soon as it has its answer. */
+  | { readonly amount: number }
+  /** So many a second for so long, whatever the answers do; latency counts from when each was due. */
+  | { readonly ratePerSecond: number; readonly durationMs: number };
+
+/** HTTP/1.1 requests to 127.0.0.1, the names in turn. */
+export interface HttpTask {
+  readonly kind: 'http';
+  readonly port: number;
+  readonly method: 'GET' | 'POST';
+  /** `{name}` in it, and in the body, stands for the name whose turn it is. */
+  readonly path: string;
+  /** JSON. */
+  readonly body?: string;
+  readonly names: NameRange;
+  readonly connections: number;
+  readonly pace: Pace;
+}
+
+/** The Lease patches that heartbeats cause, made by undici with nothing around it. */
+export interface LeaseTask {
+  readonly kind: 'leases';
+  readonly kubeconfigPath: string;
+  readonly namespace: string;
+  readonly names: NameRange;
+  readonly connections: number;
+  readonly pace: Pace;
+}
+
+export type Task = HttpTask | LeaseTask;
+
+export interface LoadResult {
+  readonly requests: number;
+  /** Answers other than 2xx, and requests that got none. */
+  readonly failures: number;
+  /** Answers by HTTP status, `none` for those that did not come. */
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly elapsedMs: number;
+  readonly perSecond: number;
+  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number };
+  /** What the generator itself used. Near `elapsedMs` it was the generator that was measured. */
+  readonly generatorCpuMs: number;
+}
+
+/** What the generator process answers to a {@link Task}. */
+export type Reply = { readonly result: LoadResult } | { readonly error: string };

@@ -1,0 +1,114 @@
+import { annotations, labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { collectionPath, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { type NameRange, nameOf } from '../load/tasks.ts';
+import { sumOf } from './metrics.ts';
+import type { RollcallSubject, Stage } from './stage.ts';
+
+const IN_FLIGHT = 64;
+const SETTLE_TIMEOUT_MS = 300_000;
+const HOUR_SECONDS = 3600;
+
+/** No bench lasts so long that these expire, and their last heartbeat is so old that the next one is due. */
+export const LONG_LIVED: Life = { ttlSeconds: 24 * HOUR_SECONDS, heartbeatAgeMs: 12 * HOUR_SECONDS * 1000 };
+
+export interface Life {
+  readonly ttlSeconds: number;
+  /** How old the first heartbeat is said to be. */
+  readonly heartbeatAgeMs: number;
+}
+
+/** Makes registrations with their Leases at the API server, as the registry does. @returns how many a second. */
+export async function seed(stage: Stage, namespace: string, fleet: { names: NameRange; life: Life }): Promise<number> {
+  const registrations = resourceClient(stage.kube, serviceRegistrationKind, namespace);
+  const leases = resourceClient(stage.kube, leaseKind, namespace);
+  const startedAtMs = performance.now();
+  await forEachInFlight(fleet.names.count, IN_FLIGHT, async (index) => {
+    const name = nameOf(fleet.names, index);
+    const { uid = '' } = (await registrations.create(registrationOf(name, fleet.life))).metadata;
+    await leases.create(leaseOf(name, uid, fleet.life));
+  });
+  return (fleet.names.count / (performance.now() - startedAtMs)) * 1000;
+}
+
+/** Runs the task for 0 to `count` - 1, so many at once. */
+export async function forEachInFlight(
+  count: number,
+  inFlight: number,
+  task: (index: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: inFlight }, async () => {
+      while (next < count) {
+        const index = next;
+        next += 1;
+        await task(index);
+      }
+    }),
+  );
+}
+
+function registrationOf(name: string, { ttlSeconds }: Life) {
+  return {
+    apiVersion: 'rollcall.dev/v1alpha1' as const,
+    kind: 'ServiceRegistration' as const,
+    metadata: { name },
+    spec: {
+      serviceName: name,
+      url: urlOf(name),
+      capabilities: ['rest' as const, 'grpc' as const],
+      ttlSeconds,
+      source: 'API' as const,
+    },
+  };
+}
+
+/** Where a service of a bench says that it is. */
+export function urlOf(name: string): string {
+  return `http://${name}.bench.svc.cluster.local:8080`;
+}
+
+function leaseOf(name: string, uid: string, { ttlSeconds, heartbeatAgeMs }: Life) {
+  const { apiVersion, kind } = serviceRegistrationKind;
+  const renewTime = new Date(Date.now() - heartbeatAgeMs).toISOString().replace('Z', '000Z');
+  return {
+    apiVersion: 'coordination.k8s.io/v1' as const,
+    kind: 'Lease' as const,
+    metadata: {
+      name,
+      labels: { [labels.heartbeat]: 'true' },
+      annotations: { [annotations.heartbeatAgeMs]: String(heartbeatAgeMs) },
+      ownerReferences: [{ apiVersion, kind, name, uid }],
+    },
+    spec: { holderIdentity: uid, leaseDurationSeconds: ttlSeconds, renewTime },
+  };
+}
+
+/** Waits until the operator has looked at so many registrations and the registry serves them. */
+export async function settled(
+  { registry, operator }: { readonly registry?: RollcallSubject; readonly operator?: RollcallSubject },
+  count: number,
+): Promise<void> {
+  const failures = [registry, operator].flatMap((subject) => (subject === undefined ? [] : [subject.process.failed]));
+  const isSettled = async (): Promise<boolean> => {
+    if (operator !== undefined) {
+      const registered = sumOf(await operator.metrics(), 'rollcall_registrations', { phase: 'Registered' });
+      if (registered < count) return false;
+    }
+    return registry === undefined || sumOf(await registry.metrics(), 'rollcall_registry_services') >= count;
+  };
+  await waitUntil(`${count} registrations are known everywhere`, isSettled, {
+    timeoutMs: SETTLE_TIMEOUT_MS,
+    intervalMs: 500,
+    failed: Promise.race(failures),
+  });
+}
+
+/** Deletes what a bench has made, so that the next one has the API server to itself. */
+export async function clear(stage: Stage, namespace: string): Promise<void> {
+  for (const kind of [leaseKind, serviceRegistrationKind]) {
+    await stage.kube.request({ method: 'DELETE', path: collectionPath(kind, namespace) });
+  }
+}

@@ -65,14 +65,25 @@ export const annotations = {
   capabilities: 'rollcall.dev/capabilities',
   /** On a Deployment: the version of the service that it runs. */
   version: 'rollcall.dev/version',
+  /** On a Deployment: the container whose image is the service's; absent, the one named like the service, else the first. */
+  container: 'rollcall.dev/container',
+  /** On a Deployment: where a binary is mounted in that container, an absolute path of a file. */
+  binaryPath: 'rollcall.dev/binary-path',
+  /** On a Deployment: the Secret, in its namespace, whose token or username and password fetch the binary. */
+  artifactSecret: 'rollcall.dev/artifact-secret',
 } as const;
 
 /** Every label that Rollcall reads or writes. */
 export const labels = {
   /** `"true"` on Leases that are the heartbeats of registrations. */
   heartbeat: 'rollcall.dev/heartbeat',
-  /** On a Deployment: the name of the service that it runs. */
+  /**
+   * On a Deployment: the name of the service that it runs. A name that is no legal label value stands in the annotation
+   * `rollcall.dev/service-name` instead, and the label is `"true"`.
+   */
   service: 'rollcall.dev/service',
+  /** On a Deployment, Service or pod made for a DeliveryJob: the uid of the job. */
+  job: 'rollcall.dev/job',
   /** On a Secret that the registry made for a WebhookConfig: a hash of the service name. */
   webhookSecret: 'rollcall.dev/webhook-secret',
 } as const;
@@ -81,6 +92,8 @@ export const labels = {
 export const finalizers = {
   /** Holds a DeliveryJob until it has been recorded in the history. */
   history: 'rollcall.dev/history',
+  /** Holds a DeliveryJob until the operator has undone or finished what it began. */
+  delivery: 'rollcall.dev/delivery',
 } as const;
 
 const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;

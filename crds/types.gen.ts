@@ -197,8 +197,8 @@ export interface DeliveryJobSpec {
    */
   abort: boolean;
   /**
-   * Set to true, the current pause ends and the job goes on with the next step. Cannot be taken back, so later
-   * pauses of the same job end at once, too.
+   * Set to true, the current pause ends and the job goes on with the next step. The operator sets it back to false
+   * once it has acted on it, so that each pause wants a promote of its own.
    */
   promote: boolean;
 }
@@ -218,6 +218,64 @@ export type DeliveryPhase =
   | 'RollingBack'
   | 'RolledBack'
   | 'Failed';
+
+/**
+ * The Deployment that the job delivers to.
+ */
+export interface WorkloadReference {
+  /**
+   * Its namespace.
+   */
+  namespace: string;
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * Its uid; another Deployment of the same name is not taken for it.
+   */
+  uid: string;
+}
+
+/**
+ * Why the job is, or was, rolled back or failed.
+ */
+export interface DeliveryFailure {
+  /**
+   * As one CamelCase word for programs.
+   */
+  reason: string;
+  /**
+   * As a sentence for people.
+   */
+  message: string;
+}
+
+/**
+ * What one check has measured.
+ */
+export interface AnalysisResult {
+  /**
+   * The name of the check.
+   */
+  name: string;
+  /**
+   * How many measurements were made.
+   */
+  measurements: number;
+  /**
+   * How many of them failed.
+   */
+  failures: number;
+  /**
+   * When the last one was made.
+   */
+  lastMeasuredAt?: string;
+  /**
+   * What the last one came to, as a sentence for people.
+   */
+  message?: string;
+}
 
 /**
  * What the operator did so far. Never written by users.
@@ -257,6 +315,46 @@ export interface DeliveryJobStatus {
    * When the job reached Succeeded, RolledBack or Failed.
    */
   finishedAt?: string;
+  /**
+   * The state of the strategy's state machine, more exact than phase, for programs and for the next leader to
+   * carry on from.
+   */
+  stage?: string;
+  /**
+   * When the current stage began; pauses, bakes and drains are timed from it.
+   */
+  stageStartedAt?: string;
+  /**
+   * The metadata.generation whose promote was acted on last.
+   */
+  promotedGeneration?: number;
+  /**
+   * The Deployment that the job delivers to.
+   */
+  workload?: WorkloadReference;
+  /**
+   * The pod-template-hash of the pods that ran before the job.
+   */
+  stableHash?: string;
+  /**
+   * A digest of the Deployment's pod template as the job last left or found it. A template that differs was
+   * changed from outside.
+   */
+  templateFingerprint?: string;
+  /**
+   * The most pods that the extra Deployment was asked for; it never shrinks while it carries traffic.
+   */
+  extraReplicas?: number;
+  /**
+   * Why the job is, or was, rolled back or failed.
+   */
+  failure?: DeliveryFailure;
+  /**
+   * What the checks of the current verification have measured so far, one entry per check.
+   *
+   * Items: What one check has measured.
+   */
+  analysis?: AnalysisResult[];
   /**
    * The revision of the Deployment that ran before the job, to return to.
    */
@@ -307,7 +405,8 @@ export interface RollingPolicy {
    */
   maxUnavailable: number | string;
   /**
-   * Seconds without progress of the rollout after which the job fails.
+   * Seconds without progress of a rollout after which the job is rolled back. Every strategy's rollouts are held
+   * to it.
    */
   progressDeadlineSeconds: number;
 }
@@ -335,6 +434,14 @@ export interface HttpProbe {
    * Items: A status code that passes.
    */
   expectedStatuses?: number[];
+  /**
+   * Text that the first 64 KiB of the answer's body must contain.
+   */
+  bodyContains?: string;
+  /**
+   * The longest that the whole answer may take, in milliseconds. Absent, the timeout alone counts.
+   */
+  maxLatencyMilliseconds?: number;
   /**
    * Seconds to wait for the answer.
    */
@@ -532,6 +639,15 @@ export interface DeliveryPolicySpec {
    * stays Paused until someone promotes or aborts it).
    */
   onFailure: FailureAction;
+  /**
+   * Seconds that pods which no longer get traffic are kept, so that requests under way end and every router has
+   * heard of the switch.
+   */
+  drainSeconds: number;
+  /**
+   * Whether a job that still waits for its turn is cancelled when a later deploy of the same service is asked for.
+   */
+  supersede: boolean;
   /**
    * Whether a version announced by an update webhook is deployed without a deploy call.
    */

@@ -219,6 +219,11 @@ const jobFault = 'everything but abort and promote is immutable';
 const jobUpdates: readonly Omit<Update, 'kind'>[] = [
   { sentence: 'abort and promote', before: job({}), patch: { spec: { abort: true, promote: true } } },
   {
+    sentence: 'promote taken back once it was acted on',
+    before: job({ promote: true }),
+    patch: { spec: { promote: false } },
+  },
+  {
     sentence: 'abort with everything else unchanged',
     before: job({ artifact: binary, strategy: 'BlueGreen', requestedBy: 'ci' }),
     patch: { spec: { abort: true, strategy: 'BlueGreen', artifact: binary } },
@@ -229,12 +234,6 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
     before: job({ abort: true }),
     patch: { spec: { abort: false } },
     refusal: 'abort cannot be taken back',
-  },
-  {
-    sentence: 'promote taken back by leaving it out',
-    before: job({ promote: true }),
-    patch: { spec: { promote: null } },
-    refusal: 'promote cannot be taken back',
   },
   { sentence: 'another service', before: job({}), patch: { spec: { serviceName: 'store' } }, refusal: jobFault },
   { sentence: 'another operation', before: job({}), patch: { spec: { operation: 'Rollback' } }, refusal: jobFault },

@@ -1,0 +1,137 @@
+import type { AnalysisCheck, DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type {
+  Deployment,
+  DeploymentStrategy,
+  HttpRoute,
+  PodTemplate,
+  Service,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
+
+/** All that a decision about one delivery job rests on; see docs/architecture.md, "Deliver". */
+export interface JobSnapshot {
+  readonly job: DeliveryJob;
+  /** Of the service, else of all services, else the defaults of the custom resource. */
+  readonly policy: DeliveryPolicySpec;
+  readonly queue: QueueView;
+  readonly workload: WorkloadView;
+  /** Undefined before the job has saved anything. */
+  readonly saved: SavedState | undefined;
+  readonly artifact: ArtifactSettings;
+  /** Measurements that were completed since the last look and are not in `status.analysis` yet. */
+  readonly measurements: readonly Measurement[];
+  readonly registration: RegistrationView;
+  readonly now: Date;
+}
+
+/** The other unfinished jobs of the same service. */
+export interface QueueView {
+  /** The job that runs or is before this one; undefined when it is this one's turn. */
+  readonly ahead: DeliveryJob | undefined;
+  /** A later Deploy that makes this one, still waiting, pointless. */
+  readonly supersededBy: DeliveryJob | undefined;
+}
+
+/** What the label `rollcall.dev/service` leads to. */
+export type WorkloadView =
+  | { readonly found: 'none' }
+  /** Only in namespaces that this operator must not deliver to. */
+  | { readonly found: 'forbidden'; readonly namespace: string }
+  /** `namespace/name` of each. */
+  | { readonly found: 'many'; readonly names: readonly string[] }
+  | { readonly found: 'one'; readonly cluster: ClusterView };
+
+/** What there is around the one Deployment of the service. */
+export interface ClusterView {
+  /** The user's. */
+  readonly deployment: Deployment;
+  /** `templateFingerprint` of its pod template as it is now. */
+  readonly fingerprint: string;
+  /** Every ReplicaSet of it that has pods, or is of the current or the stable revision. */
+  readonly replicaSets: readonly PodGroup[];
+  /** Made by this job; undefined while there is none. */
+  readonly extra: { readonly deployment: Deployment; readonly pods: PodGroup | undefined } | undefined;
+  /**
+   * Services in its namespace whose selector, without our pin, matches the labels of the Deployment's pod template. Those
+   * that this job made are not among them.
+   */
+  readonly services: readonly Service[];
+  /** The Services that this job made for a canary behind a Gateway, by the name of the Service they stand beside. */
+  readonly extraServices: ReadonlyMap<string, Service>;
+  /** HTTPRoutes in its namespace with a backend among `services`; undefined where nobody asked or the API has no such kind. */
+  readonly routes: readonly HttpRoute[] | undefined;
+}
+
+/** The pods of one ReplicaSet. */
+export interface PodGroup {
+  /** `pod-template-hash`. */
+  readonly hash: string;
+  /** `deployment.kubernetes.io/revision` of the ReplicaSet. */
+  readonly revision: number;
+  /** Whether the Deployment is rolling out, or has rolled out, this one. */
+  readonly current: boolean;
+  /** Pods that are neither being deleted nor finished. */
+  readonly pods: readonly PodView[];
+}
+
+export interface PodView {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly restarts: number;
+  /** Why it cannot run, where that will not mend itself; see `pod-faults.ts`. */
+  readonly fault: PodFault | undefined;
+}
+
+export interface PodFault {
+  readonly reason: 'ImagePullFailed' | 'CrashLoop' | 'ContainerConfigInvalid' | 'ArtifactFetchFailed' | 'PodFailed';
+  readonly message: string;
+}
+
+/**
+ * How everything was before the job touched it: the data of a ControllerRevision that is named like the job. It is written
+ * before anything is changed, and is all that undoing needs.
+ */
+export interface SavedState {
+  readonly deployment: {
+    readonly template: PodTemplate;
+    readonly strategy: DeploymentStrategy;
+    readonly progressDeadlineSeconds: number;
+    /** `rollcall.dev/version`; null when there was none. */
+    readonly version: string | null;
+  };
+  readonly services: readonly { readonly name: string; readonly selector: Readonly<Record<string, string>> }[];
+  /** `spec.rules` of each HTTPRoute that gets weights. */
+  readonly routes: readonly { readonly name: string; readonly rules: NonNullable<HttpRoute['spec']['rules']> }[];
+}
+
+/** How this operator puts binaries into pods. */
+export interface ArtifactSettings {
+  /** The image with `rollcall fetch`; undefined: binaries cannot be delivered. */
+  readonly fetcherImage: string | undefined;
+  readonly maxBytes: number;
+  /** Whether binaries may come from loopback, private and link-local addresses. */
+  readonly allowPrivateAddresses: boolean;
+}
+
+/** One measurement of one check. */
+export interface Measurement {
+  readonly check: string;
+  readonly passed: boolean;
+  readonly at: Date;
+  /** Without credentials. */
+  readonly message: string;
+}
+
+/** What the registry knows of the service, for `requireHeartbeat`. */
+export interface RegistrationView {
+  /** When the last heartbeat was seen, by the clock of who wrote it; undefined without a live registration. */
+  readonly heartbeatAt: Date | undefined;
+  readonly currentVersion: string | undefined;
+  readonly health: { readonly status: string; readonly reportedAt: Date; readonly version: string | undefined } | undefined;
+}
+
+/** A measurement that is to be made; `observe` has it made when it is due. */
+export interface DueCheck {
+  readonly check: AnalysisCheck;
+  /** Monotonic deadlines would not survive a change of leader, so this is by the wall clock. */
+  readonly dueAt: Date;
+}

@@ -1,4 +1,4 @@
-import type { AnalysisCheck, DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { AnalysisCheck, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type {
   Deployment,
   DeploymentStrategy,
@@ -7,14 +7,17 @@ import type {
   Service,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 
-/** All that a decision about one delivery job rests on; see docs/architecture.md, "Deliver". */
+/**
+ * All that a decision about one delivery job rests on; see docs/architecture.md, "Deliver". Jobs that have ended are decided
+ * on too, until they have lost the finalizer `rollcall.dev/delivery`.
+ */
 export interface JobSnapshot {
   readonly job: DeliveryJob;
-  /** Of the service, else of all services, else the defaults of the custom resource. */
+  /** Of the service, else of all services, else the defaults of the custom resource. A job that has saved one keeps to that. */
   readonly policy: DeliveryPolicySpec;
   readonly queue: QueueView;
   readonly workload: WorkloadView;
-  /** Undefined before the job has saved anything. */
+  /** What `readSavedState` makes of the job's ControllerRevision; undefined before the job, by its uid, has saved anything. */
   readonly saved: SavedState | undefined;
   readonly artifact: ArtifactSettings;
   /** Measurements that were completed since the last look and are not in `status.analysis` yet. */
@@ -31,34 +34,51 @@ export interface QueueView {
   readonly supersededBy: DeliveryJob | undefined;
 }
 
-/** What the label `rollcall.dev/service` leads to. */
+/**
+ * What the label `rollcall.dev/service` leads to; once the job has a `status.workload`, what that leads to, whatever the labels
+ * are by now.
+ */
 export type WorkloadView =
   | { readonly found: 'none' }
   /** Only in namespaces that this operator must not deliver to. */
   | { readonly found: 'forbidden'; readonly namespace: string }
   /** `namespace/name` of each. */
   | { readonly found: 'many'; readonly names: readonly string[] }
+  /** The Deployment of `status.workload` is no longer there, or another one by its uid; the rest may be. */
+  | { readonly found: 'gone'; readonly surroundings: Surroundings }
   | { readonly found: 'one'; readonly cluster: ClusterView };
 
+/** What the job changes or makes beside the Deployment. */
+export interface Surroundings {
+  /** Made by this job, which its label tells; undefined while there is none. `pods`: of the ReplicaSet of its template. */
+  readonly extra: { readonly deployment: Deployment; readonly pods: PodGroup | undefined } | undefined;
+  /**
+   * Services in the Deployment's namespace whose selector, without our pin, matches the labels of its pod template, and those
+   * that the job has saved. Those that this job made are not among them.
+   */
+  readonly services: readonly Service[];
+  /** The Services that this job made for a canary behind a Gateway, by the name of the Service they stand beside. */
+  readonly extraServices: ReadonlyMap<string, Service>;
+  /**
+   * HTTPRoutes in the Deployment's namespace with a backend among `services`, and those that the job has saved; undefined
+   * where nobody asked or the API has no such kind.
+   */
+  readonly routes: readonly HttpRoute[] | undefined;
+}
+
 /** What there is around the one Deployment of the service. */
-export interface ClusterView {
+export interface ClusterView extends Surroundings {
   /** The user's. */
   readonly deployment: Deployment;
   /** `templateFingerprint` of its pod template as it is now. */
   readonly fingerprint: string;
   /** Every ReplicaSet of it that has pods, or is of the current or the stable revision. */
   readonly replicaSets: readonly PodGroup[];
-  /** Made by this job; undefined while there is none. */
-  readonly extra: { readonly deployment: Deployment; readonly pods: PodGroup | undefined } | undefined;
   /**
-   * Services in its namespace whose selector, without our pin, matches the labels of the Deployment's pod template. Those
-   * that this job made are not among them.
+   * Of the names that this job would give to what it makes (`extraDeploymentNames` and, for each of `services`,
+   * `canaryServiceName`), those that something else has: `Deployment shop-green`.
    */
-  readonly services: readonly Service[];
-  /** The Services that this job made for a canary behind a Gateway, by the name of the Service they stand beside. */
-  readonly extraServices: ReadonlyMap<string, Service>;
-  /** HTTPRoutes in its namespace with a backend among `services`; undefined where nobody asked or the API has no such kind. */
-  readonly routes: readonly HttpRoute[] | undefined;
+  readonly taken: readonly string[];
 }
 
 /** The pods of one ReplicaSet. */
@@ -87,7 +107,7 @@ export interface PodFault {
 }
 
 /**
- * How everything was before the job touched it: the data of a ControllerRevision that is named like the job. It is written
+ * How everything was before the job touched it, and what it is to become: the data of a ControllerRevision that is named like the job. It is written
  * before anything is changed, and is all that undoing needs.
  */
 export interface SavedState {
@@ -101,6 +121,12 @@ export interface SavedState {
   readonly services: readonly { readonly name: string; readonly selector: Readonly<Record<string, string>> }[];
   /** `spec.rules` of each HTTPRoute that gets weights. */
   readonly routes: readonly { readonly name: string; readonly rules: NonNullable<HttpRoute['spec']['rules']> }[];
+  /** The pod template of the new version. */
+  readonly target: PodTemplate;
+  /** How the job goes about it: as it was asked to, or Rolling where there is nothing to move. */
+  readonly strategy: DeliveryStrategy;
+  /** As it was when the job began: what a job does never depends on when its policy was edited. */
+  readonly policy: DeliveryPolicySpec;
 }
 
 /** How this operator puts binaries into pods. */

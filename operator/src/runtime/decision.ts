@@ -11,7 +11,8 @@ export type Change = CreateChange | PatchChange | StatusChange | DeleteChange | 
 interface CreateChange {
   readonly action: 'create';
   readonly kind: ResourceKind<KubeObject>;
-  readonly manifest: Manifest<KubeObject> & { readonly spec: object };
+  readonly manifest: Manifest<KubeObject> &
+    ({ readonly spec: object } | { readonly revision: number; readonly data: unknown });
 }
 
 /** A JSON merge patch. */

@@ -1,0 +1,62 @@
+import { hash } from 'node:crypto';
+import type { PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
+
+/** A digest of a pod template: equal for templates that say the same, whatever the order of their fields. */
+export function templateFingerprint(template: PodTemplate): string {
+  return hash('sha256', canonicalJson(template), 'hex');
+}
+
+/** Whether two values are the same JSON; absent and null fields are none. */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+/** JSON with sorted keys and without null fields: `creationTimestamp: null` comes and goes with API server versions. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, field: unknown) => (isObject(field) ? sorted(field) : field));
+}
+
+function sorted(object: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(object)
+      .filter(([, value]) => value !== null && value !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
+}
+
+/**
+ * Whether the API server made `observed` of `desired`: all that was asked for is there, and what was not is default values.
+ * Labels and annotations have no defaults, so those must be the same.
+ */
+export function isAsDesired(desired: PodTemplate, observed: PodTemplate): boolean {
+  return (
+    isSameJson(desired.metadata?.labels ?? {}, observed.metadata?.labels ?? {}) &&
+    isSameJson(desired.metadata?.annotations ?? {}, observed.metadata?.annotations ?? {}) &&
+    isWithin(desired.spec, observed.spec)
+  );
+}
+
+function isWithin(desired: unknown, observed: unknown): boolean {
+  if (Array.isArray(desired)) {
+    // An empty list is not stored.
+    if (observed === undefined) return desired.length === 0;
+    return (
+      Array.isArray(observed) &&
+      observed.length === desired.length &&
+      desired.every((item, index) => isWithin(item, observed[index]))
+    );
+  }
+  if (isObject(desired)) {
+    return isObject(observed) && Object.entries(desired).every(([key, value]) => isWithin(value, observed[key]));
+  }
+  return desired === observed || (isEmptyScalar(desired) && isEmptyScalar(observed));
+}
+
+/** Zero values of optional fields are not stored. */
+function isEmptyScalar(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || value === false || value === 0;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,37 @@
+import { apiVersion } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Change } from '../runtime/decision.ts';
+import type { SavedState } from './snapshot.ts';
+
+/** Keeps what the job found, and what it is about to do, in a ControllerRevision of its name. */
+export function saveState(job: DeliveryJob, saved: SavedState): Change {
+  const { name, namespace, uid = '' } = job.metadata;
+  return {
+    action: 'create',
+    kind: controllerRevisionKind,
+    manifest: {
+      apiVersion: 'apps/v1',
+      kind: 'ControllerRevision',
+      metadata: {
+        name,
+        ...(namespace === undefined ? {} : { namespace }),
+        ownerReferences: [{ apiVersion, kind: 'DeliveryJob', name, uid, controller: true }],
+      },
+      revision: 1,
+      data: saved,
+    },
+  };
+}
+
+/** What the job saved; undefined for a revision of anybody else, such as a job of the same name that was deleted. */
+export function readSavedState(job: DeliveryJob, revision: ControllerRevision | undefined): SavedState | undefined {
+  if (revision === undefined || revision.metadata.deletionTimestamp !== undefined) return undefined;
+  const isOurs = revision.metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid) === true;
+  return isOurs && isSavedState(revision.data) ? revision.data : undefined;
+}
+
+/** Only this operator writes them, and the API server lets nobody change them: their shape is that of our own. */
+function isSavedState(data: unknown): data is SavedState {
+  return typeof data === 'object' && data !== null && 'deployment' in data && 'target' in data && 'policy' in data;
+}

@@ -71,6 +71,8 @@ export const annotations = {
   binaryPath: 'rollcall.dev/binary-path',
   /** On a Deployment: the Secret, in its namespace, whose token or username and password fetch the binary. */
   artifactSecret: 'rollcall.dev/artifact-secret',
+  /** On what a DeliveryJob changed, while it is undone: the uid of the job. */
+  rollingBack: 'rollcall.dev/rolling-back',
 } as const;
 
 /** Every label that Rollcall reads or writes. */

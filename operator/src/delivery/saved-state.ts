@@ -2,7 +2,11 @@ import { apiVersion } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../runtime/decision.ts';
-import type { SavedState } from './snapshot.ts';
+import type { JobSnapshot, SavedState } from './snapshot.ts';
+import { strategyOf } from './start-checks.ts';
+import { withoutCanaries } from './traffic/http-route.ts';
+import { pinOf, withoutPin } from './traffic/selector.ts';
+import { clusterOf, surroundingsOf } from './view.ts';
 
 /** Keeps what the job found, and what it is about to do, in a ControllerRevision of its name. */
 export function saveState(job: DeliveryJob, saved: SavedState): Change {
@@ -34,4 +38,29 @@ export function readSavedState(job: DeliveryJob, revision: ControllerRevision | 
 /** Only this operator writes them, and the API server lets nobody change them: their shape is that of our own. */
 function isSavedState(data: unknown): data is SavedState {
   return typeof data === 'object' && data !== null && 'deployment' in data && 'target' in data && 'policy' in data;
+}
+
+/**
+ * What can still be told when somebody has deleted the record: how things are now counts as how they were, but for what is
+ * plainly the job's. Enough to take traffic off pods that are about to go.
+ */
+export function reconstructState(snapshot: JobSnapshot): SavedState {
+  const { job, policy } = snapshot;
+  const cluster = clusterOf(snapshot);
+  const { services, routes } = surroundingsOf(snapshot);
+  const { template = { spec: { containers: [] } }, strategy, progressDeadlineSeconds } = cluster?.deployment.spec ?? {};
+  const pinned = services.filter((service) => pinOf(service) !== undefined);
+  return {
+    deployment: {
+      template,
+      strategy: strategy ?? {},
+      progressDeadlineSeconds: progressDeadlineSeconds ?? policy.rolling.progressDeadlineSeconds,
+      version: job.status?.oldVersion ?? null,
+    },
+    services: pinned.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
+    routes: withoutCanaries(routes ?? [], services),
+    target: template,
+    strategy: strategyOf(job, policy),
+    policy,
+  };
 }

@@ -152,7 +152,9 @@ export interface RegistrationView {
   /** When the last heartbeat was seen, by the clock of who wrote it; undefined without a live registration. */
   readonly heartbeatAt: Date | undefined;
   readonly currentVersion: string | undefined;
-  readonly health: { readonly status: string; readonly reportedAt: Date; readonly version: string | undefined } | undefined;
+  readonly health:
+    | { readonly status: string; readonly reportedAt: Date; readonly version: string | undefined }
+    | undefined;
 }
 
 /** A measurement that is to be made; `observe` has it made when it is due. */

@@ -1,0 +1,78 @@
+import type { DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
+
+/** Whether the pods that the job relies on are ready. It is Unknown while they come up. */
+const PODS_READY = 'PodsReady';
+
+const ends: ReadonlySet<DeliveryPhase> = new Set(['Succeeded', 'RolledBack', 'Failed']);
+
+/** What conditions are made of. */
+export interface Standing {
+  readonly phase: DeliveryPhase;
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration: number;
+  /** RFC 3339. */
+  readonly at: string;
+  /** Undefined: nothing is relied on. `growing`: more pods were just asked for. */
+  readonly pods: 'ready' | 'short' | 'growing' | undefined;
+}
+
+/** All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends), PodsReady. */
+export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
+  const { phase, reason, message, observedGeneration, at } = standing;
+  const said = { reason, message, observedGeneration };
+  const isEnded = ends.has(phase);
+  const isProgressing = !isEnded && phase !== 'Pending' && phase !== 'Paused';
+  let conditions: Condition[] = known?.filter(({ type }) => type !== PODS_READY) ?? [];
+  conditions = setCondition(conditions, { type: 'Progressing', status: isProgressing ? 'True' : 'False', ...said }, at);
+  const succeeded = isEnded ? (phase === 'Succeeded' ? 'True' : 'False') : 'Unknown';
+  conditions = setCondition(conditions, { type: 'Succeeded', status: succeeded, ...said }, at);
+  const pods = podsCondition(known, standing);
+  return pods === undefined ? conditions : [...conditions, pods];
+}
+
+function podsCondition(known: DeliveryJobStatus['conditions'], standing: Standing): Condition | undefined {
+  const { pods, observedGeneration, at } = standing;
+  if (pods === undefined) return undefined;
+  const before = known?.find(({ type }) => type === PODS_READY);
+  const status = podsStatus(pods, before?.status);
+  const told = podsTold[status];
+  const [condition] = setCondition(
+    before === undefined ? [] : [before],
+    { type: PODS_READY, status, ...told, observedGeneration },
+    at,
+  );
+  return condition;
+}
+
+/** Pods that were never ready are coming up; only those that were can be missed. */
+function podsStatus(pods: 'ready' | 'short' | 'growing', before: Condition['status'] | undefined): Condition['status'] {
+  if (pods === 'ready') return 'True';
+  return pods === 'short' && before !== undefined && before !== 'Unknown' ? 'False' : 'Unknown';
+}
+
+const podsTold: Record<Condition['status'], Pick<Condition, 'reason' | 'message'>> = {
+  True: { reason: 'Ready', message: 'The pods of the new version are ready' },
+  False: { reason: 'Unready', message: 'Pods of the new version are no longer ready' },
+  Unknown: { reason: 'ComingUp', message: 'The pods of the new version are coming up' },
+};
+
+/** How long pods that were ready have been missed, in ms. */
+export function missedForMs(status: DeliveryJobStatus, nowMs: number): number {
+  return sinceMs(status, nowMs, (value) => value === 'False');
+}
+
+/** How long pods have been missed, or have been coming up, in ms. */
+export function unreadyForMs(status: DeliveryJobStatus, nowMs: number): number {
+  return sinceMs(status, nowMs, (value) => value !== 'True');
+}
+
+function sinceMs(
+  { conditions }: DeliveryJobStatus,
+  nowMs: number,
+  counts: (status: Condition['status']) => boolean,
+): number {
+  const condition = conditions?.find(({ type, status }) => type === PODS_READY && counts(status));
+  return condition === undefined ? 0 : Math.max(0, nowMs - Date.parse(condition.lastTransitionTime));
+}

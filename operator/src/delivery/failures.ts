@@ -1,0 +1,42 @@
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+
+/** Every reason for which a job is undone; `docs/operations.md` tells what to do about each. */
+export type FailureReason =
+  | 'Aborted'
+  | 'JobDeleted'
+  | 'ChangedFromOutside'
+  | 'WorkloadDeleted'
+  | 'WorkloadPaused'
+  | 'SavedStateLost'
+  | 'ImagePullFailed'
+  | 'CrashLoop'
+  | 'ContainerConfigInvalid'
+  | 'ArtifactFetchFailed'
+  | 'PodFailed'
+  | 'PodsNotReady'
+  | 'ProgressDeadlineExceeded'
+  | 'ChecksFailed'
+  | 'RollbackIncomplete';
+
+/** After these not everything is as before the job, so that it cannot be called rolled back. */
+const unrestored: ReadonlySet<string> = new Set<FailureReason>([
+  'ChangedFromOutside',
+  'WorkloadDeleted',
+  'WorkloadPaused',
+  'SavedStateLost',
+  'RollbackIncomplete',
+]);
+
+export function failure(reason: FailureReason, message: string): DeliveryFailure {
+  return { reason, message };
+}
+
+/** @param what that changed, as the beginning of a sentence. */
+export function changedFromOutside(what: string): DeliveryFailure {
+  return failure('ChangedFromOutside', `${what} was changed from outside; the job has ended, the change stays`);
+}
+
+/** How a job ends that was undone for this reason. */
+export function endOf({ reason }: DeliveryFailure): 'RolledBack' | 'Failed' {
+  return unrestored.has(reason) ? 'Failed' : 'RolledBack';
+}

@@ -1,0 +1,44 @@
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import { changedFromOutside, endOf, failure } from './failures.ts';
+import type { PodFault } from './snapshot.ts';
+import type { JobView } from './view.ts';
+
+/** In these the new version has already taken over. */
+const lastStages: ReadonlySet<string | undefined> = new Set(['DrainingExtra', 'RemovingExtra', 'Finishing']);
+
+/** What ends a job's way forward at any stage, the weightiest first. */
+export function findInterruption(view: JobView): DeliveryFailure | undefined {
+  const { job, cluster, template } = view;
+  if (cluster === undefined) return workloadDeleted(view);
+  if (job.metadata.deletionTimestamp !== undefined) return failure('JobDeleted', 'The job was deleted');
+  if (job.spec.abort) return failure('Aborted', 'The job was aborted');
+  if (template === 'foreign') return templateChanged(view);
+  if (cluster.deployment.spec.paused === true) {
+    return failure('WorkloadPaused', `Deployment ${cluster.deployment.metadata.name} was paused during the job`);
+  }
+  const fault = lastStages.has(view.status.stage) ? undefined : findFault(view);
+  return fault === undefined ? undefined : failure(fault.reason, fault.message);
+}
+
+/** What makes a rollback under way one that cannot restore everything. @param lost that nobody knows what there was before. */
+export function findEscalation(view: JobView, lost: DeliveryFailure | undefined): DeliveryFailure | undefined {
+  const { failure: known, cluster, template } = view;
+  if (known === undefined || endOf(known) === 'Failed') return undefined;
+  if (lost !== undefined) return lost;
+  if (cluster === undefined) return workloadDeleted(view);
+  return template === 'foreign' ? templateChanged(view) : undefined;
+}
+
+function workloadDeleted({ status }: JobView): DeliveryFailure {
+  return failure('WorkloadDeleted', `Deployment ${status.workload?.name} was deleted during the job`);
+}
+
+function templateChanged({ status }: JobView): DeliveryFailure {
+  return changedFromOutside(`The pod template of Deployment ${status.workload?.name}`);
+}
+
+/** Of the pods of the new version alone: what the old ones suffer from is not the job's. */
+function findFault({ extra, current, template }: JobView): PodFault | undefined {
+  const pods = [...(extra?.pods ?? []), ...(template === 'target' ? (current?.pods ?? []) : [])];
+  return pods.find(({ fault }) => fault !== undefined)?.fault;
+}

@@ -1,0 +1,171 @@
+import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryFailure, DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import type { Change, Decision } from '../runtime/decision.ts';
+import type { Standing } from './conditions.ts';
+import { endOf, failure } from './failures.ts';
+import { planFinished } from './finished.ts';
+import { findEscalation, findInterruption } from './interruptions.ts';
+import { planPreparing } from './preparation.ts';
+import { isFinished } from './queue.ts';
+import { planQueued } from './queueing.ts';
+import { reconstructState } from './saved-state.ts';
+import type { JobSnapshot } from './snapshot.ts';
+import { buildStatus, endStatus, type StatusUpdate, writeStatus } from './status.ts';
+import { blueGreenStages } from './strategies/blue-green.ts';
+import { canaryStages } from './strategies/canary.ts';
+import { promotionStages } from './strategies/promotion.ts';
+import { rollbackStages } from './strategies/rollback.ts';
+import { rollingStages } from './strategies/rolling.ts';
+import type { Next, Progress, Stage, StageName, StagePlan } from './strategies/strategy.ts';
+import { type JobView, viewJob } from './view.ts';
+
+/** The whole state machine, but for what comes before anything is saved. */
+const stages: Readonly<Record<StageName, Stage>> = {
+  ...rollingStages,
+  ...blueGreenStages,
+  ...canaryStages,
+  ...promotionStages,
+  ...rollbackStages,
+};
+
+/** Stages whose checks start anew when they begin. */
+const verifying: ReadonlySet<string> = new Set(['Verifying', 'Testing', 'Baking', 'StepVerifying']);
+
+const savedStateLost = failure(
+  'SavedStateLost',
+  'What the job had saved is gone; traffic goes to whatever the Deployment runs',
+);
+
+/** The next step of a delivery job; see docs/architecture.md, "Deliver". */
+export function planJob(snapshot: JobSnapshot): Decision {
+  const { job } = snapshot;
+  if (isFinished(job)) return planFinished(snapshot);
+  const stage = job.status?.stage;
+  if (job.status === undefined || stage === undefined || stage === 'Queued') return planQueued(snapshot);
+  if (stage === 'Preparing') return planPreparing(snapshot);
+  return planStage(snapshot, job.status);
+}
+
+/** Effects of a stage are made once it is in the status, so that whoever leads next knows of them. */
+function planStage(snapshot: JobSnapshot, status: DeliveryJobStatus): Decision {
+  const { job, saved } = snapshot;
+  const view = viewJob(snapshot, saved ?? reconstructState(snapshot), status);
+  const stage = isStage(status.stage) ? stages[status.stage] : undefined;
+  const known = status.failure;
+  const lost = saved === undefined || stage === undefined ? savedStateLost : undefined;
+  if (known === undefined) {
+    const interruption = lost ?? findInterruption(view);
+    if (interruption !== undefined) return rollBack(view, interruption, {});
+  }
+  const row = stage ?? stages.Reverting;
+  const plan = row.plan(view);
+  if (known === undefined && plan.failure !== undefined) return rollBack(view, plan.failure, plan.progress);
+  const worse = known === undefined ? undefined : (findEscalation(view, lost) ?? plan.failure);
+  const fields = { ...plan.progress, ...(worse === undefined ? {} : { failure: worse }) };
+  const changes = plan.changes ?? [];
+  if (changes.length === 0 && plan.next !== undefined) return goTo(view, plan.next, fields);
+  const update = describe({ view, row, plan, fields });
+  const written = writeStatus(job, buildStatus(job, snapshot.now, update));
+  const all = [...written, ...changes];
+  return decide(view, written.length === 0 ? [...all, ...resetPromote(view)] : all, plan.lookAgainMs);
+}
+
+function isStage(name: string | undefined): name is StageName {
+  return name !== undefined && Object.hasOwn(stages, name);
+}
+
+type Fields = Progress & { readonly failure?: DeliveryFailure };
+
+interface Standpoint {
+  readonly view: JobView;
+  readonly row: Stage;
+  readonly plan: StagePlan;
+  readonly fields: Fields;
+}
+
+/** Where a job stands at a stage, for its status. */
+function describe({ view, row, plan, fields }: Standpoint): StatusUpdate {
+  const { status } = view;
+  const undone = fields.failure ?? view.failure;
+  const phase: DeliveryPhase = undone !== undefined ? 'RollingBack' : plan.held === true ? 'Paused' : row.phase;
+  const reason = undone?.reason ?? (plan.held === true ? 'ChecksFailed' : status.stage);
+  const pods = podsOf(view, plan);
+  return {
+    phase,
+    stage: status.stage ?? '',
+    ...(reason === undefined ? {} : { reason }),
+    message: fields.failure?.message ?? plan.message,
+    fields,
+    ...(pods === undefined ? {} : { pods }),
+  };
+}
+
+function podsOf({ status }: JobView, { podsReady, progress }: StagePlan): Standing['pods'] {
+  if (podsReady === undefined) return undefined;
+  if (podsReady) return 'ready';
+  return (progress?.extraReplicas ?? 0) > (status.extraReplicas ?? 0) ? 'growing' : 'short';
+}
+
+/** The status of the next stage, and at once what that stage begins with. */
+function goTo(view: JobView, { stage, progress }: Next, fields: Fields): Decision {
+  const { job, snapshot } = view;
+  if (stage === 'Succeeded' || stage === 'Ended') return end(view, fields.failure ?? view.failure);
+  const analysis = verifying.has(stage) ? { analysis: [] } : {};
+  const changed = { ...fields, ...progress, ...analysis };
+  const undone = fields.failure ?? view.failure;
+  const begun = buildStatus(job, snapshot.now, { phase: 'Progressing', stage, message: '', fields: changed });
+  const nextView = viewJob(snapshot, view.saved, begun);
+  const row = stages[stage];
+  const plan = row.plan(nextView);
+  // What is wrong there is dealt with at the next look: its stage must be known first.
+  const isSound = plan.failure === undefined || undone !== undefined;
+  const all = { ...changed, ...(isSound ? plan.progress : {}), ...analysis };
+  const update = describe({ view: nextView, row, plan, fields: all });
+  const written = writeStatus(job, buildStatus(job, snapshot.now, update));
+  return decide(view, [...written, ...(isSound ? (plan.changes ?? []) : [])], view.nowMs);
+}
+
+/** Traffic goes back with the very next write. */
+function rollBack(view: JobView, reason: DeliveryFailure, progress: Progress = {}): Decision {
+  // The pods of a blue-green job that never had traffic have nothing to drain.
+  const isUnused = view.saved.strategy === 'BlueGreen' && (view.status.weight ?? 0) === 0;
+  const { analysis } = progress;
+  return goTo(
+    view,
+    { stage: 'Reverting' },
+    {
+      failure: reason,
+      ...(analysis === undefined ? {} : { analysis }),
+      ...(isUnused ? { extraReplicas: 0 } : {}),
+    },
+  );
+}
+
+function end({ job, snapshot, saved }: JobView, undone: DeliveryFailure | undefined): Decision {
+  const { version } = job.spec;
+  const status =
+    undone === undefined
+      ? endStatus(job, snapshot.now, {
+          phase: 'Succeeded',
+          reason: 'Succeeded',
+          message: `${version} runs`,
+          fields: { weight: 100 },
+        })
+      : endStatus(job, snapshot.now, {
+          phase: endOf(undone),
+          ...undone,
+          failure: undone,
+          ...(saved.strategy === 'Rolling' && endOf(undone) === 'RolledBack' ? { fields: { weight: 0 } } : {}),
+        });
+  return { changes: writeStatus(job, status), requeueAfterMs: 0 };
+}
+
+/** A promote that was acted on is taken back, so that the next pause wants one of its own. */
+function resetPromote({ job, status }: JobView): readonly Change[] {
+  const isUsed = job.spec.promote && job.metadata.generation === status.promotedGeneration;
+  return isUsed ? [{ action: 'patch', kind: deliveryJobKind, object: job, patch: { spec: { promote: false } } }] : [];
+}
+
+function decide({ nowMs }: JobView, changes: readonly Change[], lookAgainMs: number | undefined): Decision {
+  return lookAgainMs === undefined ? { changes } : { changes, requeueAfterMs: Math.max(0, lookAgainMs - nowMs) };
+}

@@ -1,0 +1,60 @@
+import type { Pod } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { FETCHER_CONTAINER } from './artifact.ts';
+import type { PodFault } from './snapshot.ts';
+
+/** From so many restarts on a container counts as crashing for ever, also between two of its crashes. */
+const RESTART_LIMIT = 3;
+
+/** Reasons of waiting containers that waiting does not mend. */
+const waitingReasons: ReadonlyMap<string, PodFault['reason']> = new Map([
+  ['ImagePullBackOff', 'ImagePullFailed'],
+  ['ErrImagePull', 'ImagePullFailed'],
+  ['ErrImageNeverPull', 'ImagePullFailed'],
+  ['InvalidImageName', 'ImagePullFailed'],
+  ['ImageInspectError', 'ImagePullFailed'],
+  ['CrashLoopBackOff', 'CrashLoop'],
+  ['CreateContainerConfigError', 'ContainerConfigInvalid'],
+  ['CreateContainerError', 'ContainerConfigInvalid'],
+  ['RunContainerError', 'ContainerConfigInvalid'],
+]);
+
+type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+
+/** Why a pod will never become ready as it is; undefined as long as it may. */
+export function podFault({ status, metadata }: Pod): PodFault | undefined {
+  const init = status?.initContainerStatuses ?? [];
+  for (const container of [...init, ...(status?.containerStatuses ?? [])]) {
+    const fault = containerFault(container);
+    if (fault !== undefined)
+      return { ...fault, message: `Pod ${metadata.name}, container ${container.name}: ${fault.message}` };
+  }
+  if (status?.phase !== 'Failed') return undefined;
+  return { reason: 'PodFailed', message: `Pod ${metadata.name} has failed` };
+}
+
+function containerFault(container: ContainerStatus): PodFault | undefined {
+  if (container.name === FETCHER_CONTAINER) return fetcherFault(container) ?? waitingFault(container);
+  return waitingFault(container) ?? restartFault(container);
+}
+
+/** The fetcher tries again by itself, so its end is final. What it says names no credentials. */
+function fetcherFault({ state, lastState }: ContainerStatus): PodFault | undefined {
+  const ended = state?.terminated ?? lastState?.terminated;
+  if (ended?.exitCode === undefined || ended.exitCode === 0) return undefined;
+  const said = ended.message?.trim() ?? '';
+  return { reason: 'ArtifactFetchFailed', message: said === '' ? `it ended with exit code ${ended.exitCode}` : said };
+}
+
+function waitingFault({ state, lastState }: ContainerStatus): PodFault | undefined {
+  const waiting = state?.waiting;
+  const reason = waitingReasons.get(waiting?.reason ?? '');
+  if (waiting === undefined || reason === undefined) return undefined;
+  const exitCode = reason === 'CrashLoop' ? lastState?.terminated?.exitCode : undefined;
+  const detail = exitCode === undefined ? waiting.message : `it ended with exit code ${exitCode}`;
+  return { reason, message: detail === undefined ? `${waiting.reason}` : `${waiting.reason}: ${detail}` };
+}
+
+function restartFault({ restartCount = 0 }: ContainerStatus): PodFault | undefined {
+  if (restartCount < RESTART_LIMIT) return undefined;
+  return { reason: 'CrashLoop', message: `it was restarted ${restartCount} times` };
+}

@@ -1,0 +1,153 @@
+import { annotations, deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { Change, Decision } from '../runtime/decision.ts';
+import { targetTemplate } from './artifact.ts';
+import { isAsDesired, isSameJson, templateFingerprint } from './fingerprint.ts';
+import { saveState } from './saved-state.ts';
+import type { ClusterView, JobSnapshot, PodGroup, SavedState } from './snapshot.ts';
+import { routedServices, startFault, strategyOf } from './start-checks.ts';
+import { buildStatus, endStatus, writeStatus } from './status.ts';
+import type { StageName } from './strategies/strategy.ts';
+import { backendsOf } from './traffic/http-route.ts';
+import { withoutPin } from './traffic/selector.ts';
+import { REVISION_ANNOTATION } from './trim.ts';
+import { runningVersion } from './version.ts';
+import { clusterOf, readyCount } from './view.ts';
+import { rolloutOf } from './workload.ts';
+
+/** Kubernetes' own default. */
+const DEFAULT_DEADLINE_SECONDS = 600;
+
+/** From the queue: finds the Deployment, and begins or fails. */
+export function begin(snapshot: JobSnapshot): Decision {
+  const { job, now } = snapshot;
+  const cluster = clusterOf(snapshot);
+  const fault = startFault(snapshot);
+  if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
+  const { name, namespace = '', uid = '', annotations: notes } = cluster.deployment.metadata;
+  const oldVersion = runningVersion(cluster.deployment, job.spec.serviceName);
+  const revision = Number(notes?.[REVISION_ANNOTATION]);
+  const status = buildStatus(job, now, {
+    phase: 'Progressing',
+    stage: 'Preparing',
+    message: `Prepares to bring ${job.spec.version} to Deployment ${namespace}/${name}`,
+    fields: {
+      startedAt: now.toISOString(),
+      workload: { namespace, name, uid },
+      weight: 0,
+      ...(oldVersion === undefined ? {} : { oldVersion }),
+      ...(Number.isSafeInteger(revision) ? { previousRevision: revision } : {}),
+    },
+  });
+  return { changes: writeStatus(job, status), requeueAfterMs: 0 };
+}
+
+const gone = { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
+
+/** Nothing was changed yet, so nothing has to be undone. */
+function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; readonly message: string }): Decision {
+  const { job, now } = snapshot;
+  const phase = failure.reason === 'Aborted' ? 'RolledBack' : 'Failed';
+  return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
+}
+
+/** What is first: the finalizer, then the record of all that is to be handed back. Then the strategy begins. */
+export function planPreparing(snapshot: JobSnapshot): Decision {
+  const { job, saved } = snapshot;
+  if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
+    return failBefore(snapshot, { reason: 'Aborted', message: 'Aborted before anything was changed' });
+  }
+  const cluster = clusterOf(snapshot);
+  const fault = startFault(snapshot);
+  if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
+  const guarded = job.metadata.finalizers ?? [];
+  if (!guarded.includes(finalizers.delivery)) {
+    return { changes: [patchFinalizers(snapshot, [...guarded, finalizers.delivery])], requeueAfterMs: 0 };
+  }
+  if (saved !== undefined) return beginStrategy(snapshot, cluster, saved);
+  const next = stateToSave(snapshot, cluster);
+  const current = cluster.replicaSets.find((group) => group.current);
+  const waits = next.strategy === 'Rolling' ? undefined : unsettled(cluster, current);
+  return waits === undefined ? { changes: [saveState(job, next)], requeueAfterMs: 0 } : waitForCalm(snapshot, waits);
+}
+
+export function patchFinalizers({ job }: JobSnapshot, wanted: readonly string[]): Change {
+  return { action: 'patch', kind: deliveryJobKind, object: job, patch: { metadata: { finalizers: wanted } } };
+}
+
+/** Traffic can only be kept on pods that are not about to be replaced. */
+function unsettled({ deployment, replicaSets }: ClusterView, current: PodGroup | undefined): string | undefined {
+  const { name } = deployment.metadata;
+  const { replicas = 1 } = deployment.spec;
+  if (rolloutOf(deployment) !== 'complete' || replicaSets.some(({ current, pods }) => !current && pods.length > 0)) {
+    return `Deployment ${name} has a rollout under way`;
+  }
+  const ready = readyCount(current);
+  return ready < replicas ? `${ready} of ${replicas} pods of Deployment ${name} are ready` : undefined;
+}
+
+function waitForCalm(snapshot: JobSnapshot, waits: string): Decision {
+  const { job, policy, now } = snapshot;
+  const seconds = policy.rolling.progressDeadlineSeconds;
+  const endMs = Date.parse(job.status?.stageStartedAt ?? now.toISOString()) + seconds * 1000;
+  if (now.getTime() >= endMs) {
+    return failBefore(snapshot, { reason: 'WorkloadNotStable', message: `${waits}, after ${seconds} s` });
+  }
+  const message = `Waits for a stable Deployment: ${waits}`;
+  const status = buildStatus(job, now, { phase: 'Progressing', stage: 'Preparing', message });
+  return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
+}
+
+function stateToSave(snapshot: JobSnapshot, cluster: ClusterView): SavedState {
+  const { job, policy, artifact } = snapshot;
+  const { spec, metadata } = cluster.deployment;
+  const target = targetTemplate(job, cluster.deployment, artifact).template ?? spec.template;
+  const isIdle = (spec.replicas ?? 1) === 0 || isAsDesired(target, spec.template);
+  // Without pods, or without a difference, there is no traffic to move.
+  const strategy: DeliveryStrategy = isIdle ? 'Rolling' : strategyOf(job, policy);
+  const pins = strategy === 'Rolling' ? [] : cluster.services;
+  return {
+    deployment: {
+      template: spec.template,
+      strategy: spec.strategy ?? {},
+      progressDeadlineSeconds: spec.progressDeadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
+      version: metadata.annotations?.[annotations.version] ?? null,
+    },
+    services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
+    routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
+    target,
+    strategy,
+    policy,
+  };
+}
+
+function routesToSave(cluster: ClusterView): SavedState['routes'] {
+  const names = new Set(routedServices(cluster));
+  return (cluster.routes ?? [])
+    .filter((route) => backendsOf(route, names).length > 0)
+    .map(({ metadata, spec }) => ({ name: metadata.name, rules: spec.rules ?? [] }));
+}
+
+function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: SavedState): Decision {
+  const { job, now } = snapshot;
+  if (!isSameJson(cluster.deployment.spec.template, saved.deployment.template)) {
+    const message = `The pod template of Deployment ${cluster.deployment.metadata.name} was changed before the job had begun`;
+    return failBefore(snapshot, { reason: 'ChangedFromOutside', message });
+  }
+  const stage = firstStage(saved);
+  const stableHash = cluster.replicaSets.find(({ current }) => current)?.hash;
+  const fields: Partial<DeliveryJobStatus> = {
+    templateFingerprint: templateFingerprint(saved.deployment.template),
+    ...(stableHash === undefined ? {} : { stableHash }),
+    ...(stage === 'Stepping' ? { step: 0 } : {}),
+  };
+  const message = `Brings ${job.spec.version} to Deployment ${cluster.deployment.metadata.name}`;
+  const status = buildStatus(job, now, { phase: 'Progressing', stage, message, fields });
+  return { changes: writeStatus(job, status), requeueAfterMs: 0 };
+}
+
+function firstStage({ strategy, routes }: SavedState): StageName {
+  if (strategy === 'Rolling') return 'Updating';
+  if (strategy === 'BlueGreen') return 'Pinning';
+  return routes.length > 0 ? 'Routing' : 'Stepping';
+}

@@ -1,0 +1,78 @@
+import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { targetTemplate } from './artifact.ts';
+import { canaryServiceName, extraDeploymentName } from './names.ts';
+import type { ClusterView, JobSnapshot } from './snapshot.ts';
+import { backendsOf } from './traffic/http-route.ts';
+import { pinOf } from './traffic/selector.ts';
+
+/** What the job asks for, else the policy. */
+export function strategyOf({ spec }: DeliveryJob, policy: DeliveryPolicySpec): DeliveryStrategy {
+  return spec.strategy ?? policy.strategy;
+}
+
+/** Why a job cannot begin, with nothing touched yet; undefined when it can. */
+export function startFault(snapshot: JobSnapshot): DeliveryFailure | undefined {
+  const { workload, job } = snapshot;
+  const { serviceName } = job.spec;
+  switch (workload.found) {
+    case 'none':
+      return { reason: 'WorkloadNotFound', message: `No Deployment is labelled as the service ${serviceName}` };
+    case 'forbidden':
+      return {
+        reason: 'NamespaceNotAllowed',
+        message: `The Deployment of ${serviceName} is in the namespace ${workload.namespace}, which is not delivered to`,
+      };
+    case 'many':
+      return {
+        reason: 'WorkloadAmbiguous',
+        message: `More than one Deployment is labelled as the service ${serviceName}: ${workload.names.join(', ')}`,
+      };
+    case 'gone':
+      return { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
+    default:
+      return clusterFault(snapshot, workload.cluster);
+  }
+}
+
+function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFailure | undefined {
+  const { job, policy, artifact } = snapshot;
+  const { deployment } = cluster;
+  const { name, deletionTimestamp } = deployment.metadata;
+  if (deletionTimestamp !== undefined) {
+    return { reason: 'WorkloadDeleted', message: `Deployment ${name} is being deleted` };
+  }
+  if (deployment.spec.paused === true) {
+    return { reason: 'WorkloadPaused', message: `Deployment ${name} is paused: nothing that is put there rolls out` };
+  }
+  if (deployment.spec.strategy?.type === 'Recreate') {
+    return {
+      reason: 'StrategyNotSupported',
+      message: `Deployment ${name} has the strategy Recreate, which takes the service down for every update`,
+    };
+  }
+  const target = targetTemplate(job, deployment, artifact);
+  if (target.template === undefined) return { reason: 'ArtifactNotSupported', message: target.fault };
+  const strategy = strategyOf(job, policy);
+  return strategy === 'Rolling' ? undefined : extraFault(cluster, strategy);
+}
+
+/** Strategies with pods of their own need names for them, and Services that they can pin. */
+function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): DeliveryFailure | undefined {
+  const { deployment, services, taken } = cluster;
+  const names = [
+    `Deployment ${extraDeploymentName(deployment.metadata.name, strategy)}`,
+    ...(strategy === 'Canary' ? routedServices(cluster).map((name) => `Service ${canaryServiceName(name)}`) : []),
+  ];
+  const name = names.find((wanted) => taken.includes(wanted));
+  if (name !== undefined) return { reason: 'NameTaken', message: `${name} is there already, and not this job's` };
+  const pinned = services.find((service) => pinOf(service) !== undefined);
+  if (pinned === undefined) return undefined;
+  const message = `Service ${pinned.metadata.name} selects pods by pod-template-hash, which only a job may`;
+  return { reason: 'StrategyNotSupported', message };
+}
+
+/** The Services that routes point at. */
+export function routedServices({ services, routes }: Pick<ClusterView, 'services' | 'routes'>): readonly string[] {
+  const names = new Set(services.map(({ metadata }) => metadata.name));
+  return [...new Set((routes ?? []).flatMap((route) => backendsOf(route, names)))];
+}

@@ -1,0 +1,82 @@
+import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import type { Change } from '../runtime/decision.ts';
+import { jobConditions, type Standing } from './conditions.ts';
+import { isSameJson } from './fingerprint.ts';
+
+const REASON_LIMIT = 256;
+const MESSAGE_LIMIT = 4096;
+
+/** What changes in a status; the rest stays as it is. */
+export interface StatusUpdate {
+  readonly phase: DeliveryPhase;
+  readonly stage: string;
+  /** Absent: the name of the stage. */
+  readonly reason?: string;
+  readonly message: string;
+  readonly fields?: Partial<Omit<DeliveryJobStatus, 'phase' | 'stage' | 'reason' | 'message' | 'conditions'>>;
+  readonly pods?: Standing['pods'];
+}
+
+/** Every field of the status, all of which the operator owns: server-side apply removes what it leaves out. */
+export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): DeliveryJobStatus {
+  const { conditions, ...known } = job.status ?? { phase: 'Pending' as const };
+  const at = now.toISOString();
+  const observedGeneration = job.metadata.generation ?? 0;
+  const reason = (update.reason ?? update.stage).slice(0, REASON_LIMIT);
+  const message = update.message.slice(0, MESSAGE_LIMIT);
+  const { phase, stage, pods } = update;
+  const isNewStage = stage !== known.stage || (update.fields?.step ?? known.step) !== known.step;
+  return {
+    ...known,
+    ...(isNewStage ? { stageStartedAt: at } : {}),
+    ...update.fields,
+    phase,
+    stage,
+    reason,
+    message,
+    observedGeneration,
+    conditions: jobConditions(conditions, { phase, reason, message, observedGeneration, at, pods }),
+  };
+}
+
+/** The write of a status, with an Event when the phase is another; nothing when it says what is stored. */
+export function writeStatus(job: DeliveryJob, status: DeliveryJobStatus): readonly Change[] {
+  if (isSameJson(job.status, status)) return [];
+  const write: Change = { action: 'status', kind: deliveryJobKind, object: job, status };
+  const isTold = job.status?.phase !== status.phase || job.status?.failure?.reason !== status.failure?.reason;
+  return isTold ? [write, phaseEvent(job, status)] : [write];
+}
+
+function phaseEvent(job: DeliveryJob, { phase, reason = phase, message = '', failure }: DeliveryJobStatus): Change {
+  const isWarning = failure !== undefined || phase === 'Failed';
+  return {
+    action: 'event',
+    regarding: job,
+    type: isWarning ? 'Warning' : 'Normal',
+    reason: isWarning ? reason : phase,
+    message: `${phase}: ${message}`,
+  };
+}
+
+/** The last status of a job. */
+export function endStatus(
+  job: DeliveryJob,
+  now: Date,
+  end: {
+    readonly phase: 'Succeeded' | 'RolledBack' | 'Failed';
+    readonly reason: string;
+    readonly message: string;
+    readonly failure?: DeliveryFailure;
+    readonly fields?: StatusUpdate['fields'];
+  },
+): DeliveryJobStatus {
+  const { phase, reason, message, failure, fields } = end;
+  return buildStatus(job, now, {
+    phase,
+    stage: phase,
+    reason,
+    message,
+    fields: { ...fields, finishedAt: now.toISOString(), ...(failure === undefined ? {} : { failure }) },
+  });
+}

@@ -1,0 +1,143 @@
+import type { CanaryStep } from '@rollcall/crds/types.gen.ts';
+import { hasChecks } from '../analysis.ts';
+import { createCanaryServices } from '../extra-deployment.ts';
+import { canaryReplicas } from '../replicas.ts';
+import { routedServices } from '../start-checks.ts';
+import { steerRoutes } from '../traffic/http-route.ts';
+import { type Pin, type Steering, steer } from '../traffic/selector.ts';
+import type { JobView } from '../view.ts';
+import { cutOver } from './blue-green.ts';
+import {
+  isOver,
+  isPromoted,
+  type Next,
+  type Progress,
+  promoted,
+  type Stage,
+  type StagePlan,
+  untilMs,
+  withoutNext,
+} from './strategy.ts';
+import { during, keepUp, missedPods, planVerification, reach, type Upkeep } from './upkeep.ts';
+
+/** More and more traffic for the new version, each share verified. */
+export const canaryStages = {
+  Routing: { phase: 'Progressing', plan: planRouting },
+  Stepping: { phase: 'Progressing', plan: planStepping },
+  StepVerifying: { phase: 'Verifying', plan: planStepVerifying },
+  StepPausing: { phase: 'Paused', plan: planStepPausing },
+  FullUp: { phase: 'Progressing', plan: planFullUp },
+} satisfies Record<string, Stage>;
+
+/** Routes make the weights where there are any; then Services keep to the stable pods. */
+export function isRouted({ saved }: Pick<JobView, 'saved'>): boolean {
+  return saved.routes.length > 0;
+}
+
+function planRouting(view: JobView): StagePlan {
+  const steering = steer(view, 'stable', ['none']);
+  const services = createCanaryServices(view, routedServices(view.around));
+  return reach(
+    view,
+    { ...steering, changes: [...steering.changes, ...services], progress: {} },
+    {
+      reached: steering.done && services.length === 0,
+      next: { stage: 'Stepping', progress: { step: 0, weight: 0 } },
+      message: steering.waits ?? 'Pins the traffic to the pods that run',
+    },
+  );
+}
+
+function planStepping(view: JobView): StagePlan {
+  const { weight } = stepOf(view);
+  const before = previousPins(view);
+  const size = keepUp(view, sizeOf(view), []);
+  const steerings = size.sized ? steerStep(view, before) : holdBefore(view);
+  const upkeep = keepUp(view, sizeOf(view), steerings);
+  return reach(view, upkeep, {
+    reached: upkeep.sized && upkeep.steered,
+    next: afterStepping(view),
+    message: upkeep.waits ?? `Brings ${view.job.spec.version} to ${weight} % of the traffic`,
+    podsReady: upkeep.sized,
+  });
+}
+
+/** Until there are pods enough nothing is moved, and nothing may have been. */
+function holdBefore(view: JobView): readonly Steering[] {
+  const [pin = 'none', ...others] = previousPins(view);
+  const held = steer(view, pin, [...others, pinOfStep(view)]);
+  // What is pinned elsewhere by now is where this step wants it.
+  return [{ changes: [], done: false, ...(held.failure === undefined ? {} : { failure: held.failure }) }];
+}
+
+function steerStep(view: JobView, from: readonly Pin[]): readonly Steering[] {
+  const pins = steer(view, pinOfStep(view), from);
+  // Routes lead to canary pods that are ready, and only then are Services taken off the stable ones.
+  return isRouted(view) ? [steerRoutes(view, stepOf(view).weight), pins] : [pins];
+}
+
+function afterStepping(view: JobView): Next {
+  const progress: Progress = { weight: stepOf(view).weight };
+  if (hasChecks('StepVerifying', view.policy)) return { stage: 'StepVerifying', progress };
+  return afterChecks(view, progress);
+}
+
+function afterChecks(view: JobView, progress: Progress): Next {
+  return stepOf(view).pauseSeconds === 0 ? afterStep(view, progress) : { stage: 'StepPausing', progress };
+}
+
+function planStepVerifying(view: JobView): StagePlan {
+  return holdStep(view, planVerification(view, afterChecks(view, {})));
+}
+
+function planStepPausing(view: JobView): StagePlan {
+  const { pauseSeconds, weight } = stepOf(view);
+  const has = `${view.job.spec.version} has ${weight} % of the traffic`;
+  if (isPromoted(view)) return holdStep(view, { message: has, next: afterStep(view, promoted(view)) });
+  if (pauseSeconds === undefined) return holdStep(view, { message: `${has}; waits for promote` });
+  if (isOver(view, pauseSeconds)) return holdStep(view, { message: has, next: afterStep(view, {}) });
+  return holdStep(view, { message: `${has} for ${pauseSeconds} s`, lookAgainMs: untilMs(view, pauseSeconds) });
+}
+
+function afterStep(view: JobView, progress: Progress): Next {
+  const step = (view.status.step ?? 0) + 1;
+  return step < view.policy.canary.steps.length
+    ? { stage: 'Stepping', progress: { ...progress, step } }
+    : { stage: 'FullUp', progress };
+}
+
+function holdStep(view: JobView, plan: StagePlan): StagePlan {
+  const upkeep = keepUp(view, sizeOf(view), steerStep(view, []));
+  return during(upkeep, upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missedPods(view, sizeOf(view)));
+}
+
+function planFullUp(view: JobView): StagePlan {
+  const upkeep: Upkeep = keepUp(view, view.replicas, steerStep(view, []));
+  return reach(view, upkeep, {
+    reached: upkeep.sized && upkeep.steered,
+    next: cutOver,
+    message: `Waits for ${view.replicas} pods of ${view.job.spec.version} to become ready`,
+    podsReady: upkeep.sized,
+  });
+}
+
+function stepOf({ policy, status }: JobView): CanaryStep {
+  return policy.canary.steps[status.step ?? 0] ?? { weight: 100, pauseSeconds: 0 };
+}
+
+function sizeOf(view: JobView): number {
+  return canaryReplicas(view.replicas, stepOf(view).weight);
+}
+
+/** All traffic is a pin to the canary's pods; anything less is made by routes, or by how many pods there are. */
+function pinOfStep(view: JobView): Pin {
+  if (stepOf(view).weight >= 100) return 'extra';
+  return isRouted(view) ? 'stable' : 'none';
+}
+
+/** Where the step before may have left the Services. */
+function previousPins(view: JobView): readonly Pin[] {
+  const step = view.status.step ?? 0;
+  const before = isRouted(view) ? 'stable' : 'none';
+  return step > 0 && (view.policy.canary.steps[step - 1]?.weight ?? 0) >= 100 ? ['extra'] : [before];
+}

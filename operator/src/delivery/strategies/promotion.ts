@@ -1,0 +1,108 @@
+import { isExtraGone, removeExtra } from '../extra-deployment.ts';
+import { failure } from '../failures.ts';
+import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
+import { releaseServices, steer } from '../traffic/selector.ts';
+import { type JobView } from '../view.ts';
+import { releaseWorkload, rolloutOf } from '../workload.ts';
+import { canServeWithoutExtra } from './rollback.ts';
+import { rollOut } from './rolling.ts';
+import { isOver, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
+import { during, keepUp, missedPods, reach } from './upkeep.ts';
+
+/** From the moment that the extra pods take all traffic to the moment that the user's Deployment runs the new version alone. */
+export const promotionStages = {
+  CuttingOver: { phase: 'Progressing', plan: planCuttingOver },
+  Draining: { phase: 'Promoting', plan: planDraining },
+  UpdatingWorkload: { phase: 'Promoting', plan: planUpdatingWorkload },
+  HandingBack: { phase: 'Promoting', plan: planHandingBack },
+  DrainingExtra: { phase: 'Promoting', plan: planDrainingExtra },
+  RemovingExtra: { phase: 'Promoting', plan: planRemovingExtra },
+  Finishing: { phase: 'Promoting', plan: planFinishing },
+} satisfies Record<string, Stage>;
+
+function planCuttingOver(view: JobView): StagePlan {
+  const isCanary = view.saved.strategy === 'Canary';
+  const steering = steer(view, 'extra', ['stable', ...(isCanary ? (['none'] as const) : [])]);
+  const upkeep = keepUp(view, view.replicas, [steering]);
+  return reach(view, upkeep, {
+    reached: upkeep.steered,
+    next: { stage: isCanary ? 'Draining' : 'Baking', progress: { weight: 100 } },
+    message: upkeep.waits ?? `Brings all traffic to ${view.job.spec.version}`,
+    podsReady: upkeep.sized,
+  });
+}
+
+/** Requests that the old pods were given before the cut-over come to their end. */
+function planDraining(view: JobView): StagePlan {
+  const { drainSeconds } = view.policy;
+  const upkeep = keepUp(view, view.replicas, [steer(view, 'extra')]);
+  const message = `${view.job.spec.version} has all traffic; the old pods are kept for ${drainSeconds} s`;
+  const isDone = isOver(view, drainSeconds) && upkeep.sized;
+  const plan: StagePlan = isDone
+    ? { message, next: { stage: 'UpdatingWorkload' } }
+    : { message, ...(isOver(view, drainSeconds) ? {} : { lookAgainMs: untilMs(view, drainSeconds) }) };
+  return during(upkeep, plan, missedPods(view, view.replicas));
+}
+
+/** Behind the pin: whatever happens to the pods of the user's Deployment now, none of them has traffic. */
+function planUpdatingWorkload(view: JobView): StagePlan {
+  const upkeep = keepUp(view, view.replicas, [steer(view, 'extra')]);
+  const plan = rollOut(view, { stage: 'HandingBack' });
+  return during(upkeep, upkeep.steered ? plan : withoutNext({ ...plan, changes: [] }), missedPods(view, view.replicas));
+}
+
+function planHandingBack(view: JobView): StagePlan {
+  const { cluster } = view;
+  const isRolledOut = cluster !== undefined && rolloutOf(cluster.deployment) === 'complete';
+  const steering = steer(view, 'current', ['extra']);
+  const held = steering.done || isRolledOut ? steering : { ...steering, changes: [] };
+  // A Service in front of the wrong pods would get the canary's share back: first the Services, then the routes.
+  const routes = steering.done ? [steerRoutes(view, undefined)] : [];
+  const upkeep = keepUp(view, view.replicas, [held, ...routes]);
+  return reach(view, upkeep, {
+    reached: upkeep.steered,
+    next: { stage: 'DrainingExtra' },
+    message: `Hands the traffic back to Deployment ${view.status.workload?.name}`,
+  });
+}
+
+/** Forward and backward alike: pods that have lost their traffic are kept until their requests have come to an end. */
+function planDrainingExtra(view: JobView): StagePlan {
+  const { drainSeconds } = view.policy;
+  const message = `The extra pods are kept for ${drainSeconds} s without traffic`;
+  return {
+    message,
+    ...(isOver(view, drainSeconds)
+      ? { next: { stage: 'RemovingExtra' } }
+      : { lookAgainMs: untilMs(view, drainSeconds) }),
+  };
+}
+
+function planRemovingExtra(view: JobView): StagePlan {
+  const message = 'Removes the extra pods';
+  if (isExtraGone(view)) return { message, next: { stage: 'Finishing' } };
+  if (view.failure === undefined || canServeWithoutExtra(view)) return { message, changes: removeExtra(view) };
+  // Better pods of the new version than none: they stay until the Deployment has enough of its own; see `finished.ts`.
+  const { progressDeadlineSeconds } = view.policy.rolling;
+  if (!isOver(view, progressDeadlineSeconds)) {
+    return {
+      message: 'Waits for pods that can take over from the extra ones',
+      lookAgainMs: untilMs(view, progressDeadlineSeconds),
+    };
+  }
+  const incomplete = failure(
+    'RollbackIncomplete',
+    `${view.failure.message}; too few pods are ready to do without the extra ones`,
+  );
+  return { message, failure: incomplete, next: { stage: 'Finishing' } };
+}
+
+/** Everything that only the job wanted is as it was. */
+function planFinishing(view: JobView): StagePlan {
+  const changes = [...releaseServices(view), ...releaseRoutes(view), ...releaseWorkload(view)];
+  return {
+    message: 'Hands back what the job had changed',
+    changes,
+    ...(changes.length === 0 ? { next: { stage: view.failure === undefined ? 'Succeeded' : 'Ended' } } : {}),
+  };
+}

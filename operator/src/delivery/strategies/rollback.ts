@@ -1,0 +1,109 @@
+import type { Change } from '../../runtime/decision.ts';
+import { emptyExtra, isExtraGone } from '../extra-deployment.ts';
+import { failure } from '../failures.ts';
+import type { PodGroup } from '../snapshot.ts';
+import { steerRoutesBack } from '../traffic/http-route.ts';
+import { pinOf, savedServices, steerBack } from '../traffic/selector.ts';
+import { type JobView, readyCount } from '../view.ts';
+import { restoreWorkload, rolloutOf } from '../workload.ts';
+import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
+
+/** So long pods of the old version that are not all ready, through no doing of the job, are waited for before they get the traffic. */
+const GRACE_SECONDS = 5;
+
+/** All traffic returns to the old version, and everything becomes what it was. The stages after these are those of promotion. */
+export const rollbackStages = {
+  Reverting: { phase: 'RollingBack', plan: planReverting },
+  Restoring: { phase: 'RollingBack', plan: planRestoring },
+} satisfies Record<string, Stage>;
+
+function planReverting(view: JobView): StagePlan {
+  const changes = goBack(view);
+  const { progressDeadlineSeconds } = view.policy.rolling;
+  const message = view.failure?.message ?? '';
+  if (changes.length > 0) return { message, changes };
+  if (isHome(view)) return { message, next: { stage: 'Restoring', progress: { weight: 0 } } };
+  if (isOver(view, progressDeadlineSeconds)) return { message, next: { stage: 'Restoring' } };
+  const seconds = isOver(view, GRACE_SECONDS) ? progressDeadlineSeconds : GRACE_SECONDS;
+  return { message, lookAgainMs: untilMs(view, seconds) };
+}
+
+function planRestoring(view: JobView): StagePlan {
+  const changes = goBack(view);
+  const { progressDeadlineSeconds } = view.policy.rolling;
+  const message = view.failure?.message ?? '';
+  if (changes.length > 0) return { message, changes };
+  if (isRestored(view)) return { message, next: afterRestoring(view) };
+  if (!isOver(view, progressDeadlineSeconds)) return { message, lookAgainMs: untilMs(view, progressDeadlineSeconds) };
+  const incomplete = failure('RollbackIncomplete', `${message}; the pods of the old version do not become ready`);
+  return { message, failure: incomplete, next: afterRestoring(view) };
+}
+
+function goBack(view: JobView): readonly Change[] {
+  return [
+    ...emptyExtra(view),
+    ...steerBack(view, destination(view)),
+    ...steerRoutesBack(view),
+    ...restoreWorkload(view),
+  ];
+}
+
+/** Pods that never had traffic need not be drained. */
+function afterRestoring(view: JobView): Next {
+  if (isExtraGone(view)) return { stage: 'Finishing' };
+  return { stage: view.status.extraReplicas === 0 ? 'RemovingExtra' : 'DrainingExtra' };
+}
+
+function isRestored(view: JobView): boolean {
+  const { cluster, template, saved, current } = view;
+  if (cluster === undefined) return true;
+  // A rolling update made nothing that somebody else's pods would have to take over from.
+  if (template === 'foreign' && saved.strategy === 'Rolling') return true;
+  const isEnough = saved.strategy === 'Rolling' || readyCount(current) >= view.replicas;
+  return isEnough && rolloutOf(cluster.deployment) === 'complete';
+}
+
+/** The pods that traffic returns to: the old ones, or those of a template that somebody else has put there since. */
+function homeOf({ template, current, stable }: JobView): PodGroup | undefined {
+  return template === 'target' ? stable : (current ?? stable);
+}
+
+function isHome(view: JobView): boolean {
+  if (view.cluster === undefined) return true;
+  const services = savedServices(view);
+  return services.length === 0 ? true : isPinnedTo(view, homeOf(view));
+}
+
+function isPinnedTo(view: JobView, group: PodGroup | undefined): boolean {
+  const services = savedServices(view);
+  return group !== undefined && services.length > 0 && services.every(({ service }) => pinOf(service) === group.hash);
+}
+
+/**
+ * The hash that Services are to be pinned to, '' being none. Home as soon as enough pods are ready there; before, what serves:
+ * the extra pods where they have the traffic, else whatever is ready.
+ */
+function destination(view: JobView): string {
+  const { cluster, replicas, extra } = view;
+  const home = homeOf(view);
+  if (cluster === undefined) return '';
+  if (home !== undefined && (isPinnedTo(view, home) || readyCount(home) >= replicas || isAllThereIs(view, home))) {
+    return home.hash;
+  }
+  if (extra !== undefined && isPinnedTo(view, extra) && readyCount(extra) >= replicas) return extra.hash;
+  return '';
+}
+
+/** Whether the Deployment is as the job found it: that some of its pods are not ready is nothing that waiting mends. */
+function isAllThereIs(view: JobView, home: PodGroup): boolean {
+  const others = view.cluster?.replicaSets.filter(({ hash, pods }) => hash !== home.hash && pods.length > 0) ?? [];
+  return view.template === 'saved' && others.length === 0 && readyCount(home) > 0 && isOver(view, GRACE_SECONDS);
+}
+
+/** Whether nobody would miss the extra pods. */
+export function canServeWithoutExtra(view: JobView): boolean {
+  const { cluster, status, replicas, extra } = view;
+  if (cluster === undefined || status.extraReplicas === 0 || readyCount(extra) === 0) return true;
+  const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  return own >= replicas || isPinnedTo(view, homeOf(view));
+}

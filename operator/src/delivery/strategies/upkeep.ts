@@ -1,0 +1,125 @@
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import type { Change } from '../../runtime/decision.ts';
+import { dueChecks, verificationEndsMs, verify } from '../analysis.ts';
+import { missedForMs, unreadyForMs } from '../conditions.ts';
+import { sizeExtra } from '../extra-deployment.ts';
+import { failure } from '../failures.ts';
+import type { Steering } from '../traffic/selector.ts';
+import { type JobView, readyCount } from '../view.ts';
+import { isOver, isPromoted, type Next, type Progress, promoted, type StagePlan, untilMs } from './strategy.ts';
+
+/** So long some of the pods that carry traffic may be unready before it goes back to those that are not. */
+const MISSED_LIMIT_MS = 30_000;
+/** While pods are missed. */
+const LOOK_MS = 5000;
+/** The registry's view of a service is looked at this often while a verification waits for it. */
+const HEARTBEAT_LOOK_MS = 2000;
+
+/** What must hold throughout a stage: the size of the extra Deployment, and where the traffic is. */
+export interface Upkeep {
+  readonly changes: readonly Change[];
+  readonly progress: Progress;
+  readonly sized: boolean;
+  readonly steered: boolean;
+  readonly waits: string | undefined;
+  readonly failure?: DeliveryFailure;
+}
+
+export function keepUp(view: JobView, size: number, steerings: readonly Steering[]): Upkeep {
+  const sizing = sizeExtra(view, size);
+  const fault = sizing.failure ?? steerings.find((steering) => steering.failure !== undefined)?.failure;
+  return {
+    changes: [...sizing.changes, ...steerings.flatMap(({ changes }) => changes)],
+    progress: { extraReplicas: sizing.extraReplicas },
+    sized: sizing.ready,
+    steered: steerings.every(({ done }) => done),
+    waits: steerings.find(({ waits }) => waits !== undefined)?.waits,
+    ...(fault === undefined ? {} : { failure: fault }),
+  };
+}
+
+/** A stage that ends when something has come about, and fails when that takes longer than the progress deadline. */
+export function reach(
+  view: JobView,
+  upkeep: Omit<Upkeep, 'sized' | 'steered' | 'waits'>,
+  goal: { readonly reached: boolean; readonly next: Next; readonly message: string; readonly podsReady?: boolean },
+): StagePlan {
+  const { changes, progress } = upkeep;
+  const seconds = view.policy.rolling.progressDeadlineSeconds;
+  const fault =
+    upkeep.failure ?? (!goal.reached && isOver(view, seconds) ? lateFailure(goal.message, seconds) : undefined);
+  return {
+    message: goal.message,
+    changes,
+    progress,
+    ...(goal.podsReady === undefined ? {} : { podsReady: goal.podsReady }),
+    ...(fault === undefined ? {} : { failure: fault }),
+    ...(goal.reached ? { next: goal.next } : { lookAgainMs: untilMs(view, seconds) }),
+  };
+}
+
+export function lateFailure(message: string, seconds: number): DeliveryFailure {
+  return failure('ProgressDeadlineExceeded', `After ${seconds} s without progress: ${message}`);
+}
+
+/** A stage that ends when its checks have passed, and `readyMs` has come. */
+export function planVerification(view: JobView, next: Next, readyMs = 0): StagePlan {
+  const { verdict, message, results } = verify(view);
+  const progress = { analysis: [...results] };
+  if (verdict === 'failed') {
+    if (view.policy.onFailure === 'RollBack') return { message, progress, failure: failure('ChecksFailed', message) };
+    if (!isPromoted(view)) {
+      return { message: `${message}; waits for promote or abort`, progress, held: true };
+    }
+    return { message, progress, next: goOn(next, { ...progress, ...promoted(view) }) };
+  }
+  if (verdict === 'passed' && view.nowMs >= readyMs) return { message, progress, next: goOn(next, progress) };
+  const due = dueChecks(view.snapshot)
+    .map(({ dueAt }) => dueAt.getTime())
+    .filter((ms) => ms > view.nowMs);
+  const poll = view.policy.requireHeartbeat ? [view.nowMs + HEARTBEAT_LOOK_MS] : [];
+  const end = verdict === 'passed' ? readyMs : verificationEndsMs(view);
+  return {
+    message: verdict === 'passed' ? 'All checks have passed so far' : message,
+    progress,
+    lookAgainMs: Math.min(end, ...due, ...poll),
+  };
+}
+
+function goOn(next: Next, progress: Progress): Next {
+  return { ...next, progress: { ...progress, ...next.progress } };
+}
+
+/** Joins what must hold throughout a stage with what the stage waits for. */
+export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePlan> = {}): StagePlan {
+  const fault = upkeep.failure ?? missed.failure ?? plan.failure;
+  const lookAgainMs = Math.min(plan.lookAgainMs ?? Infinity, missed.lookAgainMs ?? Infinity);
+  return {
+    ...plan,
+    changes: [...upkeep.changes, ...(plan.changes ?? [])],
+    progress: { ...plan.progress, ...upkeep.progress },
+    ...(missed.podsReady === undefined ? {} : { podsReady: missed.podsReady }),
+    ...(fault === undefined ? {} : { failure: fault }),
+    ...(lookAgainMs === Infinity ? {} : { lookAgainMs }),
+  };
+}
+
+/**
+ * Pods that have become unready under traffic, while those of the old version wait: none ready is acted on at once, some for a
+ * while.
+ */
+export function missedPods(view: JobView, carrying: number): Pick<StagePlan, 'podsReady' | 'failure' | 'lookAgainMs'> {
+  const ready = readyCount(view.extra);
+  const podsReady = ready >= Math.min(carrying, view.status.extraReplicas ?? 0);
+  if (podsReady) return { podsReady };
+  const stable = readyCount(view.stable);
+  const missedMs = missedForMs(view.status, view.nowMs);
+  const isHopeless = ready === 0 && stable > 0;
+  const deadlineMs = view.policy.rolling.progressDeadlineSeconds * 1000;
+  const isLate = unreadyForMs(view.status, view.nowMs) >= deadlineMs;
+  if (isHopeless || isLate || (missedMs >= MISSED_LIMIT_MS && stable >= view.replicas)) {
+    const message = `${ready} of ${carrying} pods of ${view.job.spec.version} are ready`;
+    return { podsReady, failure: failure('PodsNotReady', message) };
+  }
+  return { podsReady, lookAgainMs: view.nowMs + LOOK_MS };
+}

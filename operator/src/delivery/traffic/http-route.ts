@@ -1,0 +1,153 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import { type HttpRoute, httpRouteKind, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Change } from '../../runtime/decision.ts';
+import { changedFromOutside } from '../failures.ts';
+import { isSameJson } from '../fingerprint.ts';
+import { canaryServiceName } from '../names.ts';
+import type { JobView } from '../view.ts';
+import type { Steering } from './selector.ts';
+
+type Rules = NonNullable<HttpRoute['spec']['rules']>;
+type BackendRef = NonNullable<Rules[number]['backendRefs']>[number];
+
+/** The largest weight that Gateway API allows. */
+const WEIGHT_LIMIT = 1_000_000;
+
+/** Whether a backend is a Service of the route's own namespace. */
+function isService({ group = '', kind = 'Service', namespace }: BackendRef, own: string | undefined): boolean {
+  return group === '' && kind === 'Service' && (namespace === undefined || namespace === own);
+}
+
+/** The Services, of those given, that a route sends traffic to. */
+export function backendsOf(route: HttpRoute, services: ReadonlySet<string>): readonly string[] {
+  const { namespace } = route.metadata;
+  const names = (route.spec.rules ?? [])
+    .flatMap(({ backendRefs = [] }) => backendRefs)
+    .filter((backend) => isService(backend, namespace) && services.has(backend.name))
+    .map(({ name }) => name);
+  return [...new Set(names)];
+}
+
+/**
+ * Rules in which `weight` percent of what a Service gets go to its canary. All other shares stay exactly as they are, for which
+ * the weights of a rule are multiplied; so do filters and everything else.
+ */
+export function withWeight(rules: Rules, services: ReadonlySet<string>, weight: number): Rules {
+  return rules.map((rule) => {
+    const backends = rule.backendRefs ?? [];
+    if (!backends.some((backend) => isService(backend, backend.namespace) && services.has(backend.name))) return rule;
+    return { ...rule, backendRefs: splitBackends(backends, services, weight) };
+  });
+}
+
+function splitBackends(backends: readonly BackendRef[], services: ReadonlySet<string>, weight: number): BackendRef[] {
+  const split = backends.flatMap((backend): BackendRef[] => {
+    const given = backend.weight ?? 1;
+    if (!isService(backend, backend.namespace) || !services.has(backend.name)) {
+      return [{ ...backend, weight: given * 100 }];
+    }
+    return [
+      { ...backend, weight: given * (100 - weight) },
+      { ...backend, name: canaryServiceName(backend.name), weight: given * weight },
+    ];
+  });
+  return reduce(split);
+}
+
+/** The same ratios in the smallest numbers; rounded only where even those are above the limit. */
+function reduce(backends: readonly BackendRef[]): BackendRef[] {
+  const weights = backends.map(({ weight = 1 }) => weight);
+  const divisor = weights.reduce(greatestCommonDivisor, 0) || 1;
+  const largest = Math.max(...weights) / divisor;
+  const scale = largest > WEIGHT_LIMIT ? WEIGHT_LIMIT / largest : 1;
+  return backends.map((backend, index) => {
+    const exact = (weights[index] ?? 0) / divisor;
+    return { ...backend, weight: exact === 0 ? 0 : Math.max(1, Math.floor(exact * scale)) };
+  });
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
+/** Rules, of the routes that have any, without what leads to the canaries of these Services. */
+export function withoutCanaries(
+  routes: readonly HttpRoute[],
+  services: readonly Service[],
+): readonly { readonly name: string; readonly rules: Rules }[] {
+  const canaries = new Set(services.map(({ metadata }) => canaryServiceName(metadata.name)));
+  return routes.flatMap(({ metadata, spec }) => {
+    const rules = spec.rules ?? [];
+    const kept = rules.map((rule) =>
+      rule.backendRefs === undefined
+        ? rule
+        : { ...rule, backendRefs: rule.backendRefs.filter(({ name }) => !canaries.has(name)) },
+    );
+    return isSameJson(rules, kept) ? [] : [{ name: metadata.name, rules: kept }];
+  });
+}
+
+interface SavedRoute {
+  readonly route: HttpRoute;
+  readonly rules: Rules;
+}
+
+/** The routes that the job found, as far as they are still there. */
+function savedRoutes({ saved, around }: JobView): readonly SavedRoute[] {
+  return saved.routes.flatMap(({ name, rules }) => {
+    const route = around.routes?.find(({ metadata }) => metadata.name === name);
+    return route === undefined || route.metadata.deletionTimestamp !== undefined ? [] : [{ route, rules }];
+  });
+}
+
+/** Sends `weight` percent to the canaries, undefined being: rules as they were saved. */
+export function steerRoutes(view: JobView, weight: number | undefined): Steering {
+  const changes: Change[] = [];
+  for (const saved of savedRoutes(view)) {
+    const { route } = saved;
+    if (!isOurs(view, saved)) {
+      return { changes: [], done: false, failure: changedFromOutside(`HTTPRoute ${route.metadata.name}`) };
+    }
+    const wanted = wantedRules(view, saved, weight);
+    if (!isSameJson(route.spec.rules, wanted)) changes.push(patchRoute(route, { spec: { rules: wanted } }));
+  }
+  return { changes, done: changes.length === 0 };
+}
+
+/** Gives routes their saved rules back, and marks them like the Services that are rolled back. */
+export function steerRoutesBack(view: JobView): readonly Change[] {
+  const uid = view.job.metadata.uid ?? '';
+  return savedRoutes(view).flatMap((saved) => {
+    const { route, rules } = saved;
+    const isThere = !isOurs(view, saved) || isSameJson(route.spec.rules, rules);
+    if (isThere && route.metadata.annotations?.[annotations.rollingBack] === uid) return [];
+    const marked = { metadata: { annotations: { [annotations.rollingBack]: uid } } };
+    return [patchRoute(route, isThere ? marked : { ...marked, spec: { rules } })];
+  });
+}
+
+/** Leaves the routes as their users made them. */
+export function releaseRoutes(view: JobView): readonly Change[] {
+  return savedRoutes(view).flatMap((saved) => {
+    const { route, rules } = saved;
+    const isMarked = route.metadata.annotations?.[annotations.rollingBack] !== undefined;
+    const isThere = !isOurs(view, saved) || isSameJson(route.spec.rules, rules);
+    if (isThere && !isMarked) return [];
+    const unmarked = isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {};
+    return [patchRoute(route, isThere ? unmarked : { ...unmarked, spec: { rules } })];
+  });
+}
+
+function wantedRules({ saved }: JobView, { rules }: SavedRoute, weight: number | undefined): Rules {
+  return weight === undefined ? rules : withWeight(rules, new Set(saved.services.map(({ name }) => name)), weight);
+}
+
+/** Whether the rules are as saved, or as the job sets them at one of its steps. */
+function isOurs(view: JobView, saved: SavedRoute): boolean {
+  const weights = [undefined, ...view.policy.canary.steps.map(({ weight }) => weight)];
+  return weights.some((weight) => isSameJson(saved.route.spec.rules, wantedRules(view, saved, weight)));
+}
+
+function patchRoute(route: HttpRoute, patch: object): Change {
+  return { action: 'patch', kind: httpRouteKind, object: route, patch };
+}

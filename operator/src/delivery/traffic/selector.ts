@@ -1,0 +1,126 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Change } from '../../runtime/decision.ts';
+import { changedFromOutside } from '../failures.ts';
+import { isSameJson } from '../fingerprint.ts';
+import type { PodGroup } from '../snapshot.ts';
+import { HASH_LABEL } from '../trim.ts';
+import { type JobView, readyCount } from '../view.ts';
+
+/** Where Services send their traffic: to all pods that they select, or to those of one ReplicaSet. */
+export type Pin = 'none' | 'stable' | 'extra' | 'current';
+
+/** What there is to do until traffic is where it belongs. */
+export interface Steering {
+  readonly changes: readonly Change[];
+  /** Whether it is there. */
+  readonly done: boolean;
+  /** Why it cannot go there yet. */
+  readonly waits?: string;
+  readonly failure?: DeliveryFailure;
+}
+
+/**
+ * Steers the traffic of all saved Services to a pin. Only from where the job may have left it: anything else was changed from
+ * outside. Pods that are too few get none.
+ */
+export function steer(view: JobView, wanted: Pin, from: readonly Pin[] = []): Steering {
+  const known = [wanted, ...from].map((pin) => hashOf(view, pin));
+  const [wantedHash] = known;
+  const services = savedServices(view);
+  for (const { service, selector } of services) {
+    const hash = pinOf(service);
+    if (!isSameJson(withoutPin(service), selector) || !known.includes(hash ?? '')) {
+      return {
+        changes: [],
+        done: false,
+        failure: changedFromOutside(`The selector of Service ${service.metadata.name}`),
+      };
+    }
+  }
+  const astray = services.filter(({ service }) => (pinOf(service) ?? '') !== wantedHash);
+  if (astray.length === 0) return { changes: [], done: true };
+  const waits = whyNot(view, wanted);
+  if (waits !== undefined || wantedHash === undefined) return { changes: [], done: false, waits: waits ?? '' };
+  return { changes: astray.map(({ service }) => pinService(service, wantedHash)), done: false };
+}
+
+/** Undefined when the pods of the pin may have all traffic. */
+function whyNot(view: JobView, pin: Pin): string | undefined {
+  if (pin === 'none') return undefined;
+  const ready = readyCount(groupOf(view, pin));
+  if (groupOf(view, pin) !== undefined && ready >= view.replicas) return undefined;
+  return `${ready} of ${view.replicas} pods are ready to take the traffic`;
+}
+
+/** The hash of a pin, '' for none; undefined when there are no such pods. */
+function hashOf(view: JobView, pin: Pin): string | undefined {
+  return pin === 'none' ? '' : (groupOf(view, pin)?.hash ?? (pin === 'stable' ? view.status.stableHash : undefined));
+}
+
+function groupOf(view: JobView, pin: Exclude<Pin, 'none'>): PodGroup | undefined {
+  return view[pin];
+}
+
+interface SavedService {
+  readonly service: Service;
+  readonly selector: Readonly<Record<string, string>>;
+}
+
+/** The Services that the job found, as far as they are still there. */
+export function savedServices({ saved, around }: JobView): readonly SavedService[] {
+  return saved.services.flatMap(({ name, selector }) => {
+    const service = around.services.find(({ metadata }) => metadata.name === name);
+    return service === undefined || service.metadata.deletionTimestamp !== undefined ? [] : [{ service, selector }];
+  });
+}
+
+/** The hash that a Service is pinned to. */
+export function pinOf(service: Service): string | undefined {
+  return service.spec?.selector?.[HASH_LABEL];
+}
+
+/** A Service's selector as its user knows it. */
+export function withoutPin(service: Service): Readonly<Record<string, string>> {
+  const { [HASH_LABEL]: _, ...selector } = service.spec?.selector ?? {};
+  return selector;
+}
+
+function pinService(service: Service, hash: string): Change {
+  const patch = { spec: { selector: { [HASH_LABEL]: hash === '' ? null : hash } } };
+  return { action: 'patch', kind: serviceKind, object: service, patch };
+}
+
+/**
+ * Sends what traffic is still the job's to a hash, '' being none, and marks the Services as being rolled back: even one that is
+ * where it belongs is written once, so that what another operator, that no longer leads, decided on before fails.
+ */
+export function steerBack(view: JobView, hash: string): readonly Change[] {
+  const uid = view.job.metadata.uid ?? '';
+  return savedServices(view).flatMap(({ service, selector }) => {
+    const isOurs = isSameJson(withoutPin(service), selector);
+    const wanted = isOurs ? hash : '';
+    const isThere = (pinOf(service) ?? '') === wanted;
+    if (isThere && service.metadata.annotations?.[annotations.rollingBack] === uid) return [];
+    const patch = {
+      metadata: { annotations: { [annotations.rollingBack]: uid } },
+      ...(isThere ? {} : { spec: { selector: { [HASH_LABEL]: wanted === '' ? null : wanted } } }),
+    };
+    return [{ action: 'patch', kind: serviceKind, object: service, patch } as const];
+  });
+}
+
+/** Leaves the Services as their users made them. */
+export function releaseServices(view: JobView): readonly Change[] {
+  return savedServices(view).flatMap(({ service }) => {
+    const isPinned = pinOf(service) !== undefined;
+    const isMarked = service.metadata.annotations?.[annotations.rollingBack] !== undefined;
+    if (!isPinned && !isMarked) return [];
+    const patch = {
+      ...(isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {}),
+      ...(isPinned ? { spec: { selector: { [HASH_LABEL]: null } } } : {}),
+    };
+    return [{ action: 'patch', kind: serviceKind, object: service, patch } as const];
+  });
+}

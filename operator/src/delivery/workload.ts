@@ -1,0 +1,111 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Change } from '../runtime/decision.ts';
+import { isSameJson } from './fingerprint.ts';
+import { mergePatch } from './merge-patch.ts';
+import { type JobView } from './view.ts';
+
+/** On the way back, surplus pods of the old version may all come up at once. */
+const fastStrategy: DeploymentStrategy = {
+  type: 'RollingUpdate',
+  rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 },
+};
+
+/** How far the Deployment's controller is with what was last asked of it. */
+export type Rollout = 'complete' | 'progressing' | 'stalled';
+
+/** Reasons of the condition Progressing with which the controller itself watches the progress deadline. */
+const progressReasons: ReadonlySet<string | undefined> = new Set([
+  'NewReplicaSetCreated',
+  'FoundNewReplicaSet',
+  'ReplicaSetUpdated',
+]);
+
+/** Stalled may also be what has only just begun, or what is told of the rollout before: it counts after a deadline only. */
+export function rolloutOf({ metadata, spec, status }: Deployment): Rollout {
+  const { replicas = 1 } = spec;
+  if ((status?.observedGeneration ?? 0) < (metadata.generation ?? 0)) return 'stalled';
+  const { updatedReplicas = 0, availableReplicas = 0, replicas: existing = 0 } = status ?? {};
+  if (updatedReplicas === replicas && existing === updatedReplicas && availableReplicas >= replicas) return 'complete';
+  const progressing = status?.conditions?.find(({ type }) => type === 'Progressing');
+  return progressReasons.has(progressing?.reason) ? 'progressing' : 'stalled';
+}
+
+/** Gives the user's Deployment the new version; nothing when it has it. */
+export function updateWorkload(view: JobView): readonly Change[] {
+  const { cluster, saved, policy, job, template, unchanged } = view;
+  if (cluster === undefined) return [];
+  const { deployment } = cluster;
+  const version = { [annotations.version]: job.spec.version };
+  if (unchanged) return patchDeployment(deployment, { annotations: version });
+  if (template === 'target') return [];
+  const { maxSurge, maxUnavailable, progressDeadlineSeconds } = policy.rolling;
+  return patchDeployment(deployment, {
+    annotations: version,
+    spec: {
+      template: saved.target,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      progressDeadlineSeconds,
+    },
+  });
+}
+
+/**
+ * Takes the new version out of the user's Deployment, unless somebody else has put yet another there. Even where there is
+ * nothing to take out the Deployment is written: what another operator, that no longer leads, decided on before fails then.
+ */
+export function restoreWorkload(view: JobView): readonly Change[] {
+  const { cluster, saved, job, template, unchanged } = view;
+  if (cluster === undefined) return [];
+  const { deployment } = cluster;
+  const isReverting = template === 'target' && !unchanged;
+  return patchDeployment(deployment, {
+    annotations: { ...versionBefore(view), [annotations.rollingBack]: job.metadata.uid ?? '' },
+    ...(isReverting ? { spec: { template: saved.deployment.template, strategy: fastStrategy } } : {}),
+  });
+}
+
+/** Gives back what only the job wanted. What somebody else has set since stays. */
+export function releaseWorkload(view: JobView): readonly Change[] {
+  const { cluster, saved, policy, failure } = view;
+  if (cluster === undefined) return [];
+  const { deployment } = cluster;
+  const { strategy, progressDeadlineSeconds } = deployment.spec;
+  const { maxSurge, maxUnavailable } = policy.rolling;
+  const ours: DeploymentStrategy[] = [
+    fastStrategy,
+    { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+  ];
+  const before = saved.deployment;
+  return patchDeployment(deployment, {
+    annotations: { ...(failure === undefined ? {} : versionBefore(view)), [annotations.rollingBack]: null },
+    spec: {
+      ...(ours.some((own) => isSameJson(own, strategy)) ? { strategy: before.strategy } : {}),
+      ...(progressDeadlineSeconds === policy.rolling.progressDeadlineSeconds
+        ? { progressDeadlineSeconds: before.progressDeadlineSeconds }
+        : {}),
+    },
+  });
+}
+
+function versionBefore({ cluster, saved, job }: JobView): Record<string, string | null> {
+  const isOurs = cluster?.deployment.metadata.annotations?.[annotations.version] === job.spec.version;
+  return isOurs ? { [annotations.version]: saved.deployment.version } : {};
+}
+
+interface Wish {
+  readonly annotations: Readonly<Record<string, string | null>>;
+  readonly spec?: Partial<Deployment['spec']>;
+}
+
+function patchDeployment(deployment: Deployment, wish: Wish): readonly Change[] {
+  const { metadata, spec } = deployment;
+  const patch = mergePatch(
+    { metadata: { annotations: metadata.annotations ?? {} }, spec },
+    {
+      metadata: { annotations: { ...metadata.annotations, ...wish.annotations } },
+      spec: { ...spec, ...wish.spec },
+    },
+  );
+  return patch === undefined ? [] : [{ action: 'patch', kind: deploymentKind, object: deployment, patch }];
+}

@@ -1,4 +1,16 @@
-import { errorFromAnswer, parseObject, RegistryError } from './registry-error.ts';
+import {
+  type CallOptions,
+  get,
+  isSuccess,
+  json,
+  post,
+  query,
+  serviceSegment,
+  signed,
+  type WebhookOptions,
+} from './api-call.ts';
+import { jobCalls } from './job-calls.ts';
+import { errorFromAnswer, parseObject } from './registry-error.ts';
 import type {
   AcceptedJob,
   AcceptedUpdate,
@@ -24,21 +36,8 @@ import type {
   WebhookConfig,
   WebhookConfigRequest,
 } from './registry-types.ts';
-import {
-  type ApiAnswer,
-  type ApiRequest,
-  type ConnectionOptions,
-  createTransport,
-  type Transport,
-} from './transport.ts';
+import { type ApiAnswer, type ConnectionOptions, createTransport, type Transport } from './transport.ts';
 import { type WatchEvent, type WatchOptions, watchServices } from './watch.ts';
-import { signWebhook } from './webhook-signature.ts';
-
-/** @public */
-export interface CallOptions {
-  /** Gives the call up; it then rejects with the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** @public */
 export interface HistoryOptions extends CallOptions {
@@ -46,14 +45,8 @@ export interface HistoryOptions extends CallOptions {
   readonly limit?: number | undefined;
 }
 
-/** @public */
-export interface WebhookOptions extends CallOptions {
-  /** The service's webhook secret: the body is signed with it. */
-  readonly secret?: string | undefined;
-}
-
 /**
- * The registry API (contract 1), a method per endpoint. Results are the API's JSON as it is.
+ * The registry API (contract 1, and delivery jobs), a method per endpoint. Results are the API's JSON as it is.
  *
  * Every method rejects with a {@link RegistryError}: with `status`, `error` and `message` where the registry refused,
  * without `status` where none answered. With several servers, calls that may be repeated are tried on the next one when one
@@ -64,7 +57,12 @@ export type RegistryClient = ReturnType<typeof createRegistryClient>;
 /** @throws TypeError where a server's URL is unusable. */
 export function createRegistryClient(options: ConnectionOptions) {
   const transport = createTransport(options);
-  return { ...serviceCalls(transport), ...updateCalls(transport), ...webhookCalls(transport) };
+  return {
+    ...serviceCalls(transport),
+    ...updateCalls(transport),
+    ...webhookCalls(transport),
+    ...jobCalls(transport),
+  };
 }
 
 function serviceCalls(transport: Transport) {
@@ -83,15 +81,20 @@ function serviceCalls(transport: Transport) {
 
     /** `GET /services/{service_name}`. Status 404: not registered, or expired. */
     getService: async (name: string, { signal }: CallOptions = {}): Promise<ServiceRecord> =>
-      json(transport, get(`/services/${segment(name)}`, signal)),
+      json(transport, get(`/services/${serviceSegment(name)}`, signal)),
 
     /** `DELETE /services/{service_name}`. */
     deregister: async (name: string, { signal }: CallOptions = {}): Promise<RemovedService> =>
-      json(transport, { method: 'DELETE', path: `/services/${segment(name)}`, repeatable: true, signal }),
+      json(transport, { method: 'DELETE', path: `/services/${serviceSegment(name)}`, repeatable: true, signal }),
 
     /** `POST /services/{service_name}/heartbeat`. Status 400: not registered, or expired; register again. */
     heartbeat: async (name: string, { signal }: CallOptions = {}): Promise<HeartbeatAnswer> =>
-      json(transport, { method: 'POST', path: `/services/${segment(name)}/heartbeat`, repeatable: true, signal }),
+      json(transport, {
+        method: 'POST',
+        path: `/services/${serviceSegment(name)}/heartbeat`,
+        repeatable: true,
+        signal,
+      }),
 
     /** `GET /services/watch`, one connection of it; see {@link watchServices}. */
     watch: (options: WatchOptions = {}): AsyncGenerator<WatchEvent, void> => watchServices(transport, options),
@@ -102,7 +105,7 @@ function updateCalls(transport: Transport) {
   return {
     /** `GET /updates/history/{service_name}`. */
     serviceHistory: async (name: string, { limit, signal }: HistoryOptions = {}): Promise<ServiceUpdateHistory> =>
-      json(transport, get(`/updates/history/${segment(name)}${query({ limit })}`, signal)),
+      json(transport, get(`/updates/history/${serviceSegment(name)}${query({ limit })}`, signal)),
 
     /** `GET /updates/history`. */
     history: ({ limit, signal }: HistoryOptions = {}): Promise<UpdateHistory> =>
@@ -127,20 +130,12 @@ function updateCalls(transport: Transport) {
 }
 
 function webhookCalls(transport: Transport) {
-  async function signed<Answer extends object>(
-    path: string,
-    body: unknown,
-    { secret, signal }: WebhookOptions,
-  ): Promise<Answer> {
-    const request = post(path, body);
-    const headers =
-      secret === undefined ? {} : { 'x-webhook-signature': await signWebhook(secret, request.body ?? '') };
-    return json(transport, { ...request, headers, signal });
-  }
+  const send = async <Answer extends object>(path: string, body: unknown, options: WebhookOptions): Promise<Answer> =>
+    json(transport, await signed(post(path, body), options));
   return {
     /** `POST /webhooks/update`. */
     announceUpdate: (body: UpdateNotification, options: WebhookOptions = {}): Promise<AcceptedUpdate> =>
-      signed('/webhooks/update', body, options),
+      send('/webhooks/update', body, options),
 
     /** `POST /webhooks/check-updates`. */
     checkUpdates: (name: string, { signal }: CallOptions = {}): Promise<UpdateCheck> =>
@@ -156,11 +151,11 @@ function webhookCalls(transport: Transport) {
 
     /** `POST /webhooks/deploy`. */
     deploy: (body: DeployRequest, options: WebhookOptions = {}): Promise<AcceptedJob> =>
-      signed('/webhooks/deploy', body, options),
+      send('/webhooks/deploy', body, options),
 
     /** `POST /webhooks/rollback`. */
     rollBack: (body: RollbackRequest, options: WebhookOptions = {}): Promise<AcceptedJob> =>
-      signed('/webhooks/rollback', body, options),
+      send('/webhooks/rollback', body, options),
 
     /** `POST /webhooks/notify`. */
     notify: (body: Notification, { signal }: CallOptions = {}): Promise<Confirmation> =>
@@ -168,7 +163,7 @@ function webhookCalls(transport: Transport) {
 
     /** `POST /webhooks/config`. */
     configureWebhooks: (body: WebhookConfigRequest, options: WebhookOptions = {}): Promise<Confirmation> =>
-      signed('/webhooks/config', body, options),
+      send('/webhooks/config', body, options),
 
     /** `GET /webhooks/config`, of one service or, without a name, the global one. */
     webhookConfig: (name?: string, { signal }: CallOptions = {}): Promise<WebhookConfig> =>
@@ -177,58 +172,9 @@ function webhookCalls(transport: Transport) {
 }
 
 function exportPath(name: string, format: 'json' | 'csv', limit: number | undefined): string {
-  return `/updates/history/${segment(name)}/export/${format}${query({ limit })}`;
-}
-
-function get(path: string, signal: AbortSignal | undefined): ApiRequest {
-  return { method: 'GET', path, repeatable: true, signal };
-}
-
-/** Not repeatable unless the caller says so: a webhook done twice may be two jobs or two messages. */
-function post(path: string, body: unknown): ApiRequest {
-  return { method: 'POST', path, body: JSON.stringify(body), repeatable: false };
-}
-
-async function json<Answer extends object>(
-  transport: Transport,
-  request: ApiRequest,
-  isResult: (answer: ApiAnswer) => boolean = isSuccess,
-): Promise<Answer> {
-  const answer = await transport.send(request);
-  const { status, text, server } = answer;
-  if (!isResult(answer)) throw errorFromAnswer(status, text, server);
-  try {
-    const body: Answer = JSON.parse(text);
-    if (isObject(body)) return body;
-  } catch {
-    // Told as below: whoever answered, it was not a registry.
-  }
-  const message = `${server} did not answer with a JSON object: is it a registry?`;
-  throw new RegistryError(message, { status, error: 'Unexpected answer', server });
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
-
-function isSuccess({ status }: ApiAnswer): boolean {
-  return status >= 200 && status < 300;
+  return `/updates/history/${serviceSegment(name)}/export/${format}${query({ limit })}`;
 }
 
 function isHealthReport(answer: ApiAnswer): boolean {
   return isSuccess(answer) || (answer.status === 503 && typeof parseObject(answer.text)?.['status'] === 'string');
-}
-
-/** Names that a URL cannot hold as one path segment would reach another endpoint: refuse them as the registry does. */
-function segment(name: string): string {
-  if (name === '' || name === '.' || name === '..') {
-    throw new RegistryError(`'${name}' is not a service name`, { status: 400, error: 'Invalid service name' });
-  }
-  return encodeURIComponent(name);
-}
-
-function query(parameters: Readonly<Record<string, string | number | undefined>>): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) search.set(name, String(value));
-  return search.size === 0 ? '' : `?${search.toString()}`;
 }

@@ -1,3 +1,5 @@
+import type { ArtifactType, Strategy } from './job-types.ts';
+
 /**
  * What the registry API says and hears (contract 1). Field names are the contract's: these objects are the JSON itself.
  */
@@ -119,14 +121,14 @@ export interface UpdateNotification {
   readonly service_name: string;
   readonly version: string;
   readonly artifact_url?: string;
-  readonly artifact_type?: string;
+  readonly artifact_type?: ArtifactType;
   readonly checksum?: string;
   readonly webhook_secret?: string;
 }
 
 /** Body of `POST /webhooks/deploy`. */
 export interface DeployRequest extends UpdateNotification {
-  readonly strategy?: 'rolling' | 'blue-green' | 'canary';
+  readonly strategy?: Strategy;
 }
 
 /** Body of `POST /webhooks/rollback`; `version` is the one to return to. */

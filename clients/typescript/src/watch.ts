@@ -1,5 +1,6 @@
-import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { isUnreachable, parseObject, unreachable } from './registry-error.ts';
+import type { EventSourceMessage } from 'eventsource-parser';
+import { readEvents } from './event-stream.ts';
+import { parseObject } from './registry-error.ts';
 import { capabilities, type ServiceRecord } from './registry-types.ts';
 import type { Transport } from './transport.ts';
 
@@ -31,12 +32,6 @@ export interface WatchOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The registry sends a comment every 15 s: two and a half of those missed mean that nobody is there any more. */
-const DEFAULT_SILENCE_MS = 40_000;
-
-/** Far above any event; a stream that exceeds it is not the registry's. */
-const LARGEST_EVENT_CHARS = 1_048_576;
-
 /**
  * Reads one connection of the watch until it ends. An ended connection says nothing about the registrations: connect again
  * with the last cursor.
@@ -44,46 +39,9 @@ const LARGEST_EVENT_CHARS = 1_048_576;
  * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that aborted.
  */
 export async function* watchServices(transport: Transport, options: WatchOptions): AsyncGenerator<WatchEvent, void> {
-  const { cursor, silenceMs = DEFAULT_SILENCE_MS, signal } = options;
-  const resume = cursor === undefined ? {} : { 'last-event-id': cursor };
-  const stream = await transport.open({
-    method: 'GET',
-    path: '/services/watch',
-    headers: { accept: 'text/event-stream', ...resume },
-    repeatable: true,
-    signal,
-  });
-  const events: WatchEvent[] = [];
-  const parser = createParser({
-    maxBufferSize: LARGEST_EVENT_CHARS,
-    onEvent(message) {
-      const event = parseWatchEvent(message);
-      if (event !== undefined) events.push(event);
-    },
-  });
-  const decoder = new TextDecoder();
-  const reader = stream.body.getReader();
-  const readInTime = async () => {
-    const silence = setTimeout(() => stream.close(new Error(`silent for ${silenceMs} ms`)), silenceMs);
-    try {
-      return await reader.read();
-    } finally {
-      clearTimeout(silence);
-    }
-  };
-  try {
-    yield { type: 'opened', cursor: undefined };
-    for (let chunk = await readInTime(); !chunk.done; chunk = await readInTime()) {
-      parser.feed(decoder.decode(chunk.value, { stream: true }));
-      yield* events.splice(0);
-    }
-    transport.distrust(stream.server);
-  } catch (error) {
-    if (signal?.aborted === true) throw signal.reason;
-    transport.distrust(stream.server);
-    throw isUnreachable(error) ? error : unreachable(stream.server, error);
-  } finally {
-    stream.close(new Error('no longer read'));
+  for await (const message of readEvents(transport, { path: '/services/watch', ...options })) {
+    const event = message === 'opened' ? { type: message, cursor: undefined } : parseWatchEvent(message);
+    if (event !== undefined) yield event;
   }
 }
 

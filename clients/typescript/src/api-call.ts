@@ -1,0 +1,93 @@
+import { errorFromAnswer, RegistryError } from './registry-error.ts';
+import type { ApiAnswer, ApiRequest, Transport } from './transport.ts';
+import { signWebhook } from './webhook-signature.ts';
+
+/** @public */
+export interface CallOptions {
+  /** Gives the call up; it then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** @public */
+export interface WebhookOptions extends CallOptions {
+  /** The service's webhook secret: the body is signed with it. */
+  readonly secret?: string | undefined;
+}
+
+/** A request that reads. */
+export function get(path: string, signal: AbortSignal | undefined): ApiRequest {
+  return { method: 'GET', path, repeatable: true, signal };
+}
+
+/** Not repeatable unless the caller says so: a webhook done twice may be two jobs or two messages. */
+export function post(path: string, body: unknown): ApiRequest {
+  return { method: 'POST', path, body: JSON.stringify(body), repeatable: false };
+}
+
+/** The request with the signature of its body, where there is a secret to sign with. */
+export async function signed(request: ApiRequest, { secret, signal }: WebhookOptions): Promise<ApiRequest> {
+  const headers = secret === undefined ? {} : { 'x-webhook-signature': await signWebhook(secret, request.body ?? '') };
+  return { ...request, headers, signal };
+}
+
+/**
+ * Sends the request and reads the answer's JSON object.
+ *
+ * @param isResult which answers are results; by default those with a status of 2xx.
+ * @throws RegistryError for any other answer, and for none.
+ */
+export async function json<Answer extends object>(
+  transport: Transport,
+  request: ApiRequest,
+  isResult: (answer: ApiAnswer) => boolean = isSuccess,
+): Promise<Answer> {
+  const answer = await transport.send(request);
+  const { status, text, server } = answer;
+  if (!isResult(answer)) throw errorFromAnswer(status, text, server);
+  try {
+    const body: Answer = JSON.parse(text);
+    if (isObject(body)) return body;
+  } catch {
+    // Told as below: whoever answered, it was not a registry.
+  }
+  throw unexpectedAnswer(answer);
+}
+
+/** The error of an answer that no registry gives. */
+export function unexpectedAnswer({ status, server }: ApiAnswer): RegistryError {
+  const message = `${server} did not answer with a JSON object: is it a registry?`;
+  return new RegistryError(message, { status, error: 'Unexpected answer', server });
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+export function isSuccess({ status }: ApiAnswer): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** Names that a URL cannot hold as one path segment would reach another endpoint: refuse them as the registry does. */
+export function serviceSegment(name: string): string {
+  if (!isSegment(name)) {
+    throw new RegistryError(`'${name}' is not a service name`, { status: 400, error: 'Invalid service name' });
+  }
+  return encodeURIComponent(name);
+}
+
+/** The same for the id of a job. */
+export function jobSegment(jobId: string): string {
+  if (!isSegment(jobId)) throw new RegistryError(`'${jobId}' is not a job id`, { status: 404, error: 'Job not found' });
+  return encodeURIComponent(jobId);
+}
+
+function isSegment(text: string): boolean {
+  return text !== '' && text !== '.' && text !== '..';
+}
+
+/** The query string of those parameters that have a value, with its question mark; empty where none has. */
+export function query(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) search.set(name, String(value));
+  return search.size === 0 ? '' : `?${search.toString()}`;
+}

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '@rollcall/platform/retry.ts';
+import { cacheDirectory } from './cache-directory.ts';
 import { isExecutable } from './executables.ts';
 import { tryLock } from './file-lock.ts';
 import { goProblem, proxiesOnly, readGoEnvironment, requiredGoVersion, runGo } from './go-toolchain.ts';
@@ -35,8 +35,7 @@ const PROGRESS_INTERVAL_MS = 15_000;
 
 /** `$XDG_CACHE_HOME/rollcall/kubernetes`, by default below `~/.cache`. */
 export function defaultCacheDirectory(env: NodeJS.ProcessEnv): string {
-  const root = env['XDG_CACHE_HOME'];
-  return join(root === undefined || root === '' ? join(homedir(), '.cache') : root, 'rollcall', 'kubernetes');
+  return cacheDirectory(env, 'kubernetes');
 }
 
 /**

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { startControlPlane } from '@rollcall/local/control-plane.ts';
 import { isAlive } from '@rollcall/local/file-lock.ts';
 import {
@@ -9,6 +10,8 @@ import {
   type KubernetesBinaries,
 } from '@rollcall/local/kubernetes-binaries.ts';
 import { startPostgres } from '@rollcall/local/postgres.ts';
+import { startRedis } from '@rollcall/local/redis.ts';
+import { findRedisBinary, type RedisBinary } from '@rollcall/local/redis-binary.ts';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -17,33 +20,43 @@ declare module 'vitest' {
     kubeconfig: string;
     /** A superuser's URL of the PostgreSQL that all files share. */
     postgresUrl: string;
+    /** URL, with the password, of the Redis that all files share. */
+    redisUrl: string;
     /** For files; removed after the run. */
     temporaryDirectory: string;
     kubernetesBinaries: KubernetesBinaries<'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl'>;
+    redisBinary: RedisBinary;
   }
 }
+
+const log = (line: string): void => console.error(line);
 
 /** Followed by the process id of the run. */
 const DIRECTORY_PREFIX = 'rollcall-test-';
 
 /**
- * Starts one API server (with the controller manager, for garbage collection, and the custom resource definitions) and one
- * PostgreSQL for all integration tests of a run.
+ * Starts one API server (with the controller manager, for garbage collection, and the custom resource definitions), one
+ * PostgreSQL and one Redis for all integration tests of a run.
  *
  * @public Called by Vitest.
  * @returns what stops them.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   await using stack = new AsyncDisposableStack();
+  const redisBinary = await findRedisBinary({
+    redisServer: process.env['REDIS_SERVER'],
+    cacheDirectory: cacheDirectory(process.env, 'redis'),
+    log,
+  });
   const binaries = await findKubernetesBinaries(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'], {
     assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
     cacheDirectory: defaultCacheDirectory(process.env),
-    log: (line) => console.error(line),
+    log,
   });
   await removeAbandoned();
   const directory = await mkdtemp(join(tmpdir(), `${DIRECTORY_PREFIX}${process.pid}-`));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
-  // Registered before either is ready: when one fails, the other is waited for and stopped.
+  // Registered before any is ready: when one fails, the others are waited for and stopped.
   const controlPlane = stoppedBy(
     stack,
     startControlPlane({
@@ -55,11 +68,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     }),
   );
   const postgres = stoppedBy(stack, startPostgres({ directory: join(directory, 'postgres') }));
-  const [{ kubeconfigPath }, { url }] = await Promise.all([controlPlane, postgres]);
+  const redis = stoppedBy(stack, startRedis({ directory: join(directory, 'redis'), binary: redisBinary }));
+  const [{ kubeconfigPath }, { url }, { url: redisUrl }] = await Promise.all([controlPlane, postgres, redis]);
   project.provide('kubeconfig', kubeconfigPath);
   project.provide('postgresUrl', url);
+  project.provide('redisUrl', redisUrl);
   project.provide('temporaryDirectory', directory);
   project.provide('kubernetesBinaries', binaries);
+  project.provide('redisBinary', redisBinary);
   const kept = stack.move();
   return () => kept.disposeAsync();
 }

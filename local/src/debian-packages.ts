@@ -1,0 +1,158 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { findExecutable } from './executables.ts';
+import { deathSignalPrefix } from './processes.ts';
+
+const run = promisify(execFile);
+
+/** A package of a Debian-like distribution. */
+export interface DebianPackage {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** A package that apt would install, with what it replaces. */
+interface PlannedPackage extends DebianPackage {
+  /** The version that is installed here now. */
+  readonly installed: string | undefined;
+}
+
+export interface FetchOptions {
+  /** In order of preference. Each is a package and those that are unpacked with it in any case, as they belong together. */
+  readonly choices: readonly (readonly [string, ...string[]])[];
+  /** Whether a version will do, without the distribution's epoch, for instance `7.0.15-1`. */
+  readonly accepts: (version: string) => boolean;
+  /** Where the packages are unpacked. What was there is removed. */
+  readonly directory: string;
+  /** For apt's own files. The caller removes it. */
+  readonly workDirectory: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Whether this is a machine on which `fetchDebianPackage` can work: Debian, Ubuntu and the like. */
+export async function hasDebianTools(): Promise<boolean> {
+  return (await findExecutable('apt-get')) !== undefined && (await findExecutable('dpkg-deb')) !== undefined;
+}
+
+/**
+ * Fetches a package, and what it needs that is not installed here, from the archive that this machine is set up for, and
+ * unpacks it without installing anything. Needs no rights; apt checks signatures and sums as always.
+ *
+ * The machine's package lists are used as they are. Where they are missing or too old to find the files, new ones are
+ * fetched into the work directory.
+ *
+ * @returns the package that was chosen, its version without the epoch.
+ * @throws an AggregateError with what went wrong for each choice when none is offered, is acceptable and can be fetched.
+ */
+export async function fetchDebianPackage(options: FetchOptions): Promise<DebianPackage> {
+  const { workDirectory, signal } = options;
+  await mkdir(workDirectory, { recursive: true });
+  try {
+    return await fetchFirst(await configure(options, []), options);
+  } catch {
+    signal?.throwIfAborted();
+  }
+  const lists = join(workDirectory, 'lists');
+  await mkdir(join(lists, 'partial'), { recursive: true });
+  const apt = await configure(options, [`Dir::State::lists "${lists}";`]);
+  // One of the machine's other sources being away does not matter, as long as the packages can be fetched.
+  const [updated] = await Promise.allSettled([apt(['-o', 'APT::Update::Error-Mode=any', 'update'])]);
+  try {
+    return await fetchFirst(apt, options);
+  } catch (err) {
+    signal?.throwIfAborted();
+    throw updated.status === 'rejected' ? allOf([updated.reason, err]) : err;
+  }
+}
+
+async function fetchFirst(apt: Apt, options: FetchOptions): Promise<DebianPackage> {
+  const problems: unknown[] = [];
+  for (const names of options.choices) {
+    try {
+      return await fetchChoice(apt, names, options);
+    } catch (err) {
+      options.signal?.throwIfAborted();
+      problems.push(err);
+    }
+  }
+  throw allOf(problems);
+}
+
+function allOf(errors: readonly unknown[]): AggregateError {
+  return new AggregateError(errors, errors.map(errorMessage).join('\n'));
+}
+
+/** Runs apt-get and returns its standard output. */
+type Apt = (args: readonly string[], cwd?: string) => Promise<string>;
+
+async function configure({ workDirectory, signal }: FetchOptions, settings: readonly string[]): Promise<Apt> {
+  const file = join(workDirectory, 'apt.conf');
+  const cache = join(workDirectory, 'cache');
+  await mkdir(join(cache, 'archives', 'partial'), { recursive: true });
+  const lines = [
+    `Dir::Cache "${cache}";`,
+    // What the machine does after an update of its own lists is not ours to start.
+    '#clear APT::Update::Pre-Invoke;',
+    '#clear APT::Update::Post-Invoke;',
+    '#clear APT::Update::Post-Invoke-Success;',
+    'Acquire::Languages "none";',
+    'Acquire::http::Timeout "20";',
+    'Acquire::https::Timeout "20";',
+    ...settings,
+  ];
+  await writeFile(file, `${lines.join('\n')}\n`);
+  const [command, ...prefix] = [...(await deathSignalPrefix()), 'apt-get', '-q', '-c', file];
+  return async (args, cwd = workDirectory) => {
+    try {
+      const { stdout } = await run(command, [...prefix, ...args], {
+        cwd,
+        env: { ...process.env, LC_ALL: 'C' },
+        maxBuffer: 16 * 1024 * 1024,
+        ...(signal === undefined ? {} : { signal }),
+      });
+      return stdout;
+    } catch (cause) {
+      const complaint = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : '';
+      throw new Error(`apt-get ${args.join(' ')}: ${complaint || errorMessage(cause)}`, { cause });
+    }
+  };
+}
+
+async function fetchChoice(
+  apt: Apt,
+  names: readonly [string, ...string[]],
+  { accepts, directory, workDirectory }: FetchOptions,
+): Promise<DebianPackage> {
+  const simulation = await apt(['--simulate', '--no-install-recommends', '--reinstall', 'install', ...names]);
+  const planned = parseSimulation(simulation).filter(
+    ({ name, installed }) => installed === undefined || names.includes(name),
+  );
+  const [wanted] = names;
+  const offered = planned.find(({ name }) => name === wanted);
+  if (offered === undefined) throw new Error(`${wanted} cannot be fetched`);
+  const version = withoutEpoch(offered.version);
+  if (!accepts(version)) throw new Error(`The distribution has ${wanted} ${version} only`);
+  const files = await mkdtemp(join(workDirectory, 'files-'));
+  await apt(['download', ...planned.map((each) => `${each.name}=${each.version}`)], files);
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { recursive: true });
+  for (const file of await readdir(files)) await run('dpkg-deb', ['--extract', join(files, file), directory]);
+  return { name: wanted, version };
+}
+
+/** Reads what `apt-get --simulate install` says it would install. */
+export function parseSimulation(output: string): PlannedPackage[] {
+  const lines = output.matchAll(/^Inst (?<name>\S+) (?:\[(?<installed>\S+)\] )?\((?<version>\S+) /gm);
+  return [...lines].map(({ groups }) => ({
+    name: groups?.['name'] ?? '',
+    version: groups?.['version'] ?? '',
+    installed: groups?.['installed'],
+  }));
+}
+
+function withoutEpoch(version: string): string {
+  return version.replace(/^\d+:/, '');
+}

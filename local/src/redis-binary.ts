@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { fetchDebianPackage, hasDebianTools } from './debian-packages.ts';
+import { findExecutable, isExecutable } from './executables.ts';
+import { tryLock } from './file-lock.ts';
+
+const run = promisify(execFile);
+
+/** An executable that is Redis, or Valkey, which is the same to its clients. */
+export interface RedisBinary {
+  readonly file: string;
+  /** For instance `7.0.15`. */
+  readonly version: string;
+  /** What its environment must hold: where its shared libraries are, when they are not the system's. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface FindRedisOptions {
+  /** REDIS_SERVER: an executable that is used instead of any other. */
+  readonly redisServer?: string | undefined;
+  readonly cacheDirectory: string;
+  /** Takes a line of progress. Silent when nothing has to be fetched. */
+  readonly log: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const OLDEST_MAJOR = 7;
+const PROGRAMS = ['redis-server', 'valkey-server'] as const;
+
+/** Debian's packages of each; the executable is in the tools, and the server's package links to it. */
+const PACKAGES = [
+  ['redis-server', 'redis-tools'],
+  ['valkey-server', 'valkey-tools'],
+] as const;
+
+const VERSION_TIMEOUT_MS = 30_000;
+
+/**
+ * Finds a Redis server, version 7 or newer: REDIS_SERVER, else on the PATH, else in the cache, else fetches the
+ * distribution's package into the cache (on Debian and Ubuntu; nothing is installed). Several processes may do so at the
+ * same time: one fetches, the others wait for it.
+ *
+ * @throws when REDIS_SERVER is none, and when there is none and none can be fetched; the message says what to install.
+ */
+export async function findRedisBinary(options: FindRedisOptions): Promise<RedisBinary> {
+  const { redisServer, cacheDirectory } = options;
+  if (redisServer !== undefined && redisServer !== '') return requireBinary(redisServer);
+  return (await findOnPath()) ?? (await findCached(cacheDirectory)) ?? (await fetchOnce(options));
+}
+
+async function requireBinary(file: string): Promise<RedisBinary> {
+  if (!(await isExecutable(file))) throw new Error(`REDIS_SERVER is ${file}, which is not an executable file`);
+  const binary = await inspect(resolve(file));
+  if (binary !== undefined) return binary;
+  throw new Error(`REDIS_SERVER is ${file}, which is not a Redis or Valkey server of version ${OLDEST_MAJOR} or newer`);
+}
+
+async function findOnPath(): Promise<RedisBinary | undefined> {
+  for (const program of PROGRAMS) {
+    const file = await findExecutable(program);
+    const binary = file === undefined ? undefined : await inspect(file);
+    if (binary !== undefined) return binary;
+  }
+  return undefined;
+}
+
+/** Runs it to see whether it works here and is new enough; undefined when not. */
+async function inspect(file: string, env: Readonly<Record<string, string>> = {}): Promise<RedisBinary | undefined> {
+  try {
+    const { stdout } = await run(file, ['--version'], {
+      env: { PATH: process.env['PATH'], ...env },
+      timeout: VERSION_TIMEOUT_MS,
+    });
+    const version = parseVersion(stdout);
+    return version !== undefined && isSupported(version) ? { file, version, env } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The version in what `redis-server --version` or `valkey-server --version` prints. */
+export function parseVersion(output: string): string | undefined {
+  return /^(?:Redis|Valkey) server v=(\d+\.\d+\.\d+)/m.exec(output)?.[1];
+}
+
+function isSupported(version: string): boolean {
+  return Number.parseInt(version, 10) >= OLDEST_MAJOR;
+}
+
+/** What the names of cached directories end with; a home directory may be shared by unlike machines. */
+const PLATFORM_SUFFIX = `_${process.platform}-${process.arch}`;
+
+async function findCached(cacheDirectory: string): Promise<RedisBinary | undefined> {
+  const names = await readdir(cacheDirectory).catch(() => []);
+  for (const name of names.filter((each) => !each.startsWith('.') && each.endsWith(PLATFORM_SUFFIX))) {
+    const binary = await inspectUnpacked(join(cacheDirectory, name));
+    if (binary !== undefined) return binary;
+  }
+  return undefined;
+}
+
+async function inspectUnpacked(directory: string): Promise<RedisBinary | undefined> {
+  const libraries = (await readdir(directory, { recursive: true }))
+    .filter((path) => /\.so(\.\d+)*$/.test(path))
+    .map((path) => join(directory, dirname(path)));
+  const env = { LD_LIBRARY_PATH: [...new Set(libraries)].join(':') };
+  for (const program of PROGRAMS) {
+    const file = join(directory, 'usr', 'bin', program);
+    const binary = (await isExecutable(file)) ? await inspect(file, env) : undefined;
+    if (binary !== undefined) return binary;
+  }
+  return undefined;
+}
+
+async function fetchOnce(options: FindRedisOptions): Promise<RedisBinary> {
+  const { cacheDirectory, log, signal } = options;
+  await mkdir(cacheDirectory, { recursive: true });
+  let announced = false;
+  while (true) {
+    signal?.throwIfAborted();
+    const attempt = await tryLock(join(cacheDirectory, '.lock'));
+    if ('lock' in attempt) {
+      try {
+        return (await findCached(cacheDirectory)) ?? (await fetchBinary(options));
+      } finally {
+        await attempt.lock.release();
+      }
+    }
+    if (!announced) log(`Waiting for process ${attempt.heldBy}, which fetches a Redis server ...`);
+    announced = true;
+    await sleep(500, signal);
+  }
+}
+
+async function fetchBinary({ cacheDirectory, log, signal }: FindRedisOptions): Promise<RedisBinary> {
+  if (!(await hasDebianTools())) throw new Error(`There is no Redis server on the PATH. ${remedy()}`);
+  log(
+    `Fetching a Redis server with apt-get. First run only: it is unpacked in ${cacheDirectory}, nothing is installed`,
+  );
+  const temporary = join(cacheDirectory, `.fetch-${process.pid}`);
+  const unpacked = join(temporary, 'unpacked');
+  const workDirectory = join(temporary, 'apt');
+  try {
+    const options = { choices: PACKAGES, accepts: isSupported, directory: unpacked, workDirectory, signal };
+    const { name, version } = await fetchDebianPackage(options);
+    const directory = join(cacheDirectory, `${name}_${version}${PLATFORM_SUFFIX}`);
+    // One that is there already does not run here any more, or it would have been found.
+    await rm(directory, { recursive: true, force: true });
+    await rename(unpacked, directory);
+    const binary = await inspectUnpacked(directory);
+    if (binary === undefined) throw new Error(`${name} ${version} does not run here`);
+    return binary;
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const message = `There is no Redis server on the PATH, and none could be fetched. ${remedy()}`;
+    throw new Error(`${message}\n${errorMessage(cause)}`, { cause });
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+function remedy(): string {
+  const install = process.platform === 'darwin' ? 'brew install redis' : 'apt-get install redis-server, or the like';
+  return (
+    `Install Redis ${OLDEST_MAJOR} or newer, or Valkey (${install}), ` +
+    'or set REDIS_SERVER to the path of a redis-server.'
+  );
+}

@@ -65,6 +65,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
+      // Receivers of notifications are on this machine.
+      ROLLCALL_WEBHOOK_ADDRESSES: 'any',
       ...options.env,
       KUBECONFIG: controlPlane.kubeconfigPath,
       NODE_COMPILE_CACHE: join(directory, 'compile-cache'),

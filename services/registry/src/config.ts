@@ -1,5 +1,6 @@
 import { type Environment, parseConfig } from '@rollcall/platform/config.ts';
 import { type Static, Type } from 'typebox';
+import type { WebhookAddresses } from './workers/notifications.ts';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
@@ -15,6 +16,7 @@ const schema = Type.Object({
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_AUTHENTICATION: Type.Union([Type.Literal('off'), Type.Literal('token-review')], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
+  ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
 
 /** Settings of the registry process. */
@@ -32,6 +34,8 @@ export interface RegistryConfig {
   readonly ttlSeconds: number;
   /** Undefined: anyone may call (contract 1, "Authentication"). */
   readonly authentication: { readonly audience: string | undefined } | undefined;
+  /** Where notifications may go. */
+  readonly webhookAddresses: WebhookAddresses;
 }
 
 /** @throws ConfigError naming every faulty variable. */
@@ -47,5 +51,6 @@ export function registryConfig(environment: Environment): RegistryConfig {
     drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
     authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : { audience: parsed.ROLLCALL_TOKEN_AUDIENCE },
+    webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
   };
 }

@@ -17,7 +17,7 @@ import { createNotificationQueue, type NotificationRetries } from './store/notif
 import { createReleaseStore } from './store/releases.ts';
 import { createWebhookConfigs } from './store/webhook-configs.ts';
 import { createDatabase } from './workers/database.ts';
-import { notificationWorker, post } from './workers/notifications.ts';
+import { createPost, notificationWorker, type WebhookAddresses } from './workers/notifications.ts';
 import { createRecorder } from './workers/recorder.ts';
 
 /** The PostgreSQL schema of history and releases: the search path of the pool that is handed in. */
@@ -34,6 +34,8 @@ export interface DeliveryDeps {
   readonly pool: Pool;
   /** Of the same database, for the queue's own connections. */
   readonly databaseUrl: string;
+  /** Where notifications may go. */
+  readonly webhookAddresses: WebhookAddresses;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -66,6 +68,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const releases = createReleaseStore(database.pool);
   const jobs = createDeliveryJobs(connection, namespace);
   const configs = createWebhookConfigs({ connection, namespace, clock });
+  const post = createPost(deps.webhookAddresses);
   const queue = createNotificationQueue({
     databaseUrl: deps.databaseUrl,
     retries: deps.notificationRetries ?? RETRIES,

@@ -52,12 +52,9 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
   });
   const common = { connection, namespace, clock, log, metrics };
   const discovery = createDiscovery({ ...common, ttlSeconds: config.ttlSeconds });
-  const delivery = await createDelivery({
-    ...common,
-    pool,
-    databaseUrl: config.databaseUrl,
-    currentVersion: (serviceName) => discovery.currentVersion(serviceName),
-  });
+  const { databaseUrl, webhookAddresses } = config;
+  const currentVersion = (serviceName: string) => discovery.currentVersion(serviceName);
+  const delivery = await createDelivery({ ...common, pool, databaseUrl, webhookAddresses, currentVersion });
   const health = {
     version,
     startedAt: clock.now(),

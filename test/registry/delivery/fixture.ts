@@ -10,6 +10,7 @@ import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { buildApp } from '@rollcall/registry/app.ts';
 import { createDelivery } from '@rollcall/registry/delivery.ts';
 import { createHistoryStore } from '@rollcall/registry/store/history.ts';
+import type { WebhookAddresses } from '@rollcall/registry/workers/notifications.ts';
 import { inject } from 'vitest';
 
 export interface DeliveryOptions {
@@ -19,6 +20,8 @@ export interface DeliveryOptions {
   readonly kubeconfig?: string;
   /** After the first attempt. */
   readonly retryLimit?: number;
+  /** Where notifications may go; anywhere by default, for the receivers are on this machine. */
+  readonly webhookAddresses?: WebhookAddresses;
 }
 
 export interface Answer {
@@ -72,6 +75,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     namespace,
     pool,
     databaseUrl,
+    webhookAddresses: options.webhookAddresses ?? 'any',
     clock,
     log,
     metrics,

@@ -16,6 +16,7 @@ async function run(args: readonly string[], env: Readonly<Record<string, string>
       err += text;
     },
     hasTerminal: false,
+    terminalColumns: () => undefined,
   });
   return { code, out, err };
 }
@@ -28,6 +29,12 @@ const commands = [
   'deregister',
   'heartbeat',
   'run',
+  'deploy',
+  'rollback',
+  'jobs',
+  'job',
+  'promote',
+  'abort',
   'history',
   'stats',
   'health',
@@ -73,6 +80,24 @@ describe('wrong usage', () => {
     { args: ['run', '--name', 'shop', '--', 'true'], message: "required option '--url <url>' not specified" },
     { args: ['run', '--name', 'shop', '--url', 'http://x'], message: "missing required argument 'command'" },
     { args: ['run', '--name', 'shop', '--url', 'http://x', 'node', '--watch'], message: "unknown option '--watch'" },
+    { args: ['deploy', 'shop', '1.4.0'], message: '--image or --binary is needed' },
+    { args: ['deploy', 'shop', '--image', 'shop:1'], message: "missing required argument 'version'" },
+    {
+      args: ['deploy', 'shop', '1', '--image', 'shop:1', '--binary', 'https://x/y'],
+      message: "option '--image <reference>' cannot be used with option '--binary <url>'",
+    },
+    {
+      args: ['deploy', 'shop', '1', '--image', 'shop:1', '--strategy', 'magic'],
+      message: 'Allowed choices are rolling, blue-green, canary',
+    },
+    {
+      args: ['deploy', 'shop', '1', '--image', 'shop:1', '--timeout', '5'],
+      message: '--timeout is of use with --wait',
+    },
+    { args: ['deploy', 'shop', '1', '--image', 'shop:1', '--wait', '--timeout', '0'], message: 'at least 1' },
+    { args: ['rollback', 'shop', '1', '--secret-file', '/nowhere'], message: '--secret-file: ' },
+    { args: ['jobs', '--phase', 'Sleeping'], message: 'Allowed choices are Pending, Progressing' },
+    { args: ['job'], message: "missing required argument 'job'" },
     { args: ['health', '--server', 'nonsense'], message: '--server: a registry URL is not a valid URL' },
     { args: ['health', '--server', ''], message: '--server: at least one registry URL is needed' },
   ])('$args: $message', async ({ args, message }) => {

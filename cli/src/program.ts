@@ -2,7 +2,9 @@ import { isUnreachable } from '@rollcall/client/registry-error.ts';
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addGlobalOptions, serverOf } from './command.ts';
+import { addDeliveryCommands } from './commands/delivery.ts';
 import { addHealthCommand } from './commands/health.ts';
+import { addJobCommands } from './commands/jobs.ts';
 import { addRegistrationCommands } from './commands/registration.ts';
 import { addRunCommand } from './commands/run.ts';
 import { addReadCommands } from './commands/services.ts';
@@ -19,7 +21,8 @@ directory or above it (npm start writes it), http://127.0.0.1:3001. Where it wan
 Examples:
   $ rollcall services
   $ rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js
-  $ rollcall watch -o json`;
+  $ rollcall watch -o json
+  $ rollcall deploy shop 1.4.0 --image registry.example/shop:1.4.0 --wait`;
 
 /**
  * Runs one command line.
@@ -47,7 +50,7 @@ export async function runCli(args: readonly string[], processDeps: Omit<CliDeps,
 
 function buildProgram(deps: CliDeps): Command {
   const program = addGlobalOptions(new Command('rollcall'))
-    .description('Registers services with Rollcall and finds them.')
+    .description('Registers services with Rollcall, finds them and delivers new versions of them.')
     .version(packageJson.version)
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: deps.out, writeErr: deps.err })
@@ -58,6 +61,8 @@ function buildProgram(deps: CliDeps): Command {
   addWatchCommand(program, deps);
   addRegistrationCommands(program, deps);
   addRunCommand(program, deps);
+  addDeliveryCommands(program, deps);
+  addJobCommands(program, deps);
   addUpdateCommands(program, deps);
   addHealthCommand(program, deps);
   return program;

@@ -1,0 +1,103 @@
+import { type JobPhase, jobPhases } from '@rollcall/client/job-types.ts';
+import { createRegistryClient } from '@rollcall/client/registry-client.ts';
+import { type Command, Option } from 'commander';
+import { connectionOf, parseCount, printResult, withExamples } from '../command.ts';
+import type { CliDeps } from '../deps.ts';
+import { formatJob, formatJobs } from '../output/jobs.ts';
+import { printable } from '../output/text.ts';
+import { addSecretOption, secretOf } from '../secret.ts';
+import { addWaitOptions, waitForJob, wantsToWait } from '../wait-for-job.ts';
+import { watchJobs } from '../watch-jobs.ts';
+
+interface ListOptions {
+  readonly phase?: JobPhase;
+  readonly limit?: number;
+  readonly watch?: boolean;
+}
+
+/** `rollcall jobs`, `job`, `promote` and `abort`. */
+export function addJobCommands(program: Command, deps: CliDeps): void {
+  addListCommand(program, deps);
+  addShowCommand(program, deps);
+  addPromoteCommand(program, deps);
+  addAbortCommand(program, deps);
+}
+
+function addListCommand(program: Command, deps: CliDeps): void {
+  withExamples(
+    program
+      .command('jobs')
+      .description('list deploy and rollback jobs, newest first, of all services or of one')
+      .argument('[service]', 'name of the service')
+      .addOption(new Option('--phase <phase>', 'only jobs in it').choices(jobPhases))
+      .option('--limit <count>', 'at most so many', parseCount)
+      .option('--watch', 'then follow changes until interrupted; -o json: one record a line'),
+    ['rollcall jobs', 'rollcall jobs shop --phase Failed', 'rollcall jobs --watch'],
+  ).action(async function (this: Command, service: string | undefined) {
+    const { phase, limit, watch = false }: ListOptions = this.opts();
+    const client = createRegistryClient(connectionOf(this, deps));
+    if (watch) await watchJobs(this, deps, { client, service, phase, limit });
+    const body = await client.listJobs({ service_name: service, phase, limit });
+    if (body.jobs.length === 0) deps.err('There are no such jobs.\n');
+    printResult(this, deps, {
+      body,
+      asText: ({ jobs }) => (jobs.length === 0 ? '' : formatJobs(jobs, deps.now())),
+    });
+  });
+}
+
+function addShowCommand(program: Command, deps: CliDeps): void {
+  const command = program.command('job').description('show one job').argument('<job>', 'id of the job');
+  addWaitOptions(
+    withExamples(command, [
+      'rollcall job deploy-shop-1.4.0-1795257600',
+      'rollcall job deploy-shop-1.4.0-1795257600 --wait',
+    ]),
+  ).action(async function (this: Command, jobId: string) {
+    const isWaiting = wantsToWait(this);
+    const client = createRegistryClient(connectionOf(this, deps));
+    const body = await client.getJob(jobId);
+    if (isWaiting) await waitForJob(this, deps, { client, jobId, wanted: 'Succeeded' });
+    else printResult(this, deps, { body, asText: (job) => formatJob(job, deps.now()) });
+  });
+}
+
+function addPromoteCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('promote')
+    .description('let a paused job go on with its next step')
+    .argument('<job>', 'id of the job');
+  addWaitOptions(
+    withExamples(addSecretOption(command), [
+      'rollcall promote deploy-shop-1.4.0-1795257600',
+      'rollcall promote deploy-shop-1.4.0-1795257600 --wait',
+    ]),
+  ).action(async function (this: Command, jobId: string) {
+    const isWaiting = wantsToWait(this);
+    const secret = secretOf(this, deps);
+    const client = createRegistryClient(connectionOf(this, deps));
+    const body = await client.promoteJob(jobId, { secret });
+    if (isWaiting) await waitForJob(this, deps, { client, jobId, wanted: 'Succeeded' });
+    else printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
+  });
+}
+
+function addAbortCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('abort')
+    .description('stop a job and return all traffic to the old version; with --wait fails unless that is what happened')
+    .argument('<job>', 'id of the job');
+  addWaitOptions(
+    withExamples(addSecretOption(command), [
+      'rollcall abort deploy-shop-1.4.0-1795257600',
+      'rollcall abort deploy-shop-1.4.0-1795257600 --wait --timeout 60',
+    ]),
+  ).action(async function (this: Command, jobId: string) {
+    const isWaiting = wantsToWait(this);
+    const secret = secretOf(this, deps);
+    const client = createRegistryClient(connectionOf(this, deps));
+    const body = await client.abortJob(jobId, { secret });
+    if (isWaiting) await waitForJob(this, deps, { client, jobId, wanted: 'RolledBack' });
+    else printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
+  });
+}

@@ -1,0 +1,120 @@
+import type { JobRecord } from '@rollcall/client/job-types.ts';
+import { formatAge, formatDuration, formatSpan } from './age.ts';
+import { cell, formatFacts, formatRow, formatTable } from './table.ts';
+import { printable, truncateTo } from './text.ts';
+
+export function formatJobs(jobs: readonly JobRecord[], now: Date): string {
+  const rows = jobs.map((job) => [
+    job.job_id,
+    job.service_name,
+    job.old_version ?? '',
+    job.version,
+    job.strategy ?? '',
+    job.phase,
+    formatWeight(job),
+    formatAge(job.created_at, now),
+    job.message,
+  ]);
+  return formatTable(['JOB', 'SERVICE', 'FROM', 'TO', 'STRATEGY', 'PHASE', 'WEIGHT', 'AGE', 'MESSAGE'], rows);
+}
+
+export function formatJob(job: JobRecord, now: Date): string {
+  const withAge = (timestamp: string | null) =>
+    timestamp === null ? '' : `${timestamp} (${formatAge(timestamp, now)} ago)`;
+  const facts = formatFacts({
+    Job: job.job_id,
+    Service: job.service_name,
+    Operation: job.operation,
+    Version: formatVersions(job),
+    Artifact: `${job.artifact.type} ${job.artifact.url}`,
+    Checksum: job.artifact.checksum ?? '',
+    Strategy: job.strategy ?? '',
+    Phase: job.phase,
+    Stage: job.stage ?? '',
+    Step: formatStep(job),
+    Weight: formatWeight(job),
+    Reason: job.reason ?? '',
+    Message: job.message,
+    'Requested by': job.requested_by,
+    Created: withAge(job.created_at),
+    Started: withAge(job.started_at),
+    Finished: withAge(job.finished_at),
+  });
+  if (job.analysis.length === 0) return facts;
+  const rows = job.analysis.map(({ name, measurements, failures, message }) => [
+    name,
+    String(measurements),
+    String(failures),
+    message ?? '',
+  ]);
+  return `${facts}\n${formatTable(['CHECK', 'MEASURED', 'FAILED', 'LAST'], rows)}`;
+}
+
+/** Rows come one by one: the widths are guesses that most jobs fit. */
+const PROGRESS_WIDTHS = [8, 11, 4, 6, 0];
+const CHANGE_WIDTHS = [8, 36, 11, 6, 6, 0];
+
+/** What one job came to, as a line of a log; the same text at another time means that nothing changed for people. */
+export function formatProgress(job: JobRecord, time: string): string {
+  return formatRow([time, ...progressCells(job)], PROGRESS_WIDTHS);
+}
+
+/** The titles of {@link formatChange}. */
+export const changeTitles = formatRow(['TIME', 'JOB', 'PHASE', 'WEIGHT', 'STEP', 'MESSAGE'], CHANGE_WIDTHS);
+
+/** The same where lines are about several jobs. */
+export function formatChange(job: JobRecord, time: string): string {
+  return formatRow([time, cell(job.job_id), ...progressCells(job)], CHANGE_WIDTHS);
+}
+
+function progressCells(job: JobRecord): string[] {
+  return [job.phase, cell(formatWeight(job)), cell(formatStep(job)), cell(job.message)];
+}
+
+const BAR_WIDTH = 20;
+
+/** Where a job stands, as one line that fits the terminal's columns. */
+export function formatLiveLine(job: JobRecord, { now, columns }: { now: Date; columns: number }): string {
+  const parts = [
+    `${job.service_name} ${formatVersions(job)}`,
+    job.weight === null ? '' : `${formatBar(job.weight)} ${formatWeight(job).padStart(4)}`,
+    job.phase,
+    formatStep(job),
+    formatSpan(now.getTime() - Date.parse(job.started_at ?? job.created_at)),
+    job.message,
+  ];
+  const line = parts.filter((part) => part !== '').join('  ');
+  // The last column stays free: some terminals wrap when it is written to.
+  return truncateTo(printable(line), columns - 1);
+}
+
+/** The share of traffic on the new version. */
+function formatBar(weight: number): string {
+  const filled = Math.round((Math.min(Math.max(weight, 0), 100) / 100) * BAR_WIDTH);
+  return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`;
+}
+
+function formatVersions({ old_version, version }: JobRecord): string {
+  return old_version === null ? version : `${old_version} -> ${version}`;
+}
+
+function formatWeight({ weight }: JobRecord): string {
+  return weight === null ? '' : `${weight}%`;
+}
+
+/** The API counts steps from 0, people from 1. */
+function formatStep({ step }: JobRecord): string {
+  return step === null ? '' : `step ${step + 1}`;
+}
+
+/** How a finished job ended, as a sentence. */
+export function formatOutcome(job: JobRecord): string {
+  const { service_name, version, phase, reason, message, started_at, finished_at } = job;
+  const seconds =
+    started_at === null || finished_at === null ? 0 : (Date.parse(finished_at) - Date.parse(started_at)) / 1000;
+  const took = seconds > 0 ? ` after ${formatDuration(seconds)}` : '';
+  if (phase === 'Succeeded') return printable(`'${service_name}' runs version ${version}${took}`);
+  const why = [reason, message].filter((part) => part !== null && part !== '').join(': ');
+  const end = phase === 'RolledBack' ? 'was rolled back' : 'failed';
+  return printable(`version ${version} of '${service_name}' ${end}${took}${why === '' ? '' : ` (${why})`}`);
+}

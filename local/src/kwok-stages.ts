@@ -129,8 +129,14 @@ const stage = (name: string, options: StageOptions): Stage => ({
 const podStages: readonly Stage[] = [
   stage('pod-ready', {
     on: 'Pod',
-    when: [...pending, imageTag('NotIn', '(crash|missing|unready)')],
+    when: [...pending, imageTag('NotIn', '(crash|missing|unready|slow)')],
     afterMs: 50,
+    status: `${conditions('True')}${containerStatuses({ state: started, ready: true })}${addresses}phase: Running\n`,
+  }),
+  stage('pod-slow', {
+    on: 'Pod',
+    when: [...pending, imageTag('In', 'slow')],
+    afterMs: 2_000,
     status: `${conditions('True')}${containerStatuses({ state: started, ready: true })}${addresses}phase: Running\n`,
   }),
   stage('pod-unready', {
@@ -159,6 +165,15 @@ const podStages: readonly Stage[] = [
     when: [...running, imageTag('In', 'flaky'), readyIs('In', 'True')],
     afterMs: 3_000,
     status: `${conditions('False')}${containerStatuses({ state: started, restartCount: 1 })}phase: Running\n`,
+  }),
+  stage('pod-crumble', {
+    on: 'Pod',
+    when: [...running, imageTag('In', 'crumble'), readyIs('In', 'True')],
+    afterMs: 1_500,
+    status: `${conditions('False')}${containerStatuses({
+      state: waiting('CrashLoopBackOff', 'back-off 10s restarting failed container'),
+      restartCount: 3,
+    })}phase: Running\n`,
   }),
   stage('pod-done', {
     on: 'Pod',
@@ -195,8 +210,8 @@ const nodeStages: readonly Stage[] = [
 
 /**
  * What kwok makes of pods and nodes. A pod's fate is decided by its image's tag: `crash...`, `missing...` (cannot be
- * pulled) and `unready...` never become ready, `flaky...` stops being ready after 3 s, a Job's pod fails with `fail...` and
- * succeeds otherwise; all others become ready at once. Kwok needs the nodes' stages too as soon as it is given any.
+ * pulled) and `unready...` never become ready, `slow...` does after 2 s, `flaky...` stops being ready after 3 s, `crumble...`
+ * crashes again and again from 1.5 s on, a Job's pod fails with `fail...` and succeeds otherwise; all others become ready at once. Kwok needs the nodes' stages too as soon as it is given any.
  *
  * @returns the text of a configuration file.
  */

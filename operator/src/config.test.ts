@@ -8,6 +8,11 @@ test('works without any setting', () => {
     adminPort: 9090,
     logLevel: 'info',
     import: { namespaces: [], ttlMs: 60_000 },
+    delivery: {
+      namespaces: 'own',
+      concurrency: 20,
+      artifact: { fetcherImage: undefined, maxBytes: 1_073_741_824, allowPrivateAddresses: false },
+    },
     retentionMs: 3_600_000,
     concurrency: 50,
     leaderLease: 'operator.rollcall.dev',
@@ -25,6 +30,11 @@ test('reads every setting', () => {
     ROLLCALL_RETENTION_SECONDS: '5',
     ROLLCALL_CONCURRENCY: '7',
     ROLLCALL_LEADER_LEASE: 'other',
+    ROLLCALL_DELIVERY_NAMESPACES: 'shop, billing',
+    ROLLCALL_DELIVERY_CONCURRENCY: '3',
+    ROLLCALL_FETCHER_IMAGE: 'registry.example.com/rollcall:1.0.0',
+    ROLLCALL_FETCHER_MAX_BYTES: '1000',
+    ROLLCALL_FETCHER_ALLOW_PRIVATE: 'true',
   };
   expect(operatorConfig(environment)).toEqual({
     namespace: 'registry',
@@ -32,11 +42,21 @@ test('reads every setting', () => {
     adminPort: 0,
     logLevel: 'debug',
     import: { namespaces: ['a', 'b'], ttlMs: 30_000 },
+    delivery: {
+      namespaces: ['shop', 'billing'],
+      concurrency: 3,
+      artifact: {
+        fetcherImage: 'registry.example.com/rollcall:1.0.0',
+        maxBytes: 1000,
+        allowPrivateAddresses: true,
+      },
+    },
     retentionMs: 5000,
     concurrency: 7,
     leaderLease: 'other',
   });
   expect(operatorConfig({ ROLLCALL_IMPORT: 'false' }).import).toBeUndefined();
+  expect(operatorConfig({ ROLLCALL_DELIVERY_NAMESPACES: 'shop,*' }).delivery.namespaces).toBe('all');
 });
 
 test('tells every fault at once', () => {

@@ -1,16 +1,33 @@
-import { type Environment, parseConfig } from '@rollcall/platform/config.ts';
+import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import { type Static, Type } from 'typebox';
+import type { ArtifactSettings } from './delivery/snapshot.ts';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
   ROLLCALL_HOST: Type.String({ default: '0.0.0.0', description: 'Address of the admin port' }),
   ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
-  ROLLCALL_LOG_LEVEL: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], { default: 'info' }),
+  ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_IMPORT: Type.Boolean({ default: true, description: 'Whether annotated Services are registered' }),
   ROLLCALL_IMPORT_NAMESPACES: Type.String({ default: '', description: 'Separated by commas; absent: all' }),
   ROLLCALL_IMPORT_TTL_SECONDS: Type.Integer({ minimum: 1, maximum: 86_400, default: 60 }),
   ROLLCALL_RETENTION_SECONDS: Type.Integer({ minimum: 0, maximum: 30 * 86_400, default: 3600 }),
   ROLLCALL_CONCURRENCY: Type.Integer({ minimum: 1, maximum: 500, default: 50 }),
+  ROLLCALL_DELIVERY_NAMESPACES: Type.String({
+    default: '',
+    description: "Where Deployments may be delivered to, separated by commas; absent: Rollcall's own namespace; *: all",
+  }),
+  ROLLCALL_DELIVERY_CONCURRENCY: Type.Integer({ minimum: 1, maximum: 500, default: 20 }),
+  ROLLCALL_FETCHER_IMAGE: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'Image of the init container that fetches binaries; absent: none can be',
+    }),
+  ),
+  ROLLCALL_FETCHER_MAX_BYTES: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 1024 ** 3 }),
+  ROLLCALL_FETCHER_ALLOW_PRIVATE: Type.Boolean({
+    default: false,
+    description: 'Whether binaries may come from loopback, private and link-local addresses',
+  }),
   // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal digits.
   ROLLCALL_LEADER_LEASE: Type.String({ minLength: 1, default: 'operator.rollcall.dev' }),
 });
@@ -22,6 +39,14 @@ interface ImportConfig {
   readonly ttlMs: number;
 }
 
+export interface DeliveryConfig {
+  /** Where Deployments may be delivered to. */
+  readonly namespaces: 'own' | 'all' | readonly string[];
+  /** How many jobs are worked on at once. */
+  readonly concurrency: number;
+  readonly artifact: ArtifactSettings;
+}
+
 /** Settings of the operator process. */
 export interface OperatorConfig {
   /** Undefined: the namespace of the kubeconfig or of the pod. */
@@ -31,6 +56,7 @@ export interface OperatorConfig {
   readonly logLevel: string;
   /** Undefined: Services are not imported. */
   readonly import: ImportConfig | undefined;
+  readonly delivery: DeliveryConfig;
   /** How long an Expired registration is kept. */
   readonly retentionMs: number;
   /** How many registrations are worked on at once, and so the most requests to the API server under way. */
@@ -42,9 +68,8 @@ export interface OperatorConfig {
 /** @throws ConfigError naming every faulty variable. */
 export function operatorConfig(environment: Environment): OperatorConfig {
   const parsed: Static<typeof schema> = parseConfig(schema, environment);
-  const named = parsed.ROLLCALL_IMPORT_NAMESPACES.split(',').map((name) => name.trim());
   const importing = {
-    namespaces: [...new Set(named.filter((name) => name !== ''))],
+    namespaces: namesIn(parsed.ROLLCALL_IMPORT_NAMESPACES),
     ttlMs: parsed.ROLLCALL_IMPORT_TTL_SECONDS * 1000,
   };
   return {
@@ -53,8 +78,27 @@ export function operatorConfig(environment: Environment): OperatorConfig {
     adminPort: parsed.ROLLCALL_ADMIN_PORT,
     logLevel: parsed.ROLLCALL_LOG_LEVEL,
     import: parsed.ROLLCALL_IMPORT ? importing : undefined,
+    delivery: {
+      namespaces: deliveryNamespaces(namesIn(parsed.ROLLCALL_DELIVERY_NAMESPACES)),
+      concurrency: parsed.ROLLCALL_DELIVERY_CONCURRENCY,
+      artifact: {
+        fetcherImage: parsed.ROLLCALL_FETCHER_IMAGE,
+        maxBytes: parsed.ROLLCALL_FETCHER_MAX_BYTES,
+        allowPrivateAddresses: parsed.ROLLCALL_FETCHER_ALLOW_PRIVATE,
+      },
+    },
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
     concurrency: parsed.ROLLCALL_CONCURRENCY,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,
   };
+}
+
+function namesIn(list: string): string[] {
+  const names = list.split(',').map((name) => name.trim());
+  return [...new Set(names.filter((name) => name !== ''))];
+}
+
+function deliveryNamespaces(names: readonly string[]): DeliveryConfig['namespaces'] {
+  if (names.includes('*')) return 'all';
+  return names.length === 0 ? 'own' : names;
 }

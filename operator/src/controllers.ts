@@ -7,11 +7,13 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
 import type { OperatorConfig } from './config.ts';
+import { createDelivery } from './delivery/delivery.ts';
+import { deliveryWriteCaches } from './delivery/write-caches.ts';
 import type { Informers } from './informers.ts';
 import { createRegistrationObserver } from './registration/observe.ts';
 import { registrationReconciler } from './registration/reconciler.ts';
 import { createRegistrationMetrics } from './registration/registration-metrics.ts';
-import { createApplier } from './runtime/apply.ts';
+import { type Applier, createApplier } from './runtime/apply.ts';
 import { type Controller, createController } from './runtime/controller.ts';
 import type { EventRecorder } from './runtime/events.ts';
 import type { RuntimeMetrics } from './runtime/runtime-metrics.ts';
@@ -22,9 +24,11 @@ import { importReconciler } from './service-import/reconciler.ts';
 const IMPORT_CONCURRENCY = 4;
 
 export interface ControllersDeps {
-  readonly config: Pick<OperatorConfig, 'concurrency' | 'retentionMs' | 'import'>;
+  readonly config: Pick<OperatorConfig, 'concurrency' | 'retentionMs' | 'import' | 'delivery'>;
   readonly connection: KubeConnection;
   readonly namespace: string;
+  /** Where Deployments may be delivered to; none: everywhere. */
+  readonly deliveryNamespaces: readonly string[];
   readonly fieldManager: string;
   /** Not started yet. */
   readonly informers: Informers;
@@ -47,46 +51,71 @@ export interface Controllers {
 
 export function createControllers(deps: ControllersDeps): Controllers {
   const { informers, events, log } = deps;
+  const services = [...new Set([...informers.services, ...informers.delivery.services])];
   const applier = createApplier({
     connection: deps.connection,
     fieldManager: deps.fieldManager,
     caches: [
       { kind: serviceRegistrationKind, informer: informers.registrations },
       { kind: leaseKind, informer: informers.leases },
+      ...deliveryWriteCaches(informers.delivery, services),
     ],
     events,
   });
   const common = { ...deps, applier };
   const imports = deps.config.import === undefined ? undefined : importObserver(deps, deps.config.import.ttlMs);
   const registration = registrationController(common, imports);
-  if (imports === undefined) return registration;
-
-  const serviceImport = createController(importReconciler(imports, IMPORT_CONCURRENCY), {
+  const delivery = createDelivery({
     ...common,
-    metrics: deps.metrics.controller('service-import', IMPORT_CONCURRENCY),
+    informers: informers.delivery,
+    registry: informers,
+    metricsRegistry: deps.registry,
   });
-  imports.onChange((serviceKey, registrationKeys) => {
-    serviceImport.enqueue(serviceKey);
-    for (const key of registrationKeys) registration.enqueue(key);
-  });
+  const all: Startable[] = [
+    { controller: registration, ready: Promise.resolve() },
+    // What is not in an incomplete copy must not be taken for gone.
+    { controller: delivery, ready: informers.deliverySynced },
+  ];
+  if (imports !== undefined) {
+    all.push({ controller: importController(common, imports, registration), ready: informers.importsSynced });
+  }
   let stopped = false;
-  async function startImport(): Promise<void> {
-    // A registration whose Service is not in an incomplete copy must not be taken for one whose Service is gone.
-    await informers.importsSynced;
-    if (!stopped) serviceImport.start();
+  async function startWhenReady({ controller, ready }: Startable): Promise<void> {
+    await ready;
+    if (!stopped) controller.start();
   }
   return {
-    isBusy: () => registration.isBusy() || serviceImport.isBusy(),
+    isBusy: () => all.some(({ controller }) => controller.isBusy()),
     start() {
-      registration.start();
-      void startImport();
-      if (informers.unsynced() !== undefined) log.warn('Services are not imported yet: their copy is not complete');
+      for (const startable of all) void startWhenReady(startable);
+      const unsynced = informers.unsynced();
+      if (unsynced !== undefined) log.warn({ unsynced }, 'not everything is worked on yet');
     },
     async stop() {
       stopped = true;
-      await Promise.all([registration.stop(), serviceImport.stop()]);
+      await Promise.all(all.map(({ controller }) => controller.stop()));
     },
   };
+}
+
+interface Startable {
+  readonly controller: Pick<Controller, 'start' | 'stop' | 'isBusy'>;
+  /** Resolves when all that it decides on is known. */
+  readonly ready: Promise<void>;
+}
+
+type WithApplier = ControllersDeps & { readonly applier: Applier };
+
+function importController(deps: WithApplier, imports: ImportObserver, registration: Controller): Controller {
+  const controller = createController(importReconciler(imports, IMPORT_CONCURRENCY), {
+    ...deps,
+    metrics: deps.metrics.controller('service-import', IMPORT_CONCURRENCY),
+  });
+  imports.onChange((serviceKey, registrationKeys) => {
+    controller.enqueue(serviceKey);
+    for (const key of registrationKeys) registration.enqueue(key);
+  });
+  return controller;
 }
 
 function importObserver({ informers, clock, namespace }: ControllersDeps, ttlMs: number): ImportObserver {
@@ -95,10 +124,7 @@ function importObserver({ informers, clock, namespace }: ControllersDeps, ttlMs:
   return createImportObserver({ ...informers, sight, clock, namespace, ttlMs });
 }
 
-function registrationController(
-  deps: ControllersDeps & { readonly applier: ReturnType<typeof createApplier> },
-  imports: ImportObserver | undefined,
-): Controller {
+function registrationController(deps: WithApplier, imports: ImportObserver | undefined): Controller {
   const { informers, clock, config, registry } = deps;
   const { registrations, leases } = informers;
   const observer = createRegistrationObserver({

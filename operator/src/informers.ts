@@ -14,8 +14,9 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
+import { createDeliveryInformers, type DeliveryInformers } from './delivery/informers.ts';
 import { trimLease, trimRegistration } from './registration/trim.ts';
-import { trimEndpointSlice, trimService } from './service-import/trim.ts';
+import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim.ts';
 
 /** Every object is looked at again this often, in case a change was acted on wrongly or not at all. */
 const RESYNC_MS = 600_000;
@@ -27,25 +28,34 @@ export interface Informers {
   /** None where Services are not imported. */
   readonly services: readonly Informer<Service>[];
   readonly endpointSlices: readonly Informer<EndpointSlice>[];
-  /** Resolves when registrations and Leases are complete; what Services need may take longer, or never come for want of rights. */
+  readonly delivery: DeliveryInformers;
+  /** Resolves when registrations and Leases are complete; what the others need may take longer, or never come for want of rights. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Resolves when Services and EndpointSlices are complete. */
   readonly importsSynced: Promise<void>;
+  /** Resolves when all that deliveries rest on is complete. */
+  readonly deliverySynced: Promise<void>;
   /** What is not complete yet; undefined when everything is. */
   unsynced(): string | undefined;
+}
+
+/** No namespaces: all of them. */
+interface Scope {
+  readonly namespaces: readonly string[];
 }
 
 export interface InformersDeps {
   readonly connection: KubeConnection;
   readonly namespace: string;
-  /** No namespaces: all of them. */
-  readonly importing: { readonly namespaces: readonly string[] } | undefined;
+  readonly importing: Scope | undefined;
+  readonly delivering: Scope;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export function createInformers({ connection, namespace, importing, clock, log }: InformersDeps): Informers {
+export function createInformers(deps: InformersDeps): Informers {
+  const { connection, namespace, importing, delivering, clock, log } = deps;
   const common = { connection, clock, log };
   const registrations = createInformer({
     ...common,
@@ -56,31 +66,74 @@ export function createInformers({ connection, namespace, importing, clock, log }
   });
   const labelSelector = `${labels.heartbeat}=true`;
   const leases = createInformer({ ...common, kind: leaseKind, namespace, labelSelector, transform: trimLease });
+  const services = createServiceInformers(deps);
+  const slice = { ...common, kind: endpointSliceKind, transform: trimEndpointSlice, resyncMs: RESYNC_MS };
+  const endpointSlices = scopesOf(importing).map((scope) => createInformer({ ...slice, ...scope }));
+  const delivery = createDeliveryInformers({ ...deps, ...delivering, services: services.delivering });
 
-  function perNamespace<T extends KubeObject>(kind: ResourceKind<T>, transform: (object: T) => T): Informer<T>[] {
-    if (importing === undefined) return [];
-    const scopes = importing.namespaces.length === 0 ? [{}] : importing.namespaces.map((name) => ({ namespace: name }));
-    return scopes.map((scope) => createInformer({ ...common, kind, ...scope, transform, resyncMs: RESYNC_MS }));
-  }
-  const services = perNamespace(serviceKind, trimService);
-  const endpointSlices = perNamespace(endpointSliceKind, trimEndpointSlice);
-
-  const everything = { registrations: [registrations], leases: [leases], services, endpointSlices };
+  const { jobs, policies, ...perNamespace } = delivery;
+  const everything: Readonly<Record<string, readonly Running[]>> = {
+    registrations: [registrations],
+    leases: [leases],
+    services: [...new Set([...services.importing, ...services.delivering])],
+    endpointSlices,
+    jobs: [jobs],
+    policies: [policies],
+    deployments: [...perNamespace.deployments, ...perNamespace.extraDeployments],
+    replicaSets: perNamespace.replicaSets,
+    pods: perNamespace.pods,
+  };
   const all = Object.values(everything).flat();
   return {
     registrations,
     leases,
-    services,
+    services: services.importing,
     endpointSlices,
+    delivery,
     async start() {
       for (const informer of all) informer.start();
       await Promise.all([registrations.synced, leases.synced]);
     },
     stop: async () => void (await Promise.all(all.map((informer) => informer.stop()))),
-    importsSynced: Promise.all([...services, ...endpointSlices].map(({ synced }) => synced)).then(() => undefined),
+    importsSynced: allSynced([...services.importing, ...endpointSlices]),
+    deliverySynced: allSynced([jobs, policies, ...Object.values(perNamespace).flat()]),
     unsynced() {
       const missing = Object.entries(everything).filter(([, list]) => list.some((informer) => !informer.hasSynced()));
       return missing.length === 0 ? undefined : `no complete copy yet of: ${missing.map(([name]) => name).join(', ')}`;
     },
   };
+}
+
+/** An informer of any kind. */
+type Running = Pick<Informer<KubeObject>, 'start' | 'stop' | 'synced' | 'hasSynced'>;
+
+async function allSynced(informers: readonly Running[]): Promise<void> {
+  await Promise.all(informers.map(({ synced }) => synced));
+}
+
+function scopesOf(scope: Scope | undefined): { readonly namespace?: string }[] {
+  if (scope === undefined) return [];
+  return scope.namespaces.length === 0 ? [{}] : scope.namespaces.map((namespace) => ({ namespace }));
+}
+
+interface ServiceInformers {
+  readonly importing: readonly Informer<Service>[];
+  readonly delivering: readonly Informer<Service>[];
+}
+
+/** Where import and delivery look at the same namespace they share a copy; one that is too wide for the import is no use to it. */
+function createServiceInformers({ connection, clock, log, importing, delivering }: InformersDeps): ServiceInformers {
+  const isDelivered = (namespace: string | undefined) =>
+    delivering.namespaces.length === 0 || delivering.namespaces.includes(namespace ?? '');
+  const transform = (service: Service): Service =>
+    isDelivered(service.metadata.namespace) ? trimDeliverableService(service) : trimService(service);
+  const kind: ResourceKind<Service> = serviceKind;
+  const create = (scope: { readonly namespace?: string }) =>
+    createInformer({ connection, clock, log, kind, transform, resyncMs: RESYNC_MS, ...scope });
+
+  const imported = scopesOf(importing).map((scope) => ({ scope, informer: create(scope) }));
+  const shared = (namespace: string | undefined) =>
+    imported.find(({ scope }) => scope.namespace === undefined || scope.namespace === namespace)?.informer;
+  const delivered = scopesOf(delivering).map((scope) => shared(scope.namespace) ?? create(scope));
+  return { importing: imported.map(({ informer }) => informer), delivering: [...new Set(delivered)] };
 }

@@ -7,7 +7,7 @@ import { connect, type KubeConnection } from '@rollcall/platform/kube/connection
 import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
-import type { OperatorConfig } from './config.ts';
+import type { DeliveryConfig, OperatorConfig } from './config.ts';
 import { type Controllers, createControllers } from './controllers.ts';
 import { createInformers, type Informers } from './informers.ts';
 import { createEventRecorder } from './runtime/events.ts';
@@ -47,16 +47,21 @@ export async function runOperator({ config, log, clock, environment, stopRequest
   const connection = await connect({
     ...link,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
-    maxSockets: config.concurrency + SPARE_SOCKETS,
+    maxSockets: config.concurrency + config.delivery.concurrency + SPARE_SOCKETS,
   });
   const electionConnection = await connect({ ...link, requestTimeoutMs: ELECTION_TIMEOUT_MS, maxSockets: 2 });
   const namespace = config.namespace ?? connection.namespace;
   const host = hostname();
-  const informers = createInformers({ connection, namespace, importing: config.import, clock, log });
+  const deliveryNamespaces = namespacesOf(config.delivery, namespace);
+  const common = { connection, clock, log };
+  const informers = createInformers({
+    ...common,
+    namespace,
+    importing: config.import,
+    delivering: { namespaces: deliveryNamespaces },
+  });
   const events = createEventRecorder({
-    connection,
-    clock,
-    log,
+    ...common,
     component: COMPONENT,
     host,
     onDropped: () => metrics.eventDropped(),
@@ -77,15 +82,14 @@ export async function runOperator({ config, log, clock, environment, stopRequest
   });
   metrics.leader(config.leaderLease, false);
   const controllers = createControllers({
+    ...common,
     config,
-    connection,
     namespace,
+    deliveryNamespaces,
     fieldManager: COMPONENT,
     informers,
     events,
     leaderLease: () => election.lease(),
-    clock,
-    log,
     metrics,
     registry,
   });
@@ -110,6 +114,12 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     },
     mustAbandon: (failure) => failure instanceof LeadershipLostError,
   });
+}
+
+/** None: everywhere. */
+function namespacesOf({ namespaces }: DeliveryConfig, own: string): readonly string[] {
+  if (namespaces === 'all') return [];
+  return namespaces === 'own' ? [own] : namespaces;
 }
 
 function connectionsActor(connections: readonly KubeConnection[]): Actor {

@@ -20,7 +20,7 @@ export class StaleError extends Error {
 }
 
 /** The local copy of a kind that hears of our writes before the watch brings them. */
-interface WriteCache {
+export interface WriteCache {
   readonly kind: ResourceKind<KubeObject>;
   readonly informer: Pick<Informer<KubeObject>, 'recordWrite' | 'recordDelete'>;
 }
@@ -72,24 +72,28 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
     else if (change.action !== 'create') cache.recordDelete(change.object);
   }
 
-  async function write(client: ResourceClient<KubeObject>, change: Exclude<Change, { action: 'event' }>) {
-    const cache = cacheOf(change.kind);
-    switch (change.action) {
-      case 'create':
-        return cache?.recordWrite(await client.create(change.manifest));
-      case 'patch': {
-        const { name } = change.object.metadata;
-        return cache?.recordWrite(await client.patch(name, change.patch, preconditionsOf(change.object)));
-      }
-      case 'status': {
-        const metadata = { name: change.object.metadata.name, ...preconditionsOf(change.object) };
-        const options = { fieldManager, force: true, subresource: 'status' } as const;
-        return cache?.recordWrite(await client.apply({ metadata, status: change.status }, options));
-      }
-      case 'delete':
-        await client.delete(change.object.metadata.name, preconditionsOf(change.object));
-        return cache?.recordDelete(change.object);
+  /** @returns the object as it is now; undefined when it is gone. */
+  async function send(
+    client: ResourceClient<KubeObject>,
+    change: Exclude<Change, { action: 'event' }>,
+  ): Promise<KubeObject | undefined> {
+    if (change.action === 'create') return client.create(change.manifest);
+    const { name } = change.object.metadata;
+    const preconditions = preconditionsOf(change.object);
+    if (change.action === 'patch') return client.patch(name, change.patch, preconditions);
+    if (change.action === 'status') {
+      const options = { fieldManager, force: true, subresource: 'status' } as const;
+      return client.apply({ metadata: { name, ...preconditions }, status: change.status }, options);
     }
+    await client.delete(name, preconditions);
+    return undefined;
+  }
+
+  async function write(client: ResourceClient<KubeObject>, change: Exclude<Change, { action: 'event' }>) {
+    const written = await send(client, change);
+    const cache = cacheOf(change.kind);
+    if (written !== undefined) cache?.recordWrite(written);
+    else if (change.action === 'delete') cache?.recordDelete(change.object);
   }
 
   return {

@@ -25,6 +25,10 @@ export interface Reconciler<Snapshot> {
   plan(snapshot: Snapshot): Decision;
   /** Called once all changes of a decision are made, for the reconciler's own metrics. */
   onApplied?(snapshot: Snapshot, decision: Decision): void;
+  /** Called when a reconcile failed, other than by a stale view. */
+  onFailed?(key: string, error: unknown): void;
+  /** Whether a key is tried again also after what trying again alone does not mend, because time may; false by default. */
+  readonly retriesTerminalErrors?: boolean;
 }
 
 export interface ControllerDeps {
@@ -83,10 +87,12 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
       log.info({ key, reason: outcome.error.message }, 'observing again');
     } else if (outcome.result === 'error') {
       logError(log, key, outcome.error);
+      reconciler.onFailed?.(key, outcome.error);
     }
     const terminal = outcome.result === 'error' && outcome.error instanceof TerminalError;
     if (terminal) metrics.terminalError();
-    if (outcome.result === 'requeue' || (outcome.result === 'error' && !terminal)) {
+    const isRetried = !terminal || reconciler.retriesTerminalErrors === true;
+    if (outcome.result === 'requeue' || (outcome.result === 'error' && isRetried)) {
       queue.addRateLimited(key);
       return;
     }

@@ -1,3 +1,4 @@
+import { labels as ownLabels } from '@rollcall/crds/kinds.ts';
 import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 
 /** On an EndpointSlice: the name of its Service. */
@@ -10,13 +11,33 @@ export function hasReadyEndpoint({ endpoints }: EndpointSlice): boolean {
 
 /** What is kept of a Service: annotations of Rollcall and ports. Most Services of a cluster have no annotation of Rollcall. */
 export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
-  const own = Object.entries(metadata.annotations ?? {}).filter(([name]) => name.startsWith('rollcall.dev/'));
+  const own = ownAnnotations(metadata);
   return {
     apiVersion,
     kind,
-    metadata: { ...identity(metadata), ...(own.length === 0 ? {} : { annotations: Object.fromEntries(own) }) },
-    ...(own.length === 0 || spec?.ports === undefined ? {} : { spec: { ports: spec.ports } }),
+    metadata: { ...identity(metadata), ...own },
+    ...(own.annotations === undefined || spec?.ports === undefined ? {} : { spec: { ports: spec.ports } }),
   };
+}
+
+/** What is kept of a Service whose pods may be delivered to: all that says where its traffic goes. */
+export function trimDeliverableService({ apiVersion, kind, metadata, spec }: Service): Service {
+  const job = metadata.labels?.[ownLabels.job];
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      ...identity(metadata),
+      ...ownAnnotations(metadata),
+      ...(job === undefined ? {} : { labels: { [ownLabels.job]: job } }),
+    },
+    ...(spec === undefined ? {} : { spec }),
+  };
+}
+
+function ownAnnotations({ annotations }: Service['metadata']): { readonly annotations?: Record<string, string> } {
+  const own = Object.entries(annotations ?? {}).filter(([name]) => name.startsWith('rollcall.dev/'));
+  return own.length === 0 ? {} : { annotations: Object.fromEntries(own) };
 }
 
 /** What is kept of an EndpointSlice: whose it is and whether any endpoint is ready. */

@@ -141,7 +141,7 @@ export interface ReplicaSet {
   readonly apiVersion: 'apps/v1';
   readonly kind: 'ReplicaSet';
   readonly metadata: ObjectMeta;
-  readonly spec: { readonly replicas?: number };
+  readonly spec: { readonly replicas?: number; readonly template?: PodTemplate };
   readonly status?: {
     readonly replicas?: number;
     readonly readyReplicas?: number;

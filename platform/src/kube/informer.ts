@@ -45,6 +45,8 @@ type StreamNews<T> =
 
 /** Keeps a local copy of all objects of a kind by list and watch, and tells what changes. */
 export interface Informer<T extends KubeObject> {
+  /** Whose objects it holds; undefined: those of all namespaces. */
+  readonly namespace: string | undefined;
   readonly store: Store<T>;
   /** Begins; returns at once. */
   start(): void;
@@ -119,6 +121,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     );
 
   return {
+    namespace: options.namespace,
     store,
     start() {
       running ??= following();

@@ -1,0 +1,5 @@
+module rollcall.dev/gateway-api-crds
+
+go 1.26.0
+
+require sigs.k8s.io/gateway-api v1.6.1

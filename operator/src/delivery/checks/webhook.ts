@@ -1,0 +1,30 @@
+import type { WebhookCheck } from '@rollcall/crds/types.gen.ts';
+import type { Dispatcher } from 'undici';
+import type { Check } from './check.ts';
+import { ask, NoAnswerError } from './exchange.ts';
+
+/** Nothing of the answer but its status counts. */
+const LIMIT_BYTES = 64 * 1024;
+
+/** Posts the job as it is in the API server; a 2xx answer passes. */
+export function createWebhookCheck(dispatcher: Dispatcher): Check<WebhookCheck> {
+  return async ({ url, timeoutSeconds }, { job }, signal) => {
+    const { apiVersion, kind, metadata, spec, status } = job;
+    const { name, namespace, uid, creationTimestamp } = metadata;
+    const question = {
+      method: 'POST',
+      url: new URL(url),
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ apiVersion, kind, metadata: { name, namespace, uid, creationTimestamp }, spec, status }),
+      timeoutMs: timeoutSeconds * 1000,
+      limitBytes: LIMIT_BYTES,
+    } as const;
+    try {
+      const answer = await ask(dispatcher, question, signal);
+      return { passed: answer.status >= 200 && answer.status < 300, message: `the webhook answered ${answer.status}` };
+    } catch (error) {
+      if (error instanceof NoAnswerError) return { passed: false, message: `the webhook gave ${error.message}` };
+      throw error;
+    }
+  };
+}

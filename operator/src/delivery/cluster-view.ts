@@ -1,0 +1,125 @@
+import { labels } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import type { Deployment, HttpRoute, Pod, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { templateFingerprint } from './fingerprint.ts';
+import { canaryServiceName } from './names.ts';
+import { podFault } from './pod-faults.ts';
+import type { Relations } from './relations.ts';
+import { selects } from './selection.ts';
+import type { ClusterView, PodGroup, PodView, SavedState, Surroundings } from './snapshot.ts';
+import { type DigestedReplicaSet, HASH_LABEL, REVISION_ANNOTATION } from './trim.ts';
+
+/** What is known of one job and of everything. */
+export interface Knowledge {
+  readonly job: DeliveryJob;
+  readonly saved: SavedState | undefined;
+  readonly relations: Relations;
+}
+
+/** @returns the Services of the namespace that concern a job, by name: those that select such pods, and those that it saved. */
+export function concernedServices(
+  { saved, relations }: Knowledge,
+  namespace: string,
+  podLabels: Readonly<Record<string, string>>,
+): Service[] {
+  const savedNames = new Set(saved?.services.map(({ name }) => name));
+  return relations.services
+    .get(namespace)
+    .filter((service) => service.metadata.labels?.[labels.job] === undefined)
+    .filter((service) => savedNames.has(service.metadata.name) || selects(service, podLabels))
+    .toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+}
+
+export interface SurroundingsInput extends Knowledge {
+  readonly namespace: string;
+  readonly services: readonly Service[];
+  readonly routes: readonly HttpRoute[] | undefined;
+}
+
+/** What the job changes or makes beside the Deployment. */
+export function buildSurroundings({ job, namespace, services, routes, relations }: SurroundingsInput): Surroundings {
+  const { uid = '' } = job.metadata;
+  const isHere = ({ metadata }: Deployment) => metadata.namespace === namespace;
+  const deployment = relations.extraDeployments.get(uid).find(isHere);
+  const made = relations.services.get(namespace).filter(({ metadata }) => metadata.labels?.[labels.job] === uid);
+  const extraServices = new Map<string, Service>();
+  for (const { metadata } of services) {
+    const beside = made.find(({ metadata: { name } }) => name === canaryServiceName(metadata.name));
+    if (beside !== undefined) extraServices.set(metadata.name, beside);
+  }
+  const groups = deployment === undefined ? [] : podGroupsOf(deployment, relations);
+  return {
+    extra: deployment === undefined ? undefined : { deployment, pods: groups.find(({ current }) => current) },
+    services,
+    extraServices,
+    routes,
+  };
+}
+
+export interface ClusterViewInput {
+  readonly surroundings: Surroundings;
+  readonly deployment: Deployment;
+  readonly taken: readonly string[];
+}
+
+/** All that there is around the Deployment. */
+export function buildClusterView({ job, relations }: Knowledge, input: ClusterViewInput): ClusterView {
+  const { surroundings, deployment, taken } = input;
+  const { stableHash, previousRevision } = job.status ?? {};
+  const replicaSets = podGroupsOf(deployment, relations).filter(
+    ({ pods, current, hash, revision }) =>
+      pods.length > 0 || current || hash === stableHash || revision === previousRevision,
+  );
+  return { ...surroundings, deployment, fingerprint: fingerprintOf(deployment.spec.template), replicaSets, taken };
+}
+
+const fingerprints = new WeakMap<PodTemplate, string>();
+
+/** A template is looked at with every event of its pods, and changes rarely. */
+function fingerprintOf(template: PodTemplate): string {
+  const known = fingerprints.get(template);
+  if (known !== undefined) return known;
+  const fingerprint = templateFingerprint(template);
+  fingerprints.set(template, fingerprint);
+  return fingerprint;
+}
+
+/** Newest revision first. */
+function podGroupsOf(deployment: Deployment, relations: Relations): PodGroup[] {
+  const replicaSets = relations.replicaSets.get(deployment.metadata.uid ?? '');
+  const wanted = fingerprintOf(deployment.spec.template);
+  // As the Deployment's controller does: of several with its template, the oldest is the one.
+  const [current] = replicaSets.filter(({ spec }) => spec.templateFingerprint === wanted).toSorted(compareAge);
+  return replicaSets
+    .map((replicaSet) => ({
+      hash: replicaSet.metadata.labels?.[HASH_LABEL] ?? '',
+      revision: Number(replicaSet.metadata.annotations?.[REVISION_ANNOTATION] ?? 0),
+      current: replicaSet === current,
+      pods: relations.pods
+        .get(replicaSet.metadata.uid ?? '')
+        .filter(isInUse)
+        .map(viewOf)
+        .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    }))
+    .toSorted((a, b) => b.revision - a.revision);
+}
+
+function compareAge(a: DigestedReplicaSet, b: DigestedReplicaSet): number {
+  const [ageA = '', ageB = ''] = [a, b].map(({ metadata }) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`);
+  return ageA < ageB ? -1 : 1;
+}
+
+function isInUse({ metadata, status }: Pod): boolean {
+  return metadata.deletionTimestamp === undefined && status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
+}
+
+function viewOf(pod: Pod): PodView {
+  const { conditions, containerStatuses, initContainerStatuses } = pod.status ?? {};
+  const containers = [...(containerStatuses ?? []), ...(initContainerStatuses ?? [])];
+  return {
+    name: pod.metadata.name,
+    ready: conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
+    restarts: containers.reduce((sum, { restartCount }) => sum + (restartCount ?? 0), 0),
+    fault: podFault(pod),
+  };
+}

@@ -1,0 +1,97 @@
+import type { DeliveryJob, DeliveryPolicy, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Deployment, Lease, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
+import type { DeliveryInformers } from './informers.ts';
+import { headOf, isFinished, isRunning } from './queue.ts';
+import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
+import { selects } from './selection.ts';
+import type { DigestedReplicaSet } from './trim.ts';
+
+export interface ConcernedJobsDeps {
+  readonly informers: DeliveryInformers;
+  /** Of the same informers, made before. */
+  readonly relations: Relations;
+  readonly registrations: Informer<ServiceRegistration>;
+  readonly leases: Informer<Lease>;
+}
+
+/** Tells, for every change of anything, which jobs have to be looked at: by relations, never by going through all jobs. */
+export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: string) => void): void {
+  const { informers, relations, registrations, leases } = deps;
+  const look = (job: DeliveryJob | undefined) => {
+    if (job !== undefined) enqueue(objectKey(job));
+  };
+  const lookAtService = (serviceName: string | undefined) => {
+    if (serviceName !== undefined) look(headOf(relations.unfinishedJobs.get(serviceName)));
+  };
+  const lookAtJobUid = (uid: string | undefined) => look(relations.jobsByUid.get(uid ?? '')[0]);
+
+  function ofDeploymentUid(uid: string | undefined): void {
+    for (const deployment of relations.deploymentsByUid.get(uid ?? '')) lookAtService(serviceNameOf(deployment));
+    for (const extra of relations.extraDeploymentsByUid.get(uid ?? '')) lookAtJobUid(jobUidOf(extra));
+  }
+
+  function ofPod(pod: Pod): void {
+    for (const replicaSet of relations.replicaSetsByUid.get(controllerUidOf(pod) ?? '')) ofReplicaSet(replicaSet);
+  }
+
+  const ofReplicaSet = (replicaSet: DigestedReplicaSet) => ofDeploymentUid(controllerUidOf(replicaSet));
+  const ofDeployment = (deployment: Deployment) => lookAtService(serviceNameOf(deployment));
+  const ofRegistration = ({ spec }: ServiceRegistration) => lookAtService(spec.serviceName);
+
+  function ofService(service: Service): void {
+    lookAtJobUid(jobUidOf(service));
+    for (const job of relations.runningJobs.get(service.metadata.namespace ?? '')) {
+      const [deployment] = relations.deploymentsByUid.get(job.status?.workload?.uid ?? '');
+      // Without its Deployment nobody knows which Services the job concerns; there are few such jobs.
+      if (deployment === undefined || selects(service, deployment.spec.template.metadata?.labels ?? {})) look(job);
+    }
+  }
+
+  function ofLease(lease: Lease): void {
+    const registration = registrations.store.get(objectKey(lease));
+    if (registration !== undefined) ofRegistration(registration);
+  }
+
+  function ofPolicy({ spec }: DeliveryPolicy): void {
+    const names = spec.serviceName === '*' ? relations.unfinishedJobs.keys() : [spec.serviceName];
+    for (const name of names) relations.unfinishedJobs.get(name).forEach(look);
+  }
+
+  follow(informers.deployments, ofDeployment);
+  follow(informers.extraDeployments, (extra) => lookAtJobUid(jobUidOf(extra)));
+  follow(informers.replicaSets, ofReplicaSet);
+  follow(informers.pods, ofPod);
+  follow(informers.services, ofService);
+  follow([informers.policies], ofPolicy);
+  follow([registrations], ofRegistration);
+  follow([leases], ofLease);
+  informers.jobs.onChange((change) => {
+    look(change.object);
+    if (!changesQueue(change)) return;
+    const { serviceName } = change.object.spec;
+    lookAtService(serviceName);
+    // A new job may make those that wait pointless.
+    if (change.type === 'added') relations.unfinishedJobs.get(serviceName).forEach(look);
+  });
+}
+
+/** Of a change both the object and what it was are told: a selector or an owner may have moved. */
+function follow<T extends KubeObject>(informers: readonly Informer<T>[], tell: (object: T) => void): void {
+  for (const informer of informers) {
+    informer.onChange((change) => {
+      if (change.type === 'resync') return;
+      tell(change.object);
+      if (change.type === 'modified') tell(change.previous);
+    });
+  }
+}
+
+/** Whether it may now be another job's turn. */
+function changesQueue(change: StoreChange<DeliveryJob>): boolean {
+  if (change.type !== 'modified') return change.type !== 'resync';
+  const { object, previous } = change;
+  return isFinished(object) !== isFinished(previous) || isRunning(object) !== isRunning(previous);
+}

@@ -1,0 +1,97 @@
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Registry } from 'prom-client';
+import type { DeliveryConfig } from '../config.ts';
+import type { Applier } from '../runtime/apply.ts';
+import { type Controller, createController } from '../runtime/controller.ts';
+import type { EventRecorder } from '../runtime/events.ts';
+import type { RuntimeMetrics } from '../runtime/runtime-metrics.ts';
+import { createChecks } from './checks/checks.ts';
+import { watchConcernedJobs } from './concerned-jobs.ts';
+import { createDeliveryMetrics } from './delivery-metrics.ts';
+import { createDirectReads } from './direct-reads.ts';
+import type { DeliveryInformers } from './informers.ts';
+import { createMeasurements } from './measurements.ts';
+import { createDeliveryObserver } from './observe.ts';
+import { deliveryReconciler } from './reconciler.ts';
+import { createRelations } from './relations.ts';
+import { createWorkloadObserver } from './workload-view.ts';
+import { createWorkloads } from './workloads.ts';
+import { deploymentCache } from './write-caches.ts';
+
+/** Measurements under way at once, of all jobs. */
+const MEASUREMENTS_AT_ONCE = 32;
+
+export interface DeliveryDeps {
+  readonly config: { readonly delivery: DeliveryConfig };
+  readonly connection: KubeConnection;
+  /** Of the custom resources. */
+  readonly namespace: string;
+  /** Where Deployments may be delivered to; none: everywhere. */
+  readonly deliveryNamespaces: readonly string[];
+  /** Not started yet. */
+  readonly informers: DeliveryInformers;
+  /** As above, of what the registry keeps. */
+  readonly registry: { readonly registrations: Informer<ServiceRegistration>; readonly leases: Informer<Lease> };
+  readonly applier: Applier;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: RuntimeMetrics;
+  readonly metricsRegistry: Registry;
+}
+
+/** The controller of DeliveryJobs with all that it needs. */
+export type Delivery = Pick<Controller, 'start' | 'stop' | 'isBusy'>;
+
+export function createDelivery(deps: DeliveryDeps): Delivery {
+  const { config, connection, namespace, informers, registry, clock } = deps;
+  const { concurrency, artifact } = config.delivery;
+  const relations = createRelations(informers);
+  const reads = createDirectReads(connection);
+  const deployments = deploymentCache(informers).informer;
+  const workloads = createWorkloads({
+    relations,
+    reads,
+    namespaces: deps.deliveryNamespaces,
+    record: (deployment) => deployments.recordWrite(deployment),
+  });
+  const checks = createChecks();
+  const measurements = createMeasurements({
+    checks,
+    clock,
+    concurrency: MEASUREMENTS_AT_ONCE,
+    onCompleted: (jobKey) => controller.enqueue(jobKey),
+  });
+  const observer = createDeliveryObserver({
+    informers,
+    relations,
+    registrations: { ...registry, namespace },
+    observeWorkload: createWorkloadObserver({ relations, workloads, reads }),
+    reads,
+    measurements,
+    artifact,
+    clock,
+  });
+  const { store } = informers.jobs;
+  const metrics = createDeliveryMetrics(deps.metricsRegistry, () => store.values());
+  const reconciler = deliveryReconciler({ jobs: store, observer, concurrency, metrics, events: deps.events });
+  const controller = createController(reconciler, {
+    ...deps,
+    metrics: deps.metrics.controller(reconciler.name, concurrency),
+  });
+  watchConcernedJobs({ informers, relations, ...registry }, (jobKey) => controller.enqueue(jobKey));
+  return {
+    start: () => controller.start(),
+    isBusy: () => controller.isBusy(),
+    async stop() {
+      await measurements.stop();
+      await controller.stop();
+      await checks.close();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import {
+  type Deployment,
+  deploymentKind,
+  type Pod,
+  podKind,
+  replicaSetKind,
+  type Service,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { type DigestedReplicaSet, trimDeployment, trimJob, trimPod, trimReplicaSet } from './trim.ts';
+
+/** Every unfinished job is looked at again this often, in case a change was acted on wrongly or not at all. */
+const RESYNC_MS = 600_000;
+
+/** Local copies of all that a delivery rests on, but for what only few jobs need: HTTPRoutes and what jobs have saved. */
+export interface DeliveryInformers {
+  readonly jobs: Informer<DeliveryJob>;
+  readonly policies: Informer<DeliveryPolicy>;
+  /** Those labelled with a service. Of these and the following there is one per namespace, or a single one of all. */
+  readonly deployments: readonly Informer<Deployment>[];
+  /** Those that jobs made. */
+  readonly extraDeployments: readonly Informer<Deployment>[];
+  readonly replicaSets: readonly Informer<DigestedReplicaSet>[];
+  readonly pods: readonly Informer<Pod>[];
+  readonly services: readonly Informer<Service>[];
+}
+
+export interface DeliveryInformersDeps {
+  readonly connection: KubeConnection;
+  /** Of the custom resources. */
+  readonly namespace: string;
+  /** Where Deployments may be delivered to; none: everywhere. */
+  readonly namespaces: readonly string[];
+  /** Shared with whoever else follows Services; they may hold Services of other namespaces too. */
+  readonly services: readonly Informer<Service>[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createDeliveryInformers(deps: DeliveryInformersDeps): DeliveryInformers {
+  const { connection, clock, log, namespace } = deps;
+  const common = { connection, clock, log };
+  const scopes = deps.namespaces.length === 0 ? [{}] : deps.namespaces.map((name) => ({ namespace: name }));
+
+  function everywhere<T extends KubeObject>(
+    kind: ResourceKind<T>,
+    options: { readonly transform: (object: T) => T; readonly labelSelector?: string },
+  ): Informer<T>[] {
+    return scopes.map((scope) => createInformer({ ...common, ...scope, kind, ...options }));
+  }
+
+  const digested: ResourceKind<DigestedReplicaSet> = replicaSetKind;
+  return {
+    jobs: createInformer({ ...common, kind: deliveryJobKind, namespace, transform: trimJob, resyncMs: RESYNC_MS }),
+    policies: createInformer({ ...common, kind: deliveryPolicyKind, namespace }),
+    deployments: everywhere(deploymentKind, { transform: trimDeployment, labelSelector: labels.service }),
+    extraDeployments: everywhere(deploymentKind, { transform: trimDeployment, labelSelector: labels.job }),
+    replicaSets: everywhere(digested, { transform: trimReplicaSet }),
+    pods: everywhere(podKind, { transform: trimPod }),
+    services: deps.services,
+  };
+}

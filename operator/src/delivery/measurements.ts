@@ -1,0 +1,120 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { CheckSubject, Checks } from './checks/check.ts';
+import { createSlots } from './slots.ts';
+import type { DueCheck, Measurement } from './snapshot.ts';
+
+export interface MeasurementsDeps {
+  readonly checks: Pick<Checks, 'measure'>;
+  readonly clock: Clock;
+  /** How many are made at once; the rest waits. */
+  readonly concurrency: number;
+  /** Called when a job has a result that {@link Measurements.completed} would give. */
+  readonly onCompleted: (jobKey: string) => void;
+}
+
+/** What is verified: results of another verification, of the same job or of one of that name before, count for nothing. */
+export interface VerificationKey {
+  /** `namespace/name`. */
+  readonly jobKey: string;
+  /** Differs between any two verifications of the job. */
+  readonly id: string;
+}
+
+/**
+ * Makes measurements in the background, so that neither a slow check nor many of them hold up a reconcile. A result is kept
+ * until it is told to have been {@link Measurements.recorded}; what a crash loses is measured again.
+ */
+export interface Measurements {
+  /** Results since the last ones that were recorded. Cancels whatever belongs to another verification of the job. */
+  completed(verification: VerificationKey): readonly Measurement[];
+  /** Starts what is due and not under way. @param subject called when a measurement really begins. */
+  start(verification: VerificationKey, due: readonly DueCheck[], subject: () => CheckSubject): void;
+  /** The results are in the job's status, or nobody wants them. */
+  recorded(jobKey: string, results: readonly Measurement[]): void;
+  /** Cancels everything of the job. */
+  forget(jobKey: string): void;
+  /** Cancels everything; resolves when nothing is under way. */
+  stop(): Promise<void>;
+}
+
+interface Entry {
+  readonly id: string;
+  readonly cancelled: AbortController;
+  /** Names of the checks that wait or are measured. */
+  readonly underWay: Set<string>;
+  done: readonly Measurement[];
+}
+
+export function createMeasurements({ checks, clock, concurrency, onCompleted }: MeasurementsDeps): Measurements {
+  const slots = createSlots(concurrency);
+  const entries = new Map<string, Entry>();
+  const running = new Set<Promise<void>>();
+  let stopped = false;
+
+  function forget(jobKey: string): void {
+    entries.get(jobKey)?.cancelled.abort();
+    entries.delete(jobKey);
+  }
+
+  function entryOf({ jobKey, id }: VerificationKey): Entry | undefined {
+    const entry = entries.get(jobKey);
+    if (entry === undefined || entry.id === id) return entry;
+    forget(jobKey);
+    return undefined;
+  }
+
+  async function measure(jobKey: string, entry: Entry, task: Task): Promise<void> {
+    const { signal } = entry.cancelled;
+    const giveBack = await slots.take(signal);
+    if (giveBack === undefined) return;
+    try {
+      const { passed, message } = await checks.measure(task.due.check, task.subject(), signal);
+      entry.done = [...entry.done, { check: task.due.check.name, passed, at: clock.now(), message }];
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      entry.underWay.delete(task.due.check.name);
+      giveBack();
+    }
+    if (!signal.aborted) onCompleted(jobKey);
+  }
+
+  function track(work: Promise<void>): void {
+    const tracked = work.finally(() => running.delete(tracked));
+    running.add(tracked);
+  }
+
+  return {
+    completed: (verification) => entryOf(verification)?.done ?? [],
+    start(verification, due, subject) {
+      if (stopped) return;
+      const { jobKey, id } = verification;
+      const entry = entryOf(verification) ?? { id, cancelled: new AbortController(), underWay: new Set(), done: [] };
+      entries.set(jobKey, entry);
+      const now = clock.now();
+      for (const next of due) {
+        const { name } = next.check;
+        const known = entry.underWay.has(name) || entry.done.some(({ check }) => check === name);
+        if (known || next.dueAt > now) continue;
+        entry.underWay.add(name);
+        track(measure(jobKey, entry, { due: next, subject }));
+      }
+    },
+    recorded(jobKey, results) {
+      const entry = entries.get(jobKey);
+      if (entry !== undefined) entry.done = entry.done.filter((result) => !results.includes(result));
+    },
+    forget,
+    async stop() {
+      stopped = true;
+      for (const jobKey of entries.keys()) forget(jobKey);
+      await Promise.all(running);
+    },
+  };
+}
+
+/** One measurement. */
+interface Task {
+  readonly due: DueCheck;
+  readonly subject: () => CheckSubject;
+}

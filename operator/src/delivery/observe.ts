@@ -1,0 +1,120 @@
+import { finalizers, objectNameFor } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
+import { dueChecks } from './analysis.ts';
+import type { CheckSubject } from './checks/check.ts';
+import { policyFor } from './default-policy.ts';
+import type { DirectReads } from './direct-reads.ts';
+import type { DeliveryInformers } from './informers.ts';
+import type { Measurements, VerificationKey } from './measurements.ts';
+import { isFinished, isRunning, queueView } from './queue.ts';
+import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
+import type { Relations } from './relations.ts';
+import { readSavedState } from './saved-state.ts';
+import type { ArtifactSettings, ClusterView, JobSnapshot, SavedState } from './snapshot.ts';
+import type { ObserveWorkload } from './workload-view.ts';
+
+export interface DeliveryObserverDeps {
+  readonly informers: DeliveryInformers;
+  readonly relations: Relations;
+  readonly registrations: RegistrationCopies;
+  readonly observeWorkload: ObserveWorkload;
+  readonly reads: Pick<DirectReads, 'findRevision'>;
+  readonly measurements: Measurements;
+  readonly artifact: ArtifactSettings;
+  readonly clock: Clock;
+}
+
+/** Gathers all that a decision about a job rests on. */
+export interface DeliveryObserver {
+  /**
+   * Undefined for a job that is gone, or has ended and handed everything back. Has measurements made that are due.
+   *
+   * @throws as the API server's client.
+   */
+  observe(jobKey: string): Promise<JobSnapshot | undefined>;
+  /** The changes that rest on the snapshot are made. */
+  applied(snapshot: JobSnapshot): void;
+}
+
+export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObserver {
+  const { informers, relations, reads, measurements } = deps;
+  /** By uid of the job; what a job saves never changes. */
+  const savedStates = new Map<string, SavedState>();
+
+  function forget(job: DeliveryJob): void {
+    measurements.forget(objectKey(job));
+    savedStates.delete(job.metadata.uid ?? '');
+  }
+  informers.jobs.onChange(({ type, object }) => {
+    if (type === 'deleted') forget(object);
+  });
+
+  async function savedBy(job: DeliveryJob): Promise<SavedState | undefined> {
+    const { uid = '' } = job.metadata;
+    if (!isRunning(job) && !isFinished(job)) return undefined;
+    const known = savedStates.get(uid);
+    if (known !== undefined) return known;
+    const saved = readSavedState(job, await reads.findRevision(job));
+    if (saved !== undefined) savedStates.set(uid, saved);
+    return saved;
+  }
+
+  function startMeasurements(snapshot: JobSnapshot): void {
+    const { job, workload } = snapshot;
+    const due = isFinished(job) ? [] : dueChecks(snapshot);
+    if (due.length === 0 || workload.found !== 'one') return;
+    const subject = (): CheckSubject => ({ job, pods: targetsIn(workload.cluster, informers) });
+    measurements.start(verificationOf(job), due, subject);
+  }
+
+  return {
+    async observe(jobKey) {
+      const job = informers.jobs.store.get(jobKey);
+      if (job === undefined) return undefined;
+      if (isFinished(job) && job.metadata.finalizers?.includes(finalizers.delivery) !== true) {
+        forget(job);
+        return undefined;
+      }
+      const { serviceName } = job.spec;
+      const saved = await savedBy(job);
+      const policy = saved?.policy ?? policyFor(serviceName, relations.policies.get);
+      const queue = queueView(job, relations.unfinishedJobs.get(serviceName), policy.supersede);
+      const snapshot: JobSnapshot = {
+        job,
+        policy,
+        queue,
+        workload: await deps.observeWorkload({ job, saved, relations, policy }, queue),
+        saved,
+        artifact: deps.artifact,
+        measurements: measurements.completed(verificationOf(job)),
+        registration: observeRegistration(deps.registrations, objectNameFor(serviceName), serviceName),
+        now: deps.clock.now(),
+      };
+      startMeasurements(snapshot);
+      return snapshot;
+    },
+    applied: ({ job, measurements: results }) => measurements.recorded(objectKey(job), results),
+  };
+}
+
+/** A verification is one stage at one step; the time tells two passes through the same stage apart. */
+function verificationOf(job: DeliveryJob): VerificationKey {
+  const { stage, step, stageStartedAt } = job.status ?? {};
+  return { jobKey: objectKey(job), id: [job.metadata.uid, stage, step, stageStartedAt].join('/') };
+}
+
+/** The pods of the new version that are ready: those beside the user's, else those that the user's Deployment rolls out. */
+function targetsIn({ extra, replicaSets, deployment }: ClusterView, { pods }: DeliveryInformers): CheckSubject['pods'] {
+  const group = extra?.pods ?? replicaSets.find(({ current }) => current);
+  const { namespace = '' } = deployment.metadata;
+  const ipOf = (name: string) => {
+    for (const { store } of pods) {
+      const pod = store.get(`${namespace}/${name}`);
+      if (pod !== undefined) return pod.status?.podIP;
+    }
+    return undefined;
+  };
+  return (group?.pods ?? []).filter(({ ready }) => ready).map(({ name }) => ({ name, ip: ipOf(name) }));
+}

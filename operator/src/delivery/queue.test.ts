@@ -1,0 +1,90 @@
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { expect, test } from 'vitest';
+import { headOf, isFinished, isRunning, queueView } from './queue.ts';
+
+interface NewJob {
+  readonly second?: number;
+  readonly phase?: NonNullable<DeliveryJob['status']>['phase'];
+  readonly operation?: 'Deploy' | 'Rollback';
+  readonly abort?: boolean;
+  readonly deleted?: boolean;
+}
+
+function job(
+  name: string,
+  { second = 0, phase, operation = 'Deploy', abort = false, deleted }: NewJob = {},
+): DeliveryJob {
+  const at = `2026-01-01T00:00:0${second}Z`;
+  return {
+    apiVersion: 'rollcall.dev/v1alpha1',
+    kind: 'DeliveryJob',
+    metadata: {
+      name,
+      uid: `uid-of-${name}`,
+      creationTimestamp: at,
+      ...(deleted === true ? { deletionTimestamp: at } : {}),
+    },
+    spec: {
+      serviceName: 'shop',
+      operation,
+      version: '1',
+      artifact: { type: 'image', url: 'shop:1' },
+      abort,
+      promote: false,
+    },
+    ...(phase === undefined ? {} : { status: { phase } }),
+  };
+}
+
+test('a job without a status, or Pending, has not begun; one at an end is finished', () => {
+  const states = ([undefined, 'Pending', 'Paused', 'RollingBack', 'Succeeded', 'RolledBack', 'Failed'] as const).map(
+    (phase) => {
+      const made = job('a', phase === undefined ? {} : { phase });
+      return [isRunning(made), isFinished(made)];
+    },
+  );
+  const [waiting, running, finished] = [
+    [false, false],
+    [true, false],
+    [false, true],
+  ];
+  expect(states).toEqual([waiting, waiting, running, running, finished, finished, finished]);
+});
+
+test.each([
+  { sentence: 'the oldest goes first', jobs: [job('b', { second: 2 }), job('a', { second: 1 })], head: 'a' },
+  { sentence: 'of the same second the first name', jobs: [job('b'), job('a')], head: 'a' },
+  {
+    sentence: 'what runs goes before what is older',
+    jobs: [job('a'), job('b', { second: 2, phase: 'Verifying' })],
+    head: 'b',
+  },
+  { sentence: 'nobody of none', jobs: [], head: undefined },
+])('$sentence', ({ jobs, head }) => {
+  expect(headOf(jobs)?.metadata.name).toBe(head);
+});
+
+test('a job waits for what runs and for what is older, and not for itself', () => {
+  const [first, second] = [job('a', { second: 1 }), job('b', { second: 2 })];
+  const running = job('c', { second: 3, phase: 'Progressing' });
+  expect(queueView(first, [first, second], false).ahead).toBeUndefined();
+  expect(queueView(second, [first, second], false).ahead).toBe(first);
+  expect(queueView(first, [first, second, running], false).ahead).toBe(running);
+  expect(queueView(running, [first, second, running], false).ahead).toBeUndefined();
+});
+
+test.each([
+  { sentence: 'the latest later Deploy', others: [job('b', { second: 1 }), job('c', { second: 2 })], by: 'c' },
+  { sentence: 'no earlier one', job: job('a', { second: 3 }), others: [job('b', { second: 1 })] },
+  { sentence: 'no Rollback', others: [job('b', { second: 1, operation: 'Rollback' })] },
+  { sentence: 'none that is aborted', others: [job('b', { second: 1, abort: true })] },
+  { sentence: 'none that is deleted', others: [job('b', { second: 1, deleted: true })] },
+  { sentence: 'none where the policy does not say so', others: [job('b', { second: 1 })], supersede: false },
+  {
+    sentence: 'none once the job runs',
+    job: job('a', { phase: 'Progressing' }),
+    others: [job('b', { second: 1 })],
+  },
+])('a waiting job is superseded by: $sentence', ({ job: made = job('a'), others, supersede = true, by }) => {
+  expect(queueView(made, [made, ...others], supersede).supersededBy?.metadata.name).toBe(by);
+});

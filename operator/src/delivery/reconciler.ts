@@ -1,0 +1,74 @@
+import { deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
+import type { Reconciler } from '../runtime/controller.ts';
+import { type Decision, TerminalError } from '../runtime/decision.ts';
+import type { EventRecorder } from '../runtime/events.ts';
+import type { DeliveryMetrics } from './delivery-metrics.ts';
+import type { DeliveryObserver } from './observe.ts';
+import { planJob } from './plan.ts';
+import { isFinished } from './queue.ts';
+import type { JobSnapshot } from './snapshot.ts';
+
+export interface DeliveryReconcilerDeps {
+  readonly jobs: Store<DeliveryJob>;
+  readonly observer: DeliveryObserver;
+  readonly concurrency: number;
+  readonly metrics: DeliveryMetrics;
+  readonly events: Pick<EventRecorder, 'record'>;
+}
+
+/** Takes jobs from stage to stage; see docs/architecture.md, "Deliver". */
+export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<JobSnapshot> {
+  const { jobs, observer, metrics } = deps;
+
+  function onFinished({ job, saved, policy, now }: JobSnapshot, { phase, failure, reason }: DeliveryJobStatus): void {
+    const startedAt = job.status?.startedAt;
+    metrics.finished({
+      strategy: saved?.strategy ?? job.spec.strategy ?? policy.strategy,
+      outcome: phase,
+      durationMs: startedAt === undefined ? undefined : now.getTime() - Date.parse(startedAt),
+    });
+    if (phase === 'RolledBack') metrics.rolledBack(failure?.reason ?? reason ?? 'Unknown');
+  }
+
+  return {
+    name: 'delivery',
+    concurrency: deps.concurrency,
+    *keys() {
+      for (const job of jobs.values()) {
+        if (!isFinished(job) || job.metadata.finalizers?.includes(finalizers.delivery) === true) yield objectKey(job);
+      }
+    },
+    observe: (key) => observer.observe(key),
+    plan: planJob,
+    onApplied(snapshot, decision) {
+      observer.applied(snapshot);
+      const end = isFinished(snapshot.job) ? undefined : endIn(decision);
+      if (end !== undefined) onFinished(snapshot, end);
+    },
+    onFailed(key, error) {
+      const job = jobs.get(key);
+      if (job === undefined || !(error instanceof TerminalError)) return;
+      const message = `${error.message}: ${errorMessage(error.cause)}`;
+      deps.events.record({ regarding: job, type: 'Warning', reason: 'ChangeRejected', message });
+    },
+    // Whatever the API server rejects, the job's deadline has to be seen.
+    retriesTerminalErrors: true,
+  };
+}
+
+/** The status that ends the job, where the decision writes one. */
+function endIn({ changes }: Decision): DeliveryJobStatus | undefined {
+  for (const change of changes) {
+    if (change.action !== 'status' || change.kind !== deliveryJobKind) continue;
+    const status: Partial<DeliveryJobStatus> = change.status;
+    if (isEnd(status)) return status;
+  }
+  return undefined;
+}
+
+function isEnd(status: Partial<DeliveryJobStatus>): status is DeliveryJobStatus {
+  return status.phase === 'Succeeded' || status.phase === 'RolledBack' || status.phase === 'Failed';
+}

@@ -1,0 +1,69 @@
+import { annotations, labels } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
+import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import type { DeliveryInformers } from './informers.ts';
+import { indexBy, type ObjectIndex } from './object-index.ts';
+import { isFinished, isRunning } from './queue.ts';
+import type { DigestedReplicaSet } from './trim.ts';
+
+/** What belongs to what, so that no event and no look has to go through everything. */
+export interface Relations {
+  readonly jobsByUid: ObjectIndex<DeliveryJob>;
+  /** By service name. */
+  readonly unfinishedJobs: ObjectIndex<DeliveryJob>;
+  /** By the namespace of the workload. */
+  readonly runningJobs: ObjectIndex<DeliveryJob>;
+  /** By service name. */
+  readonly policies: ObjectIndex<DeliveryPolicy>;
+  /** By service name. */
+  readonly deployments: ObjectIndex<Deployment>;
+  readonly deploymentsByUid: ObjectIndex<Deployment>;
+  /** By the uid of the job that made them. */
+  readonly extraDeployments: ObjectIndex<Deployment>;
+  readonly extraDeploymentsByUid: ObjectIndex<Deployment>;
+  /** By the uid of their Deployment. */
+  readonly replicaSets: ObjectIndex<DigestedReplicaSet>;
+  readonly replicaSetsByUid: ObjectIndex<DigestedReplicaSet>;
+  /** By the uid of their ReplicaSet. */
+  readonly pods: ObjectIndex<Pod>;
+  /** By namespace. */
+  readonly services: ObjectIndex<Service>;
+}
+
+/** Must be made before the informers start. */
+export function createRelations(informers: DeliveryInformers): Relations {
+  const { jobs, policies, deployments, extraDeployments, replicaSets, pods, services } = informers;
+  return {
+    jobsByUid: indexBy([jobs], uidOf),
+    unfinishedJobs: indexBy([jobs], (job) => (isFinished(job) ? undefined : job.spec.serviceName)),
+    runningJobs: indexBy([jobs], (job) => (isRunning(job) ? job.status?.workload?.namespace : undefined)),
+    policies: indexBy([policies], ({ spec }) => spec.serviceName),
+    deployments: indexBy(deployments, serviceNameOf),
+    deploymentsByUid: indexBy(deployments, uidOf),
+    extraDeployments: indexBy(extraDeployments, jobUidOf),
+    extraDeploymentsByUid: indexBy(extraDeployments, uidOf),
+    replicaSets: indexBy(replicaSets, controllerUidOf),
+    replicaSetsByUid: indexBy(replicaSets, uidOf),
+    pods: indexBy(pods, controllerUidOf),
+    services: indexBy(services, ({ metadata }) => metadata.namespace),
+  };
+}
+
+/** The service that a Deployment runs, by its label, or by its annotation where the name is no legal label value. */
+export function serviceNameOf({ metadata }: KubeObject): string | undefined {
+  const label = metadata.labels?.[labels.service];
+  return label === 'true' ? (metadata.annotations?.[annotations.serviceName] ?? label) : label;
+}
+
+export function jobUidOf({ metadata }: KubeObject): string | undefined {
+  return metadata.labels?.[labels.job];
+}
+
+export function controllerUidOf({ metadata }: KubeObject): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
+}
+
+function uidOf({ metadata }: KubeObject): string | undefined {
+  return metadata.uid;
+}

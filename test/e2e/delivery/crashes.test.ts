@@ -1,0 +1,203 @@
+import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { createInformer } from '@rollcall/platform/kube/informer.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Cluster, startCluster } from './cluster.ts';
+import { startGuard } from './guard.ts';
+import {
+  createPolicy,
+  createService,
+  createWorld,
+  deploy,
+  expectedState,
+  quick,
+  startOperator,
+  stateOf,
+  untilEnd,
+  untilJob,
+  type World,
+} from './world.ts';
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster({ gatewayApi: true });
+});
+afterAll(() => cluster?.[Symbol.asyncDispose]());
+
+interface Scenario {
+  readonly strategy: DeliveryStrategy;
+  readonly router?: 'Replicas' | 'GatewayAPI';
+  /** `2` succeeds, `crumble-2` falls over after a while. */
+  readonly tag: string;
+  readonly phase: 'Succeeded' | 'RolledBack';
+  /** Stages that a job of this kind has to have been killed at, among others. */
+  readonly stages: readonly string[];
+}
+
+const promotion = ['Draining', 'UpdatingWorkload', 'HandingBack', 'DrainingExtra', 'RemovingExtra', 'Finishing'];
+const rollback = ['Reverting', 'Restoring', 'DrainingExtra', 'RemovingExtra', 'Finishing'];
+const blueGreen = ['Preparing', 'Pinning', 'BringingUp', 'Testing', 'CuttingOver', 'Baking'];
+const canary = ['Preparing', 'Stepping', 'StepVerifying', 'StepPausing'];
+
+const scenarios: readonly Scenario[] = [
+  {
+    strategy: 'Rolling',
+    tag: '2',
+    phase: 'Succeeded',
+    stages: ['Preparing', 'Updating', 'Verifying', 'Finishing'],
+  },
+  {
+    strategy: 'Rolling',
+    tag: 'unready-2',
+    phase: 'RolledBack',
+    stages: ['Preparing', 'Updating', ...rollback.slice(0, 2)],
+  },
+  { strategy: 'BlueGreen', tag: '2', phase: 'Succeeded', stages: [...blueGreen, ...promotion] },
+  {
+    strategy: 'BlueGreen',
+    tag: 'crumble-2',
+    phase: 'RolledBack',
+    stages: ['Preparing', 'Pinning', 'BringingUp', ...rollback],
+  },
+  { strategy: 'Canary', tag: '2', phase: 'Succeeded', stages: [...canary, 'FullUp', 'CuttingOver', ...promotion] },
+  { strategy: 'Canary', tag: 'crumble-2', phase: 'RolledBack', stages: ['Preparing', 'Stepping', ...rollback] },
+  {
+    strategy: 'Canary',
+    router: 'GatewayAPI',
+    tag: '2',
+    phase: 'Succeeded',
+    stages: [...canary, 'Routing', 'FullUp', 'CuttingOver', ...promotion],
+  },
+  {
+    strategy: 'Canary',
+    router: 'GatewayAPI',
+    tag: 'crumble-2',
+    phase: 'RolledBack',
+    stages: ['Preparing', 'Routing', 'Stepping', ...rollback],
+  },
+];
+
+/** Kills the operator at every stage that the job reaches, once at each, and starts it again. @returns the stages. */
+async function killAtEveryStage(world: World, job: string): Promise<ReadonlySet<string>> {
+  const killedAt = new Set<string>();
+  const stages: string[] = [];
+  const jobs = createInformer<DeliveryJob>({
+    connection: world.cluster.connection,
+    kind: deliveryJobKind,
+    namespace: world.namespace,
+    clock: systemClock,
+    log: createLogger('test', 'silent'),
+  });
+  let operator = await startOperator(world);
+  let kill: Promise<void> = Promise.resolve();
+  let isUp = true;
+  jobs.onChange(({ type, object: { status } }) => {
+    const stage = status?.stage;
+    if (type === 'deleted' || stage === undefined || status?.finishedAt !== undefined) return;
+    const key = `${stage}/${status?.step ?? 0}`;
+    if (!isUp || stages.includes(key)) return;
+    isUp = false;
+    stages.push(key);
+    killedAt.add(stage);
+    kill = operator.kill();
+  });
+  jobs.start();
+  world.onTestFinished(() => jobs.stop());
+  const giveUpAtMs = performance.now() + 240_000;
+  while ((await world.jobs.get(job)).status?.finishedAt === undefined) {
+    if (performance.now() > giveUpAtMs) {
+      throw new Error(`${job} does not end: ${JSON.stringify((await world.jobs.get(job)).status)}`);
+    }
+    if (!isUp) {
+      await kill;
+      operator = await startOperator(world, { waitUntilReady: false });
+      isUp = true;
+    }
+    await sleep(50);
+  }
+  return killedAt;
+}
+
+// As many at once as two cores can start operators for.
+test.concurrent.for(scenarios)(
+  '$strategy $router of $tag: killed with SIGKILL at every stage, the job ends $phase',
+  async ({ strategy, router = 'Replicas', tag, phase, stages }, context) => {
+    const world = await createWorld(cluster, context);
+    await createPolicy(world, 'shop', {
+      drainSeconds: 1,
+      rolling: { ...quick.rolling, progressDeadlineSeconds: tag.startsWith('unready') ? 15 : 120 },
+      blueGreen: { bakeSeconds: 1, autoPromote: true },
+      canary: { steps: [25, 50].map((weight) => ({ weight, pauseSeconds: 1 })), trafficRouter: router },
+    });
+    const original = await createService(world, 'shop');
+    if (router === 'GatewayAPI') await createRoute(world);
+    const route = await world.routes.find('shop');
+    const guard = await startGuard(world, ['shop']);
+    const job = await deploy(world, 'shop', { strategy, tag, version: tag });
+    const killedAt = await killAtEveryStage(world, job);
+    const end = await untilEnd(world, job);
+    expect(end.status).toMatchObject({ phase });
+    expect([...killedAt]).toEqual(expect.arrayContaining([...stages]));
+    const isNew = phase === 'Succeeded';
+    await expect
+      .poll(() => stateOf(world, 'shop'), { timeout: 60_000, interval: 200 })
+      .toEqual(expectedState(original, isNew ? tag : '1'));
+    const { spec } = await world.deployments.get('shop');
+    expect({ ...spec, template: isNew ? original.deployment.spec.template : spec.template }).toEqual(
+      original.deployment.spec,
+    );
+    expect((await world.routes.find('shop'))?.spec).toEqual(route?.spec);
+    // Pods that fall over by themselves are not the job's doing.
+    expect(tag.startsWith('crumble') ? [] : guard.faults()).toEqual([]);
+  },
+);
+
+function createRoute(world: World) {
+  return world.routes.create({
+    apiVersion: 'gateway.networking.k8s.io/v1',
+    kind: 'HTTPRoute',
+    metadata: { name: 'shop', namespace: world.namespace },
+    spec: { rules: [{ backendRefs: [{ name: 'shop', port: 80 }] }] },
+  });
+}
+
+test('the API server killed in the middle: a job of each strategy ends as it should, and so does one that is rolled back', async (context) => {
+  const world = await createWorld(cluster, context);
+  await createPolicy(world, '*', {
+    drainSeconds: 1,
+    blueGreen: { bakeSeconds: 3, autoPromote: true },
+    canary: { steps: [{ weight: 50, pauseSeconds: 3 }], trafficRouter: 'Replicas' },
+  });
+  const operator = await startOperator(world);
+  let isOver = false;
+  context.onTestFinished(() => {
+    isOver = true;
+  });
+  const strategies = ['Rolling', 'BlueGreen', 'Canary'] as const;
+  const names = [...strategies.map((strategy) => strategy.toLowerCase()), 'broken'];
+  const originals = await Promise.all(names.map((name) => createService(world, name)));
+  const jobs = await Promise.all([
+    ...strategies.map((strategy) =>
+      deploy(world, strategy.toLowerCase(), { strategy, tag: 'slow-2', version: 'slow-2' }),
+    ),
+    deploy(world, 'broken', { strategy: 'BlueGreen', tag: 'crumble-2' }),
+  ]);
+  await Promise.all(jobs.map((job) => untilJob(world, job, ({ phase }) => phase !== 'Pending')));
+  await sleep(2000);
+  await cluster.controlPlane.stopApiServer('SIGKILL');
+  await sleep(3000);
+  await cluster.controlPlane.startApiServer();
+  // An operator that could not renew its Lease in time ends; whoever runs it starts it again.
+  void operator.process.exited.then(() => (isOver ? undefined : startOperator(world)));
+  const ends = await Promise.all(jobs.map((job) => untilEnd(world, job)));
+  expect(ends.map(({ status }) => status?.phase)).toEqual(['Succeeded', 'Succeeded', 'Succeeded', 'RolledBack']);
+  for (const [index, original] of originals.entries()) {
+    await expect
+      .poll(() => stateOf(world, names[index] ?? ''), { timeout: 60_000, interval: 200 })
+      .toEqual(expectedState(original, index < strategies.length ? 'slow-2' : '1'));
+  }
+  isOver = true;
+});

@@ -11,7 +11,7 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection, type Query } from '@rollcall/platform/kube/connection.ts';
 import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import { isServiceName } from '@rollcall/registry/domain/validation.ts';
+import { httpUrlFault, serviceNameFault } from '@rollcall/platform/service-address.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
@@ -80,12 +80,33 @@ describe('the API server accepts', () => {
     expect(await kube.request({ method: 'GET', path })).toEqual(changed);
   });
 
-  it('every name that the registry takes', async () => {
+  it('every name that the registry and the operator take', async () => {
     const names = fc.oneof(fc.string({ unit: 'binary', maxLength: 255 }), fc.string({ unit: 'grapheme-ascii' }));
-    for (const serviceName of fc.sample(names.filter(isServiceName), 200)) {
+    const legal = names.filter((name) => serviceNameFault(name) === undefined);
+    for (const serviceName of fc.sample(legal, 200)) {
       const object = { name: objectNameFor(serviceName), spec: { serviceName, url: 'http://shop' } };
       const stored = await send(serviceRegistrationKind, object, { dryRun: 'All' });
       expect(stored.spec.serviceName).toBe(serviceName);
+    }
+  });
+
+  it('every URL that the registry and the operator take', async () => {
+    const odd = fc.constantFrom('@', ':', '%', '%41', '\\', '[', ']', '[::1]', '<', '^', '|', '/', '?', '#', '//', '0');
+    const part = fc.oneof(odd, fc.string({ unit: 'binary', maxLength: 8 }), fc.string({ unit: 'grapheme-ascii' }));
+    const port = fc.integer({ min: 0, max: 99_999 }).map((number) => `:${number}`);
+    const urls = fc
+      .tuple(
+        fc.constantFrom('http://', 'HTTPS://', 'http:///', 'http:'),
+        fc.oneof(part, fc.webAuthority()),
+        fc.oneof(port, part),
+        part,
+      )
+      .map((parts) => parts.join(''));
+    const legal = urls.filter((url) => httpUrlFault(url) === undefined);
+    for (const url of fc.sample(legal, 300)) {
+      const object = { name: 'shop', spec: { serviceName: 'shop', url } };
+      const stored = await send(serviceRegistrationKind, object, { dryRun: 'All' });
+      expect(stored.spec.url).toBe(url);
     }
   });
 });

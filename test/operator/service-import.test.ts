@@ -102,11 +102,18 @@ describe.concurrent('annotated Services', () => {
     const holder = await register(world, 'taken', { source: 'Manifest' });
     await startOperator(world, { settings });
     await createService(world, 'faulty', { 'rollcall.dev/url': 'ftp://shop', 'rollcall.dev/capabilities': 'soap' });
+    // What URL parsers repair silently, and only the API server used to refuse.
+    const repaired = { slashes: 'http:///shop', encoded: 'http://sh%6Fp', nobody: 'http://@shop' };
+    for (const [name, url] of Object.entries(repaired)) await createService(world, name, { 'rollcall.dev/url': url });
     await createService(world, 'late', { 'rollcall.dev/service-name': 'taken' });
-    await until('both are warned', async () => {
-      const events = await Promise.all(['faulty', 'late'].map((name) => world.events(name)));
+    const warned = ['faulty', ...Object.keys(repaired), 'late'];
+    await until('all are warned', async () => {
+      const events = await Promise.all(warned.map((name) => world.events(name)));
       return events.every((list) => list.length > 0);
     });
+    for (const name of Object.keys(repaired)) {
+      expect(await world.events(name)).toMatchObject([{ type: 'Warning', reason: 'InvalidRegistration' }]);
+    }
     expect(await world.events('faulty')).toMatchObject([
       { type: 'Warning', reason: 'InvalidRegistration', message: expect.stringMatching(/url.*capabilities/) },
     ]);

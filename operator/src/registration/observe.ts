@@ -1,3 +1,4 @@
+import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
@@ -7,7 +8,7 @@ import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts'
 import { objectKey } from '@rollcall/platform/kube/store.ts';
 import type { Sight } from '../runtime/sight.ts';
 import type { Liveness, RegistrationSnapshot } from './plan.ts';
-import { heartbeatOf, heartbeatTtlMs, watchVitalSigns } from './vital-signs.ts';
+import { heartbeatTtlMs, watchVitalSigns } from './vital-signs.ts';
 
 /** What keeps registrations made from Kubernetes Services alive; see `service-import/`. */
 export interface EndpointLiveness {

@@ -1,10 +1,10 @@
-import { annotations } from '@rollcall/crds/kinds.ts';
+import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
-import { createDeadlines, type Deadlines, type Heartbeat } from './deadlines.ts';
+import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { createRetention, type Retention } from './retention.ts';
 
 export interface VitalSignsDeps {
@@ -34,7 +34,9 @@ export function watchVitalSigns({ registrations, leases, clock, onEarlier }: Vit
     const key = objectKey(object);
     const nowMs = clock.monotonicMs();
     if (type !== 'deleted') {
-      if (deadlines.heartbeatSeen(key, heartbeatOf(object), nowMs)) onEarlier(key);
+      const { ownerUid, ageMs, ttlSeconds } = heartbeatOf(object);
+      const ttlMs = ttlSeconds === undefined ? undefined : ttlSeconds * 1000;
+      if (deadlines.heartbeatSeen(key, { ownerUid, ageMs, ttlMs }, nowMs)) onEarlier(key);
       return;
     }
     deadlines.leaseGone(key, nowMs);
@@ -73,15 +75,4 @@ export function watchVitalSigns({ registrations, leases, clock, onEarlier }: Vit
 export function heartbeatTtlMs({ spec }: ServiceRegistration): number | undefined {
   if (spec.source === 'KubernetesService' || spec.ttlSeconds === undefined) return undefined;
   return spec.ttlSeconds * 1000;
-}
-
-/** What a Lease says. An age that is no number counts as none. */
-export function heartbeatOf({ metadata, spec }: Lease): Heartbeat {
-  const ageMs = Number(metadata.annotations?.[annotations.heartbeatAgeMs] ?? 0);
-  const ttlSeconds = spec?.leaseDurationSeconds;
-  return {
-    ownerUid: metadata.ownerReferences?.find((owner) => owner.kind === 'ServiceRegistration')?.uid,
-    ageMs: Number.isFinite(ageMs) ? ageMs : 0,
-    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
-  };
 }

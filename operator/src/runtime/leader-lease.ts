@@ -1,6 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import type { Manifest, ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
 
 export interface LeaderLeaseDeps {
@@ -98,9 +99,4 @@ export function createLeaderLease({ leases, name, identity, durationMs, clock }:
     },
     observed: () => observed,
   };
-}
-
-/** metav1.MicroTime. */
-function microTime(at: Date): string {
-  return at.toISOString().replace('Z', '000Z');
 }

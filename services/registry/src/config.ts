@@ -1,4 +1,4 @@
-import { type Environment, parseConfig } from '@rollcall/platform/config.ts';
+import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import { type Static, Type } from 'typebox';
 import type { WebhookAddresses } from './workers/notifications.ts';
 
@@ -8,13 +8,10 @@ const schema = Type.Object({
   ROLLCALL_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3001 }),
   ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
   ROLLCALL_DATABASE_URL: Type.String({ minLength: 1, description: 'postgres://user:password@host:port/database' }),
-  ROLLCALL_LOG_LEVEL: Type.Union(
-    ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
-    { default: 'info' },
-  ),
+  ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_TTL_SECONDS: Type.Integer({ minimum: 5, maximum: 86_400, default: 60 }),
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
-  ROLLCALL_AUTHENTICATION: Type.Union([Type.Literal('off'), Type.Literal('token-review')], { default: 'off' }),
+  ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });

@@ -1,3 +1,4 @@
+import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
@@ -20,7 +21,7 @@ import { type Rendered, renderRegistration } from './routes/rendering.ts';
 import { reportRoutes } from './routes/reports.ts';
 import { serviceRoutes } from './routes/services.ts';
 import { createWatchers, watchRoute } from './routes/watch.ts';
-import { heartbeatOf, toRegistration } from './store/registration-objects.ts';
+import { toRegistration } from './store/registration-objects.ts';
 import { createRegistrationStore, isCanonical } from './store/registrations.ts';
 
 const FEED_CAPACITY = 10_000;
@@ -170,17 +171,17 @@ interface LeaseFollower {
 
 /** Heartbeats that other replicas wrote count here as if they had come here. */
 function followLeases(deps: LeaseFollower): void {
-  const { registrationInformer, leaseInformer, heartbeats, directory, namespace, ttlSeconds } = deps;
+  const { registrationInformer, leaseInformer, heartbeats, directory, namespace } = deps;
 
   function note(lease: Lease, isNews: boolean): void {
-    const heartbeat = heartbeatOf(lease);
+    const { ownerUid: id, renewTime, ageMs, ttlSeconds = deps.ttlSeconds } = heartbeatOf(lease);
     const registration = registrationInformer.store.get(`${namespace}/${lease.metadata.name}`);
     // What is left of an earlier life would be remembered for ever.
-    if (heartbeat === undefined || registration?.metadata.uid !== heartbeat.id) return;
+    if (id === undefined || renewTime === undefined || registration?.metadata.uid !== id) return;
     const { serviceName } = registration.spec;
-    const key = { serviceName, id: heartbeat.id, ttlSeconds: heartbeat.ttlSeconds ?? ttlSeconds };
-    if (isNews) heartbeats.sawDurable(key, heartbeat);
-    else heartbeats.learned(key, heartbeat.at);
+    const at = new Date(renewTime);
+    if (isNews) heartbeats.sawDurable({ serviceName, id, ttlSeconds }, { at, ageMs });
+    else heartbeats.learned({ serviceName, id, ttlSeconds }, at);
     directory.touch(serviceName);
   }
 
@@ -190,7 +191,7 @@ function followLeases(deps: LeaseFollower): void {
   });
   // Without its Lease a registration is over, or its heartbeats begin anew: nothing may be absorbed any more.
   leaseInformer.onChange((change) => {
-    const id = change.type === 'deleted' ? heartbeatOf(change.object)?.id : undefined;
+    const id = change.type === 'deleted' ? heartbeatOf(change.object).ownerUid : undefined;
     if (id !== undefined) heartbeats.forget(id);
   });
   // A Lease may come before its registration does.

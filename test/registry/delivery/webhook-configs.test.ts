@@ -1,9 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { labels, objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
 import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import type { WebhookConfigStore } from '@rollcall/registry/domain/delivery-ports.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
+import { configureWebhooks } from '@rollcall/registry/domain/webhook-configs.ts';
+import { createWebhookConfigs } from '@rollcall/registry/store/webhook-configs.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -229,6 +234,73 @@ describe('secrets', () => {
     const left = (await list<Secret>('secrets')).filter((s) => s.metadata.name.startsWith('race.'));
     expect(left.map((s) => s.metadata.name)).toEqual([stored.metadata.name]);
     expect(stored.metadata.ownerReferences?.[0]?.uid).toBe(metadata.uid);
+  });
+});
+
+/** The real store, with something that happens just before its first write of a configuration. */
+function overtakenStore(overtake: () => Promise<unknown>): WebhookConfigStore {
+  let overtaken = false;
+  const connection: KubeConnection = {
+    ...delivery.connection,
+    async request<T>(request: KubeRequest): Promise<T> {
+      if (!overtaken && request.method !== 'GET' && request.path.includes('/webhookconfigs')) {
+        overtaken = true;
+        await overtake();
+      }
+      return delivery.connection.request<T>(request);
+    },
+  };
+  return createWebhookConfigs({ connection, namespace: namespace.name, clock: systemClock });
+}
+
+async function secretsOf(service_name: string): Promise<string[]> {
+  const names = (await list<Secret>('secrets')).map(({ metadata }) => metadata.name);
+  return names.filter((name) => name.startsWith(`${service_name}.`));
+}
+
+describe('a configuration call that another one overtakes between its look and its write', () => {
+  const theirs = { url: 'http://theirs/' };
+  const ours = { url: 'http://ours/' };
+  interface Race {
+    readonly before: object | undefined;
+    readonly overtaking: object;
+    /** What our call brings as proof, and the secret that it is to set. */
+    readonly proof?: string;
+    readonly secret?: string;
+  }
+
+  async function race(service_name: string, { before, overtaking, proof, secret }: Race): Promise<void> {
+    if (before !== undefined) await configure({ service_name, endpoints: {}, ...before });
+    const store = overtakenStore(async () => {
+      const answer = await configure({ service_name, endpoints: theirs, ...overtaking });
+      expect(answer.status).toBe(200);
+    });
+    const replacement = { serviceName: service_name, endpoints: ours, secret };
+    const bytes = { body: Buffer.from('{}'), signature: undefined };
+    await configureWebhooks({ configs: store }, replacement, { ...bytes, secrets: [proof, secret] });
+  }
+
+  test.each<[string, Race]>([
+    ['new', { before: undefined, overtaking: { secret: 'theirs' }, secret: 'ours' }],
+    ['free', { before: {}, overtaking: { secret: 'theirs' } }],
+    ['seized', { before: {}, overtaking: { secret: 'theirs' }, secret: 'ours' }],
+    ['rotated', { before: { secret: 'one' }, overtaking: { secret: 'two', webhook_secret: 'one' }, proof: 'one' }],
+  ])('is refused where it cannot show the secret that was just set: %s', async (what, overtaken) => {
+    const name = `overtaken-${what}`;
+    await expect(race(name, overtaken)).rejects.toMatchObject({ code: 'INVALID_SIGNATURE' });
+    const { spec } = await configs.get(name);
+    expect(spec.endpoints).toEqual(theirs);
+    expect(await secretsOf(name)).toEqual([spec.secretRef?.name]);
+  });
+
+  test.each<[string, Race]>([
+    ['open', { before: {}, overtaking: {} }],
+    ['made', { before: undefined, overtaking: {}, secret: 'ours' }],
+    ['agreed', { before: {}, overtaking: { secret: 'same' }, proof: 'same' }],
+  ])('is carried out where it may be: %s', async (what, overtaken) => {
+    const name = `overtaken-${what}`;
+    await race(name, overtaken);
+    expect((await configs.get(name)).spec.endpoints).toEqual(ours);
   });
 });
 

@@ -134,10 +134,28 @@ export interface WebhookSettings {
   readonly secretRef: { readonly name: string; readonly key: string } | undefined;
 }
 
+/** A configuration as it is to become. */
+export interface WebhookReplacement {
+  /** `*`: of all services. */
+  readonly serviceName: string;
+  /** URL by channel. */
+  readonly endpoints: Readonly<Record<string, string>>;
+  /** Undefined: the secret stays as it is. */
+  readonly secret: string | undefined;
+}
+
 export interface WebhookConfigStore {
   find(serviceName: string): Promise<WebhookSettings | undefined>;
-  /** Replaces the endpoints as a whole, and the secret unless it is undefined. */
-  replace(serviceName: string, endpoints: Readonly<Record<string, string>>, secret: string | undefined): Promise<void>;
+  /**
+   * Replaces the endpoints as a whole, and the secret unless it is undefined, in place of exactly the settings that were
+   * permitted to be replaced: where somebody else writes first, it asks again about what is there then.
+   *
+   * @param permit told what is to be replaced, undefined where there is nothing; what it throws ends the call, nothing written.
+   */
+  replace(
+    replacement: WebhookReplacement,
+    permit: (present: WebhookSettings | undefined) => Promise<void>,
+  ): Promise<void>;
   /** @returns undefined when the secret that the settings refer to is not there. */
   readSecret(settings: WebhookSettings): Promise<string | undefined>;
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { httpUrlFault, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
 import type {
   Artifact,
   ArtifactType,
@@ -10,7 +11,7 @@ import type {
   RequestedJob,
 } from './delivery-ports.ts';
 import { RegistryError } from './errors.ts';
-import { checkServiceName, urlFault } from './validation.ts';
+import { checkServiceName } from './validation.ts';
 
 const VERSION_MAX_LENGTH = 128;
 const FORBIDDEN_IN_VERSION = /[\s\p{Z}\p{Cc}\uFEFF/]|[\uD800-\uDFFF]/u;
@@ -24,7 +25,6 @@ const imageTag = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}';
 const IMAGE_REFERENCE = new RegExp(
   `^(${imageHost})?${imagePart}(/${imagePart})*(:${imageTag})?(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$`,
 );
-const URL_MAX_LENGTH = 2048;
 
 const strategies: Readonly<Record<StrategyName, DeliveryStrategy>> = {
   rolling: 'Rolling',
@@ -173,7 +173,7 @@ function imageFault(url: string, checksum: string | undefined): string | undefin
 }
 
 function binaryFault(url: string, checksum: string | undefined): string | undefined {
-  const fault = urlFault(url);
+  const fault = httpUrlFault(url);
   if (fault !== undefined) return `artifact_url ${fault}`;
   if (!/^https:/i.test(url)) return 'artifact_url of type binary must be an https URL';
   if (checksum === undefined) return 'checksum is required for artifact_type binary';

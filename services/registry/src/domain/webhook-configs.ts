@@ -1,7 +1,8 @@
-import type { WebhookConfigStore, WebhookSettings } from './delivery-ports.ts';
+import { httpUrlFault } from '@rollcall/platform/service-address.ts';
+import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from './delivery-ports.ts';
 import { RegistryError } from './errors.ts';
 import { isSameSecret, isSignedWith } from './signatures.ts';
-import { checkServiceName, urlFault } from './validation.ts';
+import { checkServiceName } from './validation.ts';
 
 /** Stands for all services. */
 export const ALL_SERVICES = '*';
@@ -32,8 +33,11 @@ export interface CallProof {
 export async function authorizeCall(deps: WebhookConfigsDeps, serviceName: string, proof: CallProof): Promise<void> {
   checkScope(serviceName);
   const settings = await settingsWithSecret(deps, serviceName);
-  if (settings === undefined) return;
-  const secret = await deps.configs.readSecret(settings);
+  if (settings !== undefined) await checkProof(deps, settings, proof);
+}
+
+async function checkProof({ configs }: WebhookConfigsDeps, settings: WebhookSettings, proof: CallProof): Promise<void> {
+  const secret = await configs.readSecret(settings);
   // A secret that was set and cannot be found must not open the door.
   if (secret === undefined) {
     throw new RegistryError('INVALID_SIGNATURE', 'The secret that the call must be signed with is missing');
@@ -43,21 +47,17 @@ export async function authorizeCall(deps: WebhookConfigsDeps, serviceName: strin
   throw new RegistryError('INVALID_SIGNATURE');
 }
 
-export interface ConfigurationInput {
-  /** {@link ALL_SERVICES} for the global configuration. */
-  readonly serviceName: string;
-  /** URL by channel. */
-  readonly endpoints: Readonly<Record<string, string>>;
-  /** Undefined: the secret stays as it is. */
-  readonly secret: string | undefined;
-}
-
 /**
- * Sets where notifications go, and the secret (contract 1, `/webhooks/config`).
+ * Sets where notifications go, and the secret (contract 1, `/webhooks/config`). The call is authorised against the very
+ * configuration that it replaces: one that was free to come while there was no secret is not, once another call has set one.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST. No URL is repeated: it may hold a password.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, INVALID_SIGNATURE. No URL is repeated: it may hold a password.
  */
-export async function configureWebhooks({ configs }: WebhookConfigsDeps, input: ConfigurationInput): Promise<void> {
+export async function configureWebhooks(
+  deps: WebhookConfigsDeps,
+  input: WebhookReplacement,
+  proof: CallProof,
+): Promise<void> {
   checkScope(input.serviceName);
   const channels = Object.entries(input.endpoints);
   if (channels.length > CHANNELS_MAX) {
@@ -67,7 +67,10 @@ export async function configureWebhooks({ configs }: WebhookConfigsDeps, input: 
     const fault = channelFault(channel) ?? endpointFault(url);
     if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
   }
-  await configs.replace(input.serviceName, input.endpoints, input.secret);
+  await deps.configs.replace(input, async (present) => {
+    const settings = present?.secretRef === undefined ? await globalWithSecret(deps, input.serviceName) : present;
+    if (settings !== undefined) await checkProof(deps, settings, proof);
+  });
 }
 
 /**
@@ -110,14 +113,20 @@ export async function findEndpoint(
 
 /** The configuration of the service where that names a secret, else the global one where that does. */
 export async function settingsWithSecret(
+  deps: WebhookConfigsDeps,
+  serviceName: string,
+): Promise<WebhookSettings | undefined> {
+  const own = await deps.configs.find(serviceName);
+  return own?.secretRef === undefined ? globalWithSecret(deps, serviceName) : own;
+}
+
+/** The global configuration where that names a secret, for a service whose own does not. */
+async function globalWithSecret(
   { configs }: WebhookConfigsDeps,
   serviceName: string,
 ): Promise<WebhookSettings | undefined> {
-  for (const scope of new Set([serviceName, ALL_SERVICES])) {
-    const settings = await configs.find(scope);
-    if (settings?.secretRef !== undefined) return settings;
-  }
-  return undefined;
+  const settings = serviceName === ALL_SERVICES ? undefined : await configs.find(ALL_SERVICES);
+  return settings?.secretRef === undefined ? undefined : settings;
 }
 
 function checkScope(serviceName: string): void {
@@ -133,6 +142,6 @@ export function channelFault(channel: string): string | undefined {
 }
 
 function endpointFault(url: string): string | undefined {
-  const fault = urlFault(url);
+  const fault = httpUrlFault(url);
   return fault === undefined ? undefined : `each endpoint ${fault}`;
 }

@@ -8,6 +8,7 @@ import { announceRelease, checkForUpdate, type ReleasesDeps } from '../domain/re
 import {
   ALL_SERVICES,
   authorizeCall,
+  type CallProof,
   configureWebhooks,
   describeConfig,
   type WebhookConfigsDeps,
@@ -178,8 +179,7 @@ function writeConfigRoute(app: App, deps: WebhookRoutesDeps): void {
     },
     async (request) => {
       const { service_name = ALL_SERVICES, endpoints, secret } = request.body;
-      await authorize(deps, request, { ...request.body, service_name });
-      await configureWebhooks(deps, { serviceName: service_name, endpoints, secret });
+      await configureWebhooks(deps, { serviceName: service_name, endpoints, secret }, proofOf(request, request.body));
       return { status: 'configured' as const, message: `Webhooks of '${service_name}' were configured` };
     },
   );
@@ -200,20 +200,25 @@ function readConfigRoute(app: App, deps: WebhookConfigsDeps): void {
   );
 }
 
-interface CallBody {
-  readonly service_name: string;
+type SignedRequest = Pick<FastifyRequest, 'headers' | 'rawBody'>;
+
+interface ProvingBody {
   readonly webhook_secret?: string;
   readonly secret?: string;
 }
 
 function authorize(
   deps: WebhookConfigsDeps,
-  request: Pick<FastifyRequest, 'headers' | 'rawBody'>,
-  { service_name, webhook_secret, secret }: CallBody,
+  request: SignedRequest,
+  body: ProvingBody & { readonly service_name: string },
 ): Promise<void> {
-  const header = request.headers['x-webhook-signature'];
+  return authorizeCall(deps, body.service_name, proofOf(request, body));
+}
+
+function proofOf({ headers, rawBody }: SignedRequest, { webhook_secret, secret }: ProvingBody): CallProof {
+  const header = headers['x-webhook-signature'];
   const signature = typeof header === 'string' ? header : undefined;
-  return authorizeCall(deps, service_name, { body: request.rawBody, signature, secrets: [webhook_secret, secret] });
+  return { body: rawBody, signature, secrets: [webhook_secret, secret] };
 }
 
 function releaseInput({

@@ -1,11 +1,11 @@
 import { annotations, deliveryJobKind, finalizers, labels, objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isInvalid, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { isAlreadyExists, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { type Manifest, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/delivery-ports.ts';
-import { RegistryError } from '../domain/errors.ts';
 import type { ObservedJob } from '../domain/recorder.ts';
+import { refusal } from './refusal.ts';
 
 const OBJECT_NAME_MAX_LENGTH = 253;
 const OBJECT_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -36,7 +36,7 @@ export function createDeliveryJobs(connection: KubeConnection, namespace: string
           await objects.create(manifestOf(job));
           return 'absent';
         } catch (error) {
-          if (isInvalid(error)) throw refusal(error);
+          if (isInvalid(error)) throw refusal(error, 'the job');
           if (!isAlreadyExists(error)) throw error;
         }
         const comparison = await compare(job);
@@ -146,11 +146,4 @@ export function toObservedJob({ metadata, spec, status }: DeliveryJob): Observed
 
 function toDate(text: string | undefined): Date | undefined {
   return text === undefined ? undefined : new Date(text);
-}
-
-/** The domain checks what the custom resource checks; this is for the day they differ. */
-function refusal(error: unknown): RegistryError {
-  const causes = error instanceof KubeApiError ? (error.status.details?.causes ?? []) : [];
-  const field = causes.find((cause) => cause.field !== undefined)?.field ?? 'the job';
-  return new RegistryError('INVALID_REQUEST', `The API server refuses ${field}`, { cause: error });
 }

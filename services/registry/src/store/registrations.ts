@@ -1,10 +1,12 @@
+import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { annotations, labels, objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isConflict, isInvalid, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { RegistryError } from '../domain/errors.ts';
 import {
@@ -16,7 +18,8 @@ import {
   type RegistrationStore,
   type ServiceReport,
 } from '../domain/ports.ts';
-import { heartbeatOf, microTime, toRegistration } from './registration-objects.ts';
+import { refusal } from './refusal.ts';
+import { toRegistration } from './registration-objects.ts';
 
 const LEASE_TRIES = 4;
 const VERSION_MAX_LENGTH = 128;
@@ -169,7 +172,7 @@ async function renewLease(context: Context, life: RegistrationLife, heartbeat: H
 }
 
 function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): boolean {
-  return lease?.metadata.labels?.[labels.heartbeat] === 'true' && heartbeatOf(lease)?.id === life.id;
+  return lease?.metadata.labels?.[labels.heartbeat] === 'true' && heartbeatOf(lease).ownerUid === life.id;
 }
 
 /**
@@ -249,7 +252,7 @@ async function removeRegistration(context: Context, registration: Registration):
   const removed = await changing(() => context.objects.delete(name, { uid: registration.id }));
   if (object?.metadata.uid === registration.id) context.registrations.recordDelete(object);
   const lease = context.leases.store.get(`${context.namespace}/${name}`);
-  if (removed && lease !== undefined && heartbeatOf(lease)?.id === registration.id) {
+  if (removed && lease !== undefined && heartbeatOf(lease).ownerUid === registration.id) {
     await deleteLease(context, lease).catch(() => undefined);
   }
   return removed;
@@ -288,19 +291,11 @@ async function changing<T>(write: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (isNotFound(error) || isConflict(error) || isAlreadyExists(error))
       throw new ChangedMeanwhileError({ cause: error });
-    if (isInvalid(error)) throw refusal(error);
+    if (isInvalid(error))
+      throw refusal(error, 'the object', {
+        'spec.url': 'INVALID_SERVICE_URL',
+        'spec.serviceName': 'INVALID_SERVICE_NAME',
+      });
     throw error;
   }
-}
-
-function refusal(error: unknown): RegistryError {
-  const causes = error instanceof KubeApiError ? (error.status.details?.causes ?? []) : [];
-  const field = causes.find((cause) => cause.field?.startsWith('spec.') === true)?.field;
-  const code =
-    field === 'spec.url'
-      ? 'INVALID_SERVICE_URL'
-      : field === 'spec.serviceName'
-        ? 'INVALID_SERVICE_NAME'
-        : 'INVALID_REQUEST';
-  return new RegistryError(code, `The API server refuses ${field ?? 'the object'}`, { cause: error });
 }

@@ -4,10 +4,11 @@ import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isConflict, isInvalid, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { WebhookConfigStore, WebhookSettings } from '../domain/delivery-ports.ts';
+import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../domain/delivery-ports.ts';
 import { RegistryError } from '../domain/errors.ts';
+import { refusal } from './refusal.ts';
 
 const SECRET_KEY = 'secret';
 const TRIES = 4;
@@ -18,12 +19,6 @@ interface Context {
   readonly clock: Clock;
   readonly configs: ResourceClient<WebhookConfig>;
   readonly secrets: ResourceClient<Secret>;
-}
-
-interface Replacement {
-  readonly serviceName: string;
-  readonly endpoints: Readonly<Record<string, string>>;
-  readonly secret: string | undefined;
 }
 
 /** Webhook configurations as custom resources, their secrets as Secrets. Every read asks the API server. */
@@ -38,9 +33,12 @@ export function createWebhookConfigs(deps: Pick<Context, 'connection' | 'namespa
       const config = await findConfig(context, serviceName);
       return config === undefined ? undefined : toSettings(config);
     },
-    async replace(serviceName, endpoints, secret) {
+    async replace(replacement, permit) {
+      const { serviceName } = replacement;
       for (let tries = 1; tries <= TRIES; tries += 1) {
-        if (await replaceOnce(context, { serviceName, endpoints, secret })) return;
+        const present = await findConfig(context, serviceName);
+        await permit(present === undefined ? undefined : toSettings(present));
+        if (await replaceOnce(context, present, replacement)) return;
       }
       throw new RegistryError('STORE_UNAVAILABLE', `The configuration of '${serviceName}' keeps changing; try again`);
     },
@@ -61,8 +59,11 @@ export function createWebhookConfigs(deps: Pick<Context, 'connection' | 'namespa
  *
  * @returns false when somebody else wrote first.
  */
-async function replaceOnce(context: Context, { serviceName, endpoints, secret }: Replacement): Promise<boolean> {
-  const config = await findConfig(context, serviceName);
+async function replaceOnce(
+  context: Context,
+  config: WebhookConfig | undefined,
+  { serviceName, endpoints, secret }: WebhookReplacement,
+): Promise<boolean> {
   if (secret === undefined) {
     const written = await writeConfig(context, config, { serviceName, endpoints, secretName: undefined });
     if (written !== undefined) await recordTime(context, written);
@@ -139,7 +140,7 @@ async function writeConfig(
     ]);
   } catch (error) {
     if (isAlreadyExists(error) || isConflict(error) || isNotFound(error)) return undefined;
-    if (isInvalid(error)) throw refusal(error);
+    if (isInvalid(error)) throw refusal(error, 'the configuration');
     throw error;
   }
 }
@@ -201,11 +202,4 @@ function toSettings({ metadata, spec, status }: WebhookConfig): WebhookSettings 
     configuredAt: new Date(status?.configuredAt ?? metadata.creationTimestamp ?? 0),
     secretRef: spec.secretRef,
   };
-}
-
-/** The domain checks what the custom resource checks; this is for the day they differ. Values are not repeated. */
-function refusal(error: unknown): RegistryError {
-  const causes = error instanceof KubeApiError ? (error.status.details?.causes ?? []) : [];
-  const field = causes.find((cause) => cause.field !== undefined)?.field ?? 'the configuration';
-  return new RegistryError('INVALID_REQUEST', `The API server refuses ${field}`, { cause: error });
 }

@@ -1,23 +1,37 @@
-import { Agent, request as httpRequest } from 'node:http';
-import { connect } from 'node:net';
+import { once } from 'node:events';
+import { Agent, request as httpRequest, type ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+
+/** More than the kernel takes off the server's hands. */
+const LARGE = Buffer.alloc(20 * 1024 * 1024, 'x');
 
 let app: App;
 let port: number;
+let largeAnswer: ServerResponse | undefined;
 
-beforeEach(async () => {
+beforeEach(() => startApp({ closingLimitMs: 60_000 }));
+afterEach(() => app.close());
+
+async function startApp({ closingLimitMs }: { readonly closingLimitMs: number }): Promise<void> {
+  largeAnswer = undefined;
   app = createServer({
     log: createLogger('test', 'silent'),
     metrics: createMetrics('test'),
     bodyLimit: 1000,
+    closingLimitMs,
     mapError: () => undefined,
   });
   app.get('/quick', () => ({ ok: true }));
+  app.get('/large', (_request, reply) => {
+    largeAnswer = reply.raw;
+    return reply.type('text/plain').send(LARGE);
+  });
   app.get('/slow', async () => {
     await sleep(500);
     return { ok: true };
@@ -25,8 +39,7 @@ beforeEach(async () => {
   await app.listen({ host: '127.0.0.1', port: 0 });
   const address = app.server.address();
   port = typeof address === 'object' && address !== null ? address.port : 0;
-  return () => app.close();
-});
+}
 
 interface Answer {
   readonly status: number | undefined;
@@ -76,6 +89,40 @@ test('closing answers what is under way and waits for no connection that is idle
   await closed;
   expect(performance.now() - startedAt).toBeLessThan(2000);
   await expect(get('/quick', idle)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
+});
+
+/** Asks for the large answer and does not read it; the server is through with it, but most of it is still to be sent. */
+async function askWithoutReading(): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  onTestFinished(() => void socket.destroy());
+  socket.pause().write('GET /large HTTP/1.1\r\nhost: a\r\n\r\n');
+  await expect
+    .poll(() => largeAnswer?.writableEnded === true && (largeAnswer.socket?.writableLength ?? 0) > 0, {
+      timeout: 20_000,
+    })
+    .toBe(true);
+  return socket;
+}
+
+test('closing delivers an answer that is under way to a slow reader, whole', { timeout: 60_000 }, async () => {
+  const socket = await askWithoutReading();
+  const closed = app.close();
+  await sleep(500);
+  const answer = await text(socket);
+  expect(answer).toMatch(/^HTTP\/1.1 200 /);
+  expect(answer.split('\r\n\r\n')[1]?.length).toBe(LARGE.length);
+  await closed;
+});
+
+test('closing gives up on a reader that does not read, after its limit', { timeout: 60_000 }, async () => {
+  await app.close();
+  await startApp({ closingLimitMs: 500 });
+  const socket = await askWithoutReading();
+  const gone = once(socket, 'close').catch(() => undefined);
+  await app.close();
+  socket.resume();
+  await gone;
+  expect(socket.bytesRead).toBeLessThan(LARGE.length);
 });
 
 test.each([

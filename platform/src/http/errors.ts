@@ -6,6 +6,21 @@ export interface ErrorBody {
   readonly message: string;
 }
 
+/** What every server answers by itself, whatever its routes; `when` is for docs/errors.md. */
+export const serverErrors = {
+  PATH_NOT_FOUND: { status: 404, error: 'Not found', when: 'No route has this path' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    error: 'Method not allowed',
+    when: 'The path has no such method; Allow names those that it has',
+  },
+  REQUEST_TIMEOUT: { status: 408, error: 'Invalid request', when: 'The request did not come in full within 30 s' },
+  TOO_LARGE: { status: 413, error: 'Request too large', when: 'The body has too many bytes' },
+  UNSUPPORTED_TYPE: { status: 415, error: 'Invalid request', when: 'The body is no JSON by its content type' },
+  HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', when: 'The header fields have too many bytes' },
+  INTERNAL: { status: 500, error: 'Internal error', when: 'A fault of ours; the log has it' },
+} as const satisfies Record<string, { status: number; error: string; when: string }>;
+
 /** An error that already knows its answer. */
 export class HttpError extends Error {
   readonly statusCode: number;

@@ -15,6 +15,7 @@ beforeAll(() => {
     log: createLogger('test', 'silent'),
     metrics,
     bodyLimit: 300_000,
+    closingLimitMs: 1000,
     mapError: (error) =>
       error instanceof TooFarError
         ? new HttpError(409, 'Out of range', { message: error.message, headers: { 'retry-after': '1' } })
@@ -51,6 +52,10 @@ test.each(['application/json', 'application/x-www-form-urlencoded'])(
   },
 );
 
+function put(payload: string, contentType: string) {
+  return app.inject({ method: 'PUT', url: '/things', headers: { 'content-type': contentType }, payload });
+}
+
 const deep = `${'{"a":'.repeat(40_000)}1${'}'.repeat(40_000)}`;
 
 test.each([
@@ -67,7 +72,9 @@ test.each([
   ['too many bytes', 413, () => post(JSON.stringify({ name: 'x'.repeat(300_000) }))],
   ['an unknown path', 404, () => app.inject('/nothing?secret=hunter2')],
   ['a path that cannot be decoded', 400, () => app.inject('/things/%zz')],
-  ['a wrong method', 404, () => app.inject({ method: 'DELETE', url: '/things' })],
+  ['a wrong method', 405, () => app.inject({ method: 'DELETE', url: '/things' })],
+  ['a wrong method with a body of another type', 405, () => put('name=a', 'application/x-www-form-urlencoded')],
+  ['a method that hardly anybody knows', 405, () => app.inject({ method: 'PROPFIND' as 'GET', url: '/things/a' })],
   ['an error of the domain', 409, () => app.inject('/range')],
   ['a fault of ours', 500, () => app.inject('/fault')],
   ['a rejection with what is no error', 500, () => app.inject('/rejection')],
@@ -78,6 +85,30 @@ test.each([
   expect(answer.json()).toEqual({ error: expect.any(String), message: expect.any(String) });
   expect(answer.body).not.toContain('hunter2');
   expect('polluted' in {}).toBe(false);
+});
+
+test.each([
+  ['/things', 'GET', 'OPTIONS, POST'],
+  ['/things/a?b=c', 'POST', 'GET, HEAD, OPTIONS'],
+  ['/things/a', 'DELETE', 'GET, HEAD, OPTIONS'],
+] as const)('what %s can be called with is told to who uses %s, and to OPTIONS', async (url, method, allowed) => {
+  const refused = await app.inject({ method, url });
+  expect([refused.statusCode, refused.headers['allow']]).toEqual([405, allowed]);
+  expect(refused.json().message).toBe(`${url.split('?')[0]} can be called with ${allowed}, not with ${method}`);
+  const asked = await app.inject({ method: 'OPTIONS', url });
+  expect([asked.statusCode, asked.headers['allow'], asked.body]).toEqual([204, allowed, '']);
+});
+
+test('HEAD is answered like GET without the body, and like any request where there is no GET', async () => {
+  const got = await app.inject('/things/a');
+  const head = await app.inject({ method: 'HEAD', url: '/things/a' });
+  expect([head.statusCode, head.body, head.headers['content-length']]).toEqual([
+    200,
+    '',
+    got.headers['content-length'],
+  ]);
+  expect((await app.inject({ method: 'HEAD', url: '/things' })).statusCode).toBe(405);
+  expect((await app.inject({ method: 'OPTIONS', url: '/nothing' })).statusCode).toBe(404);
 });
 
 test('an error may carry headers', async () => {

@@ -1,10 +1,4 @@
-import {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import {
@@ -12,13 +6,16 @@ import {
   type FastifyError,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   fastify,
   LogController,
   type RawServerDefault,
 } from 'fastify';
 import { Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../log.ts';
-import { type ErrorBody, HttpError } from './errors.ts';
+import { prepareClosing } from './closing.ts';
+import { type ErrorBody, HttpError, serverErrors } from './errors.ts';
+import { createPathMethods, type PathMethods } from './path-methods.ts';
 
 /** A Fastify application whose routes are typed by their TypeBox schemas. */
 export type App = FastifyInstance<
@@ -36,6 +33,8 @@ export interface ServerOptions {
   readonly bodyLimit: number;
   /** Turns an error of the domain into its answer; undefined: not one of its errors. */
   readonly mapError: (error: unknown) => HttpError | undefined;
+  /** How long answers may take to be fetched once the server closes; then they are cut off. */
+  readonly closingLimitMs: number;
 }
 
 /**
@@ -45,15 +44,12 @@ export interface ServerOptions {
 const KEEP_ALIVE_TIMEOUT_MS = 95_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_PARAM_LENGTH = 12_000;
-const CLOSING_INTERVAL_MS = 50;
-/** A client that does not read its answer must not keep the process from stopping in order. */
-const CLOSING_LIMIT_MS = 8000;
 
 /**
  * A Fastify application with what all Rollcall services share: no coercion of types, every error in the contract's shape,
  * request duration metrics, and time limits. It does not listen.
  */
-export function createServer({ log, metrics, bodyLimit, mapError }: ServerOptions): App {
+export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs }: ServerOptions): App {
   const loggerInstance: FastifyBaseLogger = log;
   const app = fastify({
     loggerInstance,
@@ -88,33 +84,36 @@ export function createServer({ log, metrics, bodyLimit, mapError }: ServerOption
     request.log.debug({ method: request.method, route, code: reply.statusCode, ms: reply.elapsedTime }, 'request');
     done();
   });
+  const beginClosing = prepareClosing(app.server, closingLimitMs);
   app.addHook('preClose', (done) => {
-    endConnectionsOnceIdle(app.server);
+    beginClosing();
     done();
   });
+  const pathMethods = createPathMethods();
+  app.addHook('onRoute', ({ url, method }) => pathMethods.add(url, method));
   app.setErrorHandler((error, request, reply) => {
     const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error));
     if (known !== undefined) return answer(reply, known);
     request.log.error({ err: error, method: request.method, route: request.routeOptions.url }, 'request failed');
     return answer(reply, internalError());
   });
-  app.setNotFoundHandler((request, reply) =>
-    answer(
-      reply,
-      new HttpError(404, 'Not found', { message: `No such path: ${request.method} ${pathOf(request.url)}` }),
-    ),
-  );
+  app.setNotFoundHandler((request, reply) => answerUnrouted(request, reply, pathMethods));
   return app;
 }
 
-/** A connection that is busy when the server begins to close would else be waited for until its client ends it. */
-function endConnectionsOnceIdle(server: Server): void {
-  const timer = setInterval(() => server.closeIdleConnections(), CLOSING_INTERVAL_MS);
-  const limit = setTimeout(() => server.closeAllConnections(), CLOSING_LIMIT_MS);
-  server.once('close', () => {
-    clearInterval(timer);
-    clearTimeout(limit);
-  });
+/** There is no such path, or not with this method; OPTIONS asks which ones there are. */
+function answerUnrouted({ method, url }: FastifyRequest, reply: FastifyReply, pathMethods: PathMethods): FastifyReply {
+  const path = pathOf(url);
+  const methods = pathMethods.at(path);
+  if (methods.length === 0) {
+    const { status, error } = serverErrors.PATH_NOT_FOUND;
+    return answer(reply, new HttpError(status, error, { message: `No such path: ${method} ${path}` }));
+  }
+  const allow = [...methods, 'OPTIONS'].sort().join(', ');
+  if (method === 'OPTIONS') return reply.status(204).header('allow', allow).send();
+  const { status, error } = serverErrors.METHOD_NOT_ALLOWED;
+  const message = `${path} can be called with ${allow}, not with ${method}`;
+  return answer(reply, new HttpError(status, error, { message, headers: { allow } }));
 }
 
 function answer(reply: FastifyReply, { statusCode, error, message, headers }: HttpError): FastifyReply {
@@ -132,7 +131,8 @@ function pathOf(url: string): string {
 }
 
 function internalError(): HttpError {
-  return new HttpError(500, 'Internal error', { message: 'The request failed for a reason of ours' });
+  const { status, error } = serverErrors.INTERNAL;
+  return new HttpError(status, error, { message: 'The request failed for a reason of ours' });
 }
 
 /** Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that does not match. */
@@ -141,7 +141,8 @@ function fromFastify(error: unknown): HttpError | undefined {
   const { statusCode, validation, message }: Partial<FastifyError> & Error = error;
   if (validation !== undefined) return new HttpError(400, 'Invalid request', { message });
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
-  return new HttpError(statusCode, statusCode === 413 ? 'Request too large' : 'Invalid request', { message });
+  const known = Object.values(serverErrors).find(({ status }) => status === statusCode);
+  return new HttpError(statusCode, known?.error ?? 'Invalid request', { message });
 }
 
 /** Answers what is no HTTP request, which never gets as far as a route, and closes the connection. */
@@ -161,6 +162,6 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
 }
 
 const MALFORMED: ReadonlyMap<string, number> = new Map([
-  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
-  ['HPE_HEADER_OVERFLOW', 431],
+  ['ERR_HTTP_REQUEST_TIMEOUT', serverErrors.REQUEST_TIMEOUT.status],
+  ['HPE_HEADER_OVERFLOW', serverErrors.HEADERS_TOO_LARGE.status],
 ]);

@@ -18,11 +18,14 @@ export interface AppDeps {
   /** Undefined: no authentication, as the contract has it. */
   readonly authenticate: Authenticate | undefined;
   readonly routes: readonly Routes[];
+  /** How long answers may take to be fetched once the app closes. */
+  readonly closingLimitMs: number;
 }
 
 /** The registry's HTTP application. It does not listen. */
-export async function buildApp({ log, metrics, version, authenticate, routes }: AppDeps): Promise<App> {
-  const app = createServer({ log, metrics, bodyLimit: BODY_LIMIT_BYTES, mapError });
+export async function buildApp(deps: AppDeps): Promise<App> {
+  const { log, metrics, version, authenticate, routes, closingLimitMs } = deps;
+  const app = createServer({ log, metrics, bodyLimit: BODY_LIMIT_BYTES, mapError, closingLimitMs });
   await app.register(
     async (scope) => {
       const api = scope as App;

@@ -21,6 +21,9 @@ const KUBE_SOCKETS = 64;
 const DATABASE_SCHEMA = 'registry';
 const DATABASE_CONNECTIONS = 10;
 const STOP_GRACE_MS = 25_000;
+/** Of the grace, for draining and for answers to be fetched; the rest is for writing what is pending. */
+const CLOSING_GRACE_MS = 15_000;
+const CLOSING_LEAST_MS = 2000;
 
 export interface RegistryDeps {
   readonly config: RegistryConfig;
@@ -75,6 +78,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     version,
     authenticate:
       config.authentication === undefined ? undefined : tokenReviewer({ connection, clock, ...config.authentication }),
+    closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 

@@ -82,7 +82,8 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     currentVersion: (serviceName) => registered.get(serviceName),
     notificationRetries: { limit: retryLimit, delaySeconds: 1, delayMaxSeconds: 1 },
   });
-  const app = await buildApp({ log, metrics, version: '0', authenticate: undefined, routes: delivery.routes });
+  const { routes } = delivery;
+  const app = await buildApp({ log, metrics, version: '0', authenticate: undefined, routes, closingLimitMs: 1000 });
   for (const actor of delivery.actors) await actor.start();
   const url = `${await app.listen({ host: '127.0.0.1', port: 0 })}/api/v1`;
 

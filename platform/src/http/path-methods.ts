@@ -1,0 +1,30 @@
+/** Which methods each path can be called with, for callers who used another (RFC 9110, sections 9.3.7 and 15.5.6). */
+export interface PathMethods {
+  /** @param pattern as Fastify has it: `:name` stands for one segment, `*` at the end for any rest. */
+  add(pattern: string, methods: string | readonly string[]): void;
+  /** In alphabetical order; empty where no route has this path. */
+  at(path: string): string[];
+}
+
+export function createPathMethods(): PathMethods {
+  const byPattern = new Map<string, Set<string>>();
+  return {
+    add(pattern, methods) {
+      const known = byPattern.get(pattern) ?? new Set();
+      byPattern.set(pattern, known);
+      for (const method of [methods].flat()) known.add(method);
+    },
+    at(path) {
+      const segments = path.split('/');
+      const matching = [...byPattern].filter(([pattern]) => matches(pattern.split('/'), segments));
+      return [...new Set(matching.flatMap(([, methods]) => [...methods]))].sort();
+    },
+  };
+}
+
+function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+  const open = pattern.at(-1) === '*';
+  const fixed = open ? pattern.slice(0, -1) : pattern;
+  if (open ? segments.length < pattern.length : segments.length !== pattern.length) return false;
+  return fixed.every((part, index) => part.startsWith(':') || part === segments[index]);
+}

@@ -6,6 +6,7 @@ import { freePorts, preferredPort } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
 import { type ServiceContext, type ServiceOptions, startService, waitUntilReady } from './services.ts';
+import { type Supervised, supervise } from './supervisor.ts';
 import { waitUntil } from './wait.ts';
 
 export interface RollcallOptions {
@@ -34,13 +35,17 @@ export interface Rollcall extends AsyncDisposable {
   /** Path of the kubectl that fits. */
   readonly kubectl: string;
   readonly logDirectory: string;
-  /** Rejects when a part ends by itself, but for the sample services: those are there to be killed. */
+  /**
+   * Rejects when the control plane or PostgreSQL ends by itself, or when the operator or the registry cannot be kept running. The
+   * sample services are there to be killed.
+   */
   readonly failed: Promise<never>;
 }
 
 /** The namespace of the custom resources. */
 const NAMESPACE = 'rollcall';
 const REGISTRY_PORT = 3001;
+const FIRST_READY_TIMEOUT_MS = 60_000;
 const SERVICE_STOP_GRACE_MS = 3_000;
 const SAMPLE_STOP_GRACE_MS = 1_000;
 const SAMPLE_REGISTERED_TIMEOUT_MS = 20_000;
@@ -79,7 +84,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   if (port !== REGISTRY_PORT) log(`Port ${REGISTRY_PORT} is taken: the registry listens on ${port}`);
   const registry = `http://127.0.0.1:${port}`;
   log('Starting the operator and the registry');
-  const services = await startServices(stack, { context, signal, registryPort: port, databaseUrl });
+  const services = await startServices(stack, { context, log, signal, registryPort: port, databaseUrl });
   const samples = await startSamples(stack, { context, registry, log, signal });
   const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
@@ -148,13 +153,15 @@ async function disposeStarted(starting: Promise<AsyncDisposable>): Promise<void>
 
 interface ServicesOptions {
   readonly context: ServiceContext;
+  readonly log: (line: string) => void;
   readonly signal: AbortSignal;
   readonly registryPort: number;
   readonly databaseUrl: string;
 }
 
-async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<ManagedProcess[]> {
-  const { context, signal, registryPort, databaseUrl } = options;
+/** Like pods: a leader that loses its Lease ends and counts on being started again. */
+async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<Supervised[]> {
+  const { context, log, signal, registryPort, databaseUrl } = options;
   const services: ServiceOptions[] = [
     { name: 'operator', script: 'operator/src/main.ts' },
     {
@@ -168,10 +175,20 @@ async function startServices(stack: AsyncDisposableStack, options: ServicesOptio
     services.map(async (service, index) => {
       const adminPort = adminPorts[index] ?? 0;
       const env = { ...service.env, ROLLCALL_ADMIN_PORT: String(adminPort) };
-      const started = await startService({ ...service, env }, context);
-      stack.defer(() => started.stop({ graceMs: SERVICE_STOP_GRACE_MS }));
-      await waitUntilReady(started, adminPort, signal);
-      return started;
+      let timeoutMs = FIRST_READY_TIMEOUT_MS;
+      const supervised = await supervise({
+        name: service.name,
+        start: () => startService({ ...service, env }, context),
+        ready: async (started) => {
+          await waitUntilReady(started, adminPort, { signal, timeoutMs });
+          // Started again it may have to wait for an API server that is away.
+          timeoutMs = Number.POSITIVE_INFINITY;
+        },
+        log,
+        graceMs: SERVICE_STOP_GRACE_MS,
+      });
+      stack.defer(() => supervised.stop());
+      return supervised;
     }),
   );
 }

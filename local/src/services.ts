@@ -28,6 +28,12 @@ const YOUNG_GENERATION = '--max-semi-space-size=8';
 
 const READY_TIMEOUT_MS = 60_000;
 
+interface ReadyOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds; a minute by default. */
+  readonly timeoutMs?: number;
+}
+
 /** Starts a service; its output goes to `<name>.log`. */
 export function startService(service: ServiceOptions, { logDirectory, env }: ServiceContext): Promise<ManagedProcess> {
   return startProcess({
@@ -44,7 +50,11 @@ export function startService(service: ServiceOptions, { logDirectory, env }: Ser
  *
  * @throws with the end of its log when the service ends before.
  */
-export async function waitUntilReady(service: ManagedProcess, adminPort: number, signal?: AbortSignal): Promise<void> {
+export async function waitUntilReady(
+  service: ManagedProcess,
+  adminPort: number,
+  { signal, timeoutMs = READY_TIMEOUT_MS }: ReadyOptions = {},
+): Promise<void> {
   const url = `http://127.0.0.1:${adminPort}/readyz`;
   const isReady = async (): Promise<boolean> => {
     try {
@@ -56,5 +66,5 @@ export async function waitUntilReady(service: ManagedProcess, adminPort: number,
     }
   };
   const { failed } = service;
-  await waitUntil(`the ${service.name} is ready (${url})`, isReady, { timeoutMs: READY_TIMEOUT_MS, signal, failed });
+  await waitUntil(`the ${service.name} is ready (${url})`, isReady, { timeoutMs, signal, failed });
 }

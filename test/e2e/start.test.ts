@@ -185,6 +185,41 @@ test('a program that stops sending heartbeats is gone 60 s after its last one, i
   expect(await kubectl('describe', 'sreg', 'catalog')).toMatch(/Warning +Expired/);
 });
 
+/** The process of this run whose command line holds the script. */
+async function processOf(script: string): Promise<number> {
+  const { stdout } = await run('ps', ['-eo', 'pid,ppid,args']);
+  const processes = stdout.split('\n').map((line) => {
+    const [pid = '', ppid = '', ...args] = line.trim().split(/\s+/);
+    return { pid: Number(pid), ppid: Number(ppid), args: args.join(' ') };
+  });
+  const ours = new Set([start.pid]);
+  // Parents may come after their children in the list: as often as there can be generations.
+  for (let generation = 0; generation < 6; generation += 1) {
+    for (const { pid, ppid } of processes) if (ours.has(ppid)) ours.add(pid);
+  }
+  const found = processes.find(({ pid, args }) => ours.has(pid) && args.includes(script));
+  if (found === undefined) throw new Error(`npm start runs no ${script}:\n${stdout}`);
+  return found.pid;
+}
+
+test.each([
+  ['operator', 'operator/src/main.ts'],
+  ['registry', 'services/registry/src/main.ts'],
+])('the %s is started again when it is killed, and does its work again', { timeout: 180_000 }, async (name, script) => {
+  const pid = await processOf(script);
+  process.kill(pid, 'SIGKILL');
+  await expect
+    .poll(() => output, { timeout: 120_000 })
+    .toMatch(new RegExp(`The ${name} ended by SIGKILL: it is started`));
+  await expect.poll(() => output, { timeout: 120_000 }).toContain(`The ${name} works again`);
+  expect(await processOf(script)).not.toBe(pid);
+  expect(existsSync(ENDPOINTS)).toBe(true);
+  const service = { service_name: `after-${name}`, service_url: 'http://127.0.0.1:9' };
+  expect((await call('POST', '/services/register', service))[0]).toBe(200);
+  // The phase is the operator's work.
+  await expect.poll(() => kubectl('get', 'sreg', service.service_name), { timeout: 60_000 }).toContain('Registered');
+});
+
 test('SIGTERM ends everything and takes endpoints.json away', async () => {
   const { stdout } = await run('ps', ['-eo', 'pid,args']);
   const ours = stdout

@@ -141,7 +141,7 @@ function processStarter(
         context,
       );
       stack.defer(stopOf(started));
-      await waitUntilReady(started, adminPort, signal);
+      await waitUntilReady(started, adminPort, { signal });
       const readyAfterMs = performance.now() - startedAtMs;
       const metrics = async () => parseMetrics(await fetchText(adminPort, '/metrics'));
       return {

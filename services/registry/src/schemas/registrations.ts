@@ -29,7 +29,12 @@ export const RegistrationRecord = Type.Object({
   service_url: Type.String(),
   service_id: Type.String({ format: 'uuid' }),
   registered_at: Timestamp,
-  last_heartbeat: Timestamp,
+  last_heartbeat: Type.String({
+    format: 'date-time',
+    description:
+      'ISO 8601 with offset, by the clock of the replica that took it; registered_at where that is later, and for a service ' +
+      'that needs no heartbeats (a manifest without TTL, a Kubernetes Service)',
+  }),
   capabilities: Capabilities,
 });
 
@@ -53,11 +58,15 @@ export const HeartbeatResponse = Type.Object({
 
 export const UnregisterResponse = Type.Object({ message: Type.String(), service_name: Type.String() });
 
-/** A registration that never had a heartbeat (a manifest) was last heard of when it was registered. */
+/**
+ * A registration was heard of when it was made, at least: one that never had a heartbeat (a manifest), and one whose heartbeats a
+ * replica took whose clock is behind that of the API server.
+ */
 export function registrationRecord(
   registration: Registration,
-  lastHeartbeat: Date = registration.registeredAt,
+  lastBeatAt: Date = registration.registeredAt,
 ): Static<typeof RegistrationRecord> {
+  const lastHeartbeat = lastBeatAt < registration.registeredAt ? registration.registeredAt : lastBeatAt;
   return {
     service_name: registration.serviceName,
     service_url: registration.url,

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { runCli } from './program.ts';
 
 /** Whoever read our output has gone, as `head` does: that is their right. */

@@ -58,13 +58,21 @@ describe('help', () => {
   });
 
   it('is shown when no command is given, as an error', async () => {
-    expect(await run([])).toMatchObject({ code: 2, out: '' });
+    expect(await run([])).toMatchObject({ code: 2, out: '', err: expect.stringContaining('Usage: rollcall') });
+  });
+
+  it('can be asked for by a command, of all or of one command', async () => {
+    expect(await run(['help'])).toMatchObject({ code: 0, out: expect.stringContaining('Usage: rollcall [options]') });
+    const { code, out } = await run(['help', 'run']);
+    expect([code, out]).toEqual([0, expect.stringContaining('Usage: rollcall run')]);
   });
 });
 
 describe('wrong usage', () => {
   it.each([
     { args: ['servcies'], message: 'Did you mean services?' },
+    { args: ['help', 'nope'], message: "unknown command 'nope'" },
+    { args: ['help', 'servcies'], message: 'Did you mean services?' },
     { args: ['get'], message: "missing required argument 'name'" },
     { args: ['get', 'a', 'b'], message: 'too many arguments' },
     { args: ['services', '--nonsense'], message: "unknown option '--nonsense'" },
@@ -110,6 +118,28 @@ describe('wrong usage', () => {
     const { code, err } = await run(['health'], { ROLLCALL_SERVER: 'http://me:secret@host' });
     expect(err).toBe('rollcall: ROLLCALL_SERVER: a registry URL must not carry credentials\n');
     expect(code).toBe(2);
+  });
+});
+
+describe('wrong usage with -o json', () => {
+  it.each([
+    { args: ['servcies', '-o', 'json'], message: "unknown command 'servcies' (Did you mean services?)" },
+    { args: ['help', 'nope', '--output', 'json'], message: "unknown command 'nope'" },
+    { args: ['-o', 'json', 'get'], message: "missing required argument 'name'" },
+    { args: ['-ojson', 'services', '--nonsense'], message: "unknown option '--nonsense'" },
+    { args: ['--output=json'], message: 'no command was given' },
+    { args: ['health', '-o', 'json', '--server', ''], message: '--server: at least one registry URL is needed' },
+  ])('$args: a line of JSON and nothing else', async ({ args, message }) => {
+    const { code, out, err } = await run(args);
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toMatch(/^[^\n]+\n$/);
+    expect(JSON.parse(err)).toEqual({ error: 'Wrong usage', message: expect.stringContaining(message) });
+  });
+
+  it('leaves help as it is, and the arguments of a program that is to be run', async () => {
+    expect(await run(['services', '--help', '-o', 'json'])).toMatchObject({ code: 0, err: '' });
+    const { err } = await run(['run', '--name', 'shop', '--', 'node', '-o', 'json']);
+    expect(err).toBe("error: required option '--url <url>' not specified\n");
   });
 });
 

@@ -1,4 +1,3 @@
-import { isUnreachable } from '@rollcall/client/registry-error.ts';
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addGlobalOptions, serverOf } from './command.ts';
@@ -12,7 +11,7 @@ import { addUpdateCommands } from './commands/updates.ts';
 import { addWatchCommand } from './commands/watch.ts';
 import type { CliDeps } from './deps.ts';
 import { exitCodeFor, exitCodes, exitCodesHelp } from './exit-codes.ts';
-import { printable } from './output/text.ts';
+import { asksForJson, explain, failureAsJson } from './failure.ts';
 
 const overview = `
 The registry is, in this order: --server, the variable ROLLCALL_SERVER, the one named by .local/endpoints.json in this
@@ -38,22 +37,35 @@ export async function runCli(args: readonly string[], processDeps: Omit<CliDeps,
       exitCode = code;
     },
   };
-  const program = buildProgram(deps);
+  const json = asksForJson(args);
+  const program = buildProgram(deps, json);
+  const source = () => serverOf(program, deps).source;
   try {
-    await program.parseAsync(args, { from: 'user' });
+    await program.parseAsync(withoutVainHelp(args, program), { from: 'user' });
     return exitCode;
   } catch (error) {
-    if (!(error instanceof CommanderError)) deps.err(`rollcall: ${explain(error, { program, deps })}\n`);
-    return exitCodeFor(error);
+    const code = exitCodeFor(error);
+    if (json && code !== exitCodes.ok) deps.err(failureAsJson(error, source));
+    else if (!(error instanceof CommanderError)) deps.err(`rollcall: ${explain(error, source)}\n`);
+    return code;
   }
 }
 
-function buildProgram(deps: CliDeps): Command {
+/** `help nope` would show the program's help; what there is no help for is an unknown command. */
+function withoutVainHelp(args: readonly string[], program: Command): readonly string[] {
+  const [first, topic] = args;
+  if (first !== 'help' || topic === undefined || topic.startsWith('-')) return args;
+  const isKnown = program.commands.some((command) => command.name() === topic);
+  return isKnown ? args : args.slice(1);
+}
+
+/** @param json errors are told as JSON, by us. */
+function buildProgram(deps: CliDeps, json: boolean): Command {
   const program = addGlobalOptions(new Command('rollcall'))
     .description('Registers services with Rollcall, finds them and delivers new versions of them.')
     .version(packageJson.version)
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: deps.out, writeErr: deps.err })
+    .configureOutput({ writeOut: deps.out, writeErr: json ? () => undefined : deps.err })
     .exitOverride()
     .addHelpText('after', overview)
     .addHelpText('afterAll', exitCodesHelp);
@@ -66,10 +78,4 @@ function buildProgram(deps: CliDeps): Command {
   addUpdateCommands(program, deps);
   addHealthCommand(program, deps);
   return program;
-}
-
-/** A registry that does not answer is often the wrong one: say who chose it. */
-function explain(error: unknown, { program, deps }: { program: Command; deps: CliDeps }): string {
-  const message = printable(error instanceof Error ? error.message : String(error));
-  return isUnreachable(error) ? `${message} (registry chosen by ${serverOf(program, deps).source})` : message;
 }

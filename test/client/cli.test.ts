@@ -188,6 +188,23 @@ describe('rollcall', () => {
     expect(result.err).toContain(err);
   });
 
+  it('tells errors as JSON with -o json: the registry’s own, and that there is none', async () => {
+    const refused = await run('get', 'ghost', '-o', 'json');
+    expect(refused).toMatchObject({ code: 3, out: '' });
+    expect(JSON.parse(refused.err)).toEqual({
+      error: 'Service not found',
+      message: expect.stringContaining('ghost'),
+      status: 404,
+    });
+    const server = `http://127.0.0.1:${await freePort()}`;
+    const unanswered = await rollcall(['watch', '-o', 'json', '--server', server]);
+    expect(unanswered).toMatchObject({ code: 4, out: '' });
+    expect(JSON.parse(unanswered.err)).toEqual({
+      error: 'Registry unreachable',
+      message: expect.stringMatching(/ECONNREFUSED.*--server/),
+    });
+  });
+
   it.each(['services', 'health', 'stats', 'watch'])('%s ends with 4 when no registry answers', async (command) => {
     const server = `http://127.0.0.1:${await freePort()}`;
     const result = await rollcall([command, '--server', server]);
@@ -207,6 +224,19 @@ describe('rollcall', () => {
     } finally {
       await rm(directory, { recursive: true });
     }
+  });
+
+  it('says which Node it needs when it is run by an older one', async () => {
+    const bin = join(import.meta.dirname, '..', '..', 'cli', 'bin', 'rollcall.js');
+    const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`;
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(older)}`, bin, 'services'];
+    await expect(promisify(execFile)(process.execPath, args)).rejects.toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^rollcall: Node\.js 26 or newer is needed, and this is 20\.20\.2\. .*npm exec rollcall.*\n$/,
+      ),
+    });
   });
 
   it('is what npm links as the command', async () => {

@@ -14,7 +14,7 @@ export interface Sizing {
   readonly changes: readonly Change[];
   /** To be in the status before the changes are made. */
   readonly extraReplicas: number;
-  /** Whether so many pods are ready. */
+  /** Whether so many pods as were asked for now are ready. */
   readonly ready: boolean;
   readonly failure?: DeliveryFailure;
 }
@@ -38,7 +38,7 @@ export function sizeExtra(view: JobView, wanted: number): Sizing {
   if (extra.spec.replicas !== size) return { ...rest, changes: [scaleExtra(extra, size)] };
   const isObserved = (extra.status?.observedGeneration ?? 0) >= (extra.metadata.generation ?? 0);
   const available = extra.status?.availableReplicas ?? 0;
-  const ready = isObserved && available >= size && view.extra !== undefined && readyCount(view.extra) >= size;
+  const ready = isObserved && available >= wanted && view.extra !== undefined && readyCount(view.extra) >= wanted;
   return { ...rest, changes: [], ready };
 }
 

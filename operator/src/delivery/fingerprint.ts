@@ -1,14 +1,21 @@
 import { hash } from 'node:crypto';
 import type { PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 
+/** Templates are never changed in place, and are looked at with every event of their pods. */
+const fingerprints = new WeakMap<PodTemplate, string>();
+
 /** A digest of a pod template: equal for templates that say the same, whatever the order of their fields. */
 export function templateFingerprint(template: PodTemplate): string {
-  return hash('sha256', canonicalJson(template), 'hex');
+  const known = fingerprints.get(template);
+  if (known !== undefined) return known;
+  const fingerprint = hash('sha256', canonicalJson(template), 'hex');
+  fingerprints.set(template, fingerprint);
+  return fingerprint;
 }
 
 /** Whether two values are the same JSON; absent and null fields are none. */
 export function isSameJson(a: unknown, b: unknown): boolean {
-  return canonicalJson(a) === canonicalJson(b);
+  return a === b || canonicalJson(a) === canonicalJson(b);
 }
 
 /** JSON with sorted keys and without null fields: `creationTimestamp: null` comes and goes with API server versions. */

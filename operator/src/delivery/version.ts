@@ -14,7 +14,6 @@ export function runningVersion(deployment: Deployment, serviceName: string): str
 
 function imageTag(deployment: Deployment, serviceName: string): string | undefined {
   const { image } = serviceContainer(deployment, serviceName) ?? {};
-  return image === undefined
-    ? undefined
-    : /:([\w][\w.-]{0,127})(?:@|$)/.exec(image.slice(image.lastIndexOf('/') + 1))?.[1];
+  const [reference = ''] = image?.split('@', 1) ?? [];
+  return /:([\w][\w.-]{0,127})$/.exec(reference.slice(reference.lastIndexOf('/') + 1))?.[1];
 }

@@ -110,7 +110,7 @@ export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePla
  */
 export function missedPods(view: JobView, carrying: number): Pick<StagePlan, 'podsReady' | 'failure' | 'lookAgainMs'> {
   const ready = readyCount(view.extra);
-  const podsReady = ready >= Math.min(carrying, view.status.extraReplicas ?? 0);
+  const podsReady = ready >= carrying;
   if (podsReady) return { podsReady };
   const stable = readyCount(view.stable);
   const missedMs = missedForMs(view.status, view.nowMs);

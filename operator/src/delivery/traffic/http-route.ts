@@ -32,18 +32,28 @@ export function backendsOf(route: HttpRoute, services: ReadonlySet<string>): rea
  * Rules in which `weight` percent of what a Service gets go to its canary. All other shares stay exactly as they are, for which
  * the weights of a rule are multiplied; so do filters and everything else.
  */
-export function withWeight(rules: Rules, services: ReadonlySet<string>, weight: number): Rules {
+export function withWeight(rules: Rules, services: OwnServices, weight: number): Rules {
   return rules.map((rule) => {
     const backends = rule.backendRefs ?? [];
-    if (!backends.some((backend) => isService(backend, backend.namespace) && services.has(backend.name))) return rule;
+    if (!backends.some((backend) => isOneOf(backend, services))) return rule;
     return { ...rule, backendRefs: splitBackends(backends, services, weight) };
   });
 }
 
-function splitBackends(backends: readonly BackendRef[], services: ReadonlySet<string>, weight: number): BackendRef[] {
+/** Services of the route's namespace. */
+interface OwnServices {
+  readonly namespace: string | undefined;
+  readonly names: ReadonlySet<string>;
+}
+
+function isOneOf(backend: BackendRef, { namespace, names }: OwnServices): boolean {
+  return isService(backend, namespace) && names.has(backend.name);
+}
+
+function splitBackends(backends: readonly BackendRef[], services: OwnServices, weight: number): BackendRef[] {
   const split = backends.flatMap((backend): BackendRef[] => {
     const given = backend.weight ?? 1;
-    if (!isService(backend, backend.namespace) || !services.has(backend.name)) {
+    if (!isOneOf(backend, services)) {
       return [{ ...backend, weight: given * 100 }];
     }
     return [
@@ -138,8 +148,9 @@ export function releaseRoutes(view: JobView): readonly Change[] {
   });
 }
 
-function wantedRules({ saved }: JobView, { rules }: SavedRoute, weight: number | undefined): Rules {
-  return weight === undefined ? rules : withWeight(rules, new Set(saved.services.map(({ name }) => name)), weight);
+function wantedRules({ saved }: JobView, { route, rules }: SavedRoute, weight: number | undefined): Rules {
+  const names = new Set(saved.services.map(({ name }) => name));
+  return weight === undefined ? rules : withWeight(rules, { namespace: route.metadata.namespace, names }, weight);
 }
 
 /** Whether the rules are as saved, or as the job sets them at one of its steps. */

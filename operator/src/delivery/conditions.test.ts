@@ -1,0 +1,41 @@
+import type { DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import { expect, test } from 'vitest';
+import { jobConditions, missedForMs, type Standing, unreadyForMs } from './conditions.ts';
+
+const at = '2026-11-21T12:00:00.000Z';
+const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Standing => ({
+  phase,
+  reason: 'Why',
+  message: 'why',
+  observedGeneration: 2,
+  at: time,
+  pods,
+});
+const told = (conditions: ReturnType<typeof jobConditions>) =>
+  Object.fromEntries(conditions.map(({ type, status }) => [type, status]));
+
+test.for<[DeliveryPhase, string, string]>([
+  ['Pending', 'False', 'Unknown'],
+  ['Progressing', 'True', 'Unknown'],
+  ['Paused', 'False', 'Unknown'],
+  ['RollingBack', 'True', 'Unknown'],
+  ['Succeeded', 'False', 'True'],
+  ['RolledBack', 'False', 'False'],
+  ['Failed', 'False', 'False'],
+])('%s: Progressing is %s, Succeeded is %s', ([phase, progressing, succeeded]) => {
+  expect(told(jobConditions(undefined, standing(phase)))).toEqual({ Progressing: progressing, Succeeded: succeeded });
+});
+
+test('pods that were never ready are coming up, those that were are missed', () => {
+  const later = '2026-11-21T12:00:10.000Z';
+  const coming = jobConditions([], standing('Progressing', 'short'));
+  expect(told(coming)['PodsReady']).toBe('Unknown');
+  const ready = jobConditions(coming, standing('Progressing', 'ready'));
+  const missed = jobConditions(ready, standing('Progressing', 'short', later));
+  expect(told(missed)['PodsReady']).toBe('False');
+  const nowMs = Date.parse(later) + 5000;
+  expect(missedForMs({ phase: 'Progressing', conditions: missed }, nowMs)).toBe(5000);
+  expect(missedForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(0);
+  expect(unreadyForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(15_000);
+  expect(told(jobConditions(ready, standing('Progressing', 'growing')))['PodsReady']).toBe('Unknown');
+});

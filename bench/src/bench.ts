@@ -19,6 +19,8 @@ export interface Bench {
   readonly measures: string;
   /** Too long for every run: only when named. */
   readonly onlyWhenNamed?: true;
+  /** Needs a cluster that runs pods (fake ones), which costs the machine too much to be there for the others. */
+  readonly workloads?: true;
   /** @throws when nothing could be measured; a missed limit is no error. */
   run(context: BenchContext): Promise<readonly Row[]>;
 }

@@ -7,6 +7,7 @@ import { REPOSITORY } from '@rollcall/local/services.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type Arguments, parseArguments } from './arguments.ts';
 import type { Bench } from './bench.ts';
+import { delivery } from './benches/delivery.ts';
 import { expiry } from './benches/expiry.ts';
 import { heartbeats } from './benches/heartbeats.ts';
 import { lists } from './benches/lists.ts';
@@ -17,7 +18,10 @@ import { ttl } from './benches/ttl.ts';
 import { renderTable, type Section } from './report.ts';
 import { startStage } from './stage/stage.ts';
 
-const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, soak];
+const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, delivery, soak];
+
+const API = ['etcd', 'kube-apiserver', 'kubectl'] as const;
+const WORKLOADS = ['kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
 
 const HELP = `npm run bench [-- NAME ...] [--services N] [--minutes N]
 
@@ -57,7 +61,20 @@ function chosen({ names }: Arguments): readonly Bench[] {
 }
 
 async function runBenches(benches: readonly Bench[], args: Arguments, signal: AbortSignal): Promise<Section[]> {
-  const binaries = await findKubernetesBinaries(['etcd', 'kube-apiserver', 'kubectl'], {
+  const sections: Section[] = [];
+  for (const workloads of [false, true]) {
+    const group = benches.filter((bench) => (bench.workloads ?? false) === workloads);
+    if (group.length > 0) sections.push(...(await runGroup(group, { args, workloads, signal })));
+  }
+  return sections;
+}
+
+/** Runs benches one after the other on a stage of their own. */
+async function runGroup(
+  benches: readonly Bench[],
+  { args, workloads, signal }: { readonly args: Arguments; readonly workloads: boolean; readonly signal: AbortSignal },
+): Promise<Section[]> {
+  const binaries = await findKubernetesBinaries([...API, ...(workloads ? WORKLOADS : [])], {
     assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
     cacheDirectory: defaultCacheDirectory(process.env),
     log,
@@ -67,7 +84,7 @@ async function runBenches(benches: readonly Bench[], args: Arguments, signal: Ab
   const directory = await mkdtemp(join(tmpdir(), `rollcall-bench-${process.pid}-`));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
   const env = { PATH: process.env['PATH'] };
-  const stage = await startStage(stack, { directory, binaries, env, log, signal });
+  const stage = await startStage(stack, { directory, binaries, workloads, env, log, signal });
   const sections: Section[] = [];
   for (const bench of benches) {
     log(`${bench.name}: ${bench.measures}`);

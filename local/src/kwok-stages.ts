@@ -221,7 +221,8 @@ export function kwokConfiguration(): string {
 
 /** Manifests of the fake nodes, for `kubectl apply`. */
 export function fakeNodes(count: number): string {
-  const resources = { cpu: '32', memory: '256Gi', pods: '110' };
+  // Fake pods cost a node nothing.
+  const resources = { cpu: '1000', memory: '4Ti', pods: '2000' };
   const items = Array.from({ length: count }, (_, index) => ({
     apiVersion: 'v1',
     kind: 'Node',

@@ -1,6 +1,7 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Bench, BenchContext } from '../bench.ts';
@@ -146,7 +147,7 @@ async function renew(
   name: string,
   { ttlSeconds, ageMs }: { readonly ttlSeconds: number; readonly ageMs: number },
 ): Promise<void> {
-  const renewTime = new Date(Date.now() - ageMs).toISOString().replace('Z', '000Z');
+  const renewTime = microTime(new Date(Date.now() - ageMs));
   await resourceClient(stage.kube, leaseKind, NAMESPACE).patch(name, {
     metadata: { annotations: { [annotations.heartbeatAgeMs]: String(ageMs) } },
     spec: { leaseDurationSeconds: ttlSeconds, renewTime },

@@ -4,13 +4,12 @@ import { startLoadGenerator } from '../load/load-generator.ts';
 import type { NameRange } from '../load/tasks.ts';
 import { atMost, figure } from '../report.ts';
 import { clear, settled, urlOf } from '../stage/fleet.ts';
-import type { RollcallSubject } from '../stage/stage.ts';
+import { watchPeaks } from '../stage/peaks.ts';
 
 const NAMESPACE = 'bench-memory';
 /** No registration expires during the bench. */
 const settings = { ROLLCALL_TTL_SECONDS: '86400' };
 const SETTLE_MS = 20_000;
-const SAMPLE_MS = 1000;
 const LIMIT_MIB = 250;
 const READY_LIMIT_SECONDS = 10;
 
@@ -63,22 +62,3 @@ export const memory: Bench = {
     ];
   },
 };
-
-/** Samples the memory of processes until stopped. */
-function watchPeaks(subjects: readonly RollcallSubject[]): { stop(): Promise<number[]> } {
-  const stopped = new AbortController();
-  const peaks = subjects.map(() => 0);
-  const sampling = (async () => {
-    do {
-      const sizes = await Promise.all(subjects.map((subject) => subject.rssMiB()));
-      for (const [index, size] of sizes.entries()) peaks[index] = Math.max(peaks[index] ?? 0, size);
-    } while (await sleep(SAMPLE_MS, stopped.signal));
-  })();
-  return {
-    async stop() {
-      stopped.abort();
-      await sampling;
-      return peaks;
-    },
-  };
-}

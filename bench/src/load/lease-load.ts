@@ -3,6 +3,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { createCredentialSource } from '@rollcall/platform/kube/credentials.ts';
 import { accessFromFile } from '@rollcall/platform/kube/kubeconfig.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath } from '@rollcall/platform/kube/resource-client.ts';
 import { Pool } from 'undici';
 import { runAtPace } from './pace.ts';
@@ -39,6 +40,6 @@ export async function runLeaseLoad(task: LeaseTask): Promise<LoadResult> {
 
 /** Byte for byte what the registry writes for a heartbeat that is due. */
 function renewal(): string {
-  const renewTime = new Date().toISOString().replace('Z', '000Z');
+  const renewTime = microTime(new Date());
   return JSON.stringify({ metadata: { annotations: { [annotations.heartbeatAgeMs]: '0' } }, spec: { renewTime } });
 }

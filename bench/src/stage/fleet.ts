@@ -1,6 +1,7 @@
 import { annotations, labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { type NameRange, nameOf } from '../load/tasks.ts';
 import { sumOf } from './metrics.ts';
@@ -72,7 +73,7 @@ export function urlOf(name: string): string {
 
 function leaseOf(name: string, uid: string, { ttlSeconds, heartbeatAgeMs }: Life) {
   const { apiVersion, kind } = serviceRegistrationKind;
-  const renewTime = new Date(Date.now() - heartbeatAgeMs).toISOString().replace('Z', '000Z');
+  const renewTime = microTime(new Date(Date.now() - heartbeatAgeMs));
   return {
     apiVersion: 'coordination.k8s.io/v1' as const,
     kind: 'Lease' as const,

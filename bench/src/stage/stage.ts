@@ -51,7 +51,10 @@ export interface Stage {
 
 export interface StageOptions {
   readonly directory: string;
-  readonly binaries: KubernetesBinaries<'etcd' | 'kube-apiserver' | 'kubectl'>;
+  /** etcd, kube-apiserver and kubectl; with `workloads` the rest too. */
+  readonly binaries: Partial<KubernetesBinaries>;
+  /** Whether Deployments roll out and (fake) pods run. */
+  readonly workloads: boolean;
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
@@ -65,7 +68,7 @@ const STOP_GRACE_MS = 10_000;
 export async function startStage(stack: AsyncDisposableStack, options: StageOptions): Promise<Stage> {
   const { directory, log, signal } = options;
   const controlPlane = await startBackend(stack, () =>
-    startControlPlane({ ...options, directory: join(directory, 'control-plane'), workloads: false }),
+    startControlPlane({ ...options, directory: join(directory, 'control-plane') }),
   );
   log('Starting PostgreSQL');
   const postgres = await startBackend(stack, () => startPostgres({ directory: join(directory, 'postgres'), signal }));

@@ -1,0 +1,196 @@
+import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import type { DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { type Deployment, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { createInformer } from '@rollcall/platform/kube/informer.ts';
+import { type KubeObject, type Manifest, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import type { Bench, BenchContext } from '../bench.ts';
+import { median } from '../load/statistics.ts';
+import { atLeast, atMost, figure } from '../report.ts';
+import { forEachInFlight } from '../stage/fleet.ts';
+import { watchPeaks } from '../stage/peaks.ts';
+import type { RollcallSubject, Stage } from '../stage/stage.ts';
+
+const NAMESPACE = 'bench-delivery';
+const WORKLOADS = 200;
+const REPLICAS = 3;
+const IN_FLIGHT = 32;
+const TIMEOUT_MS = 600_000;
+/** What `kubectl rollout` goes by in the peer's turn is what jobs go by in ours. */
+const rollingUpdate = { maxSurge: 1, maxUnavailable: 0 };
+
+/** 200 services deployed at once, against the same rollouts of the same Deployments without Rollcall. */
+export const delivery: Bench = {
+  name: 'delivery',
+  measures: '200 rolling deploys at once, against plain rollouts of the same Deployments',
+  workloads: true,
+  async run({ stage, log }: BenchContext) {
+    await stage.createNamespace(NAMESPACE);
+    const names = Array.from({ length: WORKLOADS }, (_, index) => `shop-${String(index).padStart(3, '0')}`);
+    await using rollouts = await followDeployments(stage);
+    await createPolicy(stage);
+    log(`delivery: creating ${WORKLOADS} Deployments`);
+    await rollouts.measure(names, 'shop:1', (name) => create(stage, deploymentKind, deploymentOf(name)));
+    const operator = await stage.startOperator({ namespace: NAMESPACE });
+    const registry = await stage.startRegistry({ namespace: NAMESPACE });
+
+    log('delivery: plain rollouts');
+    const plain = await rollouts.measure(names, 'shop:2', (name) => setImage(stage, name, 'shop:2'));
+    log('delivery: deploys');
+    await using jobs = await followJobs(stage);
+    const peaks = watchPeaks([operator]);
+    const deployed = await jobs.measure(names, (name) => deploy(registry, name, 'shop:3'));
+    const [operatorPeak = Number.NaN] = await peaks.stop();
+    log('delivery: plain rollouts again');
+    const again = await rollouts.measure(names, 'shop:4', (name) => setImage(stage, name, 'shop:4'));
+    await Promise.all([operator.stop(), registry.stop()]);
+
+    const plainMedian = (median(plain.eachMs) + median(again.eachMs)) / 2;
+    const plainAll = (plain.allMs + again.allMs) / 2;
+    return [
+      figure('plain rollouts, all done after', plainAll / 1000, 's'),
+      figure('plain rollout, median', plainMedian / 1000, 's'),
+      figure('deploys, all done after', deployed.allMs / 1000, 's'),
+      figure('deploy, median', median(deployed.eachMs) / 1000, 's'),
+      atLeast(WORKLOADS, figure('deploys that succeeded', deployed.succeeded, '')),
+      atMost(1.5, figure('deploys / plain rollouts, all done', deployed.allMs / plainAll, '')),
+      atMost(1.5, figure('deploy / plain rollout, median', median(deployed.eachMs) / plainMedian, '')),
+      atMost(300, figure('operator, highest memory', operatorPeak, 'MiB')),
+    ];
+  },
+};
+
+interface Timings {
+  /** From the first request until the last was done. */
+  readonly allMs: number;
+  /** From each one's request until it was done. */
+  readonly eachMs: readonly number[];
+}
+
+/** Sends a request for each name and takes the time until all are done. */
+async function time(
+  names: readonly string[],
+  doneAt: ReadonlyMap<string, number>,
+  request: (name: string) => Promise<void>,
+): Promise<Timings> {
+  const requestedAt = new Map<string, number>();
+  const startedAt = performance.now();
+  await forEachInFlight(names.length, IN_FLIGHT, async (index) => {
+    const name = names[index] ?? '';
+    requestedAt.set(name, performance.now());
+    await request(name);
+  });
+  await waitUntil('all are done', async () => names.every((name) => doneAt.has(name)), { timeoutMs: TIMEOUT_MS });
+  const ends = names.map((name) => doneAt.get(name) ?? Number.NaN);
+  return {
+    allMs: Math.max(...ends) - startedAt,
+    eachMs: names.map((name, index) => (ends[index] ?? Number.NaN) - (requestedAt.get(name) ?? Number.NaN)),
+  };
+}
+
+async function followDeployments(stage: Stage) {
+  const informer = follow<Deployment>(stage, deploymentKind);
+  informer.start();
+  await informer.synced;
+  return {
+    /** @param image what each runs when it is done. */
+    async measure(names: readonly string[], image: string, request: (name: string) => Promise<void>): Promise<Timings> {
+      const doneAt = new Map<string, number>();
+      informer.onChange(({ object }) => {
+        const { name } = object.metadata;
+        if (!doneAt.has(name) && runs(object, image)) doneAt.set(name, performance.now());
+      });
+      return time(names, doneAt, request);
+    },
+    [Symbol.asyncDispose]: () => informer.stop(),
+  };
+}
+
+/** What `kubectl rollout status` waits for. */
+function runs({ metadata, spec, status }: Deployment, image: string): boolean {
+  return (
+    spec.template.spec.containers[0]?.image === image &&
+    status?.observedGeneration === metadata.generation &&
+    status?.updatedReplicas === REPLICAS &&
+    status.replicas === REPLICAS &&
+    status.availableReplicas === REPLICAS
+  );
+}
+
+async function followJobs(stage: Stage) {
+  const informer = follow(stage, deliveryJobKind);
+  informer.start();
+  await informer.synced;
+  return {
+    async measure(
+      names: readonly string[],
+      request: (name: string) => Promise<void>,
+    ): Promise<Timings & { readonly succeeded: number }> {
+      const doneAt = new Map<string, number>();
+      let succeeded = 0;
+      informer.onChange(({ object: { spec, status } }) => {
+        if (status?.finishedAt === undefined || doneAt.has(spec.serviceName)) return;
+        doneAt.set(spec.serviceName, performance.now());
+        if (status.phase === 'Succeeded') succeeded += 1;
+      });
+      const timings = await time(names, doneAt, request);
+      return { ...timings, succeeded };
+    },
+    [Symbol.asyncDispose]: () => informer.stop(),
+  };
+}
+
+function follow<T extends KubeObject>(stage: Stage, kind: ResourceKind<T>) {
+  const log = createLogger('bench', 'silent');
+  return createInformer<T>({ connection: stage.kube, kind, namespace: NAMESPACE, clock: systemClock, log });
+}
+
+function deploymentOf(name: string): Manifest<Deployment> {
+  const podLabels = { app: name };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, labels: { [labels.service]: name } },
+    spec: {
+      replicas: REPLICAS,
+      selector: { matchLabels: podLabels },
+      strategy: { type: 'RollingUpdate', rollingUpdate },
+      template: { metadata: { labels: podLabels }, spec: { containers: [{ name: 'shop', image: 'shop:1' }] } },
+    },
+  };
+}
+
+async function createPolicy(stage: Stage): Promise<void> {
+  await stage.kube.request<DeliveryPolicy>({
+    method: 'POST',
+    path: `/apis/${deliveryPolicyKind.apiVersion}/namespaces/${NAMESPACE}/${deliveryPolicyKind.plural}`,
+    body: {
+      apiVersion: deliveryPolicyKind.apiVersion,
+      kind: deliveryPolicyKind.kind,
+      metadata: { name: 'all' },
+      spec: { serviceName: '*', rolling: rollingUpdate },
+    },
+  });
+}
+
+async function create<T extends KubeObject>(stage: Stage, kind: ResourceKind<T>, manifest: Manifest<T>): Promise<void> {
+  await resourceClient(stage.kube, kind, NAMESPACE).create(manifest);
+}
+
+async function setImage(stage: Stage, name: string, image: string): Promise<void> {
+  const patch = { spec: { template: { spec: { containers: [{ name: 'shop', image }] } } } };
+  await resourceClient(stage.kube, deploymentKind, NAMESPACE).patch(name, patch);
+}
+
+async function deploy(registry: RollcallSubject, name: string, image: string): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${registry.port}/api/v1/webhooks/deploy`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ service_name: name, version: image.split(':')[1], artifact_url: image }),
+  });
+  if (response.status !== 200) throw new Error(`The registry answered ${response.status}: ${await response.text()}`);
+  await response.body?.cancel();
+}

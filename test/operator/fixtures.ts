@@ -16,6 +16,7 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isNotFound } from '@rollcall/platform/kube/errors.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
@@ -224,5 +225,5 @@ export async function untilPhase(
 }
 
 function now(ageMs = 0): string {
-  return new Date(Date.now() - ageMs).toISOString().replace('Z', '000Z');
+  return microTime(new Date(Date.now() - ageMs));
 }

@@ -1,5 +1,5 @@
 /** What a Lease says about the life of a registration. */
-export interface Heartbeat {
+interface Heartbeat {
   /** uid of the registration that owns the Lease; undefined when it has no owner and stands for whatever has its name. */
   readonly ownerUid: string | undefined;
   /** By how much the heartbeat was older than the write that carries it. */

@@ -1,5 +1,5 @@
 // `npm run kubernetes:pin`: makes local/kubernetes/*/go.mod and go.sum agree with local/kubernetes/versions.json.
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { goProblem, proxiesOnly, readGoEnvironment, runGo } from '../local/src/go-toolchain.ts';
@@ -29,13 +29,13 @@ const env = { GOWORK: 'off', GOFLAGS: '-mod=mod', GOPROXY: proxiesOnly(go?.proxy
 const versions = await readVersions();
 const directory = await mkdtemp(join(tmpdir(), 'rollcall-pin-'));
 try {
-  for (const module of ['kubernetes', 'etcd', 'kwok'] as const) await pin(module);
+  for (const module of ['kubernetes', 'etcd', 'kwok', 'coredns'] as const) await pin(module);
 } finally {
   await rm(directory, { recursive: true });
 }
 
 /** Writes the module's files anew in a directory of their own, so that a failure leaves the old ones. */
-async function pin(module: ModuleName): Promise<void> {
+async function pin(module: Exclude<ModuleName, 'pause'>): Promise<void> {
   const { path, name } = MODULES[module];
   const version = versions[module];
   const cwd = await mkdtemp(join(directory, `${module}-`));
@@ -51,8 +51,12 @@ async function pin(module: ModuleName): Promise<void> {
     ...(module === 'kubernetes' ? stagingReplacements(upstream) : []),
   ];
   await run('mod', 'edit', ...edits);
+  // A program of our own: what it imports is required.
+  const folder = join(MODULES_DIRECTORY, module);
+  const sources = (await readdir(folder)).filter((name) => name.endsWith('.go'));
+  for (const name of sources) await copyFile(join(folder, name), join(cwd, name));
   await run('mod', 'tidy');
-  for (const file of ['go.mod', 'go.sum']) await copyFile(join(cwd, file), join(MODULES_DIRECTORY, module, file));
+  for (const file of ['go.mod', 'go.sum']) await copyFile(join(cwd, file), join(folder, file));
 }
 
 /** Kubernetes' go.mod requires its staging modules as v0.0.0, which only exists in its own repository. */

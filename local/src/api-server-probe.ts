@@ -1,16 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { request } from 'node:https';
-import type { Certificates } from './certificates.ts';
+import type { ClientIdentity } from './certificates.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** Asks the API server's `/readyz` as the admin; false when it does not answer 200, for whatever reason. */
-export async function isApiServerReady(server: string, certificates: Certificates): Promise<boolean> {
-  const [ca, cert, key] = await Promise.all([
-    readFile(certificates.ca),
-    readFile(certificates.adminCertificate),
-    readFile(certificates.adminKey),
-  ]);
+/** Asks the API server's `/readyz`; false when it does not answer 200, for whatever reason. */
+export async function isApiServerReady(server: string, client: ClientIdentity): Promise<boolean> {
+  const [ca, cert, key] = await Promise.all([readFile(client.ca), readFile(client.certificate), readFile(client.key)]);
   return new Promise((resolve) => {
     const probe = request(
       `${server}/readyz`,

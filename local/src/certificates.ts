@@ -7,6 +7,13 @@ import { isCode } from './file-lock.ts';
 
 const run = promisify(execFile);
 
+/** Paths of the PEM files by which a client knows the API server, and shows who it is. */
+export interface ClientIdentity {
+  readonly ca: string;
+  readonly certificate: string;
+  readonly key: string;
+}
+
 /** Paths of PEM files. */
 export interface Certificates {
   readonly ca: string;
@@ -28,26 +35,13 @@ export interface Certificates {
 export async function createCertificates(directory: string): Promise<Certificates> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const file = (name: string): string => join(directory, name);
-  await openssl([
-    ...selfSigned(file('ca'), '/CN=rollcall-local-ca'),
-    ...extensions(['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign,cRLSign']),
-  ]);
-  const signed = (name: string, subject: string, usage: string[]): Promise<void> =>
-    openssl([
-      ...selfSigned(file(name), subject),
-      '-CA',
-      file('ca.crt'),
-      '-CAkey',
-      file('ca.key'),
-      ...extensions(['basicConstraints=critical,CA:FALSE', ...usage]),
-    ]);
-  const names = 'subjectAltName=DNS:localhost,DNS:kubernetes,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:10.96.0.1';
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  await createAuthority(file('ca'), 'rollcall-local-ca');
+  const names = 'DNS:localhost,DNS:kubernetes,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:10.96.0.1';
+  const authority = file('ca');
   await Promise.all([
-    signed('server', '/CN=kube-apiserver', ['extendedKeyUsage=serverAuth', names]),
-    signed('admin', '/O=system:masters/CN=admin', ['extendedKeyUsage=clientAuth']),
-    writeFile(file('service-accounts.key'), privateKey.export({ type: 'sec1', format: 'pem' }), { mode: 0o600 }),
-    writeFile(file('service-accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' })),
+    createCertificate({ file: file('server'), authority, subject: '/CN=kube-apiserver', names }),
+    createCertificate({ file: file('admin'), authority, subject: '/O=system:masters/CN=admin' }),
+    createServiceAccountKeys(file('service-accounts')),
   ]);
   return {
     ca: file('ca.crt'),
@@ -58,6 +52,46 @@ export async function createCertificates(directory: string): Promise<Certificate
     serviceAccountPrivateKey: file('service-accounts.key'),
     serviceAccountPublicKey: file('service-accounts.pub'),
   };
+}
+
+/** Makes the certificate authority `<file>.crt` and `<file>.key`. @throws as {@link createCertificates}. */
+export async function createAuthority(file: string, commonName: string): Promise<void> {
+  await openssl([
+    ...selfSigned(file, `/CN=${commonName}`),
+    ...extensions(['basicConstraints=critical,CA:TRUE', 'keyUsage=critical,keyCertSign,cRLSign']),
+  ]);
+}
+
+export interface CertificateOptions {
+  /** Path without its ending: `<file>.crt` and `<file>.key` are written. */
+  readonly file: string;
+  /** Path of the authority, likewise. */
+  readonly authority: string;
+  /** Such as `/O=system:masters/CN=admin`. */
+  readonly subject: string;
+  /** A server's names and addresses, such as `DNS:localhost,IP:127.0.0.1`. Without them it is a client's certificate. */
+  readonly names?: string;
+}
+
+/** Makes a key and a certificate that the authority has signed. @throws as {@link createCertificates}. */
+export async function createCertificate({ file, authority, subject, names }: CertificateOptions): Promise<void> {
+  const usage =
+    names === undefined ? ['extendedKeyUsage=clientAuth'] : ['extendedKeyUsage=serverAuth', `subjectAltName=${names}`];
+  await openssl([
+    ...selfSigned(file, subject),
+    '-CA',
+    `${authority}.crt`,
+    '-CAkey',
+    `${authority}.key`,
+    ...extensions(['basicConstraints=critical,CA:FALSE', ...usage]),
+  ]);
+}
+
+/** Makes the key pair for service-account tokens, `<file>.key` and `<file>.pub`. */
+export async function createServiceAccountKeys(file: string): Promise<void> {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  await writeFile(`${file}.key`, privateKey.export({ type: 'sec1', format: 'pem' }), { mode: 0o600 });
+  await writeFile(`${file}.pub`, publicKey.export({ type: 'spki', format: 'pem' }));
 }
 
 const NEW_CERTIFICATE = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650'.split(' ');

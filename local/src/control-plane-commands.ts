@@ -3,7 +3,10 @@ import type { Certificates } from './certificates.ts';
 import type { BinaryName } from './kubernetes-modules.ts';
 
 /** A process of the control plane; named like its binary. */
-export type ComponentName = Exclude<BinaryName, 'kubectl'>;
+export type ComponentName = Extract<
+  BinaryName,
+  'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kube-scheduler' | 'kwok'
+>;
 
 /** Ports on 127.0.0.1. The controller manager, the scheduler and kwok do not listen. */
 export interface ControlPlanePorts {

@@ -104,11 +104,12 @@ async function startOnPorts(options: ControlPlaneOptions, ports: ControlPlanePor
   const server = `https://127.0.0.1:${ports.apiServer}`;
   const kubeconfigPath = join(directory, 'kubeconfig');
   const certificates = await createCertificates(join(directory, 'certificates'));
-  await writeKubeconfig(kubeconfigPath, { server, certificates, namespace });
+  const admin = { ca: certificates.ca, certificate: certificates.adminCertificate, key: certificates.adminKey };
+  await writeKubeconfig(kubeconfigPath, { server, client: admin, namespace });
   const stagesPath = join(directory, 'kwok-stages.yaml');
   const context: CommandContext = { directory, ports, certificates, kubeconfigPath, stagesPath };
   const components = componentRunner(options, context);
-  const isReady = (): Promise<boolean> => isApiServerReady(server, certificates);
+  const isReady = (): Promise<boolean> => isApiServerReady(server, admin);
   const startApiServer = async (): Promise<void> => {
     await components.start('kube-apiserver');
     const { failed } = components;

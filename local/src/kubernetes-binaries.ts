@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { cacheDirectory } from './cache-directory.ts';
@@ -100,8 +100,14 @@ async function moduleCacheDirectory(module: ModuleName, cacheDirectory: string):
     goSum: await readFile(join(source, 'go.sum'), 'utf8'),
     linkerFlags: linkerFlags(module, versions),
     platform: `${process.platform}-${process.arch}`,
+    sources: await readSources(source),
   });
   return join(cacheDirectory, `${module}-${versions[module]}-${key}`);
+}
+
+async function readSources(directory: string): Promise<string[]> {
+  const files = (await readdir(directory)).filter((name) => name.endsWith('.go')).sort();
+  return Promise.all(files.map((name) => readFile(join(directory, name), 'utf8')));
 }
 
 interface Build {

@@ -12,7 +12,7 @@ import {
   stagingVersion,
 } from './kubernetes-modules.ts';
 
-const versions = { kubernetes: '1.36.3', etcd: '3.7.3', kwok: '0.8.0' };
+const versions = { kubernetes: '1.36.3', etcd: '3.7.3', kwok: '0.8.0', coredns: '1.15.0', pause: '1.0.0' };
 
 describe('linkerFlags', () => {
   test('give Kubernetes the version from versions.json', () => {
@@ -30,12 +30,13 @@ test('stagingVersion turns the major version into 0, pre-releases included', () 
 });
 
 test('cacheKey changes with each of its inputs and with where one ends', () => {
-  const inputs = { goMod: 'ab', goSum: 'c', linkerFlags: '-s', platform: 'linux-x64' };
+  const inputs = { goMod: 'ab', goSum: 'c', linkerFlags: '-s', platform: 'linux-x64', sources: [] };
   const keys = [
     inputs,
     { ...inputs, goMod: 'a', goSum: 'bc' },
     { ...inputs, linkerFlags: '-w' },
     { ...inputs, platform: 'linux-arm64' },
+    { ...inputs, sources: ['package main'] },
   ].map(cacheKey);
   expect(new Set(keys).size).toBe(keys.length);
   expect(cacheKey({ ...inputs })).toBe(cacheKey(inputs));
@@ -46,7 +47,7 @@ const goMod = (module: ModuleName): Promise<string> => readFile(join(MODULES_DIR
 describe('the committed go.mod files agree with versions.json (else: npm run kubernetes:pin)', async () => {
   const pinned = await readVersions();
 
-  test.each<ModuleName>(['kubernetes', 'etcd', 'kwok'])('%s', async (module) => {
+  test.each<ModuleName>(['kubernetes', 'etcd', 'kwok', 'coredns'])('%s', async (module) => {
     const text = await goMod(module);
     const required = new RegExp(`^\\s*${MODULES[module].path} v(\\S+)`, 'm').exec(text)?.[1];
     expect(required).toBe(pinned[module]);

@@ -7,9 +7,15 @@ export const MODULES = {
   kubernetes: { path: 'k8s.io/kubernetes', name: 'rollcall.dev/kubernetes-binaries' },
   etcd: { path: 'go.etcd.io/etcd/server/v3', name: 'rollcall.dev/etcd-binary' },
   kwok: { path: 'sigs.k8s.io/kwok', name: 'rollcall.dev/kwok-binary' },
+  coredns: { path: 'github.com/coredns/coredns', name: 'rollcall.dev/coredns-binary' },
+  /** Our own, of nothing but the standard library. */
+  pause: { path: undefined, name: 'rollcall.dev/pause-binary' },
 } as const;
 
 export type ModuleName = keyof typeof MODULES;
+
+/** The package of a program whose source is in the module's own folder. */
+const OWN = '.';
 
 /** Each binary with the module that holds it and the package that `go build` is given. */
 export const BINARIES = {
@@ -18,7 +24,11 @@ export const BINARIES = {
   'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
   'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
   kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
+  kubelet: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubelet' },
+  'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+  coredns: { module: 'coredns', package: OWN },
+  pause: { module: 'pause', package: OWN },
 } as const satisfies Record<string, { module: ModuleName; package: string }>;
 
 export type BinaryName = keyof typeof BINARIES;
@@ -40,12 +50,20 @@ export async function readVersions(): Promise<Versions> {
     }
     return value;
   };
-  return { kubernetes: version('kubernetes'), etcd: version('etcd'), kwok: version('kwok') };
+  return {
+    kubernetes: version('kubernetes'),
+    etcd: version('etcd'),
+    kwok: version('kwok'),
+    coredns: version('coredns'),
+    pause: version('pause'),
+  };
 }
 
-/** The packages of a module that are built, in the order of BINARIES. */
+/** The packages that are built from other people's modules, in the order of BINARIES. */
 export function packagesOf(module: ModuleName): string[] {
-  return Object.values(BINARIES).flatMap((binary) => (binary.module === module ? [binary.package] : []));
+  return Object.values(BINARIES).flatMap((binary) =>
+    binary.module === module && binary.package !== OWN ? [binary.package] : [],
+  );
 }
 
 /**
@@ -78,6 +96,8 @@ export interface BuildInputs {
   readonly goMod: string;
   readonly goSum: string;
   readonly linkerFlags: string;
+  /** Of a program of our own, the content of its source files. */
+  readonly sources?: readonly string[];
   /** Operating system and architecture: a home directory may be shared by unlike machines. */
   readonly platform: string;
 }
@@ -85,7 +105,7 @@ export interface BuildInputs {
 /** Names the cache directory of a build: whatever changes the binaries changes the name. */
 export function cacheKey(inputs: BuildInputs): string {
   const hash = createHash('sha256');
-  for (const part of [inputs.goMod, inputs.goSum, inputs.linkerFlags, inputs.platform]) {
+  for (const part of [inputs.goMod, inputs.goSum, inputs.linkerFlags, inputs.platform, ...(inputs.sources ?? [])]) {
     hash.update(`${part.length}:`).update(part);
   }
   return hash.digest('hex').slice(0, 16);

@@ -1,6 +1,7 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
+import type { ComponentName } from './control-plane-commands.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import { freePorts, preferredPort } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
@@ -12,7 +13,7 @@ import { waitUntil } from './wait.ts';
 export interface RollcallOptions {
   /** Everything is kept below; what an earlier run left there is removed. */
   readonly directory: string;
-  readonly binaries: KubernetesBinaries;
+  readonly binaries: KubernetesBinaries<ComponentName | 'kubectl'>;
   /** Environment of the services besides what is set here. */
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;

@@ -1,0 +1,3 @@
+module rollcall.dev/pause-binary
+
+go 1.26.0

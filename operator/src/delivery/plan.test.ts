@@ -1,0 +1,288 @@
+import { finalizers } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
+import { expect, test } from 'vitest';
+import {
+  buildAtStage,
+  buildCluster,
+  buildDeployment,
+  buildExtra,
+  buildJob,
+  buildPods,
+  buildPolicy,
+  buildRoute,
+  buildService,
+  buildSnapshot,
+  buildTemplate,
+  NEW,
+  OLD,
+  pinnedTo,
+  START,
+  type StageWish,
+  tell,
+} from './model/build.ts';
+import { planJob } from './plan.ts';
+import type { JobSnapshot } from './snapshot.ts';
+
+const AT = new Date(START).toISOString();
+
+const ahead = buildJob({ metadata: { name: 'first', uid: 'uid-first' } });
+const DELETED = { deletionTimestamp: AT };
+
+test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
+  [
+    'another runs',
+    { queue: { ahead, supersededBy: undefined } },
+    { phase: 'Pending', stage: 'Queued', message: 'Waits for job first' },
+  ],
+  [
+    'it is its turn',
+    {},
+    { phase: 'Progressing', stage: 'Preparing', oldVersion: '1.0.0', previousRevision: 7, startedAt: AT },
+  ],
+  [
+    'aborted while it waits',
+    { job: buildJob({ spec: { abort: true } }), queue: { ahead, supersededBy: undefined } },
+    { phase: 'RolledBack', reason: 'Cancelled', finishedAt: AT },
+  ],
+  ['deleted while it waits', { job: buildJob({ metadata: DELETED }) }, { phase: 'RolledBack', reason: 'Cancelled' }],
+  ['superseded', { queue: { ahead, supersededBy: ahead } }, { phase: 'RolledBack', reason: 'Superseded' }],
+  ['no Deployment', { workload: { found: 'none' } }, { phase: 'Failed', reason: 'WorkloadNotFound' }],
+  [
+    'two Deployments',
+    { workload: { found: 'many', names: ['a/x', 'b/y'] } },
+    { phase: 'Failed', reason: 'WorkloadAmbiguous' },
+  ],
+  [
+    'a forbidden one',
+    { workload: { found: 'forbidden', namespace: 'x' } },
+    { phase: 'Failed', reason: 'NamespaceNotAllowed' },
+  ],
+])('from the queue: %s', ([, overrides, expected]) => {
+  const { changes } = planJob(buildSnapshot(overrides));
+  const [write, ...others] = changes;
+  expect(write).toMatchObject({ action: 'status', status: { observedGeneration: 1, ...expected } });
+  expect(others.map(({ action }) => action)).toEqual(['event']);
+});
+
+test('a job that waits and is known to wait writes nothing', () => {
+  const queue = { ahead, supersededBy: undefined };
+  const [write] = planJob(buildSnapshot({ queue })).changes;
+  const status = write?.action === 'status' ? (write.status as DeliveryJobStatus) : undefined;
+  expect(status).toBeDefined();
+  expect(planJob(buildSnapshot({ queue, job: buildJob(status === undefined ? {} : { status }) })).changes).toEqual([]);
+});
+
+const service = buildService();
+test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob>[0], string]>([
+  [
+    'Recreate',
+    { deployment: buildDeployment({ spec: { strategy: { type: 'Recreate' } } }) },
+    {},
+    'StrategyNotSupported',
+  ],
+  ['paused', { deployment: buildDeployment({ spec: { paused: true } }) }, {}, 'WorkloadPaused'],
+  ['being deleted', { deployment: buildDeployment({ metadata: DELETED }) }, {}, 'WorkloadDeleted'],
+  ['green is taken', { taken: ['Deployment shop-green'] }, { spec: { strategy: 'BlueGreen' } }, 'NameTaken'],
+  [
+    'a canary Service is taken',
+    { taken: ['Service shop-canary'], routes: [buildRoute([{ backendRefs: [{ name: 'shop' }] }])] },
+    { spec: { strategy: 'Canary' } },
+    'NameTaken',
+  ],
+  ['a pin of the user', { services: [pinnedTo('x')] }, { spec: { strategy: 'Canary' } }, 'StrategyNotSupported'],
+  [
+    'a binary without a place',
+    {},
+    { spec: { artifact: { type: 'binary', url: 'https://example.com/x', checksum: `sha256:${'a'.repeat(64)}` } } },
+    'ArtifactNotSupported',
+  ],
+])('fails before anything is touched: %s', ([, cluster, job, reason]) => {
+  const { changes } = planJob(buildSnapshot({ cluster: buildCluster(cluster), job: buildJob(job) }));
+  expect(changes[0]).toMatchObject({ action: 'status', status: { phase: 'Failed', reason, failure: { reason } } });
+  expect(changes).toHaveLength(2);
+});
+
+test('names that another strategy would use may be taken', () => {
+  const cluster = buildCluster({ taken: ['Deployment shop-green', 'Service shop-canary'] });
+  const { changes } = planJob(buildSnapshot({ cluster, job: buildJob({ spec: { strategy: 'Canary' } }) }));
+  expect(changes[0]).toMatchObject({ status: { stage: 'Preparing' } });
+});
+
+const preparing = (wish: Partial<StageWish> = {}) =>
+  buildAtStage({
+    strategy: 'BlueGreen',
+    stage: 'Preparing',
+    spec: { strategy: 'BlueGreen' },
+    ...wish,
+    snapshot: { saved: undefined, ...wish.snapshot },
+  });
+
+test('the finalizer comes first, then the record, then the strategy', () => {
+  const unguarded = planJob(preparing({ metadata: { finalizers: [finalizers.history] } }));
+  expect(tell(unguarded).does).toEqual([
+    `patch DeliveryJob deploy-shop {"metadata":{"finalizers":["${finalizers.history}","${finalizers.delivery}"]}}`,
+  ]);
+  const saving = planJob(preparing());
+  expect(saving.changes).toMatchObject([
+    {
+      action: 'create',
+      manifest: {
+        kind: 'ControllerRevision',
+        metadata: { name: 'deploy-shop', ownerReferences: [{ uid: 'uid-job' }] },
+        data: {
+          deployment: { template: buildTemplate(OLD), progressDeadlineSeconds: 300, version: null },
+          services: [{ name: 'shop', selector: { app: 'shop' } }],
+          target: buildTemplate(NEW),
+          strategy: 'BlueGreen',
+        },
+      },
+    },
+  ]);
+  const begun = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Preparing' }));
+  expect(begun.changes).toMatchObject([{ action: 'status', status: { stage: 'Pinning', stableHash: 'old' } }]);
+});
+
+test.for<[string, Partial<StageWish>, string]>([
+  [
+    'without pods',
+    {
+      cluster: buildCluster({
+        deployment: buildDeployment({ replicas: 0 }),
+        replicaSets: [buildPods('old', 0, { current: true })],
+      }),
+    },
+    'Rolling',
+  ],
+  ['without a difference', { spec: { strategy: 'BlueGreen', artifact: { type: 'image', url: OLD } } }, 'Rolling'],
+  ['otherwise', {}, 'BlueGreen'],
+])('the strategy %s', ([, wish, strategy]) => {
+  expect(planJob(preparing(wish)).changes).toMatchObject([{ manifest: { data: { strategy } } }]);
+});
+
+const rolling = buildDeployment({ updated: 1 });
+test.for<[string, Parameters<typeof buildCluster>[0]]>([
+  ['a rollout is under way', { deployment: rolling }],
+  ['another ReplicaSet has pods', { replicaSets: [buildPods('old', 3, { current: true }), buildPods('older', 1)] }],
+  [
+    'a pod is not ready',
+    { deployment: buildDeployment(), replicaSets: [buildPods('old', 3, { current: true, ready: 2 })] },
+  ],
+])('blue-green waits for a stable Deployment, and gives up at the deadline: %s', ([, cluster]) => {
+  const waiting = planJob(preparing({ cluster: buildCluster(cluster) }));
+  expect(tell(waiting).does).toEqual([]);
+  expect(waiting.requeueAfterMs).toBe(599_000);
+  const late = planJob(preparing({ cluster: buildCluster(cluster), seconds: 600 }));
+  expect(tell(late).status).toMatchObject({ phase: 'Failed', failure: { reason: 'WorkloadNotStable' } });
+  const rolls = planJob(preparing({ cluster: buildCluster(cluster), spec: { strategy: 'Rolling' } }));
+  expect(tell(rolls).does).toEqual(['create ControllerRevision deploy-shop']);
+});
+
+test.for<[string, Partial<StageWish>, string, string]>([
+  ['aborted', { spec: { abort: true } }, 'RolledBack', 'Aborted'],
+  ['deleted', { metadata: DELETED }, 'RolledBack', 'Aborted'],
+  [
+    'the template has changed since it was saved',
+    { cluster: buildCluster({ deployment: buildDeployment({ image: 'x:1' }) }), snapshot: {} },
+    'Failed',
+    'ChangedFromOutside',
+  ],
+])('while it prepares, a job just ends: %s', ([, wish, phase, reason]) => {
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Preparing', ...wish }));
+  expect(tell(decision)).toMatchObject({ status: { phase, failure: { reason } }, does: [] });
+});
+
+/** Every stage that goes forward. */
+const forward = [
+  'Updating',
+  'Verifying',
+  'Pinning',
+  'BringingUp',
+  'Testing',
+  'Gate',
+  'CuttingOver',
+  'Baking',
+  'Draining',
+  'UpdatingWorkload',
+  'HandingBack',
+  'DrainingExtra',
+  'RemovingExtra',
+  'Finishing',
+];
+const pull = { reason: 'ImagePullFailed', message: 'no such image' } as const;
+
+test.for(forward)('at %s, whatever ends a job ends it', (stage) => {
+  const strategy = stage === 'Updating' || stage === 'Verifying' ? 'Rolling' : 'BlueGreen';
+  const reasonOf = (wish: Partial<StageWish>) => tell(planJob(buildAtStage({ strategy, stage, ...wish }))).status;
+  expect(reasonOf({ spec: { abort: true } })).toMatchObject({
+    phase: 'RollingBack',
+    stage: 'Reverting',
+    failure: { reason: 'Aborted' },
+  });
+  expect(reasonOf({ metadata: DELETED })).toMatchObject({ failure: { reason: 'JobDeleted' } });
+  const foreign = buildCluster({ deployment: buildDeployment({ image: 'x:1' }) });
+  expect(reasonOf({ cluster: foreign })).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
+  const paused = buildCluster({ deployment: buildDeployment({ spec: { paused: true } }) });
+  expect(reasonOf({ cluster: paused })).toMatchObject({ failure: { reason: 'WorkloadPaused' } });
+  const surroundings = { extra: undefined, services: [service], extraServices: new Map(), routes: undefined };
+  const gone = { workload: { found: 'gone' as const, surroundings } };
+  expect(reasonOf({ snapshot: gone })).toMatchObject({ failure: { reason: 'WorkloadDeleted' } });
+  expect(reasonOf({ snapshot: { saved: undefined } })).toMatchObject({ failure: { reason: 'SavedStateLost' } });
+  const undone = { templateFingerprint: 'that of the new version' };
+  expect(reasonOf({ status: undone })).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
+  if (strategy === 'Rolling' || ['DrainingExtra', 'RemovingExtra', 'Finishing'].includes(stage)) return;
+  const faulty = buildCluster({ extra: buildExtra(3, { ready: 2, fault: pull }), services: [pinnedTo('old')] });
+  expect(reasonOf({ cluster: faulty })).toMatchObject({ failure: pull });
+});
+
+test("faults of the new pods in the user's Deployment end a job at once, those of the old ones do not", () => {
+  const updated = buildDeployment({ image: NEW, updated: 1, reason: 'ReplicaSetUpdated' });
+  const replicaSets = [buildPods('old', 3), buildPods('new', 1, { current: true, ready: 0, fault: pull })];
+  const wish = { strategy: 'Rolling', stage: 'Updating' } as const;
+  const faulty = planJob(buildAtStage({ ...wish, cluster: buildCluster({ deployment: updated, replicaSets }) }));
+  expect(tell(faulty).status).toMatchObject({ stage: 'Reverting', failure: pull });
+  const old = [buildPods('old', 3, { ready: 2, fault: pull }), buildPods('new', 1, { current: true })];
+  const going = planJob(buildAtStage({ ...wish, cluster: buildCluster({ deployment: updated, replicaSets: old }) }));
+  expect(tell(going).status.failure).toBeUndefined();
+});
+
+test('a promote is taken back once it was acted on, and never with a status write', () => {
+  const wish: StageWish = {
+    strategy: 'BlueGreen',
+    stage: 'Gate',
+    spec: { promote: true },
+    cluster: buildCluster({ services: [pinnedTo('old')], extra: buildExtra(3) }),
+    status: { extraReplicas: 3 },
+  };
+  const acted = tell(planJob(buildAtStage(wish)));
+  expect(acted.status.stage).toBe('CuttingOver');
+  expect(acted.does.filter((text) => text.includes('DeliveryJob'))).toEqual([]);
+  const used = planJob(buildAtStage({ ...wish, status: { ...wish.status, promotedGeneration: 1 } }));
+  expect(tell(used).status.stage).not.toBe('CuttingOver');
+});
+
+test('an ended job loses what is left of it, then the finalizer, and is left alone', () => {
+  const status: DeliveryJobStatus = { phase: 'RolledBack', stage: 'RolledBack' };
+  const at = (overrides: Parameters<typeof buildCluster>[0], job = buildJob({ status })) =>
+    tell(planJob(buildSnapshot({ job, cluster: buildCluster(overrides) }))).does;
+  expect(at({ extra: buildExtra(3) })).toEqual(['patch Deployment shop-green {"spec":{"replicas":0}}']);
+  expect(at({ extra: buildExtra(0) })).toEqual(['delete Deployment shop-green']);
+  expect(at({ extraServices: new Map([['shop', buildService('shop-canary')]]) })).toEqual([
+    'delete Service shop-canary',
+  ]);
+  expect(at({})).toEqual([`patch DeliveryJob deploy-shop {"metadata":{"finalizers":["${finalizers.history}"]}}`]);
+  expect(at({ extra: buildExtra(3) }, buildJob({ status, metadata: { finalizers: [] } }))).toEqual([]);
+  // As long as the Deployment has too few pods of its own.
+  expect(at({ extra: buildExtra(3), replicaSets: [buildPods('old', 3, { current: true, ready: 1 })] })).toEqual([]);
+});
+
+test('a fixed policy: what was saved counts, not what is there now', () => {
+  const snapshot = buildAtStage({
+    strategy: 'BlueGreen',
+    stage: 'Draining',
+    seconds: 29,
+    cluster: buildCluster({ services: [pinnedTo('new')], extra: buildExtra(3) }),
+    status: { extraReplicas: 3, weight: 100 },
+  });
+  const { requeueAfterMs } = planJob({ ...snapshot, policy: buildPolicy({ drainSeconds: 0 }) });
+  expect(requeueAfterMs).toBe(1000);
+});

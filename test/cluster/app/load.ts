@@ -1,0 +1,95 @@
+// A steady HTTP client in a pod: sends requests at an even rate over connections that it keeps alive, and counts what becomes of
+// them. GET /report on port 8080 tells; see load-report.ts.
+//
+//   TARGET                   URL
+//   RATE                     requests a second, in all
+//   CONNECTIONS              how many at once
+//   REQUESTS_PER_CONNECTION  after these a connection is closed and another one made: a router sees nothing but new connections
+import { Agent, createServer, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const PORT = 8080;
+const REQUEST_TIMEOUT_MS = 10_000;
+const KEPT_FAILURES = 50;
+
+const target = process.env['TARGET'] ?? '';
+const rate = Number(process.env['RATE'] ?? 100);
+const connections = Number(process.env['CONNECTIONS'] ?? 8);
+const requestsPerConnection = Number(process.env['REQUESTS_PER_CONNECTION'] ?? 50);
+
+interface Answers {
+  count: number;
+  firstAt: number;
+  lastAt: number;
+}
+
+const answers = new Map<string, Answers>();
+const failures: { at: number; reason: string }[] = [];
+let failed = 0;
+
+function countAnswer(version: string): void {
+  const now = Date.now();
+  const known = answers.get(version);
+  if (known === undefined) answers.set(version, { count: 1, firstAt: now, lastAt: now });
+  else {
+    known.count += 1;
+    known.lastAt = now;
+  }
+}
+
+function countFailure(reason: string): void {
+  failed += 1;
+  if (failures.length < KEPT_FAILURES) failures.push({ at: Date.now(), reason });
+}
+
+function send(agent: Agent): Promise<void> {
+  return new Promise((resolve) => {
+    const sent = request(target, { agent, timeout: REQUEST_TIMEOUT_MS }, (response) => {
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => (body += chunk));
+      response.on('error', (err) => finish(() => countFailure(`answer: ${err.message}`)));
+      response.on('end', () => {
+        const { statusCode = 0 } = response;
+        finish(() => (statusCode === 200 ? countAnswer(body) : countFailure(`${statusCode} from ${body}`)));
+      });
+    });
+    let finished = false;
+    const finish = (count: () => void): void => {
+      if (finished) return;
+      finished = true;
+      count();
+      resolve();
+    };
+    sent.on('timeout', () => sent.destroy(new Error('no answer in time')));
+    sent.on('error', (err) =>
+      finish(() => countFailure(`${sent.reusedSocket ? 'kept' : 'new'} connection: ${err.message}`)),
+    );
+    sent.end();
+  });
+}
+
+/** One connection after the other, one request at a time. */
+async function sendSteadily(startDelayMs: number): Promise<void> {
+  const intervalMs = (1000 * connections) / rate;
+  await delay(startDelayMs);
+  let due = performance.now();
+  while (true) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let sent = 0; sent < requestsPerConnection; sent += 1) {
+      await send(agent);
+      due = Math.max(due + intervalMs, performance.now() - intervalMs);
+      await delay(Math.max(0, due - performance.now()));
+    }
+    agent.destroy();
+  }
+}
+
+for (let index = 0; index < connections; index += 1) void sendSteadily((index * 1000) / rate);
+
+createServer((_request, response) => {
+  const report = { at: Date.now(), failed, failures, answers: Object.fromEntries(answers) };
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(report));
+}).listen(PORT);
+
+process.once('SIGTERM', () => process.exit(0));

@@ -1,0 +1,115 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
+import { findExecutable } from '@rollcall/local/executables.ts';
+import { installCrds } from '@rollcall/local/kubectl.ts';
+import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
+import { APP_REPOSITORY, writeAppImages } from '../images/images.ts';
+import { runCommand } from '../node/command.ts';
+import { NODE_BINARIES, startNode } from '../node/node.ts';
+import { findPackages } from '../node/packages.ts';
+import { nodeProblem } from '../node/requirements.ts';
+
+/** What tests have to know of the cluster they run on. */
+export interface ClusterFacts {
+  /** given: by E2E_KUBECONFIG; kind: made with it; node: our own, see node/node.ts. */
+  readonly kind: 'given' | 'kind' | 'node';
+  readonly kubeconfigPath: string;
+  /** Path of the executable. */
+  readonly kubectl: string;
+  /** Repository of the test program's images; its tags are in images/images.ts. */
+  readonly appRepository: string;
+}
+
+export interface OpenCluster extends AsyncDisposable {
+  readonly facts: ClusterFacts;
+}
+
+export interface ClusterOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * A cluster with real pods and Rollcall's custom resource definitions: the one of E2E_KUBECONFIG, else one made with kind where
+ * Docker works, else a node of our own.
+ *
+ * @returns why there is none, in a sentence, where neither is possible.
+ * @throws when what is possible fails.
+ */
+export async function openCluster(options: ClusterOptions): Promise<OpenCluster | string> {
+  const given = options.env['E2E_KUBECONFIG'];
+  if (given !== undefined && given !== '') return openGiven(given, options);
+  if (await canUseKind()) return openKind(options);
+  const problem = await nodeProblem();
+  if (problem === undefined) return openNode(options);
+  return `There is no cluster to test on: E2E_KUBECONFIG is not set, kind or Docker is missing, and ${problem}`;
+}
+
+function binaryOptions({ env, log }: ClusterOptions): Parameters<typeof findKubernetesBinaries>[1] {
+  return { assetsDirectory: env['KUBEBUILDER_ASSETS'], cacheDirectory: defaultCacheDirectory(env), log };
+}
+
+/** A cluster that somebody else has made. It must have the images of the test program, or be able to pull them. */
+async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promise<OpenCluster> {
+  const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
+  await installCrds({ kubectl, kubeconfigPath });
+  const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
+  return {
+    facts: { kind: 'given', kubeconfigPath, kubectl, appRepository },
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+}
+
+async function canUseKind(): Promise<boolean> {
+  if ((await findExecutable('kind')) === undefined || (await findExecutable('docker')) === undefined) return false;
+  return runCommand(['docker', 'info']).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function openKind(options: ClusterOptions): Promise<OpenCluster> {
+  const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
+  await using stack = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), 'rollcall-kind-'));
+  stack.defer(() => rm(directory, { recursive: true, force: true }));
+  const kubeconfigPath = join(directory, 'kubeconfig');
+  const name = `rollcall-e2e-${process.pid}`;
+  const config = join(import.meta.dirname, '..', 'kind.yaml');
+  stack.defer(async () => {
+    await runCommand(['kind', 'delete', 'cluster', '--name', name, '--kubeconfig', kubeconfigPath]);
+  });
+  const where = ['--name', name, '--kubeconfig', kubeconfigPath];
+  await runCommand(['kind', 'create', 'cluster', ...where, '--config', config, '--wait', '180s']);
+  const archive = join(directory, 'images.tar');
+  await writeAppImages(archive);
+  await runCommand(['kind', 'load', 'image-archive', archive, '--name', name]);
+  await installCrds({ kubectl, kubeconfigPath });
+  const kept = stack.move();
+  return {
+    facts: { kind: 'kind', kubeconfigPath, kubectl, appRepository: APP_REPOSITORY },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+async function openNode(options: ClusterOptions): Promise<OpenCluster> {
+  const node = await startNode({ ...(await findNodeParts(options)), log: options.log });
+  return {
+    facts: {
+      kind: 'node',
+      kubeconfigPath: node.kubeconfigPath,
+      kubectl: (await findKubernetesBinaries(['kubectl'], binaryOptions(options))).kubectl,
+      appRepository: APP_REPOSITORY,
+    },
+    [Symbol.asyncDispose]: () => node.stop(),
+  };
+}
+
+/** What `startNode` is made of: binaries, packages and images; fetched and built at the first use. */
+export async function findNodeParts(options: ClusterOptions): Promise<Omit<Parameters<typeof startNode>[0], 'log'>> {
+  const binaries = await findKubernetesBinaries(NODE_BINARIES, binaryOptions(options));
+  const packages = await findPackages({ cacheDirectory: cacheDirectory(options.env, 'node'), log: options.log });
+  return { binaries, packages, writeImages: writeAppImages };
+}

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { isSameSecret, isSignedWith, sign } from './signatures.ts';
+import { describe, expect, test } from 'vitest';
+import { isSameSecret, isSignedWith, isStandardSignedWith, sign, signStandard } from './signatures.ts';
 
 /** RFC 4231, test cases 2 and 6. */
 const vectors = [
@@ -35,7 +35,7 @@ test('another body, secret or form is refused', () => {
     header.slice(0, -1),
     `${header}0`,
     header.replace('sha256', 'sha1'),
-    `${header}, ${header}`,
+    `${header},${header}`,
     'é'.repeat(64),
   ];
   for (const form of forms) expect(isSignedWith('secret', body, form)).toBe(false);
@@ -44,6 +44,69 @@ test('another body, secret or form is refused', () => {
 test('bytes that are no text can be signed', () => {
   const body = Buffer.from([0xff, 0x00, 0xfe]);
   expect(isSignedWith('k', body, sign('k', body))).toBe(true);
+});
+
+test('while secrets are rotated, one of several signatures suffices', () => {
+  const body = Buffer.from('{}');
+  const [old, next] = [sign('old', body), sign('new', body)];
+  for (const header of [`${old} ${next}`, `${next}  ${old}`, `x ${next.replace('sha256=', '')}`]) {
+    expect(isSignedWith('new', body, header)).toBe(true);
+  }
+  expect(isSignedWith('third', body, `${old} ${next}`)).toBe(false);
+});
+
+/** Published with the specification's reference implementations. */
+const standard = {
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  message: { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: '1614265330', body: '{"test": 2432232314}' },
+  header: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+};
+
+describe('Standard Webhooks', () => {
+  const { secret, message, header } = standard;
+
+  test('the signature is the published one', () => {
+    expect(signStandard(secret, message)).toBe(header);
+    for (const given of [header, `v1,AAAA ${header}`, `v1a,abc ${header} v2,x`, ` ${header} `]) {
+      expect(isStandardSignedWith(secret, message, given)).toBe(true);
+    }
+  });
+
+  test('another message, secret or form is refused', () => {
+    for (const other of [{ id: 'msg_2' }, { timestamp: '1614265331' }, { body: '{"test":2432232314}' }]) {
+      expect(isStandardSignedWith(secret, { ...message, ...other }, header)).toBe(false);
+    }
+    expect(isStandardSignedWith(`${secret}BBBB`, message, header)).toBe(false);
+    for (const form of [
+      '',
+      'v1',
+      'v1,',
+      header.slice(3),
+      header.replace('v1', 'v2'),
+      header.slice(0, -1),
+      `${header}=`,
+    ]) {
+      expect(isStandardSignedWith(secret, message, form)).toBe(false);
+    }
+  });
+
+  test('without the prefix, a secret is its base64 where it is long enough for a key, and its text', () => {
+    const bare = secret.replace('whsec_', '');
+    expect(isStandardSignedWith(bare, message, header)).toBe(true);
+    const [decoded = '', text = ''] = signStandard(bare, message).split(' ');
+    expect(decoded).toBe(header);
+    expect(isStandardSignedWith(bare, message, text)).toBe(true);
+    // The key must not be taken from words that happen to be base64, least of all an empty one.
+    for (const word of ['abcd', 'secret', 'a']) {
+      expect(signStandard(word, message)).toMatch(/^v1,\S{44}$/);
+      expect(isStandardSignedWith(word, message, signStandard(`whsec_${word}`, message))).toBe(false);
+    }
+  });
+
+  test('what follows the prefix and is no base64 is taken for the text that it is', () => {
+    const odd = 'whsec_größe!';
+    expect(isStandardSignedWith(odd, message, signStandard(odd, message))).toBe(true);
+  });
 });
 
 test('secrets are the same when every character is', () => {

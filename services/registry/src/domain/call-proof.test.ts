@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import { type CallProof, judgeProof } from './call-proof.ts';
+import { sign, signStandard } from './signatures.ts';
+
+const SECRET = 'k3y';
+const now = new Date('2026-11-20T12:00:00.500Z');
+const seconds = Math.floor(now.getTime() / 1000);
+const body = Buffer.from('{"service_name":"shop"}');
+
+function proof(fields: Partial<CallProof>): CallProof {
+  const standard = { id: undefined, timestamp: undefined, signature: undefined };
+  return { action: 'deploy', body, signature: undefined, timestamp: undefined, standard, secrets: [], ...fields };
+}
+
+function standard(timestamp: number | string = seconds, id = 'msg_1') {
+  return { id, timestamp: `${timestamp}`, signature: signStandard(SECRET, { id, timestamp: `${timestamp}`, body }) };
+}
+
+function stamped(timestamp: number | string = seconds) {
+  return { timestamp: `${timestamp}`, signature: sign(SECRET, `${timestamp}.${body.toString()}`) };
+}
+
+const judge = (fields: Partial<CallProof>, at = now) => judgeProof(SECRET, proof(fields), at);
+
+function idOf(fields: Partial<CallProof>): string | undefined {
+  const verdict = judge(fields);
+  return verdict.proven ? verdict.once?.id : 'not proven';
+}
+
+function digestOf(action: string): string | undefined {
+  const verdict = judge({ standard: standard(), action });
+  return verdict.proven ? verdict.once?.digest.toString('hex') : 'not proven';
+}
+
+describe('a call without a timestamp', () => {
+  test.each<[string, Partial<CallProof>]>([
+    ['the signature of the body', { signature: sign(SECRET, body) }],
+    ['the secret in the body', { secrets: [undefined, SECRET] }],
+    ['the right secret beside a wrong signature', { secrets: [SECRET], signature: sign('other', body) }],
+    ['the right signature beside a wrong secret', { secrets: ['other'], signature: sign(SECRET, body) }],
+  ])('is proven by %s, any number of times', (_what, fields) => {
+    expect(judge(fields)).toEqual({ proven: true, once: undefined });
+  });
+
+  test.each<[string, Partial<CallProof>]>([
+    ['nothing', {}],
+    ['another secret', { secrets: ['other', ''] }],
+    ['the signature of another secret', { signature: sign('other', body) }],
+    ['a Standard signature without its timestamp', { standard: { ...standard(), timestamp: undefined } }],
+  ])('is not proven by %s', (_what, fields) => {
+    expect(judge(fields)).toEqual({ proven: false, reason: expect.stringContaining('missing or wrong') });
+  });
+});
+
+describe('a call with a timestamp', () => {
+  test.each([-300, -299, 0, 299, 300])('is proven %i s off the clock, and good once', (offset) => {
+    for (const fields of [stamped(seconds + offset), { standard: standard(seconds + offset) }]) {
+      // A whole second is where the header cannot say more.
+      const at = new Date(seconds * 1000);
+      expect(judge(fields, at)).toMatchObject({ proven: true, once: { id: expect.any(String) } });
+    }
+  });
+
+  test.each([-301, 301, -86_400])('is too old or too new %i s off the clock', (offset) => {
+    for (const fields of [stamped(seconds + offset), { standard: standard(seconds + offset) }]) {
+      expect(judge(fields)).toEqual({ proven: false, reason: expect.stringContaining('timestamp') });
+    }
+    // Also where the secret itself is in the body.
+    const secrets = [SECRET];
+    expect(judge({ timestamp: `${seconds + offset}`, secrets }).proven).toBe(false);
+  });
+
+  test.each(['', 'now', '1.5', '-1', '0x10', `${seconds}000`, ' 1', '2026-11-20T12:00:00Z'])(
+    'is refused where it is %j',
+    (timestamp) => {
+      expect(judge(stamped(timestamp)).proven).toBe(false);
+      expect(judge({ standard: standard(timestamp) }).proven).toBe(false);
+    },
+  );
+
+  test('must be signed with it', () => {
+    expect(judge({ timestamp: `${seconds}`, signature: sign(SECRET, body) }).proven).toBe(false);
+    expect(judge({ ...stamped(seconds - 1), timestamp: `${seconds}` }).proven).toBe(false);
+    expect(judge({ ...stamped(), timestamp: undefined }).proven).toBe(false);
+    expect(judge({ standard: { ...standard(), id: 'msg_2' } }).proven).toBe(false);
+  });
+
+  test('is remembered for as long as its timestamp is good for', () => {
+    const verdict = judge({ standard: standard(seconds + 300) });
+    if (!verdict.proven || verdict.once === undefined) throw new Error('not proven');
+    expect(verdict.once.until.getTime()).toBeGreaterThan((seconds + 600) * 1000);
+  });
+
+  test('is the same call by its id, else by its time and content, however the signature is spelt', () => {
+    const { timestamp, signature } = stamped();
+    const upper = { timestamp, signature: signature.replace('sha256=', '').toUpperCase() };
+    expect(idOf(upper)).toBe(idOf(stamped()));
+    expect(idOf(stamped(seconds - 1))).not.toBe(idOf(stamped()));
+    expect(idOf({ standard: standard(seconds - 1) })).toBe(idOf({ standard: standard() }));
+    expect(idOf({ standard: standard(seconds, 'msg_2') })).not.toBe(idOf({ standard: standard() }));
+  });
+
+  test('to do something else is another call of the same id', () => {
+    expect(digestOf('deploy')).toBe(digestOf('deploy'));
+    expect(digestOf('rollback')).not.toBe(digestOf('deploy'));
+  });
+
+  test('an endless id is refused', () => {
+    expect(judge({ standard: standard(seconds, 'x'.repeat(257)) }).proven).toBe(false);
+  });
+});

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { isSameSecret, isSignedWith, isStandardSignedWith } from './signatures.ts';
+
+/** How far the timestamp of a call may be from our clock, in both directions. */
+const TOLERANCE_MS = 5 * 60_000;
+/** Replicas' clocks differ: an id is remembered for a little longer than its timestamp is good for. */
+const SLACK_MS = 60_000;
+const ID_MAX_LENGTH = 256;
+
+/** What a call brings to show that it may be made. Headers are as they were sent. */
+export interface CallProof {
+  /** What is to be done, such as `deploy`: the same call to do something else is another call. */
+  readonly action: string;
+  /** The body, byte for byte. */
+  readonly body: Buffer;
+  /** `X-Webhook-Signature`: of the body, or of `timestamp.body` where there is a timestamp. */
+  readonly signature: string | undefined;
+  /** `X-Webhook-Timestamp`, unix seconds. */
+  readonly timestamp: string | undefined;
+  /** The headers of Standard Webhooks. */
+  readonly standard: {
+    readonly id: string | undefined;
+    readonly timestamp: string | undefined;
+    readonly signature: string | undefined;
+  };
+  /** `webhook_secret` and `secret` of the body. */
+  readonly secrets: readonly (string | undefined)[];
+}
+
+/** A call that may be made once only. */
+interface OneTimeCall {
+  readonly id: string;
+  /** Of what the call is to do: a repetition has the same. */
+  readonly digest: Buffer;
+  /** From then on its timestamp is too old anyway. */
+  readonly until: Date;
+}
+
+/** Whether a call is proven, and if so, whether it may be made more than once: that is where it brings no timestamp. */
+export type Verdict =
+  | { readonly proven: false; readonly reason: string }
+  | { readonly proven: true; readonly once: OneTimeCall | undefined };
+
+/**
+ * Judges a call by the secret that it has to know (docs/decisions.md, "Deliveries and webhooks"). One valid signature or the right
+ * secret suffices. Every timestamp that is sent has to be within five minutes of `now`, whatever else proves the call, and
+ * `X-Webhook-Timestamp` has to be signed.
+ */
+export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict {
+  const { action, body, timestamp, standard } = proof;
+  const timestamps = [timestamp, standard.timestamp].filter((text) => text !== undefined);
+  const instants = timestamps.map(instantOf);
+  const nowMs = now.getTime();
+  if (!instants.every((instant) => instant !== undefined && Math.abs(instant - nowMs) <= TOLERANCE_MS)) {
+    return { proven: false, reason: 'The timestamp of the call is malformed or more than 5 minutes off' };
+  }
+  if ((standard.id?.length ?? 0) > ID_MAX_LENGTH) {
+    return { proven: false, reason: `webhook-id must have at most ${ID_MAX_LENGTH} characters` };
+  }
+  if (!isProven(secret, proof)) {
+    return { proven: false, reason: 'The webhook signature or secret is missing or wrong' };
+  }
+  if (instants.length === 0) return { proven: true, once: undefined };
+  const content = createHash('sha256').update(body).digest('hex');
+  const digest = createHash('sha256').update(`${action}\n${content}`).digest();
+  // Without an id, the same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways.
+  const id = standard.id === undefined ? `${timestamps.join('.')}.${content}` : `id.${standard.id}`;
+  const until = new Date(Math.max(...instants.map((instant) => instant ?? 0)) + TOLERANCE_MS + SLACK_MS);
+  return { proven: true, once: { id, digest, until } };
+}
+
+function isProven(secret: string, proof: CallProof): boolean {
+  const secretGiven = proof.secrets.some((given) => given !== undefined && isSameSecret(secret, given));
+  return secretGiven || isSigned(secret, proof) || isStandardSigned(secret, proof);
+}
+
+function isSigned(secret: string, { body, signature, timestamp }: CallProof): boolean {
+  if (signature === undefined) return false;
+  const signed = timestamp === undefined ? body : Buffer.concat([Buffer.from(`${timestamp}.`), body]);
+  return isSignedWith(secret, signed, signature);
+}
+
+function isStandardSigned(secret: string, { body, standard }: CallProof): boolean {
+  const { id, timestamp, signature } = standard;
+  if (id === undefined || timestamp === undefined || signature === undefined) return false;
+  return isStandardSignedWith(secret, { id, timestamp, body }, signature);
+}
+
+/** @returns milliseconds since 1970; undefined for anything but unix seconds. */
+function instantOf(timestamp: string): number | undefined {
+  return /^\d{1,11}$/.test(timestamp) ? Number(timestamp) * 1000 : undefined;
+}

@@ -4,12 +4,8 @@ import { RegistryError } from '../domain/errors.ts';
 import type { Feed, FeedEvent } from '../domain/feed.ts';
 import type { Registration } from '../domain/ports.ts';
 import { registrationRecord } from '../schemas/registrations.ts';
+import { createEventStreams } from './event-streams.ts';
 import { type Rendered, sendRendered } from './rendering.ts';
-
-const KEEP_ALIVE_MS = 15_000;
-/** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
-const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
-const MAX_STREAMS = 1000;
 
 export interface WatchDeps {
   readonly feed: Feed;
@@ -30,7 +26,7 @@ export interface Watchers {
  * too old to resume from, `reset` says that all this comes anew.
  */
 export function createWatchers({ feed, lastBeatAt }: WatchDeps): Watchers {
-  const streams = new Set<() => void>();
+  const streams = createEventStreams();
 
   function data(registration: Registration): string {
     return JSON.stringify(registrationRecord(registration, lastBeatAt(registration.id)));
@@ -42,47 +38,22 @@ export function createWatchers({ feed, lastBeatAt }: WatchDeps): Watchers {
 
   return {
     open(request, reply) {
-      if (streams.size >= MAX_STREAMS) {
-        throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open event streams`);
-      }
-      reply.hijack();
-      const { raw } = reply;
-      // Gone while its token was checked: it would never say so again.
-      if (raw.destroyed) return;
-      raw.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-store',
-        'x-accel-buffering': 'no',
-      });
-      const write = (text: string) => {
-        if (raw.destroyed) return;
-        raw.write(text);
-        if (raw.writableLength > MAX_BUFFERED_BYTES) raw.destroy();
-      };
+      const stream = streams.open(reply);
+      if (stream === undefined) return;
       const resumed = resume(request, feed);
       if (resumed === undefined) {
-        if (request.headers['last-event-id'] !== undefined) write('event: reset\ndata: {}\n\n');
-        for (const event of feed.snapshot()) write(`event: added\ndata: ${data(event.registration)}\n\n`);
-        write(`id: ${feed.version}\nevent: synced\ndata: {}\n\n`);
+        if (request.headers['last-event-id'] !== undefined) stream.write('event: reset\ndata: {}\n\n');
+        for (const event of feed.snapshot()) stream.write(`event: added\ndata: ${data(event.registration)}\n\n`);
+        stream.write(`id: ${feed.version}\nevent: synced\ndata: {}\n\n`);
       } else {
-        write(`retry: 1000\n\n${resumed.map(frame).join('')}`);
+        stream.write(`retry: 1000\n\n${resumed.map(frame).join('')}`);
       }
-      const unsubscribe = feed.subscribe((event) => write(frame(event)));
-      const keepAlive = setInterval(() => write(':\n\n'), KEEP_ALIVE_MS);
-      const close = () => raw.end();
-      streams.add(close);
-      raw.on('close', () => {
-        unsubscribe();
-        clearInterval(keepAlive);
-        streams.delete(close);
-      });
+      stream.onClose(feed.subscribe((event) => stream.write(frame(event))));
     },
     get size() {
       return streams.size;
     },
-    closeAll() {
-      for (const close of streams) close();
-    },
+    closeAll: () => streams.closeAll(),
   };
 }
 

@@ -1,0 +1,67 @@
+import type { FastifyReply } from 'fastify';
+import { RegistryError } from '../domain/errors.ts';
+
+const KEEP_ALIVE_MS = 15_000;
+/** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+const MAX_STREAMS = 1000;
+
+/** One open stream of server-sent events. */
+interface EventStream {
+  /** @param text whole events. Nothing happens once the subscriber is gone. */
+  write(text: string): void;
+  /** Ends it, once what was written has been fetched. */
+  end(): void;
+  /** @param listener called when it is over, whoever ended it. */
+  onClose(listener: () => void): void;
+}
+
+/** Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end them. */
+export interface EventStreams {
+  /**
+   * Takes the reply over. @returns undefined when the subscriber has gone already.
+   * @throws RegistryError TOO_MANY_STREAMS.
+   */
+  open(reply: FastifyReply): EventStream | undefined;
+  readonly size: number;
+  closeAll(): void;
+}
+
+export function createEventStreams(): EventStreams {
+  const streams = new Set<() => void>();
+  return {
+    open(reply) {
+      if (streams.size >= MAX_STREAMS) {
+        throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open event streams`);
+      }
+      reply.hijack();
+      const { raw } = reply;
+      // Gone while its token was checked: it would never say so again.
+      if (raw.destroyed) return undefined;
+      raw.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+        'x-accel-buffering': 'no',
+      });
+      const write = (text: string) => {
+        if (raw.destroyed || raw.writableEnded) return;
+        raw.write(text);
+        if (raw.writableLength > MAX_BUFFERED_BYTES) raw.destroy();
+      };
+      const end = () => void raw.end();
+      const keepAlive = setInterval(() => write(':\n\n'), KEEP_ALIVE_MS);
+      streams.add(end);
+      raw.on('close', () => {
+        clearInterval(keepAlive);
+        streams.delete(end);
+      });
+      return { write, end, onClose: (listener) => void raw.on('close', listener) };
+    },
+    get size() {
+      return streams.size;
+    },
+    closeAll() {
+      for (const end of streams) end();
+    },
+  };
+}

@@ -60,6 +60,11 @@ test('health, metrics and the documentation stay open; everything else wants a t
     ['DELETE', '/services/shop'],
     ['GET', '/updates/history'],
     ['POST', '/webhooks/deploy'],
+    ['GET', '/jobs'],
+    ['GET', '/jobs/x/events'],
+    ['POST', '/jobs/x/abort'],
+    ['GET', '/webhooks/deliveries'],
+    ['POST', '/webhooks/deliveries/x/replay'],
   ] as const) {
     const answer = await call(undefined, `${method} ${path}`, method === 'POST' ? shop : undefined);
     expect([path, answer.status]).toEqual([path, 401]);

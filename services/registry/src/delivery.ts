@@ -1,22 +1,35 @@
 import { fileURLToPath } from 'node:url';
-import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
+import { deliveryJobKind, deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { createInformer } from '@rollcall/platform/kube/informer.ts';
+import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Registry } from 'prom-client';
 import type { Routes } from './app.ts';
-import { sendNotification } from './domain/notifications.ts';
+import { createBulkhead } from './domain/bulkhead.ts';
+import type { Job } from './domain/jobs.ts';
+import { sendDelivery } from './domain/notifications.ts';
+import { deliveryRoutes } from './routes/deliveries.ts';
+import { createJobStreams } from './routes/job-streams.ts';
+import { jobRoutes } from './routes/jobs.ts';
 import { updateRoutes } from './routes/updates.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
+import { jobRecord } from './schemas/jobs.ts';
+import { createAutomaticDeployments } from './store/automatic-deployments.ts';
+import { createCallLedger } from './store/call-ledger.ts';
+import { createDeliveryRecords } from './store/deliveries.ts';
 import { createDeliveryJobs } from './store/delivery-jobs.ts';
+import { createDeliveryPolicies } from './store/delivery-policies.ts';
 import { createHistoryStore } from './store/history.ts';
+import { createJobDirectory } from './store/job-directory.ts';
 import { createNotificationQueue, type NotificationRetries } from './store/notification-queue.ts';
 import { createReleaseStore } from './store/releases.ts';
 import { createWebhookConfigs } from './store/webhook-configs.ts';
 import { createDatabase } from './workers/database.ts';
+import { createJobEventsWorker } from './workers/job-events.ts';
 import { createPost, notificationWorker, type WebhookAddresses } from './workers/notifications.ts';
 import { createRecorder } from './workers/recorder.ts';
 
@@ -24,6 +37,7 @@ import { createRecorder } from './workers/recorder.ts';
 const databaseSchema = 'registry';
 
 const RESYNC_MS = 60_000;
+const MAX_MISSES = 16;
 /** Thirteen attempts within two to three hours. */
 const RETRIES: NotificationRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800 };
 
@@ -50,6 +64,8 @@ export interface Delivery {
   readonly actors: Actor[];
   /** Whether PostgreSQL answered when it was last asked, a few seconds ago at most. */
   readonly databaseConnected: () => boolean;
+  /** Ends the open event streams, so that the HTTP server can close. */
+  closeStreams(): void;
 }
 
 /**
@@ -57,30 +73,78 @@ export interface Delivery {
  * needs them answers 503 until they are back.
  */
 export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
-  const { connection, namespace, clock, log, metrics, currentVersion } = deps;
+  const { clock, log, metrics, currentVersion } = deps;
   const database = createDatabase({
     pool: deps.pool,
     schema: databaseSchema,
     migrations: fileURLToPath(new URL('../migrations', import.meta.url)),
     log,
   });
-  const history = createHistoryStore(database.pool);
-  const releases = createReleaseStore(database.pool);
-  const jobs = createDeliveryJobs(connection, namespace);
-  const configs = createWebhookConfigs({ connection, namespace, clock });
+  const store = createStores(deps, database.pool, () => queue.wake());
+  const { configs, history, jobs, deliveries, informers, policies } = store;
   const post = createPost(deps.webhookAddresses);
   const queue = createNotificationQueue({
     databaseUrl: deps.databaseUrl,
     retries: deps.notificationRetries ?? RETRIES,
+    deliveries,
+    attempt: (delivery) => sendDelivery({ configs, post, clock }, delivery),
+    clock,
     log,
-    attempt: (id, notification) => sendNotification({ configs, post, clock }, id, notification),
+    metrics,
   });
-  const informer = createInformer({ connection, kind: deliveryJobKind, namespace, clock, log, resyncMs: RESYNC_MS });
-  const recorder = createRecorder({ informer, jobs, history, clock, log, metrics });
-  const webhooks = { configs, releases, history, jobs, clock, currentVersion, enqueue: queue.enqueue };
+  // The policy may be another one by now than it was for a job that is gone.
+  const describe = (job: Job) =>
+    jobRecord(job, job.revision === undefined ? undefined : policies.find(job.serviceName)?.strategy);
+  const streams = createJobStreams({ directory: store.directory, describe });
+  const common = { ...store, clock, currentVersion };
+  const events = createJobEventsWorker({ informer: informers.jobs, configs, deliveries, describe, clock, log });
+  const recorder = createRecorder({ informer: informers.jobs, jobs, history, tell: events.tell, clock, log, metrics });
   return {
-    routes: [(app) => updateRoutes(app, { history }), (app) => webhookRoutes(app, webhooks)],
-    actors: [database, notificationWorker(queue), recorder],
+    routes: [
+      (app) => updateRoutes(app, { history }),
+      (app) => webhookRoutes(app, common),
+      (app) => deliveryRoutes(app, common),
+      (app) => jobRoutes(app, { ...common, describe, streams, misses: createBulkhead(MAX_MISSES) }),
+    ],
+    actors: [database, notificationWorker(queue), events, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,
+    closeStreams: () => streams.closeAll(),
+  };
+}
+
+/** All that is stored, in the API server and in PostgreSQL. */
+function createStores(
+  { connection, namespace, clock, log }: DeliveryDeps,
+  pool: () => Pool,
+  onNewDelivery: () => void,
+) {
+  const options = { connection, namespace, clock, log };
+  const informers = {
+    jobs: createInformer({ ...options, kind: deliveryJobKind, resyncMs: RESYNC_MS }),
+    policies: createInformer({ ...options, kind: deliveryPolicyKind }),
+  };
+  return {
+    informers,
+    configs: createWebhookConfigs({ connection, namespace, clock }),
+    policies: createDeliveryPolicies({ connection, namespace, informer: informers.policies }),
+    jobs: createDeliveryJobs({ connection, namespace, onWrite: (object) => informers.jobs.recordWrite(object) }),
+    directory: createJobDirectory(informers.jobs, namespace),
+    history: createHistoryStore(pool),
+    releases: createReleaseStore(pool),
+    calls: createCallLedger(pool),
+    automatic: createAutomaticDeployments(pool),
+    deliveries: createDeliveryRecords(pool, onNewDelivery),
+  };
+}
+
+/** Started last, when everybody listens; it does not wait for the API server. */
+function informersActor(informers: readonly Pick<Informer<DeliveryJob | DeliveryPolicy>, 'start' | 'stop'>[]): Actor {
+  return {
+    name: 'informers of deliveries',
+    start() {
+      for (const informer of informers) informer.start();
+      return Promise.resolve();
+    },
+    stop: async () => void (await Promise.all(informers.map((informer) => informer.stop()))),
   };
 }

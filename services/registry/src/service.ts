@@ -82,6 +82,10 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
+  const closeStreams = () => {
+    discovery.closeStreams();
+    delivery.closeStreams();
+  };
   let stopping = false;
   let started = false;
   const unready = () => {
@@ -97,7 +101,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     },
     ...discovery.actors,
     ...delivery.actors,
-    httpServer(app, config, { log, beforeClose: () => discovery.closeStreams() }),
+    httpServer(app, config, { log, beforeClose: closeStreams }),
   ];
   return runActors(actors, {
     log,

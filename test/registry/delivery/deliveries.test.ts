@@ -170,6 +170,8 @@ describe('contract 1, deploy', () => {
     ['a version with a slash', { service_name: 'bad', ...image, version: '1/2' }],
     ['a version with white space', { service_name: 'bad', ...image, version: '1 2' }],
     ['a long version', { service_name: 'bad', ...image, version: '1'.repeat(129) }],
+    ['a version of 300 characters', { service_name: 'bad', ...image, version: '1'.repeat(300) }],
+    ['a version that climbs', { service_name: 'bad', ...image, version: '../../1' }],
     ['an unknown artifact type', { service_name: 'bad', ...image, artifact_type: 'jar' }],
     ['an unknown strategy', { service_name: 'bad', ...image, strategy: 'yolo' }],
     ['a strategy of the custom resource', { service_name: 'bad', ...image, strategy: 'BlueGreen' }],
@@ -183,6 +185,9 @@ describe('contract 1, deploy', () => {
       { service_name: 'bad', version: '1', artifact_url: 'http://x/y', artifact_type: 'binary', checksum: sha256 },
     ],
     ['a wrong checksum', { service_name: 'bad', ...image, checksum: 'sha256:12' }],
+    ['a checksum without its algorithm', { service_name: 'bad', ...image, checksum: 'ab'.repeat(32) }],
+    ['a checksum of another algorithm', { service_name: 'bad', ...image, checksum: `md5:${'ab'.repeat(16)}` }],
+    ['a checksum that is no hex', { service_name: 'bad', ...image, checksum: `sha256:${'xy'.repeat(32)}` }],
     ['a long secret', { service_name: 'bad', ...image, webhook_secret: 'x'.repeat(2000) }],
   ])('%s: 400, and nothing is stored', async (_name, body) => {
     nextSecond();
@@ -252,6 +257,8 @@ describe('contract 1, rollback', () => {
     { version: '1' },
     { service_name: 'p p', version: '1' },
     { service_name: 'pay', version: '' },
+    { service_name: 'pay', version: '1/2' },
+    { service_name: 'pay', version: '1'.repeat(300) },
   ])('%j is 400', async (body) => {
     expect((await delivery.post('/webhooks/rollback', body)).status).toBe(400);
   });

@@ -40,9 +40,12 @@ export interface DeliveryFixture extends AsyncDisposable {
   /** What the directory is to say of a service's current version. */
   readonly registered: Map<string, string>;
   databaseConnected(): boolean;
+  /** Of the API, without a slash at its end. */
+  readonly url: string;
   /** Everything logged so far, at the finest level. */
   logs(): string;
-  get(path: string): Promise<Answer>;
+  get(path: string, headers?: Record<string, string>): Promise<Answer>;
+  /** @param body nothing at all where it is undefined. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Posts these very bytes. */
   postRaw(path: string, body: string, headers?: Record<string, string>): Promise<Answer>;
@@ -98,18 +101,20 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
 
   return {
     connection,
+    url,
     jobs: resourceClient(connection, deliveryJobKind, namespace),
     pool,
     registered,
     databaseConnected: delivery.databaseConnected,
     logs: () => logged,
-    get: (path) => request(path, {}),
+    get: (path, headers = {}) => request(path, { headers }),
     post: (path, body, headers) => postRaw(path, JSON.stringify(body), headers),
     postRaw,
     setTime: (at) => {
       time = at;
     },
     [Symbol.asyncDispose]: async () => {
+      delivery.closeStreams();
       await app.close();
       for (const actor of delivery.actors.toReversed()) await actor.stop();
       await Promise.all([pool.end(), connection.close()]);
@@ -163,6 +168,11 @@ export async function recordUpdate(
     outcome: 'success',
     artifact: { url: `shop:${newVersion}`, type: 'image', checksum: undefined },
     requestedBy: 'webhook',
+    jobId: `job-${jobUid}`,
+    strategy: undefined,
+    reason: undefined,
+    message: undefined,
+    createdAt: new Date(finishedAt.getTime() - 11_000),
     ...fields,
   });
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { sign } from '@rollcall/registry/domain/signatures.ts';
+import { isStandardSignedWith, sign } from '@rollcall/registry/domain/signatures.ts';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -45,14 +45,15 @@ function notify(service_name: string, more: Record<string, unknown> = {}) {
   return delivery.post('/webhooks/notify', { service_name, channel: 'chat', message: 'Hello', ...more });
 }
 
-async function deadLetters(service: string) {
-  const { rows } = await delivery.pool.query(
-    `SELECT data, output, source_retry_count AS retries FROM registry_queue.job
-     WHERE name = 'notifications-dead' AND data->>'serviceName' = $1`,
-    [service],
-  );
-  return rows;
+/** What the API says of a service's notifications, newest first. */
+async function deliveries(service: string, state = ''): Promise<Record<string, unknown>[]> {
+  const filter = state === '' ? '' : `&state=${state}`;
+  const { status, text } = await delivery.get(`/webhooks/deliveries?service_name=${service}${filter}`);
+  expect(status).toBe(200);
+  return JSON.parse(text).deliveries;
 }
+
+const deadLetters = (service: string) => deliveries(service, 'dead');
 
 test('a notification arrives signed, and again until it is taken, as the same message', {
   timeout: 60_000,
@@ -81,15 +82,34 @@ test('a notification arrives signed, and again until it is taken, as the same me
       'webhook-id': body.id,
       'webhook-timestamp': expect.stringMatching(/^\d{10}$/),
     });
+    const message = { id: body.id, timestamp: String(headers['webhook-timestamp']), body: sent };
+    expect(isStandardSignedWith(secret, message, String(headers['webhook-signature']))).toBe(true);
   }
   expect(last?.body).toBe(first?.body);
   await new Promise((resolve) => setTimeout(resolve, 2500));
   expect(receivedFor('shop')).toHaveLength(3);
-  expect(await deadLetters('shop')).toEqual([]);
+  const { id, ...payload } = body;
+  expect(await deliveries('shop')).toEqual([
+    {
+      id,
+      service_name: 'shop',
+      channel: 'chat',
+      event: 'notification',
+      state: 'delivered',
+      attempts: 3,
+      last_attempt_at: expect.stringMatching(/\+00:00$/),
+      last_result: 'answer 200',
+      created_at: expect.stringMatching(/\+00:00$/),
+      payload,
+    },
+  ]);
   expect(delivery.logs()).not.toContain(secret);
-  const { rows } = await delivery.pool.query('SELECT * FROM registry_queue.job');
-  expect(JSON.stringify(rows)).not.toContain(secret);
-  expect(JSON.stringify(rows)).not.toContain(receiver.url);
+  for (const table of ['registry_queue.job', 'deliveries']) {
+    const { rows } = await delivery.pool.query(`SELECT * FROM ${table}`);
+    expect(rows).not.toEqual([]);
+    expect(JSON.stringify(rows)).not.toContain(secret);
+    expect(JSON.stringify(rows)).not.toContain(new URL(receiver.url).host);
+  }
 });
 
 test('what is refused is kept as a dead letter at once', async () => {
@@ -99,13 +119,11 @@ test('what is refused is kept as a dead letter at once', async () => {
   await expect
     .poll(() => deadLetters('refused'), eventually)
     .toMatchObject([
-      {
-        data: { serviceName: 'refused', channel: 'chat', message: 'Hello', severity: 'info' },
-        output: { reason: 'answer 410', attempt: 1 },
-      },
+      { channel: 'chat', last_result: 'answer 410', attempts: 1, payload: { message: 'Hello', severity: 'info' } },
     ]);
   expect(receivedFor('refused')).toHaveLength(1);
   expect(receivedFor('refused')[0]?.headers).not.toHaveProperty('x-webhook-signature');
+  expect(receivedFor('refused')[0]?.headers).not.toHaveProperty('webhook-signature');
 });
 
 test('what fails too often is kept as a dead letter; redirects are not followed', { timeout: 60_000 }, async () => {
@@ -114,7 +132,7 @@ test('what fails too often is kept as a dead letter; redirects are not followed'
   await notify('failing');
   await expect
     .poll(() => deadLetters('failing'), eventually)
-    .toMatchObject([{ output: { reason: 'answer 408', attempt: 4 } }]);
+    .toMatchObject([{ last_result: 'answer 408', attempts: 4 }]);
   expect(receivedFor('failing').map(({ path }) => path)).toEqual(Array(4).fill('/failing'));
 });
 
@@ -127,7 +145,7 @@ test('nobody listening, or no answer in time, is tried again', { timeout: 60_000
     endpoints: { chat: 'http://127.0.0.1:1/token-abc' },
   });
   await notify('deaf');
-  await expect.poll(() => deadLetters('deaf'), eventually).toMatchObject([{ output: { attempt: 4 } }]);
+  await expect.poll(() => deadLetters('deaf'), eventually).toMatchObject([{ attempts: 4 }]);
   expect(delivery.logs()).not.toContain('token-abc');
   await expect.poll(() => receivedFor('slow'), eventually).toHaveLength(2);
 });
@@ -161,10 +179,71 @@ test('an unknown channel is 404, and nothing is queued', async () => {
     const answer = await notify('shop', { channel });
     expect(answer).toMatchObject({ status: 404, body: { error: 'Channel not found', message: expect.any(String) } });
   }
-  const { rows } = await delivery.pool.query(
-    `SELECT * FROM registry_queue.job WHERE data->>'channel' <> ALL ('{chat,ops}')`,
-  );
+  const { rows } = await delivery.pool.query("SELECT * FROM deliveries WHERE channel <> ALL ('{chat,ops}')");
   expect(rows).toEqual([]);
+});
+
+test('a dead letter is sent again as the same message, as often as any', { timeout: 60_000 }, async () => {
+  await configure('again', { secret: 'k3y', webhook_secret: 'global' });
+  receiver.answer(410, 500, 200);
+  await notify('again');
+  await expect.poll(() => deadLetters('again'), eventually).toHaveLength(1);
+  const [dead] = await deadLetters('again');
+  const path = `/webhooks/deliveries/${String(dead?.['id'])}/replay`;
+  for (const body of [undefined, {}, { webhook_secret: 'other' }]) {
+    expect((await delivery.post(path, body)).status).toBe(401);
+  }
+  const body = JSON.stringify({});
+  const answer = await delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y', body) });
+  expect(answer).toMatchObject({ status: 200, body: { status: 'accepted', id: dead?.['id'] } });
+  await expect.poll(() => deliveries('again'), eventually).toMatchObject([{ state: 'delivered', attempts: 3 }]);
+  const sent = receivedFor('again');
+  expect(sent.map(({ headers }) => headers['webhook-id'])).toEqual(Array(3).fill(dead?.['id']));
+  expect(new Set(sent.map((request) => request.body)).size).toBe(1);
+});
+
+test('what cannot be sent again is 404, whatever it is called', async () => {
+  for (const id of [randomUUID(), 'x', '1', `${randomUUID()}'`, '..%2f']) {
+    const answer = await delivery.post(`/webhooks/deliveries/${id}/replay`, {});
+    expect(answer).toMatchObject({ status: 404, body: { error: 'Delivery not found', message: expect.any(String) } });
+  }
+});
+
+test('a bad question about deliveries is 400', async () => {
+  for (const query of ['state=lost', 'limit=0', 'limit=x', 'service_name=a%20b']) {
+    expect((await delivery.get(`/webhooks/deliveries?${query}`)).status).toBe(400);
+  }
+  const { body } = await delivery.get('/webhooks/deliveries?limit=1');
+  expect(body['deliveries']).toHaveLength(1);
+  expect(Number(body['total'])).toBeGreaterThan(1);
+});
+
+test('Slack and what is like it get their own form', async () => {
+  receiver.answer(200);
+  const endpoints = { slack: `${receiver.url}/by-name`, team: `${receiver.url}/by-url#slack` };
+  await delivery.post('/webhooks/config', { service_name: 'chatty', endpoints, webhook_secret: 'global' });
+  for (const channel of ['slack', 'team']) {
+    const path = channel === 'slack' ? '/by-name' : '/by-url';
+    expect((await notify('chatty', { channel, message: 'a < b', severity: 'error' })).status).toBe(200);
+    const find = () => receiver.received.find((request) => request.path === path);
+    await expect.poll(find, eventually).toBeDefined();
+    const body = JSON.parse(find()?.body ?? '');
+    expect(body).toEqual({ text: ':x: a &lt; b', blocks: [expect.anything(), expect.anything()] });
+  }
+});
+
+test('a channel that hangs does not hold up the others', { timeout: 120_000 }, async () => {
+  await using dead = await startReceiver();
+  await using alive = await startReceiver();
+  dead.answer('hang');
+  const endpoints = { dead: dead.url, alive: alive.url };
+  await delivery.post('/webhooks/config', { service_name: 'mixed', endpoints, webhook_secret: 'global' });
+  // More than there are senders.
+  for (let i = 0; i < 30; i += 1) await notify('mixed', { channel: 'dead' });
+  await expect.poll(() => dead.received.length, eventually).toBeGreaterThan(0);
+  for (let i = 0; i < 30; i += 1) await notify('mixed', { channel: 'alive' });
+  await expect.poll(() => alive.received.length, eventually).toBe(30);
+  expect(dead.received.length).toBeLessThan(30);
 });
 
 test.each([

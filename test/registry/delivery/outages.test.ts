@@ -64,6 +64,7 @@ const databaseCalls = [
   ['/webhooks/deploy', release],
   ['/webhooks/rollback', { service_name: 'shop', version: '1.0.0' }],
   ['/webhooks/notify', { service_name: 'shop', channel: 'chat', message: 'm' }],
+  ['/webhooks/deliveries'],
 ] as const;
 
 test('the registry starts without PostgreSQL, answers 503 until it comes, survives its end and goes on after it', {
@@ -185,6 +186,9 @@ test('without the API server, what needs it answers 503 and the history goes on'
     ['/webhooks/notify', { service_name: 'shop', channel: 'chat', message: 'm' }],
     ['/webhooks/config', { endpoints: {} }],
     ['/webhooks/config'],
+    ['/jobs'],
+    ['/jobs/deploy-shop-1.0.0-1'],
+    ['/jobs/deploy-shop-1.0.0-1/abort', {}],
   ]);
   expect((await delivery.get('/updates/history')).status).toBe(200);
   expect((await delivery.pool.query('SELECT * FROM releases')).rows).toEqual([]);

@@ -8,6 +8,7 @@ import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/res
 import type { WebhookConfigStore } from '@rollcall/registry/domain/delivery-ports.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
 import { configureWebhooks } from '@rollcall/registry/domain/webhook-configs.ts';
+import { createCallLedger } from '@rollcall/registry/store/call-ledger.ts';
 import { createWebhookConfigs } from '@rollcall/registry/store/webhook-configs.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
@@ -276,8 +277,13 @@ describe('a configuration call that another one overtakes between its look and i
       expect(answer.status).toBe(200);
     });
     const replacement = { serviceName: service_name, endpoints: ours, secret };
-    const bytes = { body: Buffer.from('{}'), signature: undefined };
-    await configureWebhooks({ configs: store }, replacement, { ...bytes, secrets: [proof, secret] });
+    const none = { id: undefined, timestamp: undefined, signature: undefined };
+    const bytes = { action: 'config', body: Buffer.from('{}'), signature: undefined, timestamp: undefined };
+    await configureWebhooks(
+      { configs: store, calls: createCallLedger(() => delivery.pool), clock: systemClock },
+      replacement,
+      { ...bytes, standard: none, secrets: [proof, secret] },
+    );
   }
 
   test.each<[string, Race]>([

@@ -53,7 +53,10 @@ export type UpdateStatus = 'success' | 'failed' | 'rolled_back';
 /** A finished job, to be written into the history. */
 export interface HistoryRecord {
   readonly jobUid: string;
+  /** Of the object. */
   readonly jobName: string;
+  /** As the API calls it. */
+  readonly jobId: string;
   readonly operation: DeliveryOperation;
   readonly serviceName: string;
   /** Empty when the job never learnt it. */
@@ -64,6 +67,12 @@ export interface HistoryRecord {
   readonly outcome: UpdateStatus;
   readonly artifact: Artifact;
   readonly requestedBy: string;
+  /** As it was asked for; undefined: the policy's. */
+  readonly strategy: DeliveryStrategy | undefined;
+  /** Why it ended as it did: a word for programs, a sentence for people. */
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly createdAt: Date;
 }
 
 /** An update as the history shows it. Strings that are not known are empty. */
@@ -158,23 +167,4 @@ export interface WebhookConfigStore {
   ): Promise<void>;
   /** @returns undefined when the secret that the settings refer to is not there. */
   readSecret(settings: WebhookSettings): Promise<string | undefined>;
-}
-
-export type Severity = 'info' | 'warning' | 'error' | 'critical';
-
-/** A message on its way to a channel. It holds neither the URL nor the secret: both are read when it is sent. */
-export interface Notification {
-  readonly serviceName: string;
-  readonly channel: string;
-  readonly message: string;
-  readonly severity: Severity;
-  /** When it was accepted; ISO 8601. */
-  readonly timestamp: string;
-}
-
-/** What became of one attempt to send a notification. */
-export interface DeliveryAttempt {
-  readonly result: 'delivered' | 'failed' | 'refused';
-  /** Without URLs and secrets: it is stored and logged. */
-  readonly reason: string;
 }

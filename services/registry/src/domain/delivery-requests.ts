@@ -1,4 +1,3 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { httpUrlFault, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
 import type {
   Artifact,
@@ -49,18 +48,20 @@ export interface DeploymentInput extends ReleaseInput {
   readonly strategy: StrategyName | undefined;
   /** The authenticated caller; undefined where nobody has to say who he is. */
   readonly subject: string | undefined;
+  /** When it was asked for: the job is named after the second. */
+  readonly at: Date;
 }
 
 export interface RollbackInput {
   readonly serviceName: string;
   readonly version: string;
   readonly subject: string | undefined;
+  readonly at: Date;
 }
 
 export interface DeliveryRequestsDeps {
   readonly jobs: DeliveryJobStore;
   readonly releases: ReleaseStore;
-  readonly clock: Clock;
 }
 
 /**
@@ -72,7 +73,7 @@ export interface DeliveryRequestsDeps {
 export async function requestDeployment(deps: DeliveryRequestsDeps, input: DeploymentInput): Promise<string> {
   const release = parseRelease(input);
   const strategy = input.strategy === undefined ? undefined : strategies[input.strategy];
-  const job = newJob(deps, { operation: 'Deploy', release, strategy, subject: input.subject });
+  const job = newJob({ operation: 'Deploy', release, strategy, requestedBy: requesterOf(input), at: input.at });
   if ((await deps.jobs.compare(job)) === 'different') throw conflict(job);
   // First the release: whatever job exists can be rolled back to later.
   await deps.releases.record(release);
@@ -93,8 +94,9 @@ export async function requestRollback(deps: DeliveryRequestsDeps, input: Rollbac
     const message = `Version '${input.version}' of service '${input.serviceName}' was never announced or deployed`;
     throw new RegistryError('RELEASE_NOT_FOUND', message);
   }
-  const job = newJob(deps, { operation: 'Rollback', release, strategy: undefined, subject: input.subject });
-  return createJob(deps, job);
+  const { at } = input;
+  const requestedBy = requesterOf(input);
+  return createJob(deps, newJob({ operation: 'Rollback', release, strategy: undefined, requestedBy, at }));
 }
 
 /**
@@ -116,18 +118,14 @@ export function parseRelease(input: ReleaseInput): Release {
   return { serviceName: input.serviceName, version: input.version, artifact };
 }
 
-function newJob(
-  { clock }: DeliveryRequestsDeps,
-  request: Pick<RequestedJob, 'operation' | 'release' | 'strategy'> & { subject: string | undefined },
-): RequestedJob {
-  const { operation, release, strategy, subject = 'webhook' } = request;
-  return {
-    jobId: jobId(operation, release, clock.now()),
-    operation,
-    release,
-    strategy,
-    requestedBy: subject.slice(0, REQUESTED_BY_MAX_LENGTH),
-  };
+/** A job with the documented id. */
+export function newJob(request: Omit<RequestedJob, 'jobId'> & { readonly at: Date }): RequestedJob {
+  const { at, ...job } = request;
+  return { ...job, jobId: jobId(job.operation, job.release, at) };
+}
+
+function requesterOf({ subject = 'webhook' }: { readonly subject: string | undefined }): string {
+  return subject.slice(0, REQUESTED_BY_MAX_LENGTH);
 }
 
 async function createJob({ jobs }: DeliveryRequestsDeps, job: RequestedJob): Promise<string> {
@@ -135,8 +133,8 @@ async function createJob({ jobs }: DeliveryRequestsDeps, job: RequestedJob): Pro
   return job.jobId;
 }
 
-function jobId(operation: DeliveryOperation, { serviceName, version }: Release, now: Date): string {
-  return `${operation.toLowerCase()}-${serviceName}-${version}-${Math.floor(now.getTime() / 1000)}`;
+function jobId(operation: DeliveryOperation, { serviceName, version }: Release, at: Date): string {
+  return `${operation.toLowerCase()}-${serviceName}-${version}-${Math.floor(at.getTime() / 1000)}`;
 }
 
 function conflict({ jobId }: RequestedJob): RegistryError {

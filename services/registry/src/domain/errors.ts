@@ -17,6 +17,10 @@ export const errorCatalogue = {
   CHANNEL_NOT_FOUND: 'No endpoint is configured for the channel',
   CONFIG_NOT_FOUND: 'No webhook configuration is stored',
   JOB_CONFLICT: 'Another job with this id exists',
+  JOB_NOT_FOUND: 'There is no such job, neither running nor in the history',
+  JOB_FINISHED: 'The job has finished',
+  JOB_NOT_PAUSED: 'The job is not paused',
+  DELIVERY_NOT_FOUND: 'There is no such delivery of a notification',
 } as const;
 
 export type ErrorCode = keyof typeof errorCatalogue;

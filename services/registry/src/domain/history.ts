@@ -1,9 +1,8 @@
 import type { HistoryEntry, HistoryPage, HistoryStore } from './delivery-ports.ts';
-import { RegistryError } from './errors.ts';
+import { parseLimit } from './limit.ts';
 import { checkServiceName } from './validation.ts';
 
 const LIMIT_DEFAULT = 100;
-const LIMIT_MAX = 1000;
 const EXPORT_PAGE_SIZE = 500;
 
 export interface HistoryDeps {
@@ -61,11 +60,4 @@ export async function exportHistory(
     }
   }
   return { total: first.total, pages: pages() };
-}
-
-function parseLimit(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= LIMIT_MAX) return limit;
-  throw new RegistryError('INVALID_REQUEST', `limit must be an integer from 1 to ${LIMIT_MAX}`);
 }

@@ -1,7 +1,9 @@
+import { createHash, randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { DeliveryAttempt, Notification, Severity } from './delivery-ports.ts';
+import type { Delivery, DeliveryAttempt, DeliveryStore, Severity } from './deliveries.ts';
 import { RegistryError } from './errors.ts';
-import { sign } from './signatures.ts';
+import { type StandardMessage, sign, signStandard } from './signatures.ts';
+import { isSlackEndpoint, slackMessage } from './slack.ts';
 import { checkServiceName } from './validation.ts';
 import {
   channelFault,
@@ -21,26 +23,41 @@ export interface NotificationInput {
 }
 
 export interface NotifyDeps extends WebhookConfigsDeps {
-  /** Resolves once the notification is stored durably. */
-  readonly enqueue: (notification: Notification) => Promise<void>;
+  readonly deliveries: Pick<DeliveryStore, 'add'>;
   readonly clock: Clock;
 }
 
 /**
- * Accepts a notification for sending (contract 1, `/webhooks/notify`).
+ * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once this returns.
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND.
  */
 export async function notify(deps: NotifyDeps, input: NotificationInput): Promise<void> {
-  checkServiceName(input.serviceName);
-  const fault = channelFault(input.channel) ?? messageFault(input.message);
+  const { serviceName, channel, message, severity } = input;
+  checkServiceName(serviceName);
+  const fault = channelFault(channel) ?? messageFault(message);
   if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
-  const endpoint = await findEndpoint(deps, input.serviceName, input.channel);
+  const endpoint = await findEndpoint(deps, serviceName, channel);
   if (endpoint === undefined) {
-    const message = `No endpoint is configured for channel '${input.channel}' of service '${input.serviceName}'`;
-    throw new RegistryError('CHANNEL_NOT_FOUND', message);
+    const reason = `No endpoint is configured for channel '${channel}' of service '${serviceName}'`;
+    throw new RegistryError('CHANNEL_NOT_FOUND', reason);
   }
-  await deps.enqueue({ ...input, timestamp: deps.clock.now().toISOString() });
+  const createdAt = deps.clock.now();
+  await deps.deliveries.add({
+    id: randomUUID(),
+    serviceName,
+    channel,
+    event: 'notification',
+    payload: { service_name: serviceName, channel, message, severity, timestamp: createdAt.toISOString() },
+    lane: laneOf(endpoint.url),
+    createdAt,
+  });
+}
+
+/** What goes to the same host has the same lane, which does not tell the host. */
+export function laneOf(url: string): string {
+  const { host = url } = URL.parse(url) ?? {};
+  return createHash('sha256').update(host).digest('hex').slice(0, 16);
 }
 
 /** The database's JSON holds neither NUL nor half of a surrogate pair. */
@@ -64,36 +81,28 @@ export interface SendDeps extends WebhookConfigsDeps {
 }
 
 /**
- * Sends a notification once, to the URL and signed with the secret that are configured now. The body is the same at every
- * attempt, and so is the id, by which a receiver knows a repetition.
+ * Makes one attempt to send a message, to the URL and signed with the secret that are configured now. The body is the same at
+ * every attempt, and so is the id, by which a receiver knows a repetition.
  *
  * @throws the store's errors when the configuration cannot be read: the attempt is to be made again.
  */
-export async function sendNotification(
-  deps: SendDeps,
-  id: string,
-  notification: Notification,
-): Promise<DeliveryAttempt> {
-  const endpoint = await findEndpoint(deps, notification.serviceName, notification.channel);
+export async function sendDelivery(deps: SendDeps, delivery: Delivery): Promise<DeliveryAttempt> {
+  const { id, serviceName, channel, event, payload } = delivery;
+  const endpoint = await findEndpoint(deps, serviceName, channel);
   if (endpoint === undefined) return { result: 'refused', reason: 'the channel is no longer configured' };
-  const body = JSON.stringify({
-    service_name: notification.serviceName,
-    channel: notification.channel,
-    message: notification.message,
-    severity: notification.severity,
-    timestamp: notification.timestamp,
-    id,
-  });
-  const signature = await signatureFor(deps, endpoint, body);
-  if (signature === 'missing') return { result: 'failed', reason: 'the secret to sign with is missing' };
+  const { url } = endpoint;
+  const body = JSON.stringify(isSlackEndpoint(channel, url) ? slackMessage(event, payload) : { ...payload, id });
+  const timestamp = String(Math.floor(deps.clock.now().getTime() / 1000));
+  const signatures = await signaturesOf(deps, endpoint, { id, timestamp, body });
+  if (signatures === 'missing') return { result: 'failed', reason: 'the secret to sign with is missing' };
   const headers = {
     'content-type': 'application/json',
     'webhook-id': id,
-    'webhook-timestamp': String(Math.floor(deps.clock.now().getTime() / 1000)),
-    ...signature,
+    'webhook-timestamp': timestamp,
+    ...signatures,
   };
   try {
-    return attemptOf(await deps.post({ url: endpoint.url, headers, body }));
+    return attemptOf(await deps.post({ url, headers, body }));
   } catch (error) {
     return { result: 'failed', reason: `no answer: ${causeOf(error)}` };
   }
@@ -103,15 +112,19 @@ export async function sendNotification(
  * Signed with the secret of the configuration that names the URL, for its receiver knows no other; the global secret where
  * that has none.
  */
-async function signatureFor(
+async function signaturesOf(
   deps: SendDeps,
   { settings }: Endpoint,
-  body: string,
+  message: StandardMessage,
 ): Promise<Readonly<Record<string, string>> | 'missing'> {
   const signing = settings.secretRef === undefined ? await settingsWithSecret(deps, settings.serviceName) : settings;
   if (signing === undefined) return {};
   const secret = await deps.configs.readSecret(signing);
-  return secret === undefined ? 'missing' : { 'x-webhook-signature': sign(secret, body) };
+  if (secret === undefined) return 'missing';
+  return {
+    'x-webhook-signature': sign(secret, message.body),
+    'webhook-signature': signStandard(secret, message),
+  };
 }
 
 /** What an answer says: taken, never to be taken (4xx but 408 and 429), or to be tried again. */

@@ -1,26 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { historyRecord, type JobPhase, type ObservedJob, planRecording } from './recorder.ts';
+import { someJob as job } from './job-fixture.ts';
+import type { JobPhase } from './jobs.ts';
+import { historyRecord, planRecording } from './recorder.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
-
-function job(fields: Partial<ObservedJob>): ObservedJob {
-  return {
-    uid: 'uid',
-    name: 'deploy-shop-1.1.0-1',
-    operation: 'Deploy',
-    serviceName: 'shop',
-    version: '1.1.0',
-    artifact: { url: 'shop:1.1.0', type: 'image', checksum: undefined },
-    requestedBy: 'webhook',
-    phase: undefined,
-    oldVersion: '1.0.0',
-    startedAt: new Date('2026-11-20T11:00:00Z'),
-    finishedAt: new Date('2026-11-20T11:00:42.500Z'),
-    deleted: false,
-    held: true,
-    ...fields,
-  };
-}
 
 describe('what is done with a job', () => {
   const running: readonly JobPhase[] = ['Progressing', 'Paused', 'Verifying', 'Promoting', 'RollingBack'];
@@ -78,7 +61,8 @@ describe('the record of a job', () => {
   });
 
   test('what the database cannot hold is left out', () => {
-    expect(historyRecord(job({ phase: 'Failed', requestedBy: 'a\0b' }), now)?.requestedBy).toBe('ab');
+    const record = historyRecord(job({ phase: 'Failed', requestedBy: 'a\0b', message: '\0no' }), now);
+    expect(record).toMatchObject({ requestedBy: 'ab', message: 'no' });
   });
 
   test('a job cannot have ended before it began', () => {

@@ -38,14 +38,25 @@ export async function checkForUpdate(deps: ReleasesDeps, serviceName: string): P
   if (versions.length === 0 && delivered === undefined && registered === undefined) {
     throw new RegistryError('SERVICE_NOT_FOUND', `Service '${serviceName}' has no registration, release or history`);
   }
-  const reported = registered === undefined || registered === '' ? undefined : registered;
-  const currentVersion = reported ?? delivered?.version ?? '';
+  const currentVersion = currentOf(registered, delivered);
   const latest = latestVersion(versions);
   return {
     currentVersion,
     latestVersion: latest ?? currentVersion,
     updateAvailable: latest !== undefined && isUpdate(currentVersion, latest),
   };
+}
+
+/** The version that the registration tells, else the one delivered last; empty when nobody knows it. */
+export async function runningVersion(
+  { currentVersion, history }: Pick<ReleasesDeps, 'currentVersion' | 'history'>,
+  serviceName: string,
+): Promise<string> {
+  return currentOf(currentVersion(serviceName), await history.lastDelivered(serviceName));
+}
+
+function currentOf(registered: string | undefined, delivered: { readonly version: string } | undefined): string {
+  return registered === undefined || registered === '' ? (delivered?.version ?? '') : registered;
 }
 
 /**

@@ -1,7 +1,8 @@
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
+import { type Admission, type AdmissionDeps, admit, freeAdmission } from './call-admission.ts';
+import type { CallProof } from './call-proof.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from './delivery-ports.ts';
 import { RegistryError } from './errors.ts';
-import { isSameSecret, isSignedWith } from './signatures.ts';
 import { checkServiceName } from './validation.ts';
 
 /** Stands for all services. */
@@ -15,36 +16,15 @@ export interface WebhookConfigsDeps {
   readonly configs: WebhookConfigStore;
 }
 
-/** What a call brings to show that it may be made. */
-export interface CallProof {
-  /** The body, byte for byte. */
-  readonly body: Buffer;
-  /** Of the header `X-Webhook-Signature`. */
-  readonly signature: string | undefined;
-  /** `webhook_secret` and `secret` of the body. */
-  readonly secrets: readonly (string | undefined)[];
-}
-
 /**
- * Lets a call through for which no secret is set, or that is signed with it, or that names it (DESIGN section 6).
+ * Lets a call through for which no secret is set, or that proves to know it (DESIGN section 6).
  *
  * @throws RegistryError INVALID_SIGNATURE, INVALID_SERVICE_NAME.
  */
-export async function authorizeCall(deps: WebhookConfigsDeps, serviceName: string, proof: CallProof): Promise<void> {
+export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: CallProof): Promise<Admission> {
   checkScope(serviceName);
   const settings = await settingsWithSecret(deps, serviceName);
-  if (settings !== undefined) await checkProof(deps, settings, proof);
-}
-
-async function checkProof({ configs }: WebhookConfigsDeps, settings: WebhookSettings, proof: CallProof): Promise<void> {
-  const secret = await configs.readSecret(settings);
-  // A secret that was set and cannot be found must not open the door.
-  if (secret === undefined) {
-    throw new RegistryError('INVALID_SIGNATURE', 'The secret that the call must be signed with is missing');
-  }
-  if (proof.signature !== undefined && isSignedWith(secret, proof.body, proof.signature)) return;
-  if (proof.secrets.some((given) => given !== undefined && isSameSecret(secret, given))) return;
-  throw new RegistryError('INVALID_SIGNATURE');
+  return settings === undefined ? freeAdmission(deps.clock) : admit(deps, settings, proof);
 }
 
 /**
@@ -54,7 +34,7 @@ async function checkProof({ configs }: WebhookConfigsDeps, settings: WebhookSett
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, INVALID_SIGNATURE. No URL is repeated: it may hold a password.
  */
 export async function configureWebhooks(
-  deps: WebhookConfigsDeps,
+  deps: AdmissionDeps,
   input: WebhookReplacement,
   proof: CallProof,
 ): Promise<void> {
@@ -67,10 +47,12 @@ export async function configureWebhooks(
     const fault = channelFault(channel) ?? endpointFault(url);
     if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
   }
+  let admission = freeAdmission(deps.clock);
   await deps.configs.replace(input, async (present) => {
     const settings = present?.secretRef === undefined ? await globalWithSecret(deps, input.serviceName) : present;
-    if (settings !== undefined) await checkProof(deps, settings, proof);
+    if (settings !== undefined) admission = await admit(deps, settings, proof);
   });
+  await admission.done();
 }
 
 /**

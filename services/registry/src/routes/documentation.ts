@@ -16,6 +16,7 @@ export async function documentation(app: App, version: string): Promise<void> {
         { name: 'services', description: 'Registration, discovery, heartbeats' },
         { name: 'updates', description: 'Update history, statistics and export' },
         { name: 'webhooks', description: 'Calls from pipelines and services' },
+        { name: 'jobs', description: 'Delivery jobs' },
         { name: 'health', description: 'The registry itself' },
       ],
     },

@@ -26,6 +26,10 @@ export const answers: Record<ErrorCode, Answer> = {
   CHANNEL_NOT_FOUND: { status: 404, error: 'Channel not found' },
   CONFIG_NOT_FOUND: { status: 404, error: 'Configuration not found' },
   JOB_CONFLICT: { status: 409, error: 'Job conflict' },
+  JOB_NOT_FOUND: { status: 404, error: 'Job not found' },
+  JOB_FINISHED: { status: 409, error: 'Job has finished' },
+  JOB_NOT_PAUSED: { status: 409, error: 'Job is not paused' },
+  DELIVERY_NOT_FOUND: { status: 404, error: 'Delivery not found' },
 };
 
 /** The HTTP answer to an error of the domain or of a store that is away; undefined for anything else. */

@@ -17,7 +17,7 @@ export function renderRegistration(registration: Registration, lastHeartbeat: Da
   return rendered(JSON.stringify(registrationRecord(registration, lastHeartbeat)));
 }
 
-function rendered(body: string | Buffer): Rendered {
+export function rendered(body: string | Buffer): Rendered {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   return { body: bytes, etag: `"${hash('md5', bytes, 'base64url')}"` };
 }

@@ -1,14 +1,19 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
-import type { DeliveryJobStore } from '../domain/delivery-ports.ts';
-import { parseRelease, type ReleaseInput, requestDeployment, requestRollback } from '../domain/delivery-requests.ts';
+import { type AutoDeployDeps, deployAutomatically } from '../domain/automatic-deployment.ts';
+import type { AdmissionDeps } from '../domain/call-admission.ts';
+import {
+  type DeliveryRequestsDeps,
+  parseRelease,
+  type ReleaseInput,
+  requestDeployment,
+  requestRollback,
+} from '../domain/delivery-requests.ts';
 import { type NotifyDeps, notify } from '../domain/notifications.ts';
-import { announceRelease, checkForUpdate, type ReleasesDeps } from '../domain/releases.ts';
+import { announceRelease, checkForUpdate } from '../domain/releases.ts';
 import {
   ALL_SERVICES,
   authorizeCall,
-  type CallProof,
   configureWebhooks,
   describeConfig,
   type WebhookConfigsDeps,
@@ -28,13 +33,15 @@ import {
   NotifyBody,
   NotifyResponse,
   RollbackBody,
-  SignatureHeader,
+  SignatureHeaders,
   UpdateBody,
 } from '../schemas/webhooks.ts';
+import { proofOf } from './call-proof.ts';
 import { withRawBody } from './raw-body.ts';
 
-export interface WebhookRoutesDeps extends NotifyDeps, ReleasesDeps {
-  readonly jobs: DeliveryJobStore;
+export interface WebhookRoutesDeps extends NotifyDeps, AutoDeployDeps, DeliveryRequestsDeps, AdmissionDeps {
+  readonly releases: DeliveryRequestsDeps['releases'];
+  readonly jobs: DeliveryRequestsDeps['jobs'];
 }
 
 const tags = ['webhooks'];
@@ -60,17 +67,23 @@ function updateRoute(app: App, deps: WebhookRoutesDeps): void {
       schema: {
         tags,
         summary: 'Announce a version that can be deployed',
-        headers: SignatureHeader,
+        headers: SignatureHeaders,
         body: UpdateBody,
         response: { 200: AcceptedResponse, ...errors },
       },
     },
     async (request) => {
       const { service_name, version } = request.body;
-      await authorize(deps, request, request.body);
-      await announceRelease(deps, parseRelease(releaseInput(request.body)));
-      const message = `Update of '${service_name}' to version ${version} was announced`;
-      return { status: 'accepted' as const, message, service_name, version };
+      const admission = await authorizeCall(deps, service_name, proofOf(request, request.body, 'update'));
+      const job_id = await admission.carryOut(async (at) => {
+        const release = parseRelease(releaseInput(request.body));
+        await announceRelease(deps, release);
+        return deployAutomatically(deps, { release, at });
+      });
+      const deployed = job_id === undefined ? '' : ' and is deployed by itself';
+      const message = `Update of '${service_name}' to version ${version} was announced${deployed}`;
+      const accepted = { status: 'accepted' as const, message, service_name, version };
+      return job_id === undefined ? accepted : { ...accepted, job_id };
     },
   );
 }
@@ -82,16 +95,16 @@ function deployRoute(app: App, deps: WebhookRoutesDeps): void {
       schema: {
         tags,
         summary: 'Deploy a version',
-        headers: SignatureHeader,
+        headers: SignatureHeaders,
         body: DeployBody,
         response: { 200: JobResponse, ...errors },
       },
     },
     async (request) => {
       const { service_name, version, strategy } = request.body;
-      await authorize(deps, request, request.body);
+      const admission = await authorizeCall(deps, service_name, proofOf(request, request.body, 'deploy'));
       const input = { ...releaseInput(request.body), strategy, subject: request.subject };
-      const job_id = await requestDeployment(deps, input);
+      const job_id = await admission.carryOut((at) => requestDeployment(deps, { ...input, at }));
       const message = `Deployment of '${service_name}' version ${version} was requested`;
       return { status: 'accepted' as const, job_id, message, service_name, version };
     },
@@ -105,16 +118,16 @@ function rollbackRoute(app: App, deps: WebhookRoutesDeps): void {
       schema: {
         tags,
         summary: 'Roll back to a version that was announced or deployed before',
-        headers: SignatureHeader,
+        headers: SignatureHeaders,
         body: RollbackBody,
         response: { 200: JobResponse, ...errors },
       },
     },
     async (request) => {
       const { service_name, version } = request.body;
-      await authorize(deps, request, request.body);
+      const admission = await authorizeCall(deps, service_name, proofOf(request, request.body, 'rollback'));
       const input = { serviceName: service_name, version, subject: request.subject };
-      const job_id = await requestRollback(deps, input);
+      const job_id = await admission.carryOut((at) => requestRollback(deps, { ...input, at }));
       const message = `Rollback of '${service_name}' to version ${version} was requested`;
       return { status: 'accepted' as const, job_id, message, service_name, version };
     },
@@ -172,14 +185,15 @@ function writeConfigRoute(app: App, deps: WebhookRoutesDeps): void {
       schema: {
         tags,
         summary: 'Set the endpoints and the secret of a service, or of all',
-        headers: SignatureHeader,
+        headers: SignatureHeaders,
         body: ConfigBody,
         response: { 200: ConfiguredResponse, ...errors },
       },
     },
     async (request) => {
       const { service_name = ALL_SERVICES, endpoints, secret } = request.body;
-      await configureWebhooks(deps, { serviceName: service_name, endpoints, secret }, proofOf(request, request.body));
+      const proof = proofOf(request, request.body, 'config');
+      await configureWebhooks(deps, { serviceName: service_name, endpoints, secret }, proof);
       return { status: 'configured' as const, message: `Webhooks of '${service_name}' were configured` };
     },
   );
@@ -198,27 +212,6 @@ function readConfigRoute(app: App, deps: WebhookConfigsDeps): void {
     },
     async (request) => configRecord(await describeConfig(deps, request.query.service_name ?? ALL_SERVICES)),
   );
-}
-
-type SignedRequest = Pick<FastifyRequest, 'headers' | 'rawBody'>;
-
-interface ProvingBody {
-  readonly webhook_secret?: string;
-  readonly secret?: string;
-}
-
-function authorize(
-  deps: WebhookConfigsDeps,
-  request: SignedRequest,
-  body: ProvingBody & { readonly service_name: string },
-): Promise<void> {
-  return authorizeCall(deps, body.service_name, proofOf(request, body));
-}
-
-function proofOf({ headers, rawBody }: SignedRequest, { webhook_secret, secret }: ProvingBody): CallProof {
-  const header = headers['x-webhook-signature'];
-  const signature = typeof header === 'string' ? header : undefined;
-  return { body: rawBody, signature, secrets: [webhook_secret, secret] };
 }
 
 function releaseInput({

@@ -21,3 +21,8 @@ export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 86
 export function timestamp(date: Date): string {
   return date.toISOString().replace('Z', '+00:00');
 }
+
+/** Of a list, as it stands in the query. */
+export const Limit = Type.String({
+  description: 'Most entries to return: an integer from 1 to 1000, 100 by default',
+});

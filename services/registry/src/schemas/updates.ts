@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
 import type { HistoryEntry } from '../domain/delivery-ports.ts';
 import type { UpdateStatistics } from '../domain/statistics.ts';
-import { ServiceName, Timestamp, timestamp } from './common.ts';
+import { Limit, ServiceName, Timestamp, timestamp } from './common.ts';
 
 const UpdateStatus = Type.Enum(['success', 'failed', 'rolled_back'], {
   description: 'rolled_back: undone, by itself or by a later rollback',
@@ -36,11 +36,7 @@ export const ExportParams = Type.Object({
   format: Type.Enum(['json', 'csv']),
 });
 
-export const HistoryQuery = Type.Object({
-  limit: Type.Optional(
-    Type.String({ description: 'Most entries to return: an integer from 1 to 1000, 100 by default' }),
-  ),
-});
+export const HistoryQuery = Type.Object({ limit: Type.Optional(Limit) });
 
 export const ExportQuery = Type.Object({
   limit: Type.Optional(

@@ -4,7 +4,7 @@ import { ALL_SERVICES } from '../domain/webhook-configs.ts';
 import { ServiceName, Timestamp, timestamp } from './common.ts';
 
 const Version = Type.String({ description: "1 to 128 characters without white space, control characters and '/'" });
-const Secret = Type.String({ maxLength: 1024, writeOnly: true });
+export const Secret = Type.String({ maxLength: 1024, writeOnly: true });
 const Message = Type.String({ description: 'For people; names the service' });
 
 const release = {
@@ -18,10 +18,26 @@ const release = {
   webhook_secret: Type.Optional(Secret),
 };
 
-/** `X-Webhook-Signature` is documented here; Fastify hands it over as it is. */
-export const SignatureHeader = Type.Object({
+/** The headers are documented here; Fastify hands them over as they are. */
+export const SignatureHeaders = Type.Object({
   'x-webhook-signature': Type.Optional(
-    Type.String({ description: 'sha256=<hex HMAC-SHA256 of the raw body> with the configured secret' }),
+    Type.String({
+      description: 'sha256=<hex HMAC-SHA256 of the raw body> with the configured secret; several by spaces',
+    }),
+  ),
+  'x-webhook-timestamp': Type.Optional(
+    Type.String({
+      description: 'Unix seconds. With it, X-Webhook-Signature is of `timestamp.body`, and the call good once',
+    }),
+  ),
+  'webhook-id': Type.Optional(
+    Type.String({ description: 'Standard Webhooks: identifies the call, which is good once' }),
+  ),
+  'webhook-timestamp': Type.Optional(Type.String({ description: 'Standard Webhooks: unix seconds' })),
+  'webhook-signature': Type.Optional(
+    Type.String({
+      description: 'Standard Webhooks: v1,<base64 HMAC-SHA256 of `id.timestamp.body`>; several by spaces',
+    }),
   ),
 });
 
@@ -32,6 +48,7 @@ export const AcceptedResponse = Type.Object({
   message: Message,
   service_name: Type.String(),
   version: Type.String(),
+  job_id: Type.Optional(Type.String({ description: 'Of the job that autoDeploy of the policy made of it' })),
 });
 
 export const CheckUpdatesBody = Type.Object({ service_name: ServiceName });

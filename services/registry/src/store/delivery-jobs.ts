@@ -1,10 +1,11 @@
 import { annotations, deliveryJobKind, finalizers, labels, objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { type Manifest, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
 import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/delivery-ports.ts';
-import type { ObservedJob } from '../domain/recorder.ts';
+import type { Job, JobCommands } from '../domain/jobs.ts';
 import { refusal } from './refusal.ts';
 
 const OBJECT_NAME_MAX_LENGTH = 253;
@@ -12,14 +13,21 @@ const OBJECT_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /** Jobs as custom resources, and the finalizer that keeps them until they are recorded. */
-export interface DeliveryJobObjects extends DeliveryJobStore {
+export interface DeliveryJobObjects extends DeliveryJobStore, JobCommands {
   /** Adds our finalizer. @throws KubeApiError 409 when the object changed meanwhile; undefined: it is gone. */
   hold(object: DeliveryJob): Promise<DeliveryJob | undefined>;
   /** Removes our finalizer and no other one; as {@link hold}. */
   release(object: DeliveryJob): Promise<DeliveryJob | undefined>;
 }
 
-export function createDeliveryJobs(connection: KubeConnection, namespace: string): DeliveryJobObjects {
+export interface DeliveryJobsDeps {
+  readonly connection: KubeConnection;
+  readonly namespace: string;
+  /** Told of every object that was created or commanded here. */
+  readonly onWrite: (object: DeliveryJob) => void;
+}
+
+export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJobsDeps): DeliveryJobObjects {
   const objects = resourceClient(connection, deliveryJobKind, namespace);
 
   async function compare(job: RequestedJob): Promise<JobComparison> {
@@ -33,7 +41,7 @@ export function createDeliveryJobs(connection: KubeConnection, namespace: string
     async create(job) {
       for (;;) {
         try {
-          await objects.create(manifestOf(job));
+          onWrite(await objects.create(manifestOf(job)));
           return 'absent';
         } catch (error) {
           if (isInvalid(error)) throw refusal(error, 'the job');
@@ -41,6 +49,22 @@ export function createDeliveryJobs(connection: KubeConnection, namespace: string
         }
         const comparison = await compare(job);
         if (comparison !== 'absent') return comparison;
+      }
+    },
+    async fetch(jobId) {
+      const object = await objects.find(objectNameOf(jobId));
+      return object !== undefined && jobIdOf(object) === jobId ? toJob(object) : undefined;
+    },
+    async command(job, command) {
+      const { name, uid, revision } = job;
+      const preconditions = { uid, ...(revision === undefined ? {} : { resourceVersion: String(revision) }) };
+      try {
+        const object = await objects.patch(name, { spec: { [command]: true } }, preconditions);
+        onWrite(object);
+        return toJob(object);
+      } catch (error) {
+        if (isConflict(error) || isNotFound(error)) return undefined;
+        throw error;
       }
     },
     hold: (object) => setFinalizers(objects, object, [...(object.metadata.finalizers ?? []), finalizers.history]),
@@ -54,13 +78,15 @@ export function createDeliveryJobs(connection: KubeConnection, namespace: string
 }
 
 /** The job id itself where it is a legal object name, else a slug and a hash of it. */
-function objectNameOf(jobId: string): string {
+export function objectNameOf(jobId: string): string {
   const legal = jobId.length <= OBJECT_NAME_MAX_LENGTH && OBJECT_NAME.test(jobId);
   return legal ? jobId : objectNameFor(jobId);
 }
 
-function jobIdOf({ metadata }: DeliveryJob): string {
-  return metadata.annotations?.[annotations.jobId] ?? metadata.name;
+/** The annotation counts where it belongs to the name: an id leads to one object, and that one tells the id. */
+export function jobIdOf({ metadata }: DeliveryJob): string {
+  const jobId = metadata.annotations?.[annotations.jobId];
+  return jobId !== undefined && objectNameOf(jobId) === metadata.name ? jobId : metadata.name;
 }
 
 function isSameJob(stored: DeliveryJob, job: RequestedJob): boolean {
@@ -126,22 +152,46 @@ async function setFinalizers(
 }
 
 /** The job as the domain sees it. */
-export function toObservedJob({ metadata, spec, status }: DeliveryJob): ObservedJob {
+export function toJob(object: DeliveryJob): Job {
+  const { metadata, spec, status } = object;
   return {
     uid: metadata.uid ?? '',
+    id: jobIdOf(object),
     name: metadata.name,
     operation: spec.operation,
     serviceName: spec.serviceName,
     version: spec.version,
     artifact: { url: spec.artifact.url, type: spec.artifact.type, checksum: spec.artifact.checksum },
+    strategy: spec.strategy,
     requestedBy: spec.requestedBy,
+    createdAt: toDate(metadata.creationTimestamp) ?? new Date(0),
     phase: status?.phase,
     oldVersion: status?.oldVersion,
+    stage: status?.stage,
+    step: status?.step,
+    weight: status?.weight,
+    ...whyOf(status),
     startedAt: toDate(status?.startedAt),
     finishedAt: toDate(status?.finishedAt),
+    checks: (status?.analysis ?? []).map(({ name, measurements, failures, message }) => ({
+      name,
+      measurements,
+      failures,
+      message,
+    })),
+    aborted: spec.abort,
+    promoted: spec.promote,
     deleted: metadata.deletionTimestamp !== undefined,
     held: metadata.finalizers?.includes(finalizers.history) === true,
+    revision: versionOf(object),
   };
+}
+
+/** What made a job fail says more than that it has failed. */
+function whyOf(status: DeliveryJob['status']): Pick<Job, 'reason' | 'message'> {
+  const { failure, reason, message, finishedAt } = status ?? {};
+  if (failure === undefined) return { reason, message };
+  return { reason: failure.reason, message: finishedAt === undefined ? (message ?? failure.message) : failure.message };
 }
 
 function toDate(text: string | undefined): Date | undefined {

@@ -1,5 +1,8 @@
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type {
+  Artifact,
+  DeliveryOperation,
+  DeliveryStrategy,
   HistoryEntry,
   HistoryQuery,
   HistoryRecord,
@@ -7,14 +10,17 @@ import type {
   ServiceUpdates,
   UpdateStatus,
 } from '../domain/delivery-ports.ts';
+import type { Job, JobHistory, JobPhase } from '../domain/jobs.ts';
+import { objectNameOf } from './delivery-jobs.ts';
 
 /** @param pool throws while the schema is not there yet. */
-export function createHistoryStore(pool: () => Pool): HistoryStore {
+export function createHistoryStore(pool: () => Pool): HistoryStore & JobHistory {
   return {
     record: async (record) => inTransaction(pool(), (client) => write(client, record)),
     page: async (query) => readPage(pool(), query),
     lastDelivered: async (serviceName) => lastDelivered(pool(), serviceName),
     countUpdates: async () => countUpdates(pool()),
+    findJob: async (jobId) => findJob(pool(), jobId),
   };
 }
 
@@ -25,8 +31,9 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
   ]);
   const { rowCount } = await client.query(
     `INSERT INTO history (job_uid, job_name, service_name, operation, old_version, new_version, started_at, finished_at,
-       duration_seconds, outcome, artifact_url, artifact_type, checksum, requested_by)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+       duration_seconds, outcome, artifact_url, artifact_type, checksum, requested_by, job_id, strategy, reason, message,
+       created_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
      ON CONFLICT (job_uid) DO NOTHING`,
     [
       record.jobUid,
@@ -43,6 +50,11 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
       record.artifact.type,
       record.artifact.checksum ?? '',
       record.requestedBy,
+      record.jobId,
+      record.strategy ?? null,
+      record.reason ?? null,
+      record.message ?? null,
+      record.createdAt,
     ],
   );
   if (rowCount === 0) return false;
@@ -161,4 +173,77 @@ async function countUpdates(pool: Pool): Promise<ServiceUpdates[]> {
      FROM history GROUP BY service_name ORDER BY updates DESC, service_name COLLATE "C"`,
   );
   return rows;
+}
+
+interface JobRow {
+  readonly job_uid: string;
+  readonly job_name: string;
+  readonly operation: DeliveryOperation;
+  readonly service_name: string;
+  readonly old_version: string;
+  readonly new_version: string;
+  readonly outcome: UpdateStatus;
+  readonly artifact_url: string;
+  readonly artifact_type: Artifact['type'];
+  readonly checksum: string;
+  readonly requested_by: string;
+  readonly strategy: DeliveryStrategy | null;
+  readonly reason: string | null;
+  readonly message: string | null;
+  /** Absent on entries that are older than the column. */
+  readonly created_at: Date | null;
+  readonly started_at: Date;
+  readonly finished_at: Date;
+}
+
+const phases: Readonly<Record<UpdateStatus, JobPhase>> = {
+  success: 'Succeeded',
+  failed: 'Failed',
+  rolled_back: 'RolledBack',
+};
+
+async function findJob(pool: Pool, jobId: string): Promise<Job | undefined> {
+  const { rows } = await pool.query<JobRow>(
+    `SELECT job_uid, job_name, operation, service_name, old_version, new_version, outcome, artifact_url, artifact_type,
+       checksum, requested_by, strategy, reason, message, created_at, started_at, finished_at
+     FROM history WHERE job_name = $1 AND coalesce(job_id, $2) = $2 ORDER BY finished_at DESC, id DESC LIMIT 1`,
+    [objectNameOf(jobId), jobId],
+  );
+  const [row] = rows;
+  return row === undefined ? undefined : toJob(row, jobId);
+}
+
+/** What the history does not keep is undefined. */
+function toJob(row: JobRow, id: string): Job {
+  return {
+    uid: row.job_uid,
+    id,
+    name: row.job_name,
+    operation: row.operation,
+    serviceName: row.service_name,
+    version: row.new_version,
+    artifact: {
+      url: row.artifact_url,
+      type: row.artifact_type,
+      checksum: row.checksum === '' ? undefined : row.checksum,
+    },
+    strategy: row.strategy ?? undefined,
+    requestedBy: row.requested_by,
+    createdAt: row.created_at ?? row.started_at,
+    phase: phases[row.outcome],
+    oldVersion: row.old_version === '' ? undefined : row.old_version,
+    stage: undefined,
+    step: undefined,
+    weight: undefined,
+    reason: row.reason ?? undefined,
+    message: row.message ?? undefined,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+    checks: [],
+    aborted: false,
+    promoted: false,
+    deleted: true,
+    held: false,
+    revision: undefined,
+  };
 }

@@ -1,16 +1,27 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
-import { PgBoss } from 'pg-boss';
-import type { DeliveryAttempt, Notification } from '../domain/delivery-ports.ts';
-import { RegistryError } from '../domain/errors.ts';
+import { type JobWithMetadata, PgBoss } from 'pg-boss';
+import { Counter, type Registry } from 'prom-client';
+import type { Delivery, DeliveryAttempt } from '../domain/deliveries.ts';
+import { hasCode } from '../domain/errors.ts';
+import type { DeliveryRecords, StrandedDelivery } from './deliveries.ts';
 
 const SCHEMA = 'registry_queue';
 const QUEUE = 'notifications';
-const DEAD_LETTERS = 'notifications-dead';
 const DAY_SECONDS = 86_400;
 const START_RETRY = { baseMs: 500, maxMs: 5000 };
 const STOP_GRACE_MS = 12_000;
+/** Attempts to one host at a time. Of twelve in all: six hosts have to hang before others wait, and then for the time of an attempt. */
+const SENDERS_PER_HOST = 2;
+/** pg-boss wants no fewer senders in a group than may send to one host, and wakes the first of a group only. */
+const SENDER_GROUPS = 6;
+const RELAY_INTERVAL_MS = 15_000;
+const RELAY_BATCH = 200;
+const PRUNE_INTERVAL_MS = 3_600_000;
+const KEPT = { deliveredDays: 7, deadDays: 90 };
 
 export interface NotificationRetries {
   /** After the first attempt. */
@@ -23,57 +34,114 @@ export interface NotificationRetries {
 export interface NotificationQueueOptions {
   readonly databaseUrl: string;
   readonly retries: NotificationRetries;
+  readonly deliveries: Pick<DeliveryRecords, 'find' | 'settle' | 'stranded' | 'prune'>;
+  /** Makes one attempt. Called for several deliveries at a time; it must end within 30 s. */
+  readonly attempt: (delivery: Delivery) => Promise<DeliveryAttempt>;
+  readonly clock: Clock;
   readonly log: Logger;
-  /** Makes one attempt. Called for several notifications at a time; it must end within 30 s. */
-  readonly attempt: (id: string, notification: Notification) => Promise<DeliveryAttempt>;
+  readonly metrics: Registry;
 }
 
-/** Notifications in PostgreSQL, at least once each: what a replica dies with, another one sends. */
+/**
+ * Sends deliveries, at least once each: what a replica dies with, another one sends. The deliveries in the database are the
+ * truth. Jobs of the queue say when to try which, and are made for every pending delivery that lacks one: after it was stored, and
+ * again and again, for whoever stored it may have died.
+ */
 export interface NotificationQueue {
-  /** @throws RegistryError DATABASE_UNAVAILABLE before the queue is ready; the database's errors. */
-  readonly enqueue: (notification: Notification) => Promise<void>;
+  /** There is something new to send. */
+  wake(): void;
   /** Connects in the background, for as long as it takes, and then works. */
   start(): void;
   stop(): Promise<void>;
 }
 
-export function createNotificationQueue(options: NotificationQueueOptions): NotificationQueue {
-  const stopping = new AbortController();
-  let ready: { boss: PgBoss; workerId: string } | undefined;
-  let starting: Promise<void> | undefined;
+interface QueuedJob {
+  readonly delivery: string;
+}
 
-  async function run(): Promise<void> {
+interface Running {
+  readonly boss: PgBoss;
+  /** By which each group of senders is woken. */
+  readonly senders: readonly string[];
+}
+
+export function createNotificationQueue(options: NotificationQueueOptions): NotificationQueue {
+  const { deliveries, clock, log } = options;
+  const stopping = new AbortController();
+  const attempts = attemptCounter(options.metrics);
+  let running: Promise<void> | undefined;
+  let awake = Promise.withResolvers<void>();
+
+  async function connect(): Promise<Running | undefined> {
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       const boss = newBoss(options);
       try {
         await boss.start();
-        ready = { boss, workerId: await work(boss, options) };
-        options.log.info({}, 'notification queue ready');
-        return;
+        const senders = await startSenders(boss, options, attempts);
+        log.info({}, 'notification queue ready');
+        return { boss, senders };
       } catch (err) {
-        options.log.warn({ err }, 'the notification queue could not be started');
+        log.warn({ err }, 'the notification queue could not be started');
         await boss.stop({ graceful: false }).catch(() => undefined);
       }
       await sleep(backoffMs(failures, START_RETRY), stopping.signal);
     }
+    return undefined;
+  }
+
+  async function run(): Promise<void> {
+    const queue = await connect();
+    if (queue === undefined) return;
+    let pruneAt = 0;
+    while (!stopping.signal.aborted) {
+      awake = Promise.withResolvers();
+      try {
+        await relay(queue, options);
+        if (clock.monotonicMs() >= pruneAt) {
+          await deliveries.prune(KEPT);
+          pruneAt = clock.monotonicMs() + PRUNE_INTERVAL_MS;
+        }
+      } catch (err) {
+        const expected = isDatabaseUnavailable(err) || hasCode(err, 'DATABASE_UNAVAILABLE');
+        log[expected ? 'debug' : 'warn']({ err }, 'deliveries could not be handed to the queue yet');
+      }
+      await Promise.race([awake.promise, sleep(RELAY_INTERVAL_MS, stopping.signal)]);
+    }
+    await queue.boss.stop({ timeout: STOP_GRACE_MS });
   }
 
   return {
-    async enqueue(notification) {
-      if (ready === undefined) throw new RegistryError('DATABASE_UNAVAILABLE');
-      const id = await ready.boss.send(QUEUE, notification);
-      if (id === null) throw new Error('The queue did not take the notification');
-      ready.boss.notifyWorker(ready.workerId);
-    },
+    wake: () => awake.resolve(),
     start() {
-      starting ??= run();
+      running ??= run();
     },
     async stop() {
       stopping.abort();
-      await starting;
-      await ready?.boss.stop({ timeout: STOP_GRACE_MS });
+      await running;
     },
   };
+}
+
+/** Makes jobs of the queue for what has none. Two replicas that do so at once make the same ones. */
+async function relay({ boss, senders }: Running, { deliveries, clock, log }: NotificationQueueOptions): Promise<void> {
+  for (let more = true; more; ) {
+    const stranded = await deliveries.stranded({ schema: SCHEMA, name: QUEUE }, RELAY_BATCH);
+    more = stranded.length === RELAY_BATCH;
+    for (const { id, queueId } of stranded.filter(({ ended }) => ended)) {
+      log.warn({ delivery: id }, 'notification given up: its last attempt was cut short');
+      const result = 'the last attempt was cut short';
+      await deliveries.settle({ id, queueId }, { state: 'dead', result, at: clock.now() });
+    }
+    const fresh = stranded.filter(({ ended }) => !ended);
+    if (fresh.length === 0) continue;
+    await boss.insert(QUEUE, fresh.map(jobOf));
+    for (const sender of senders) boss.notifyWorker(sender);
+  }
+}
+
+function jobOf({ id, queueId, lane }: StrandedDelivery) {
+  const data: QueuedJob = { delivery: id };
+  return { id: queueId, data, group: { id: lane } };
 }
 
 function newBoss({ databaseUrl, log }: NotificationQueueOptions): PgBoss {
@@ -97,9 +165,9 @@ function newBoss({ databaseUrl, log }: NotificationQueueOptions): PgBoss {
   return boss;
 }
 
-/** @returns the id by which a worker is woken. */
-async function work(boss: PgBoss, { retries, log, attempt }: NotificationQueueOptions): Promise<string> {
-  await boss.createQueue(DEAD_LETTERS, { retentionSeconds: 90 * DAY_SECONDS });
+/** @returns the ids by which the groups are woken. */
+async function startSenders(boss: PgBoss, options: NotificationQueueOptions, attempts: Counter<'result'>) {
+  const { retries } = options;
   const queueOptions = {
     retryLimit: retries.limit,
     retryDelay: retries.delaySeconds,
@@ -107,29 +175,71 @@ async function work(boss: PgBoss, { retries, log, attempt }: NotificationQueueOp
     retryBackoff: true,
     expireInSeconds: 30,
     deleteAfterSeconds: DAY_SECONDS,
-    deadLetter: DEAD_LETTERS,
   };
   await boss.createQueue(QUEUE, queueOptions);
   // Another version of this program may have created it with other settings.
-  await boss.updateQueue(QUEUE, queueOptions);
-  const workOptions = {
-    localConcurrency: 4,
-    pollingIntervalSeconds: 2,
-    perJobResults: true,
-    includeMetadata: true,
-  } as const;
-  return boss.work<Notification, unknown, typeof workOptions>(QUEUE, workOptions, (jobs) =>
-    Promise.all(
-      jobs.map(async ({ id, data, retryCount }) => {
-        const { result, reason } = await attempt(id, data);
-        const last = result === 'refused' || (result === 'failed' && retryCount >= retries.limit);
-        const outcome = { id, channel: data.channel, service: data.serviceName, reason, attempt: retryCount + 1 };
-        if (last) log.warn(outcome, 'notification given up and kept as a dead letter');
-        else if (result === 'failed') log.info(outcome, 'notification failed and will be sent again');
-        return { id, status: statuses[result], output: { reason, attempt: retryCount + 1 } };
-      }),
-    ),
-  );
+  await boss.updateQueue(QUEUE, { ...queueOptions, deadLetter: null });
+  const senders: string[] = [];
+  for (let started = 0; started < SENDER_GROUPS; started += 1) {
+    const workOptions = {
+      localConcurrency: SENDERS_PER_HOST,
+      localGroupConcurrency: SENDERS_PER_HOST,
+      pollingIntervalSeconds: 2,
+      perJobResults: true,
+      includeMetadata: true,
+    } as const;
+    const sender = await boss.work<QueuedJob, unknown, typeof workOptions>(QUEUE, workOptions, async (jobs) => {
+      const results = await Promise.all(jobs.map((job) => send(job, options, attempts)));
+      // There may be more: whoever is woken looks at once.
+      const self = senders[started];
+      if (self !== undefined) boss.notifyWorker(self);
+      return results;
+    });
+    senders.push(sender);
+  }
+  return senders;
 }
 
 const statuses = { delivered: 'completed', failed: 'failed', refused: 'deadletter' } as const;
+
+async function send(
+  { id: queueId, data, retryCount }: JobWithMetadata<QueuedJob>,
+  options: NotificationQueueOptions,
+  attempts: Counter<'result'>,
+) {
+  const { deliveries, retries, clock, log } = options;
+  const delivery = await deliveries.find(data.delivery);
+  // Delivered by a replica that died before it could tell the queue, or replayed as another job.
+  if (delivery?.state !== 'pending' || delivery.queueId !== queueId) return { id: queueId, status: statuses.delivered };
+  const { result, reason } = await attemptOnce(options, delivery);
+  const last = result === 'refused' || (result === 'failed' && retryCount >= retries.limit);
+  const state = result === 'delivered' ? 'delivered' : last ? 'dead' : 'pending';
+  await deliveries.settle({ id: delivery.id, queueId }, { state, result: reason, at: clock.now() });
+  attempts.inc({ result });
+  const { channel, serviceName: service, event } = delivery;
+  const outcome = { delivery: delivery.id, channel, service, event, reason, attempt: retryCount + 1 };
+  if (state === 'dead') log.warn(outcome, 'notification given up and kept as a dead letter');
+  else if (state === 'pending') log.info(outcome, 'notification failed and will be sent again');
+  return { id: queueId, status: statuses[result], output: { reason, attempt: retryCount + 1 } };
+}
+
+async function attemptOnce({ attempt, log }: NotificationQueueOptions, delivery: Delivery): Promise<DeliveryAttempt> {
+  try {
+    return await attempt(delivery);
+  } catch (error) {
+    log.debug(
+      { delivery: delivery.id, message: errorMessage(error) },
+      'the configuration of a channel could not be read',
+    );
+    return { result: 'failed', reason: 'the configuration could not be read' };
+  }
+}
+
+function attemptCounter(metrics: Registry): Counter<'result'> {
+  return new Counter({
+    name: 'rollcall_notification_attempts_total',
+    help: 'Attempts of this replica to send a notification.',
+    labelNames: ['result'],
+    registers: [metrics],
+  });
+}

@@ -10,17 +10,19 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { HistoryStore } from '../domain/delivery-ports.ts';
 import { hasCode } from '../domain/errors.ts';
 import { historyRecord, planRecording } from '../domain/recorder.ts';
-import { type DeliveryJobObjects, toObservedJob } from '../store/delivery-jobs.ts';
+import { type DeliveryJobObjects, toJob } from '../store/delivery-jobs.ts';
 import { createRetryQueue } from './retry-queue.ts';
 
 const CONCURRENCY = 8;
 const BACKOFF = { baseMs: 100, maxMs: 5000 };
 
 export interface RecorderDeps {
-  /** Of the recorder's own: it is started and stopped with it. */
-  readonly informer: Informer<DeliveryJob>;
+  /** Started and stopped by somebody else. */
+  readonly informer: Pick<Informer<DeliveryJob>, 'store' | 'onChange' | 'recordWrite'>;
   readonly jobs: Pick<DeliveryJobObjects, 'hold' | 'release'>;
   readonly history: Pick<HistoryStore, 'record'>;
+  /** Tells the world of a job that is about to be let go: nobody may see it again. */
+  readonly tell: (object: DeliveryJob) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -31,7 +33,8 @@ export interface RecorderDeps {
  * number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
  * so. It may be killed between any two steps; whoever sees the job next does the rest.
  */
-export function createRecorder({ informer, jobs, history, clock, log, metrics }: RecorderDeps): Actor {
+export function createRecorder(deps: RecorderDeps): Actor {
+  const { informer, jobs, history, tell, clock, log, metrics } = deps;
   const recorded = new Set<string>();
   const counter = new Counter({
     name: 'rollcall_history_entries_recorded_total',
@@ -43,7 +46,7 @@ export function createRecorder({ informer, jobs, history, clock, log, metrics }:
   async function work(key: string): Promise<void> {
     const object = informer.store.get(key);
     if (object === undefined) return;
-    const job = toObservedJob(object);
+    const job = toJob(object);
     const step = planRecording(job, recorded.has(job.uid));
     if (step === 'nothing') return;
     if (step === 'hold') return remember(await jobs.hold(object));
@@ -55,7 +58,9 @@ export function createRecorder({ informer, jobs, history, clock, log, metrics }:
       }
       recorded.add(job.uid);
     }
-    if (job.held) remember(await jobs.release(object));
+    if (!job.held) return;
+    if (record !== undefined) await tell(object);
+    remember(await jobs.release(object));
   }
 
   function remember(object: DeliveryJob | undefined): void {
@@ -84,13 +89,8 @@ export function createRecorder({ informer, jobs, history, clock, log, metrics }:
 
   return {
     name: 'history recorder',
-    start() {
-      informer.start();
-      return Promise.resolve();
-    },
-    async stop() {
-      await Promise.all([informer.stop(), queue.stop()]);
-    },
+    start: () => Promise.resolve(),
+    stop: () => queue.stop(),
   };
 }
 

@@ -1,0 +1,72 @@
+import type { DeliveryJobStore, DeliveryStrategy, Release } from './delivery-ports.ts';
+import { newJob } from './delivery-requests.ts';
+import { isFinished, type JobDirectory } from './jobs.ts';
+import { isUpdate, type ReleasesDeps, runningVersion } from './releases.ts';
+
+/** How jobs of a service are run, as far as the registry is concerned. */
+export interface Policy {
+  readonly strategy: DeliveryStrategy;
+  /** Whether an announced version is deployed without a deploy call. */
+  readonly autoDeploy: boolean;
+}
+
+export interface PolicyStore {
+  /** The service's own policy, else the one for all services; undefined without either. From the local copy. */
+  find(serviceName: string): Policy | undefined;
+  /** As {@link find}, from the backing store itself. */
+  fetch(serviceName: string): Promise<Policy | undefined>;
+}
+
+/** A release that is to be deployed by itself. */
+export interface AutomaticDeployment {
+  readonly release: Release;
+  readonly at: Date;
+}
+
+/** Which releases were made a job of by themselves: each once, even where a replica dies in between. */
+export interface AutomaticDeployments {
+  /**
+   * @returns when the release was first to be deployed, which is what its job is named after; undefined where its job was created,
+   *   or where it was delivered, or tried, in another way.
+   */
+  begin(deployment: AutomaticDeployment): Promise<Date | undefined>;
+  /** Its job has been created. */
+  end(release: Release): Promise<void>;
+}
+
+export interface AutoDeployDeps extends ReleasesDeps {
+  readonly policies: Pick<PolicyStore, 'fetch'>;
+  readonly automatic: AutomaticDeployments;
+  readonly directory: Pick<JobDirectory, 'all'>;
+  readonly jobs: Pick<DeliveryJobStore, 'create'>;
+}
+
+/**
+ * Makes a job of a release that was just announced, where the policy of the service says so and the version is newer than what
+ * runs and than what is under way. Announced again, it makes no other job.
+ *
+ * @returns the id of the job; undefined when none is to be made.
+ * @throws the stores' errors: announced again, it is tried again.
+ */
+export async function deployAutomatically(
+  deps: AutoDeployDeps,
+  deployment: AutomaticDeployment,
+): Promise<string | undefined> {
+  const { release } = deployment;
+  const policy = await deps.policies.fetch(release.serviceName);
+  if (policy?.autoDeploy !== true || !(await isNewest(deps, release))) return undefined;
+  const at = await deps.automatic.begin(deployment);
+  if (at === undefined) return undefined;
+  const job = newJob({ operation: 'Deploy', release, strategy: undefined, requestedBy: 'auto-deploy', at });
+  // A different job of this id was asked for in the same second, for the same version: that one will do.
+  await deps.jobs.create(job);
+  await deps.automatic.end(release);
+  return job.jobId;
+}
+
+/** Older versions that are announced late must not follow newer ones that wait or run. */
+async function isNewest(deps: AutoDeployDeps, { serviceName, version }: Release): Promise<boolean> {
+  const running = await runningVersion(deps, serviceName);
+  const underWay = deps.directory.all().filter((job) => job.serviceName === serviceName && !isFinished(job));
+  return isUpdate(running, version) && underWay.every((job) => isUpdate(job.version, version));
+}

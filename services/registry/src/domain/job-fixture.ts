@@ -1,0 +1,33 @@
+import type { Job } from './jobs.ts';
+
+/** A job for tests: a deployment that has just been recorded as succeeded, but for what the test says. */
+export function someJob(fields: Partial<Job>): Job {
+  return {
+    uid: 'uid',
+    id: 'deploy-shop-1.1.0-1',
+    name: 'deploy-shop-1.1.0-1',
+    operation: 'Deploy',
+    serviceName: 'shop',
+    version: '1.1.0',
+    artifact: { url: 'shop:1.1.0', type: 'image', checksum: undefined },
+    strategy: undefined,
+    requestedBy: 'webhook',
+    createdAt: new Date('2026-11-20T10:59:00Z'),
+    phase: undefined,
+    oldVersion: '1.0.0',
+    stage: undefined,
+    step: undefined,
+    weight: undefined,
+    reason: undefined,
+    message: undefined,
+    startedAt: new Date('2026-11-20T11:00:00Z'),
+    finishedAt: new Date('2026-11-20T11:00:42.500Z'),
+    checks: [],
+    aborted: false,
+    promoted: false,
+    deleted: false,
+    held: true,
+    revision: 1,
+    ...fields,
+  };
+}

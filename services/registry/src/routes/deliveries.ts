@@ -1,0 +1,57 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import { type DeliveriesDeps, listDeliveries, replayDelivery } from '../domain/deliveries.ts';
+import { ErrorResponse } from '../schemas/common.ts';
+import {
+  DeliveriesQuery,
+  DeliveriesResponse,
+  DeliveryParams,
+  deliveryRecord,
+  ReplayBody,
+  ReplayResponse,
+} from '../schemas/deliveries.ts';
+import { SignatureHeaders } from '../schemas/webhooks.ts';
+import { proofOf } from './call-proof.ts';
+import { withRawBody } from './raw-body.ts';
+
+const tags = ['webhooks'];
+const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
+
+/** What is sent to channels: to look at, and to send again. */
+export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
+  app.get(
+    '/webhooks/deliveries',
+    {
+      schema: {
+        tags,
+        summary: 'Notifications that were sent, are on their way or were given up, newest first',
+        querystring: DeliveriesQuery,
+        response: { 200: DeliveriesResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name: serviceName, state, limit } = request.query;
+      const { deliveries, total } = await listDeliveries(deps, { serviceName, state, limit });
+      return { deliveries: deliveries.map(deliveryRecord), total };
+    },
+  );
+  withRawBody(app, (signed) => {
+    signed.post(
+      '/webhooks/deliveries/:id/replay',
+      {
+        schema: {
+          tags,
+          summary: 'Send a notification again, as the same message',
+          headers: SignatureHeaders,
+          params: DeliveryParams,
+          body: ReplayBody,
+          response: { 200: ReplayResponse, ...errors },
+        },
+      },
+      async (request) => {
+        const { id } = request.params;
+        await replayDelivery(deps, id, proofOf(request, request.body, `replay ${id}`));
+        return { status: 'accepted' as const, id };
+      },
+    );
+  });
+}

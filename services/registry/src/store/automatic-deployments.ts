@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
+import type { Artifact } from '../domain/delivery-ports.ts';
+
+/** @param pool throws while the schema is not there yet. */
+export function createAutomaticDeployments(pool: () => Pool): AutomaticDeployments {
+  return {
+    async begin({ release, at }) {
+      const { serviceName, version, artifact } = release;
+      const { rows } = await pool().query<{ requested_at: Date; created: boolean; tried: boolean }>(
+        `INSERT INTO automatic_deployments (service_name, version, artifact, requested_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (service_name, version, artifact) DO UPDATE SET created = automatic_deployments.created
+         RETURNING requested_at, created, EXISTS (
+           SELECT FROM history WHERE history.service_name = $1 AND new_version = $2
+             AND artifact_url = $5 AND history.checksum = $6) AS tried`,
+        [serviceName, version, hashOf(artifact), at, artifact.url, artifact.checksum ?? ''],
+      );
+      const [row] = rows;
+      return row === undefined || row.created || row.tried ? undefined : row.requested_at;
+    },
+    async end({ serviceName, version, artifact }) {
+      await pool().query(
+        'UPDATE automatic_deployments SET created = true WHERE service_name = $1 AND version = $2 AND artifact = $3',
+        [serviceName, version, hashOf(artifact)],
+      );
+    },
+  };
+}
+
+/** A URL may be too long for an index. */
+function hashOf({ type, url, checksum = '' }: Artifact): string {
+  return createHash('sha256')
+    .update(JSON.stringify([type, url, checksum]))
+    .digest('hex');
+}

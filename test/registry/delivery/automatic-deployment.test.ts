@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import { sign } from '@rollcall/registry/domain/signatures.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createNamespace, type TestNamespace } from '../../support/kube.ts';
+import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { type DeliveryFixture, recordUpdate, setStatus, startDelivery } from './fixture.ts';
+
+const eventually = { timeout: 30_000, interval: 50 };
+
+let namespace: TestNamespace;
+let database: TestDatabase;
+let delivery: DeliveryFixture;
+let replica: DeliveryFixture;
+let second = 1_790_000_000;
+
+beforeAll(async () => {
+  namespace = await createNamespace('auto');
+  database = await createDatabase();
+  const options = { namespace: namespace.name, databaseUrl: database.url };
+  [delivery, replica] = await Promise.all([startDelivery(options), startDelivery(options)]);
+  for (const each of [delivery, replica]) {
+    await vi.waitUntil(async () => (await each.get('/jobs')).status === 200, eventually);
+  }
+});
+
+afterAll(async () => {
+  await replica[Symbol.asyncDispose]();
+  await delivery[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+  await namespace[Symbol.asyncDispose]();
+});
+
+async function applyPolicy(name: string, spec: Partial<DeliveryPolicySpec>): Promise<void> {
+  const manifest = { apiVersion: 'rollcall.dev/v1alpha1', kind: 'DeliveryPolicy', metadata: { name }, spec };
+  await namespace.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(manifest) });
+}
+
+/** A service whose policy deploys what is announced, at a time of its own. */
+async function newService(spec: Partial<DeliveryPolicySpec> = { autoDeploy: true }): Promise<string> {
+  const service = `svc-${randomUUID()}`;
+  nextSecond();
+  await applyPolicy(service, { serviceName: service, ...spec });
+  return service;
+}
+
+function nextSecond(): number {
+  second += 10;
+  for (const each of [delivery, replica]) each.setTime(new Date(second * 1000));
+  return second;
+}
+
+interface Announcement {
+  readonly artifact_url?: string;
+  readonly webhook_secret?: string;
+  readonly via?: DeliveryFixture;
+}
+
+function announce(service_name: string, version: string, { via = delivery, ...more }: Announcement = {}) {
+  return via.post('/webhooks/update', { service_name, version, artifact_url: `shop:${version}`, ...more });
+}
+
+async function jobsOf(service: string): Promise<{ job_id: string; version: string }[]> {
+  const { text } = await delivery.get(`/jobs?service_name=${service}`);
+  return JSON.parse(text).jobs;
+}
+
+async function finish(job_id: string, phase: 'Succeeded' | 'Failed' | 'RolledBack'): Promise<void> {
+  await setStatus(delivery.jobs, job_id, {
+    phase,
+    startedAt: '2026-11-20T12:00:00Z',
+    finishedAt: '2026-11-20T12:01:00Z',
+  });
+  for (const each of [delivery, replica]) {
+    await expect.poll(async () => (await each.get(`/jobs/${job_id}`)).body['phase'], eventually).toBe(phase);
+  }
+  await expect.poll(async () => (await delivery.jobs.get(job_id)).metadata.finalizers ?? [], eventually).toEqual([]);
+}
+
+test('an announced release becomes a job, once, whoever announces it how often', async () => {
+  const service = await newService();
+  const answers = await Promise.all([
+    announce(service, '1.0.0'),
+    announce(service, '1.0.0', { via: replica }),
+    announce(service, '1.0.0'),
+  ]);
+  const job_id = `deploy-${service}-1.0.0-${second}`;
+  for (const { status } of answers) expect(status).toBe(200);
+  expect(answers.map(({ body }) => body['job_id'])).toContain(job_id);
+  expect((await delivery.jobs.get(job_id)).spec).toMatchObject({
+    operation: 'Deploy',
+    version: '1.0.0',
+    artifact: { type: 'image', url: 'shop:1.0.0' },
+    requestedBy: 'auto-deploy',
+  });
+  nextSecond();
+  for (const via of [delivery, replica])
+    expect((await announce(service, '1.0.0', { via })).body).not.toHaveProperty('job_id');
+  await finish(job_id, 'Failed');
+  nextSecond();
+  expect((await announce(service, '1.0.0')).body).not.toHaveProperty('job_id');
+  expect(await jobsOf(service)).toHaveLength(1);
+});
+
+test('the same version with another artifact is tried again after it has failed', async () => {
+  const service = await newService();
+  const { body } = await announce(service, '1.0.0');
+  await finish(String(body['job_id']), 'RolledBack');
+  nextSecond();
+  expect((await announce(service, '1.0.0', { artifact_url: 'shop:fixed' })).body['job_id']).toBeDefined();
+});
+
+test('only a version newer than what runs, and than what is under way', async () => {
+  const service = await newService();
+  delivery.registered.set(service, '1.5.0');
+  for (const version of ['1.4.9', '1.5.0', '1.5.0-rc.1']) {
+    expect((await announce(service, version)).body).not.toHaveProperty('job_id');
+  }
+  nextSecond();
+  const newer = await announce(service, '1.10.0');
+  expect(newer.body['job_id']).toBe(`deploy-${service}-1.10.0-${second}`);
+  nextSecond();
+  expect((await announce(service, '1.6.0')).body).not.toHaveProperty('job_id');
+  expect((await announce(service, '2.0.0')).body['job_id']).toBeDefined();
+  expect((await jobsOf(service)).map(({ version }) => version)).toEqual(['2.0.0', '1.10.0']);
+  delivery.registered.delete(service);
+});
+
+test('what was delivered last counts where the registration does not tell; without order, what is announced last is newest', async () => {
+  const service = await newService();
+  await recordUpdate(delivery.pool, randomUUID(), { serviceName: service, newVersion: '2.0.0' });
+  expect((await announce(service, '1.9.0')).body).not.toHaveProperty('job_id');
+  expect((await announce(service, '2.0.0')).body).not.toHaveProperty('job_id');
+  expect((await announce(service, 'build-7')).body['job_id']).toBeDefined();
+});
+
+test('what was deployed by a call is not deployed again when it is announced later', async () => {
+  const service = await newService();
+  const body = { service_name: service, version: '1.0.0', artifact_url: 'shop:1.0.0' };
+  const { body: deployed } = await delivery.post('/webhooks/deploy', body);
+  nextSecond();
+  expect((await announce(service, '1.0.0')).body).not.toHaveProperty('job_id');
+  await finish(String(deployed['job_id']), 'RolledBack');
+  nextSecond();
+  expect((await announce(service, '1.0.0')).body).not.toHaveProperty('job_id');
+  expect(await jobsOf(service)).toHaveLength(1);
+});
+
+test("the service's own policy counts, else the one for all; without autoDeploy nothing happens", async () => {
+  const off = await newService({ autoDeploy: false });
+  const none = `svc-${randomUUID()}`;
+  expect((await announce(none, '1.0.0')).body).not.toHaveProperty('job_id');
+  await applyPolicy('for-all', { serviceName: '*', autoDeploy: true });
+  nextSecond();
+  expect((await announce(off, '1.0.0')).body).not.toHaveProperty('job_id');
+  expect((await announce(none, '1.0.1')).body['job_id']).toBe(`deploy-${none}-1.0.1-${second}`);
+  await namespace.kubectl(['delete', 'deliverypolicy', 'for-all']);
+});
+
+test('a call that may not be made deploys nothing', async () => {
+  const service = await newService();
+  await delivery.post('/webhooks/config', { service_name: service, endpoints: {}, secret: 'k3y' });
+  expect((await announce(service, '1.0.0')).status).toBe(401);
+  expect((await announce(service, '1.0.0', { webhook_secret: 'other' })).status).toBe(401);
+  expect((await announce(service, '1/0', { webhook_secret: 'k3y' })).status).toBe(400);
+  expect(await jobsOf(service)).toEqual([]);
+  const body = JSON.stringify({ service_name: service, version: '1.0.0', artifact_url: 'shop:1.0.0' });
+  const answer = await delivery.postRaw('/webhooks/update', body, { 'x-webhook-signature': sign('k3y', body) });
+  expect(answer.body['job_id']).toBeDefined();
+});
+
+test('a replica that died before it had made the job leaves it to the next announcement', async () => {
+  const service = await newService();
+  const { body } = await announce(service, '1.0.0');
+  const job_id = String(body['job_id']);
+  // As if it had died between its note and the job.
+  await delivery.pool.query('UPDATE automatic_deployments SET created = false WHERE service_name = $1', [service]);
+  await delivery.jobs.delete(job_id);
+  for (const each of [delivery, replica]) {
+    await expect.poll(async () => (await each.get(`/jobs/${job_id}`)).status, eventually).toBe(404);
+  }
+  nextSecond();
+  expect((await announce(service, '1.0.0', { via: replica })).body['job_id']).toBe(job_id);
+  expect((await delivery.jobs.get(job_id)).spec.requestedBy).toBe('auto-deploy');
+});

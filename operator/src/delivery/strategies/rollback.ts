@@ -3,7 +3,7 @@ import { emptyExtra, isExtraGone } from '../extra-deployment.ts';
 import { failure } from '../failures.ts';
 import type { PodGroup } from '../snapshot.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
-import { pinOf, savedServices, steerBack } from '../traffic/selector.ts';
+import { ownServices, pinOf, steerBack } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
 import { restoreWorkload, rolloutOf } from '../workload.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
@@ -70,12 +70,11 @@ function homeOf({ template, current, stable }: JobView): PodGroup | undefined {
 
 function isHome(view: JobView): boolean {
   if (view.cluster === undefined) return true;
-  const services = savedServices(view);
-  return services.length === 0 ? true : isPinnedTo(view, homeOf(view));
+  return ownServices(view).length === 0 || isPinnedTo(view, homeOf(view));
 }
 
 function isPinnedTo(view: JobView, group: PodGroup | undefined): boolean {
-  const services = savedServices(view);
+  const services = ownServices(view);
   return group !== undefined && services.length > 0 && services.every(({ service }) => pinOf(service) === group.hash);
 }
 

@@ -76,6 +76,11 @@ export function savedServices({ saved, around }: JobView): readonly SavedService
   });
 }
 
+/** Those of them whose selector is, but for our pin, as the job found it: the traffic of the others is no longer the job's. */
+export function ownServices(view: JobView): readonly SavedService[] {
+  return savedServices(view).filter(({ service, selector }) => isSameJson(withoutPin(service), selector));
+}
+
 /** The hash that a Service is pinned to. */
 export function pinOf(service: Service): string | undefined {
   return service.spec?.selector?.[HASH_LABEL];

@@ -167,7 +167,10 @@ test('every documented path answers as documented', async () => {
       /^Service Name,Old Version,New Version,Timestamp,Status,Duration \(seconds\),Artifact URL,Checksum\r\n/,
     ),
   ]);
-  expect(await kubectl('get', 'deliveryjobs')).toMatch(/deploy-tour-1\.1\.0-\d+ .*Pending/);
+  // No Deployment is labelled with this service.
+  await expect
+    .poll(() => kubectl('get', 'deliveryjobs'), { timeout: 60_000, interval: 200 })
+    .toMatch(/deploy-tour-1\.1\.0-\d+ .*Failed/);
 });
 
 test('a program that stops sending heartbeats is gone 60 s after its last one, its object Expired', async () => {

@@ -182,6 +182,8 @@ describe('defaults', () => {
         },
       ],
       onFailure: 'RollBack',
+      drainSeconds: 30,
+      supersede: false,
       autoDeploy: false,
     });
   });

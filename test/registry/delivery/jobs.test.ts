@@ -223,7 +223,7 @@ describe('promote and abort', () => {
   test('a paused job is promoted, once or twice', async () => {
     const id = await deploy('paused');
     await setStatus(delivery.jobs, id, { phase: 'Paused' });
-    for (const body of [undefined, {}, { job_id: id }]) {
+    for (const body of [undefined, {}, { job_id: id, action: 'promote' }]) {
       const answer = await steer(id, 'promote', body);
       expect(answer).toMatchObject({
         status: 200,
@@ -307,9 +307,9 @@ describe('promote and abort', () => {
     expect((await delivery.jobs.get(id)).spec).toMatchObject({ promote: true, abort: true });
   });
 
-  test('a body that names another job is 400', async () => {
+  test('a body that names another job or another command is 400', async () => {
     const id = await deploy('named');
-    for (const body of [{ job_id: 'other' }, { job_id: 5 }, [], 'x']) {
+    for (const body of [{ job_id: 'other' }, { action: 'promote' }, { action: 'x' }, { job_id: 5 }, [], 'x']) {
       expect((await delivery.post(`${pathOf(id)}/abort`, body)).status).toBe(400);
     }
     expect((await delivery.jobs.get(id)).spec.abort).toBe(false);

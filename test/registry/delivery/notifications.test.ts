@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isStandardSignedWith, sign } from '@rollcall/registry/domain/signatures.ts';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { type DeliveryFixture, startDelivery } from './fixture.ts';
@@ -216,6 +216,39 @@ test('a bad question about deliveries is 400', async () => {
   const { body } = await delivery.get('/webhooks/deliveries?limit=1');
   expect(body['deliveries']).toHaveLength(1);
   expect(Number(body['total'])).toBeGreaterThan(1);
+});
+
+/** Of the job of the queue that sends it. */
+function queueIdOf(service: string): string {
+  return `(SELECT queue_id FROM deliveries WHERE service_name = '${service}')`;
+}
+
+describe('the queue is not what is remembered', () => {
+  test('what it has lost is sent all the same', { timeout: 90_000 }, async () => {
+    await configure('lost', { webhook_secret: 'global' });
+    receiver.answer(500, 500, 500, 200);
+    await notify('lost');
+    await expect.poll(async () => Number((await deliveries('lost'))[0]?.['attempts']), eventually).toBeGreaterThan(0);
+    await delivery.pool.query(`DELETE FROM registry_queue.job WHERE id = ${queueIdOf('lost')}`);
+    await expect
+      .poll(() => deliveries('lost'), { timeout: 60_000, interval: 200 })
+      .toMatchObject([{ state: 'delivered' }]);
+    expect(new Set(receivedFor('lost').map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  });
+
+  test('what it has given up because the last sender died is a dead letter', { timeout: 90_000 }, async () => {
+    await configure('cut', { webhook_secret: 'global' });
+    receiver.answer(500);
+    await notify('cut');
+    await expect.poll(async () => Number((await deliveries('cut'))[0]?.['attempts']), eventually).toBeGreaterThan(0);
+    // As pg-boss leaves a job whose last attempt ran out of time.
+    await delivery.pool.query(
+      `UPDATE registry_queue.job SET state = 'failed', completed_on = now() WHERE id = ${queueIdOf('cut')}`,
+    );
+    await expect
+      .poll(() => deadLetters('cut'), { timeout: 60_000, interval: 200 })
+      .toMatchObject([{ last_result: expect.stringMatching(/cut short|answer 500/) }]);
+  });
 });
 
 test('Slack and what is like it get their own form', async () => {

@@ -109,8 +109,9 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
     },
     async (request) => {
       const { job_id } = request.params;
-      if (request.body?.job_id !== undefined && request.body.job_id !== job_id) {
-        throw new RegistryError('INVALID_REQUEST', 'job_id of the body is not that of the path');
+      const { job_id: signedId = job_id, action = command } = request.body ?? {};
+      if (signedId !== job_id || action !== command) {
+        throw new RegistryError('INVALID_REQUEST', 'job_id or action of the body is not that of the path');
       }
       const job = await steer(deps, {
         jobId: job_id,

@@ -51,7 +51,8 @@ export const JobParams = Type.Object({ job_id: Type.String() });
 /** Where there is no body, there is null. */
 export const SteerBody = orNull(
   Type.Object({
-    job_id: Type.Optional(Type.String({ description: 'That of the path; ties a signature to this job' })),
+    job_id: Type.Optional(Type.String({ description: 'That of the path: ties a signature to this job' })),
+    action: Type.Optional(Type.Enum(['promote', 'abort'], { description: 'That of the path: ties a signature to it' })),
     webhook_secret: Type.Optional(Secret),
   }),
 );

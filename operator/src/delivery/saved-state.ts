@@ -1,6 +1,7 @@
-import { apiVersion } from '@rollcall/crds/kinds.ts';
+import { annotations, apiVersion } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Change } from '../runtime/decision.ts';
 import type { JobSnapshot, SavedState } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
@@ -35,6 +36,11 @@ export function readSavedState(job: DeliveryJob, revision: ControllerRevision | 
   return isOurs && isSavedState(revision.data) ? revision.data : undefined;
 }
 
+/** Whether a job was about to roll it back. */
+function isMarked({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.rollingBack] !== undefined;
+}
+
 /** Only this operator writes them, and the API server lets nobody change them: their shape is that of our own. */
 function isSavedState(data: unknown): data is SavedState {
   return typeof data === 'object' && data !== null && 'deployment' in data && 'target' in data && 'policy' in data;
@@ -49,7 +55,7 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
   const cluster = clusterOf(snapshot);
   const { services, routes } = surroundingsOf(snapshot);
   const { template = { spec: { containers: [] } }, strategy, progressDeadlineSeconds } = cluster?.deployment.spec ?? {};
-  const pinned = services.filter((service) => pinOf(service) !== undefined);
+  const touched = services.filter((service) => pinOf(service) !== undefined || isMarked(service));
   return {
     deployment: {
       template,
@@ -57,8 +63,8 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
       progressDeadlineSeconds: progressDeadlineSeconds ?? policy.rolling.progressDeadlineSeconds,
       version: job.status?.oldVersion ?? null,
     },
-    services: pinned.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
-    routes: withoutCanaries(routes ?? [], services),
+    services: touched.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
+    routes: withoutCanaries(routes ?? [], services, isMarked),
     target: template,
     strategy: strategyOf(job, policy),
     policy,

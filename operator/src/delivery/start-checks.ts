@@ -29,6 +29,7 @@ export function startFault(snapshot: JobSnapshot): DeliveryFailure | undefined {
       };
     case 'gone':
       return { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
+    case 'one':
     default:
       return clusterFault(snapshot, workload.cluster);
   }

@@ -33,7 +33,7 @@ export interface JobView {
  * Whose the Deployment's pod template is: as it was saved, the job's new one, or somebody else's. A template that is as saved
  * after the job had put its own there is somebody else's too, as long as the job goes forward.
  */
-export type TemplateState = 'saved' | 'target' | 'foreign';
+type TemplateState = 'saved' | 'target' | 'foreign';
 
 /** @param status in place of the stored one. */
 export function viewJob(snapshot: JobSnapshot, saved: SavedState, status: DeliveryJobStatus): JobView {

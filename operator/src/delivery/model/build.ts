@@ -1,4 +1,4 @@
-import { annotations, finalizers, labels } from '@rollcall/crds/kinds.ts';
+import { finalizers, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, HttpRoute, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
@@ -115,7 +115,7 @@ export function buildRoute(rules: HttpRoute['spec']['rules']): HttpRoute {
     apiVersion: 'gateway.networking.k8s.io/v1',
     kind: 'HTTPRoute',
     metadata: { name: 'shop', namespace: 'default', uid: 'uid-route', resourceVersion: '30' },
-    spec: { ...(rules === undefined ? {} : { rules }) },
+    spec: rules === undefined ? {} : { rules },
   };
 }
 
@@ -182,7 +182,7 @@ export function buildSnapshot(overrides: Partial<JobSnapshot> & { cluster?: Clus
   };
 }
 
-export function buildSaved(strategy: DeliveryStrategy, overrides: Partial<SavedState> = {}): SavedState {
+function buildSaved(strategy: DeliveryStrategy, overrides: Partial<SavedState> = {}): SavedState {
   return {
     deployment: {
       template: buildTemplate(OLD),
@@ -273,5 +273,3 @@ function tellChange(change: Change): string {
   const what = `${change.action} ${change.kind.kind} ${metadata.name}`;
   return change.action === 'patch' ? `${what} ${JSON.stringify(change.patch)}` : what;
 }
-
-export const ROLLING_BACK = { metadata: { annotations: { [annotations.rollingBack]: 'uid-job' } } };

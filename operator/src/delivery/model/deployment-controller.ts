@@ -3,7 +3,7 @@ import { templateFingerprint } from '../fingerprint.ts';
 import type { PodFault } from '../snapshot.ts';
 import type { Store } from './store.ts';
 
-export interface SimulatedPod {
+interface SimulatedPod {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly image: string;

@@ -25,8 +25,6 @@ export function createStore(defaults: (kind: string, object: Json) => Json): Sto
   const objects = new Map<string, KubeObject>();
   let version = 0;
 
-  const keyOf = (kind: ResourceKind<KubeObject>, name: string) => `${kind.plural}/${name}`;
-
   function put(kind: ResourceKind<KubeObject>, before: KubeObject | undefined, wanted: Json): void {
     const isSameSpec = before !== undefined && wanted['spec'] === (before as unknown as Json)['spec'];
     const after = isSameSpec ? wanted : defaults(kind.kind, wanted);
@@ -114,6 +112,10 @@ export function createStore(defaults: (kind: string, object: Json) => Json): Sto
       if (object !== undefined) remove(kind, object);
     },
   };
+}
+
+function keyOf(kind: ResourceKind<KubeObject>, name: string): string {
+  return `${kind.plural}/${name}`;
 }
 
 function isSameObject(a: Json, b: Json): boolean {

@@ -14,12 +14,11 @@ import { canaryServiceName } from '../names.ts';
 import { isFinished } from '../queue.ts';
 import { readSavedState } from '../saved-state.ts';
 import type { JobSnapshot, Measurement, PodGroup, Surroundings, WorkloadView } from '../snapshot.ts';
-import { withoutPin } from '../traffic/selector.ts';
 import { createMachinery, type Machinery, type PodFate, type SimulatedReplicaSet } from './deployment-controller.ts';
 import { createStore, type Store } from './store.ts';
 
 /** How the new version turns out. */
-export type Fate = 'good' | 'image missing' | 'never ready' | 'crashes at once' | 'crashes later' | 'unready later';
+type Fate = 'good' | 'image missing' | 'never ready' | 'crashes at once' | 'crashes later' | 'unready later';
 
 export interface Scenario {
   readonly strategy: DeliveryStrategy;
@@ -300,5 +299,3 @@ export function belongings({ store }: World): unknown {
 export function userServices({ store }: World): readonly Service[] {
   return store.list(serviceKind).filter(({ metadata }) => metadata.labels?.[labels.job] === undefined);
 }
-
-export { withoutPin };

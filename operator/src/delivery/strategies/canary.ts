@@ -30,7 +30,7 @@ export const canaryStages = {
 } satisfies Record<string, Stage>;
 
 /** Routes make the weights where there are any; then Services keep to the stable pods. */
-export function isRouted({ saved }: Pick<JobView, 'saved'>): boolean {
+function isRouted({ saved }: Pick<JobView, 'saved'>): boolean {
   return saved.routes.length > 0;
 }
 

@@ -78,8 +78,10 @@ test('the Services that a route points at, and a route without their canaries', 
     { backendRefs: [{ name: 'shop', weight: 9 }, { name: 'shop-canary', weight: 1 }, { name: 'other' }] },
   ]);
   expect(backendsOf(route, new Set(['shop', 'cart']))).toEqual(['shop']);
-  expect(withoutCanaries([route], [buildService()])).toEqual([
+  expect(withoutCanaries([route], [buildService()], () => false)).toEqual([
     { name: 'shop', rules: [{ backendRefs: [{ name: 'shop', weight: 9 }, { name: 'other' }] }] },
   ]);
-  expect(withoutCanaries([buildRoute([{ backendRefs: [{ name: 'other' }] }])], [buildService()])).toEqual([]);
+  expect(withoutCanaries([buildRoute([{ backendRefs: [{ name: 'other' }] }])], [buildService()], () => false)).toEqual(
+    [],
+  );
 });

@@ -80,20 +80,22 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** Rules, of the routes that have any, without what leads to the canaries of these Services. */
+/** Rules without what leads to the canaries of these Services, of the routes that have such or are marked otherwise. */
 export function withoutCanaries(
   routes: readonly HttpRoute[],
   services: readonly Service[],
+  isMarked: (route: HttpRoute) => boolean,
 ): readonly { readonly name: string; readonly rules: Rules }[] {
   const canaries = new Set(services.map(({ metadata }) => canaryServiceName(metadata.name)));
-  return routes.flatMap(({ metadata, spec }) => {
+  return routes.flatMap((route) => {
+    const { metadata, spec } = route;
     const rules = spec.rules ?? [];
     const kept = rules.map((rule) =>
       rule.backendRefs === undefined
         ? rule
         : { ...rule, backendRefs: rule.backendRefs.filter(({ name }) => !canaries.has(name)) },
     );
-    return isSameJson(rules, kept) ? [] : [{ name: metadata.name, rules: kept }];
+    return isSameJson(rules, kept) && !isMarked(route) ? [] : [{ name: metadata.name, rules: kept }];
   });
 }
 

@@ -69,7 +69,7 @@ interface SavedService {
 }
 
 /** The Services that the job found, as far as they are still there. */
-export function savedServices({ saved, around }: JobView): readonly SavedService[] {
+function savedServices({ saved, around }: JobView): readonly SavedService[] {
   return saved.services.flatMap(({ name, selector }) => {
     const service = around.services.find(({ metadata }) => metadata.name === name);
     return service === undefined || service.metadata.deletionTimestamp !== undefined ? [] : [{ service, selector }];

@@ -1,0 +1,465 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import { expect, test } from 'vitest';
+import { templateFingerprint } from '../fingerprint.ts';
+import {
+  buildAtStage,
+  buildCluster,
+  buildDeployment,
+  buildExtra,
+  buildPods,
+  buildService,
+  buildTemplate,
+  NEW,
+  pinnedTo,
+  START,
+  type StageWish,
+  tell,
+} from '../model/build.ts';
+import { planJob } from '../plan.ts';
+import type { ClusterView, Measurement } from '../snapshot.ts';
+
+const pin = (hash: string | null) =>
+  `patch Service shop {"spec":{"selector":{"pod-template-hash":${JSON.stringify(hash)}}}}`;
+const scale = (replicas: number) => `patch Deployment shop-green {"spec":{"replicas":${replicas}}}`;
+const MARK = `"metadata":{"annotations":{"${annotations.rollingBack}":"uid-job"}}`;
+
+const GREEN = { extra: buildExtra(3) };
+/** Where the user's Deployment runs the new version. */
+const updatedDeployment = buildDeployment({
+  image: NEW,
+  metadata: { annotations: { [annotations.version]: '1.1.0' } },
+});
+const UPDATED = {
+  ...GREEN,
+  deployment: updatedDeployment,
+  replicaSets: [buildPods('old', 0), buildPods('next', 3, { current: true })],
+};
+const RECORDED = { templateFingerprint: templateFingerprint(buildTemplate(NEW)), weight: 100, extraReplicas: 3 };
+const STABLE_SHORT = [buildPods('old', 3, { current: true, ready: 2 })];
+
+type Row = [string, string, Partial<ClusterView>, Partial<StageWish>, { stage?: string; does: unknown[] }];
+
+const rows: Row[] = [
+  ['Pinning', 'pins Services to the pods that run', {}, {}, { does: [pin('old')] }],
+  ['Pinning', 'not before enough of them are ready', { replicaSets: STABLE_SHORT }, {}, { does: [] }],
+  [
+    'Pinning',
+    'fails at the deadline',
+    { replicaSets: STABLE_SHORT },
+    { seconds: 600 },
+    {
+      stage: 'Reverting',
+      does: [`patch Service shop {${MARK}}`, `patch Deployment shop {${MARK}}`],
+    },
+  ],
+  [
+    'Pinning',
+    'then brings up green',
+    { services: [pinnedTo('old')] },
+    {},
+    { stage: 'BringingUp', does: ['create Deployment shop-green'] },
+  ],
+  [
+    'Pinning',
+    'without Services too',
+    { services: [] },
+    { saved: { services: [] } },
+    { stage: 'BringingUp', does: ['create Deployment shop-green'] },
+  ],
+  [
+    'BringingUp',
+    'without pods at first',
+    { services: [pinnedTo('old')] },
+    {},
+    { does: ['create Deployment shop-green'] },
+  ],
+  ['BringingUp', 'then at full size', { services: [pinnedTo('old')], extra: buildExtra(0) }, {}, { does: [scale(3)] }],
+  [
+    'BringingUp',
+    'and waits',
+    { services: [pinnedTo('old')], extra: buildExtra(3, { ready: 2 }) },
+    { status: { extraReplicas: 3 } },
+    { does: [] },
+  ],
+  [
+    'BringingUp',
+    'then cuts over',
+    { services: [pinnedTo('old')], ...GREEN },
+    { status: { extraReplicas: 3 } },
+    { stage: 'CuttingOver', does: [pin('new')] },
+  ],
+  [
+    'BringingUp',
+    'after a smoke test where there is one',
+    { services: [pinnedTo('old')], ...GREEN },
+    {
+      status: { extraReplicas: 3 },
+      policy: {
+        blueGreen: {
+          bakeSeconds: 1,
+          autoPromote: true,
+          smokeTest: { path: '/', port: 1, scheme: 'HTTP', timeoutSeconds: 1 },
+        },
+      },
+    },
+    { stage: 'Testing', does: [] },
+  ],
+  [
+    'BringingUp',
+    'or waits for a promote',
+    { services: [pinnedTo('old')], ...GREEN },
+    { status: { extraReplicas: 3 }, policy: { blueGreen: { bakeSeconds: 1, autoPromote: false } } },
+    { stage: 'Gate', does: [] },
+  ],
+  [
+    'BringingUp',
+    'fails at the deadline; pods without traffic go at once',
+    { services: [pinnedTo('old')], extra: buildExtra(3, { ready: 2 }) },
+    { status: { extraReplicas: 3 }, seconds: 600 },
+    { stage: 'Reverting', does: [scale(0), `patch Service shop {${MARK}}`, `patch Deployment shop {${MARK}}`] },
+  ],
+  [
+    'BringingUp',
+    'is told that a pin is gone',
+    { services: [buildService()], ...GREEN },
+    { status: { extraReplicas: 3 } },
+    {
+      stage: 'Reverting',
+      does: [
+        scale(0),
+        `patch Service shop {${MARK},"spec":{"selector":{"pod-template-hash":"old"}}}`,
+        `patch Deployment shop {${MARK}}`,
+      ],
+    },
+  ],
+  [
+    'BringingUp',
+    'is told that a selector is another',
+    { services: [buildService('shop', { app: 'x' })], ...GREEN },
+    { status: { extraReplicas: 3 } },
+    { stage: 'Reverting', does: [scale(0), `patch Service shop {${MARK}}`, `patch Deployment shop {${MARK}}`] },
+  ],
+  [
+    'BringingUp',
+    'is told that green is gone',
+    { services: [pinnedTo('old')] },
+    { status: { extraReplicas: 3 } },
+    { stage: 'Reverting', does: [`patch Service shop {${MARK}}`, `patch Deployment shop {${MARK}}`] },
+  ],
+  [
+    'BringingUp',
+    'follows an autoscaler up',
+    { services: [pinnedTo('old')], ...GREEN, deployment: buildDeployment({ replicas: 5 }) },
+    { status: { extraReplicas: 3 } },
+    { does: [scale(5)] },
+  ],
+  [
+    'BringingUp',
+    'and not down',
+    { services: [pinnedTo('old')], ...GREEN, deployment: buildDeployment({ replicas: 2 }) },
+    { status: { extraReplicas: 3 } },
+    { stage: 'CuttingOver', does: [pin('new')] },
+  ],
+  ['Gate', 'waits', { services: [pinnedTo('old')], ...GREEN }, { status: { extraReplicas: 3 } }, { does: [] }],
+  [
+    'Gate',
+    'until a promote',
+    { services: [pinnedTo('old')], ...GREEN },
+    { status: { extraReplicas: 3 }, spec: { promote: true } },
+    { stage: 'CuttingOver', does: [pin('new')] },
+  ],
+  [
+    'CuttingOver',
+    'not before enough green pods are ready',
+    { services: [pinnedTo('old')], extra: buildExtra(3, { ready: 2 }) },
+    { status: { extraReplicas: 3 } },
+    { does: [] },
+  ],
+  [
+    'CuttingOver',
+    'then bakes',
+    { services: [pinnedTo('new')], ...GREEN },
+    { status: { extraReplicas: 3 } },
+    { stage: 'Baking', does: [] },
+  ],
+  [
+    'Baking',
+    'for as long as the policy says',
+    { services: [pinnedTo('new')], ...GREEN },
+    { status: { extraReplicas: 3 }, seconds: 59 },
+    { does: [] },
+  ],
+  [
+    'Baking',
+    'which has drained the old pods',
+    { services: [pinnedTo('new')], ...GREEN },
+    { status: { extraReplicas: 3 }, seconds: 60 },
+    { stage: 'UpdatingWorkload', does: [expect.stringContaining('patch Deployment shop ')] },
+  ],
+  [
+    'Baking',
+    'or has not',
+    { services: [pinnedTo('new')], ...GREEN },
+    { status: { extraReplicas: 3 }, seconds: 10, policy: { blueGreen: { bakeSeconds: 10, autoPromote: true } } },
+    { stage: 'Draining', does: [] },
+  ],
+  [
+    'Baking',
+    'goes back at once when no green pod is ready',
+    { services: [pinnedTo('new')], extra: buildExtra(3, { ready: 0 }) },
+    { status: { extraReplicas: 3, weight: 100 } },
+    {
+      stage: 'Reverting',
+      does: [
+        `patch Service shop {${MARK},"spec":{"selector":{"pod-template-hash":"old"}}}`,
+        `patch Deployment shop {${MARK}}`,
+      ],
+    },
+  ],
+  [
+    'Baking',
+    'waits a little for some of them',
+    { services: [pinnedTo('new')], extra: buildExtra(3, { ready: 2 }) },
+    { status: { extraReplicas: 3 }, seconds: 60 },
+    { does: [] },
+  ],
+  [
+    'Draining',
+    'keeps the old pods',
+    { services: [pinnedTo('new')], ...GREEN },
+    { status: { extraReplicas: 3 }, seconds: 29 },
+    { does: [] },
+  ],
+  [
+    'Draining',
+    'then updates the Deployment',
+    { services: [pinnedTo('new')], ...GREEN },
+    { status: { extraReplicas: 3 }, seconds: 30 },
+    { stage: 'UpdatingWorkload', does: [expect.stringContaining('patch Deployment shop ')] },
+  ],
+  [
+    'UpdatingWorkload',
+    'then hands the traffic back',
+    { services: [pinnedTo('new')], ...UPDATED },
+    { status: RECORDED },
+    { stage: 'HandingBack', does: [pin('next')] },
+  ],
+  [
+    'HandingBack',
+    'not before enough pods are ready',
+    { services: [pinnedTo('new')], ...UPDATED, replicaSets: [buildPods('next', 3, { current: true, ready: 2 })] },
+    { status: RECORDED },
+    { does: [] },
+  ],
+  [
+    'HandingBack',
+    'then drains green',
+    { services: [pinnedTo('next')], ...UPDATED },
+    { status: RECORDED },
+    { stage: 'DrainingExtra', does: [] },
+  ],
+  [
+    'DrainingExtra',
+    'keeps green',
+    { services: [pinnedTo('next')], ...UPDATED },
+    { status: RECORDED, seconds: 29 },
+    { does: [] },
+  ],
+  [
+    'DrainingExtra',
+    'then removes it',
+    { services: [pinnedTo('next')], ...UPDATED },
+    { status: RECORDED, seconds: 30 },
+    { stage: 'RemovingExtra', does: [scale(0)] },
+  ],
+  [
+    'RemovingExtra',
+    'when its pods are gone',
+    { services: [pinnedTo('next')], ...UPDATED, extra: buildExtra(0) },
+    { status: RECORDED },
+    { does: ['delete Deployment shop-green'] },
+  ],
+  [
+    'RemovingExtra',
+    'waits for its pods to go',
+    { services: [pinnedTo('next')], ...UPDATED, extra: buildExtra(2, { replicas: 0 }) },
+    { status: RECORDED },
+    { does: [] },
+  ],
+  [
+    'RemovingExtra',
+    'then unpins',
+    { services: [pinnedTo('next')], ...UPDATED, extra: undefined },
+    { status: RECORDED },
+    { stage: 'Finishing', does: [pin(null)] },
+  ],
+  [
+    'Finishing',
+    'then it has succeeded',
+    { ...UPDATED, extra: undefined },
+    { status: RECORDED },
+    { stage: 'Succeeded', does: [] },
+  ],
+];
+
+test.for(rows)('%s: %s', ([stage, , cluster, wish, expected]) => {
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
+  const { status, does } = tell(decision);
+  expect(status.stage ?? stage).toBe(expected.stage ?? stage);
+  expect(does).toEqual(expected.does);
+});
+
+const DOWN = {
+  status: { failure: { reason: 'Aborted', message: 'x' }, extraReplicas: 3, weight: 100 },
+} satisfies Partial<StageWish>;
+const back = { metadata: { annotations: { [annotations.rollingBack]: 'uid-job' } } };
+const marked = (hash?: string) => {
+  const service = hash === undefined ? buildService() : pinnedTo(hash);
+  return { ...service, metadata: { ...service.metadata, ...back.metadata } };
+};
+const OWN = { deployment: buildDeployment(back) };
+/** The old template is there again, its pods come up. */
+const half = { replicaSets: [buildPods('old', 2, { current: true }), buildPods('next', 2)] };
+
+const backRows: Row[] = [
+  [
+    'Reverting',
+    'to the old pods with one patch',
+    { services: [pinnedTo('new')], ...GREEN, ...OWN },
+    DOWN,
+    { does: [`patch Service shop {${MARK},"spec":{"selector":{"pod-template-hash":"old"}}}`] },
+  ],
+  [
+    'Reverting',
+    'green serves until the old pods are enough',
+    { services: [pinnedTo('new')], ...GREEN, ...OWN, ...half },
+    DOWN,
+    { does: [`patch Service shop {${MARK}}`] },
+  ],
+  [
+    'Reverting',
+    'else all that is ready does',
+    { services: [pinnedTo('next')], ...GREEN, ...OWN, ...half },
+    DOWN,
+    { does: [`patch Service shop {${MARK},"spec":{"selector":{"pod-template-hash":null}}}`] },
+  ],
+  [
+    'Reverting',
+    'waits for old pods that are not ready, through no doing of the job',
+    { services: [marked('new')], ...GREEN, ...OWN, replicaSets: STABLE_SHORT },
+    DOWN,
+    { does: [] },
+  ],
+  [
+    'Reverting',
+    'but not for long',
+    { services: [marked('new')], ...GREEN, ...OWN, replicaSets: STABLE_SHORT },
+    { ...DOWN, seconds: 5 },
+    {
+      does: [
+        `patch Service shop {"metadata":{"annotations":{"${annotations.rollingBack}":"uid-job"}},"spec":{"selector":{"pod-template-hash":"old"}}}`,
+      ],
+    },
+  ],
+  [
+    'Reverting',
+    'then restores',
+    { services: [marked('old')], ...GREEN, ...OWN },
+    DOWN,
+    { stage: 'Restoring', does: [] },
+  ],
+  [
+    'Restoring',
+    'then drains green',
+    { services: [marked('old')], ...GREEN, ...OWN },
+    DOWN,
+    { stage: 'DrainingExtra', does: [] },
+  ],
+  [
+    'Restoring',
+    'or removes green that never had traffic',
+    { services: [marked('old')], extra: buildExtra(0), ...OWN },
+    { status: { ...DOWN.status, extraReplicas: 0 } },
+    { stage: 'RemovingExtra', does: ['delete Deployment shop-green'] },
+  ],
+  [
+    'RemovingExtra',
+    'keeps green that would be missed',
+    { services: [marked()], ...GREEN, ...OWN, replicaSets: STABLE_SHORT },
+    DOWN,
+    { does: [] },
+  ],
+  [
+    'RemovingExtra',
+    'and ends with it at the deadline',
+    { services: [marked()], ...GREEN, ...OWN, replicaSets: STABLE_SHORT },
+    { ...DOWN, seconds: 600 },
+    {
+      stage: 'Finishing',
+      does: [
+        `patch Service shop {"metadata":{"annotations":{"${annotations.rollingBack}":null}}}`,
+        `patch Deployment shop {"metadata":{"annotations":{"${annotations.rollingBack}":null}}}`,
+      ],
+    },
+  ],
+  [
+    'Finishing',
+    'unmarks and unpins',
+    { services: [marked('old')], ...OWN },
+    DOWN,
+    {
+      does: [
+        `patch Service shop {"metadata":{"annotations":{"${annotations.rollingBack}":null}},"spec":{"selector":{"pod-template-hash":null}}}`,
+        `patch Deployment shop {"metadata":{"annotations":{"${annotations.rollingBack}":null}}}`,
+      ],
+    },
+  ],
+  ['Finishing', 'then it is rolled back', {}, DOWN, { stage: 'RolledBack', does: [] }],
+];
+
+test.for(backRows)('on the way back, %s: %s', ([stage, , cluster, wish, expected]) => {
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
+  const { status, does } = tell(decision);
+  expect(status.stage ?? stage).toBe(expected.stage ?? stage);
+  expect(does).toEqual(expected.does);
+});
+
+const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
+const failed: Measurement = { check: 'x', passed: false, at: new Date(START), message: 'too slow' };
+const baking: StageWish = {
+  strategy: 'BlueGreen',
+  stage: 'Baking',
+  cluster: buildCluster({ services: [pinnedTo('new')], ...GREEN }),
+  status: { extraReplicas: 3, weight: 100 },
+  snapshot: { measurements: [failed] },
+};
+
+test('a failed check takes the traffic back with the next write', () => {
+  const { changes } = planJob(buildAtStage({ ...baking, policy: { analysis: [check] } }));
+  expect(changes.map(({ action }) => action)).toEqual(['status', 'event', 'patch', 'patch']);
+  expect(changes[0]).toMatchObject({
+    status: {
+      phase: 'RollingBack',
+      reason: 'ChecksFailed',
+      failure: { reason: 'ChecksFailed', message: expect.stringContaining('too slow') },
+      analysis: [{ name: 'x', measurements: 1, failures: 1 }],
+    },
+  });
+  expect(changes[1]).toMatchObject({ type: 'Warning', reason: 'ChecksFailed' });
+  expect(changes[2]).toMatchObject({
+    object: { kind: 'Service' },
+    patch: { spec: { selector: { 'pod-template-hash': 'old' } } },
+  });
+});
+
+test('or holds the job until somebody promotes or aborts it, where the policy says so', () => {
+  const policy: Partial<DeliveryPolicySpec> = { analysis: [check], onFailure: 'Hold' };
+  const held = planJob(buildAtStage({ ...baking, policy }));
+  expect(held.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking', reason: 'ChecksFailed' } });
+  expect(tell(held).status.failure).toBeUndefined();
+  const promoted = planJob(buildAtStage({ ...baking, policy, spec: { promote: true } }));
+  expect(promoted.changes[0]).toMatchObject({ status: { stage: 'UpdatingWorkload', promotedGeneration: 1 } });
+  const aborted = planJob(buildAtStage({ ...baking, policy, spec: { abort: true } }));
+  expect(aborted.changes[0]).toMatchObject({ status: { failure: { reason: 'Aborted' } } });
+});

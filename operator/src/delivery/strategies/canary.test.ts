@@ -1,0 +1,264 @@
+import { annotations, labels } from '@rollcall/crds/kinds.ts';
+import type { HttpRoute } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { expect, test } from 'vitest';
+import {
+  buildAtStage,
+  buildCluster,
+  buildDeployment,
+  buildExtra,
+  buildPods,
+  buildRoute,
+  buildService,
+  pinnedTo,
+  type StageWish,
+  tell,
+} from '../model/build.ts';
+import { planJob } from '../plan.ts';
+import type { ClusterView } from '../snapshot.ts';
+
+const MARK = { [annotations.rollingBack]: 'uid-job' };
+const steps = [{ weight: 25, pauseSeconds: 30 }, { weight: 50 }, { weight: 100, pauseSeconds: 0 }];
+const pin = (hash: string | null) =>
+  `patch Service shop {"spec":{"selector":{"pod-template-hash":${JSON.stringify(hash)}}}}`;
+const scale = (replicas: number) => `patch Deployment shop-green {"spec":{"replicas":${replicas}}}`;
+const at = (step: number, extraReplicas: number) => ({ step, extraReplicas, weight: steps[step]?.weight ?? 0 });
+
+interface Row {
+  readonly stage: string;
+  readonly what: string;
+  readonly cluster?: Partial<ClusterView>;
+  readonly wish?: Partial<StageWish>;
+  readonly next?: string;
+  readonly does: readonly string[];
+}
+
+const rows: Row[] = [
+  { stage: 'Stepping', what: 'makes the canary', does: ['create Deployment shop-canary'] },
+  { stage: 'Stepping', what: 'of the size of the step', cluster: { extra: buildExtra(0) }, does: [scale(1)] },
+  {
+    stage: 'Stepping',
+    what: 'waits for it',
+    cluster: { extra: buildExtra(1, { ready: 0 }) },
+    wish: { status: at(0, 1) },
+    does: [],
+  },
+  {
+    stage: 'Stepping',
+    what: 'until the deadline',
+    cluster: { extra: buildExtra(1, { ready: 0 }) },
+    wish: { status: at(0, 1), seconds: 600 },
+    next: 'Reverting',
+    does: [
+      `patch Service shop {"metadata":{"annotations":${JSON.stringify(MARK)}},"spec":{"selector":{"pod-template-hash":"old"}}}`,
+      `patch Deployment shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
+    ],
+  },
+  {
+    stage: 'Stepping',
+    what: 'then pauses',
+    cluster: { extra: buildExtra(1) },
+    wish: { status: at(0, 1) },
+    next: 'StepPausing',
+    does: [],
+  },
+  {
+    stage: 'Stepping',
+    what: 'or verifies',
+    cluster: { extra: buildExtra(1) },
+    wish: { status: at(0, 1), policy: { canary: { steps, trafficRouter: 'Replicas' }, requireHeartbeat: true } },
+    next: 'StepVerifying',
+    does: [],
+  },
+  {
+    stage: 'Stepping',
+    what: 'all traffic is a pin',
+    cluster: { extra: buildExtra(3) },
+    wish: { status: at(2, 3) },
+    does: [pin('new')],
+  },
+  {
+    stage: 'Stepping',
+    what: 'a step without pause leads to the next',
+    cluster: { extra: buildExtra(3), services: [pinnedTo('new')] },
+    wish: { status: at(2, 3) },
+    next: 'FullUp',
+    does: [],
+  },
+  {
+    stage: 'StepPausing',
+    what: 'for its time',
+    cluster: { extra: buildExtra(1) },
+    wish: { status: at(0, 1), seconds: 29 },
+    does: [],
+  },
+  {
+    stage: 'StepPausing',
+    what: 'then goes on',
+    cluster: { extra: buildExtra(1) },
+    wish: { status: at(0, 1), seconds: 30 },
+    next: 'Stepping',
+    does: [scale(3)],
+  },
+  {
+    stage: 'StepPausing',
+    what: 'or until a promote',
+    cluster: { extra: buildExtra(1) },
+    wish: { status: at(0, 1), spec: { promote: true } },
+    next: 'Stepping',
+    does: [scale(3)],
+  },
+  {
+    stage: 'StepPausing',
+    what: 'without a time: for ever',
+    cluster: { extra: buildExtra(3) },
+    wish: { status: at(1, 3), seconds: 90_000 },
+    does: [],
+  },
+  {
+    stage: 'StepPausing',
+    what: 'goes back when no canary is ready any more',
+    cluster: { extra: buildExtra(3, { ready: 0 }) },
+    wish: { status: at(1, 3) },
+    next: 'Reverting',
+    does: [
+      `patch Service shop {"metadata":{"annotations":${JSON.stringify(MARK)}},"spec":{"selector":{"pod-template-hash":"old"}}}`,
+      `patch Deployment shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
+    ],
+  },
+  {
+    stage: 'FullUp',
+    what: 'as many as the Deployment has',
+    cluster: { extra: buildExtra(1) },
+    wish: { status: at(0, 1) },
+    does: [scale(3)],
+  },
+  {
+    stage: 'FullUp',
+    what: 'then all traffic',
+    cluster: { extra: buildExtra(3) },
+    wish: { status: at(1, 3) },
+    next: 'CuttingOver',
+    does: [pin('new')],
+  },
+  {
+    stage: 'CuttingOver',
+    what: 'and drains',
+    cluster: { extra: buildExtra(3), services: [pinnedTo('new')] },
+    wish: { status: at(1, 3) },
+    next: 'Draining',
+    does: [],
+  },
+];
+
+test.for(rows)('$stage: $what', ({ stage, cluster, wish, next, does }) => {
+  const canary = { steps, trafficRouter: 'Replicas' } as const;
+  const decision = planJob(
+    buildAtStage({
+      strategy: 'Canary',
+      stage,
+      cluster: buildCluster(cluster),
+      status: { step: 0 },
+      policy: { canary },
+      ...wish,
+    }),
+  );
+  const told = tell(decision);
+  expect(told.status.stage ?? stage).toBe(next ?? stage);
+  expect(told.does).toEqual(does);
+});
+
+test("the canary carries the labels of the user's pods and one of its own, which its selector has too", () => {
+  const { changes } = planJob(buildAtStage({ strategy: 'Canary', stage: 'Stepping', status: { step: 0 } }));
+  const own = { [labels.job]: 'uid-job' };
+  expect(changes.find(({ action }) => action === 'create')).toMatchObject({
+    manifest: {
+      metadata: { namespace: 'default', labels: own, ownerReferences: [{ uid: 'uid-job' }] },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: { app: 'shop', ...own } },
+        template: { metadata: { labels: { app: 'shop', ...own } } },
+      },
+    },
+  });
+  const elsewhere = { workload: { namespace: 'prod', name: 'shop', uid: 'uid-shop' }, step: 0 };
+  const there = planJob(buildAtStage({ strategy: 'Canary', stage: 'Stepping', status: elsewhere })).changes;
+  const made = there.find(({ action }) => action === 'create');
+  expect(made).toMatchObject({ manifest: { metadata: { namespace: 'prod' } } });
+  expect(made?.action === 'create' && made.manifest.metadata.ownerReferences).toBeUndefined();
+});
+
+const rules: NonNullable<HttpRoute['spec']['rules']> = [
+  { backendRefs: [{ name: 'shop', weight: 1 }], filters: [{ type: 'X' }] },
+];
+const weighed = (stable: number, canary: number) =>
+  buildRoute([
+    {
+      backendRefs: [
+        { name: 'shop', weight: stable },
+        { name: 'shop-canary', weight: canary },
+      ],
+      filters: [{ type: 'X' }],
+    },
+  ]);
+const beside = { extraServices: new Map([['shop', buildService('shop-canary')]]) };
+
+function routed(stage: string, cluster: Partial<ClusterView>, wish: Partial<StageWish> = {}) {
+  return tell(
+    planJob(
+      buildAtStage({
+        strategy: 'Canary',
+        stage,
+        cluster: buildCluster({ services: [pinnedTo('old')], routes: [buildRoute(rules)], ...cluster }),
+        status: { step: 0, extraReplicas: 1 },
+        saved: { routes: [{ name: 'shop', rules }] },
+        policy: { canary: { steps, trafficRouter: 'GatewayAPI' } },
+        ...wish,
+      }),
+    ),
+  );
+}
+
+test('behind a Gateway the Services keep to the old pods, and the canary gets its own', () => {
+  expect(routed('Routing', { services: [buildService()] }).does).toEqual([pin('old'), 'create Service shop-canary']);
+  expect(routed('Routing', beside).status.stage).toBe('Stepping');
+});
+
+test("weights are set when the canary is ready, and taken for somebody else's when they are", () => {
+  expect(routed('Stepping', { ...beside, extra: buildExtra(1, { ready: 0 }) }).does).toEqual([]);
+  const [patch] = routed('Stepping', { ...beside, extra: buildExtra(1) }).does;
+  expect(patch).toContain('"weight":3');
+  expect(patch).toContain('shop-canary');
+  expect(routed('Stepping', { ...beside, extra: buildExtra(1), routes: [weighed(3, 1)] }).status.stage).toBe(
+    'StepPausing',
+  );
+  const foreign = routed('StepPausing', { ...beside, extra: buildExtra(1), routes: [weighed(5, 2)] });
+  expect(foreign.status.failure).toMatchObject({ reason: 'ChangedFromOutside' });
+  expect(foreign.does).toEqual([
+    `patch Service shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
+    `patch HTTPRoute shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
+    `patch Deployment shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
+  ]);
+});
+
+test('on the way back the saved rules return with the very next write', () => {
+  const { does } = routed(
+    'StepPausing',
+    { ...beside, extra: buildExtra(1), routes: [weighed(3, 1)] },
+    { spec: { abort: true } },
+  );
+  expect(does[1]).toContain('patch HTTPRoute shop');
+  expect(does[1]).toContain(JSON.stringify({ rules }).slice(1, -1));
+});
+
+test('handing back, the Services come before the routes', () => {
+  const deployment = buildDeployment({ image: 'registry.example.com/shop:1.1.0' });
+  const replicaSets = [buildPods('next', 3, { current: true })];
+  const cluster = { ...beside, extra: buildExtra(3), deployment, replicaSets, routes: [weighed(3, 1)] };
+  const wish = { status: { step: 2, extraReplicas: 3, weight: 100 } };
+  expect(routed('HandingBack', { ...cluster, services: [pinnedTo('new')] }, wish).does).toEqual([pin('next')]);
+  const [patch] = routed('HandingBack', { ...cluster, services: [pinnedTo('next')] }, wish).does;
+  expect(patch).toContain('patch HTTPRoute shop');
+  expect(
+    routed('HandingBack', { ...cluster, services: [pinnedTo('next')], routes: [buildRoute(rules)] }, wish).status.stage,
+  ).toBe('DrainingExtra');
+});

@@ -1,0 +1,175 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import { expect, test } from 'vitest';
+import { templateFingerprint } from '../fingerprint.ts';
+import {
+  buildAtStage,
+  buildCluster,
+  buildDeployment,
+  buildPods,
+  buildTemplate,
+  NEW,
+  OLD,
+  type StageWish,
+  tell,
+} from '../model/build.ts';
+import { planJob } from '../plan.ts';
+import type { ClusterView } from '../snapshot.ts';
+
+const version = (value: string) => ({ annotations: { [annotations.version]: value } });
+
+/** The new template is there; `updated` pods of it are. */
+function updating(updated: number, reason: string, ready = 3): ClusterView {
+  const deployment = buildDeployment({ image: NEW, updated, ready, reason, metadata: version('1.1.0') });
+  return buildCluster({
+    deployment,
+    replicaSets: [buildPods('old', 3 - updated), buildPods('new', updated, { current: true })],
+  });
+}
+
+const decide = (wish: Partial<StageWish>) => planJob(buildAtStage({ strategy: 'Rolling', stage: 'Updating', ...wish }));
+
+test('the template, the strategy and the deadline of the policy go into the Deployment with one patch', () => {
+  const { changes } = decide({});
+  expect(changes.filter(({ action }) => action !== 'status')).toMatchObject([
+    {
+      action: 'patch',
+      object: { metadata: { name: 'shop', resourceVersion: '10' } },
+      patch: {
+        metadata: { annotations: { [annotations.version]: '1.1.0' } },
+        spec: {
+          template: { spec: { containers: [{ name: 'shop', image: NEW }] } },
+          strategy: { rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } },
+          progressDeadlineSeconds: 600,
+        },
+      },
+    },
+  ]);
+});
+
+test("the template that was made of it is recorded: another one is somebody else's", () => {
+  const { changes } = decide({ cluster: updating(1, 'ReplicaSetUpdated') });
+  expect(changes).toMatchObject([
+    { action: 'status', status: { templateFingerprint: templateFingerprint(buildTemplate(NEW)) } },
+  ]);
+});
+
+const recorded = { templateFingerprint: templateFingerprint(buildTemplate(NEW)) };
+const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
+
+test.for<[string, Partial<StageWish>, object]>([
+  ['progress', { cluster: updating(1, 'ReplicaSetUpdated'), seconds: 900 }, { stage: 'Updating' }],
+  [
+    'no progress, within the deadline',
+    { cluster: updating(1, 'ProgressDeadlineExceeded', 2), seconds: 599 },
+    { stage: 'Updating' },
+  ],
+  [
+    'no progress',
+    { cluster: updating(1, 'ProgressDeadlineExceeded', 2), seconds: 600 },
+    { stage: 'Reverting', failure: { reason: 'ProgressDeadlineExceeded' } },
+  ],
+  ['complete', { cluster: updating(3, 'NewReplicaSetAvailable') }, { stage: 'Finishing', phase: 'Promoting' }],
+  [
+    'complete, with checks',
+    { cluster: updating(3, 'NewReplicaSetAvailable'), policy: { analysis: [check] } },
+    { stage: 'Verifying', phase: 'Verifying' },
+  ],
+  [
+    'complete once, and short of pods again',
+    { cluster: updating(3, 'NewReplicaSetAvailable', 2), seconds: 600 },
+    { stage: 'Reverting' },
+  ],
+])('follows the rollout: %s', ([, wish, expected]) => {
+  const status = tell(decide({ status: recorded, ...wish })).status;
+  expect({ stage: 'Updating', ...status }).toMatchObject(expected);
+});
+
+test('a version that runs already only gets its name', () => {
+  const wish: Partial<StageWish> = { saved: { target: buildTemplate(OLD) } };
+  expect(tell(decide(wish)).does).toEqual([
+    `patch Deployment shop {"metadata":{"annotations":{"${annotations.version}":"1.1.0"}}}`,
+  ]);
+  const named = buildCluster({ deployment: buildDeployment({ metadata: version('1.1.0') }) });
+  expect(tell(decide({ ...wish, cluster: named })).status.stage).toBe('Finishing');
+});
+
+const finish = (spec: object) => {
+  const deployment = buildDeployment({
+    image: NEW,
+    metadata: version('1.1.0'),
+    spec: { template: buildTemplate(NEW), ...spec },
+  });
+  return decide({ stage: 'Finishing', status: recorded, cluster: buildCluster({ deployment }) });
+};
+
+test('what the policy wanted is handed back at the end, and what somebody else has set since is not', () => {
+  const policyStrategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } };
+  expect(tell(finish({ strategy: policyStrategy, progressDeadlineSeconds: 600 })).does).toEqual([
+    'patch Deployment shop {"spec":{"strategy":{"rollingUpdate":{"maxSurge":"50%","maxUnavailable":"10%"}},"progressDeadlineSeconds":300}}',
+  ]);
+  const own = {
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 5, maxUnavailable: 0 } },
+    progressDeadlineSeconds: 77,
+  };
+  expect(tell(finish(own))).toMatchObject({ does: [], status: { phase: 'Succeeded' } });
+});
+
+test('all pods of the old version may come up at once on the way back', () => {
+  const { changes } = decide({ cluster: updating(1, 'ReplicaSetUpdated'), status: recorded, spec: { abort: true } });
+  const patch = changes.find(({ action }) => action === 'patch');
+  expect(changes[0]).toMatchObject({ action: 'status', status: { stage: 'Reverting' } });
+  expect(patch).toMatchObject({
+    patch: {
+      metadata: { annotations: { [annotations.version]: null, [annotations.rollingBack]: 'uid-job' } },
+      spec: {
+        template: { spec: { containers: [{ image: OLD }] } },
+        strategy: { rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 } },
+      },
+    },
+  });
+});
+
+const back = { [annotations.rollingBack]: 'uid-job' };
+const failure = { reason: 'Aborted', message: 'The job was aborted' };
+test.for<[string, Partial<StageWish>, object]>([
+  [
+    'the old pods come up',
+    { cluster: buildCluster({ deployment: buildDeployment({ updated: 2, metadata: { annotations: back } }) }) },
+    { stage: 'Restoring' },
+  ],
+  [
+    'all are there',
+    { cluster: buildCluster({ deployment: buildDeployment({ metadata: { annotations: back } }) }) },
+    { stage: 'Finishing', phase: 'RollingBack' },
+  ],
+  [
+    'they do not come up',
+    {
+      cluster: buildCluster({ deployment: buildDeployment({ updated: 2, metadata: { annotations: back } }) }),
+      seconds: 600,
+    },
+    { stage: 'Finishing', failure: { reason: 'RollbackIncomplete' } },
+  ],
+  [
+    'somebody has put another template there',
+    {
+      cluster: buildCluster({
+        deployment: buildDeployment({ image: 'x:1', updated: 0, metadata: { annotations: back } }),
+      }),
+    },
+    { stage: 'Finishing', failure: { reason: 'ChangedFromOutside' } },
+  ],
+])('Restoring: %s', ([, wish, expected]) => {
+  const status = tell(decide({ stage: 'Restoring', status: { ...recorded, failure }, ...wish })).status;
+  expect({ stage: 'Restoring', ...status }).toMatchObject(expected);
+});
+
+test.for([
+  ['Aborted', 'RolledBack'],
+  ['ChecksFailed', 'RolledBack'],
+  ['ChangedFromOutside', 'Failed'],
+  ['RollbackIncomplete', 'Failed'],
+] as const)('undone for %s, a job ends as %s', ([reason, phase]) => {
+  const decision = decide({ stage: 'Finishing', status: { failure: { reason, message: 'why' } } });
+  expect(tell(decision).status).toMatchObject({ phase, failure: { reason } });
+});

@@ -7,6 +7,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
+import { servePods, serveStatus } from './servers.ts';
 import {
   createPolicy,
   createService,
@@ -29,7 +30,7 @@ afterAll(() => cluster?.[Symbol.asyncDispose]());
 
 interface Scenario {
   readonly strategy: DeliveryStrategy;
-  readonly router?: 'Replicas' | 'GatewayAPI';
+  readonly router: 'Replicas' | 'GatewayAPI';
   /** `2` succeeds, `crumble-2` falls over after a while. */
   readonly tag: string;
   readonly phase: 'Succeeded' | 'RolledBack';
@@ -37,40 +38,57 @@ interface Scenario {
   readonly stages: readonly string[];
 }
 
-const promotion = ['Draining', 'UpdatingWorkload', 'HandingBack', 'DrainingExtra', 'RemovingExtra', 'Finishing'];
-const rollback = ['Reverting', 'Restoring', 'DrainingExtra', 'RemovingExtra', 'Finishing'];
-const blueGreen = ['Preparing', 'Pinning', 'BringingUp', 'Testing', 'CuttingOver', 'Baking'];
-const canary = ['Preparing', 'Stepping', 'StepVerifying', 'StepPausing'];
+const promotion = ['UpdatingWorkload', 'HandingBack', 'DrainingExtra', 'RemovingExtra', 'Finishing'];
+const rollback = ['Reverting', 'Restoring', 'RemovingExtra', 'Finishing'];
+const canary = [
+  'Preparing',
+  'Stepping',
+  'StepVerifying',
+  'StepPausing',
+  'FullUp',
+  'CuttingOver',
+  'Draining',
+  ...promotion,
+];
 
 const scenarios: readonly Scenario[] = [
   {
     strategy: 'Rolling',
+    router: 'Replicas',
     tag: '2',
     phase: 'Succeeded',
     stages: ['Preparing', 'Updating', 'Verifying', 'Finishing'],
   },
   {
     strategy: 'Rolling',
+    router: 'Replicas',
     tag: 'unready-2',
     phase: 'RolledBack',
-    stages: ['Preparing', 'Updating', ...rollback.slice(0, 2)],
+    stages: ['Preparing', 'Updating', 'Reverting', 'Restoring'],
   },
-  { strategy: 'BlueGreen', tag: '2', phase: 'Succeeded', stages: [...blueGreen, ...promotion] },
   {
     strategy: 'BlueGreen',
+    router: 'Replicas',
+    tag: '2',
+    phase: 'Succeeded',
+    stages: ['Preparing', 'Pinning', 'BringingUp', 'Testing', 'CuttingOver', 'Baking', ...promotion],
+  },
+  {
+    strategy: 'BlueGreen',
+    router: 'Replicas',
     tag: 'crumble-2',
     phase: 'RolledBack',
     stages: ['Preparing', 'Pinning', 'BringingUp', ...rollback],
   },
-  { strategy: 'Canary', tag: '2', phase: 'Succeeded', stages: [...canary, 'FullUp', 'CuttingOver', ...promotion] },
-  { strategy: 'Canary', tag: 'crumble-2', phase: 'RolledBack', stages: ['Preparing', 'Stepping', ...rollback] },
+  { strategy: 'Canary', router: 'Replicas', tag: '2', phase: 'Succeeded', stages: canary },
   {
     strategy: 'Canary',
-    router: 'GatewayAPI',
-    tag: '2',
-    phase: 'Succeeded',
-    stages: [...canary, 'Routing', 'FullUp', 'CuttingOver', ...promotion],
+    router: 'Replicas',
+    tag: 'crumble-2',
+    phase: 'RolledBack',
+    stages: ['Preparing', 'Stepping', ...rollback],
   },
+  { strategy: 'Canary', router: 'GatewayAPI', tag: '2', phase: 'Succeeded', stages: ['Routing', ...canary] },
   {
     strategy: 'Canary',
     router: 'GatewayAPI',
@@ -123,13 +141,27 @@ async function killAtEveryStage(world: World, job: string): Promise<ReadonlySet<
 
 // As many at once as two cores can start operators for.
 test.concurrent.for(scenarios)(
-  '$strategy $router of $tag: killed with SIGKILL at every stage, the job ends $phase',
-  async ({ strategy, router = 'Replicas', tag, phase, stages }, context) => {
+  '$strategy $router, of $tag: killed with SIGKILL at every stage, the job ends $phase',
+  async ({ strategy, router, tag, phase, stages }, context) => {
+    const { expect } = context;
     const world = await createWorld(cluster, context);
+    const { url } = await serveStatus(context, () => 200);
+    const port = await servePods(context, async () => 'ready');
+    const smokeTest = { path: '/', port, scheme: 'HTTP', timeoutSeconds: 5 } as const;
     await createPolicy(world, 'shop', {
       drainSeconds: 1,
       rolling: { ...quick.rolling, progressDeadlineSeconds: tag.startsWith('unready') ? 15 : 120 },
-      blueGreen: { bakeSeconds: 1, autoPromote: true },
+      blueGreen: { bakeSeconds: 1, autoPromote: true, smokeTest },
+      analysis: [
+        {
+          name: 'webhook',
+          initialDelaySeconds: 0,
+          intervalSeconds: 1,
+          count: 2,
+          failureLimit: 0,
+          webhook: { url, timeoutSeconds: 5 },
+        },
+      ],
       canary: { steps: [25, 50].map((weight) => ({ weight, pauseSeconds: 1 })), trafficRouter: router },
     });
     const original = await createService(world, 'shop');

@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { AnalysisCheck, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
@@ -9,6 +7,7 @@ import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
+import { serveStatus } from './servers.ts';
 import {
   createPolicy,
   createService,
@@ -56,9 +55,12 @@ describe('a new version that does not work is rolled back, by each strategy, and
   test('because its image is missing, it crashes, or it never becomes ready', async (context) => {
     const world = await createWorld(cluster, context);
     const operator = await startOperator(world);
-    await createPolicy(world, '*', { rolling: { ...quick.rolling, progressDeadlineSeconds: 4 } });
+    await createPolicy(world, '*');
     const cases = strategies.flatMap((strategy) => faults.map((fault) => ({ strategy, ...fault })));
     const named = cases.map((each) => ({ ...each, name: `${each.strategy}-${each.tag}`.toLowerCase() }));
+    const rolling = { ...quick.rolling, progressDeadlineSeconds: 10 };
+    const slow = named.filter(({ tag }) => tag === 'unready-2');
+    await Promise.all(slow.map(({ name }) => createPolicy(world, name, { rolling })));
     const originals = await Promise.all(named.map(({ name }) => createService(world, name)));
     const guard = await startGuard(
       world,
@@ -100,7 +102,7 @@ describe('checks', () => {
   test('that fail roll the job back, by each strategy, with what was measured in its status', async (context) => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
-    const url = await serve(() => 503);
+    const { url } = await serveStatus(context, () => 503);
     await createPolicy(world, '*', { analysis: [check(url)] });
     const names = strategies.map((strategy) => strategy.toLowerCase());
     const originals = await Promise.all(names.map((name) => createService(world, name)));
@@ -119,8 +121,8 @@ describe('checks', () => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
     let asked = 0;
-    const flaky = await serve(() => (++asked === 1 ? 503 : 200));
-    const broken = await serve(() => 503);
+    const { url: flaky } = await serveStatus(context, () => (++asked === 1 ? 503 : 200));
+    const { url: broken } = await serveStatus(context, () => 503);
     await createPolicy(world, 'flaky', { analysis: [check(flaky, { failureLimit: 1, count: 3 })] });
     await createPolicy(world, 'held', { analysis: [check(broken, { count: 1 })], onFailure: 'Hold' });
     await createPolicy(world, 'given-up', { analysis: [check(broken, { count: 1 })], onFailure: 'Hold' });
@@ -144,17 +146,10 @@ describe('checks', () => {
   test('an abort does not wait for a check that hangs', async (context) => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
-    const hanging = createServer(() => undefined);
-    hanging.listen(0, '127.0.0.1');
-    await once(hanging, 'listening');
-    onTestFinished(() => {
-      hanging.closeAllConnections();
-      hanging.close();
-    });
-    const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`;
+    const { url, server } = await serveStatus(context, () => undefined);
     await createPolicy(world, 'shop', { analysis: [check(url, { webhook: { url, timeoutSeconds: 300 } })] });
     const original = await createService(world, 'shop');
-    const asked = once(hanging, 'request');
+    const asked = once(server, 'request');
     const job = await deploy(world, 'shop', { strategy: 'BlueGreen' });
     await asked;
     await world.jobs.patch(job, { spec: { abort: true } });
@@ -184,9 +179,10 @@ describe('abort, deletion of the job and deletion of the Deployment', () => {
   /** Stages in which a job of the strategy stays long enough with this policy to be met in them. */
   const lingering: PolicyChanges = {
     rolling: quick.rolling,
-    blueGreen: { bakeSeconds: 3, autoPromote: false },
+    blueGreen: { bakeSeconds: 2, autoPromote: false },
     canary: { steps: [{ weight: 25, pauseSeconds: 3 }, { weight: 50 }], trafficRouter: 'Replicas' },
-    drainSeconds: 2,
+    // Counted from the switch, so longer than the bake.
+    drainSeconds: 5,
   };
   const moments: readonly { readonly strategy: DeliveryStrategy; readonly stage: string }[] = [
     { strategy: 'Rolling', stage: 'Updating' },
@@ -389,15 +385,6 @@ async function reportHealthy({ cluster, namespace }: World, name: string, versio
     { metadata: { name }, status: { health, currentVersion: version } },
     { fieldManager: 'rollcall-registry-health', force: true, subresource: 'status' },
   );
-}
-
-/** Answers every request with the status. @returns the URL. */
-async function serve(status: () => number): Promise<string> {
-  const server = createServer((_, response) => response.writeHead(status()).end('{}'));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** A check by a webhook, twice. */

@@ -1,17 +1,17 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { HttpRoute } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
+import { servePods } from './servers.ts';
 import {
   createPolicy,
   createService,
   createWorld,
   deploy,
   expectedState,
+  imagesOf,
   metricOf,
   quick,
   startOperator,
@@ -122,7 +122,7 @@ describe('a job that succeeds', () => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
     const asked: { readonly host: string | undefined; readonly pinned: string | undefined }[] = [];
-    const port = await servePods(async (host) => {
+    const port = await servePods(context, async (host) => {
       const service = await world.services.get('shop');
       asked.push({ host, pinned: service.spec?.selector?.['pod-template-hash'] });
       return 'version 2';
@@ -243,7 +243,8 @@ describe('a canary behind a Gateway', () => {
     ]);
     const canaryService = await world.services.get('good-canary');
     expect(canaryService.metadata.labels?.[labels.job]).toBeDefined();
-    expect(canaryService.spec?.selector?.['pod-template-hash']).toBeDefined();
+    const selected = Object.entries(canaryService.spec?.selector ?? {}).map((pair) => pair.join('='));
+    expect(await imagesOf(world, selected.join(','))).toEqual(['registry.example/good:2']);
     await world.jobs.patch(goodJob, { spec: { promote: true } });
     await world.jobs.patch(abortedJob, { spec: { abort: true } });
     const ends = await Promise.all(jobs.map((job) => untilEnd(world, job)));
@@ -277,21 +278,6 @@ const createRoute = (world: World, name: string): Promise<HttpRoute> =>
 
 const shares = (route: HttpRoute) =>
   (route.spec.rules ?? []).flatMap(({ backendRefs }) => (backendRefs ?? []).map(({ name, weight }) => [name, weight]));
-
-/** Answers at the addresses that pods get. @returns the port. */
-async function servePods(answer: (host: string | undefined) => Promise<string>): Promise<number> {
-  let port = 0;
-  for (let host = 1; host < 255; host += 1) {
-    const address = `127.8.0.${host}`;
-    const server = createServer((_, response) => void answer(address).then((text) => response.end(text)));
-    server.listen(port, address);
-    await once(server, 'listening');
-    const bound = server.address();
-    if (typeof bound === 'object' && bound !== null) port = bound.port;
-    onTestFinished(() => void server.close());
-  }
-  return port;
-}
 
 async function hashOfPods(world: World, name: string): Promise<string | undefined> {
   const [pod] = await world.list({ apiVersion: 'v1', kind: 'Pod', plural: 'pods', namespaced: true }, `app=${name}`);

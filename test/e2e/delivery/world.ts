@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { DeliveryJob, DeliveryJobSpec, DeliveryPolicy, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
@@ -112,6 +113,7 @@ export async function startOperator(
     namespace,
     settings: {
       ROLLCALL_IMPORT: 'false',
+      NODE_COMPILE_CACHE: join(cluster.directory, 'compile-cache'),
       // Nobody has to wait for the Lease of one that was killed: there is never another at the same time.
       ROLLCALL_LEADER_LEASE: `leader-${randomBytes(4).toString('hex')}`,
       ROLLCALL_FETCHER_IMAGE: 'registry.example/rollcall:1',
@@ -322,6 +324,12 @@ export function expectedState({ deployment, service }: Original, tag: string): S
 export function isReady({ metadata: { deletionTimestamp }, status }: Pod): boolean {
   const ready = status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
   return deletionTimestamp === undefined && ready;
+}
+
+/** The images of the pods that a selector finds and that are ready, each once. */
+export async function imagesOf(world: World, labelSelector: string): Promise<readonly string[]> {
+  const pods = await world.list(podKind, labelSelector);
+  return [...new Set(pods.filter(isReady).map(imageOf))].toSorted();
 }
 
 /** Pods are only ever read here, so their spec is not in the type. */

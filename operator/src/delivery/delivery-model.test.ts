@@ -162,7 +162,7 @@ function simulate({ scenario, checksPass, events }: Run): void {
 
   /** The fewest that were asked for lately: pods need time to come up. */
   function required(): number {
-    const sinceMs = world.nowMs - (scenario.strategy === 'Rolling' ? ROLLING_SCALE_MS : SCALE_MS);
+    const sinceMs = world.nowMs - (world.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
     const recent = scaled.filter((_, index) => (scaled[index + 1]?.atMs ?? Infinity) > sinceMs);
     return Math.min(...recent.map(({ replicas }) => replicas));
   }

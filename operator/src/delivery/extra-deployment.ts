@@ -6,6 +6,7 @@ import type { Change } from '../runtime/decision.ts';
 import { changedFromOutside } from './failures.ts';
 import { canaryServiceName, extraDeploymentName } from './names.ts';
 import { type JobView, readyCount } from './view.ts';
+import { deadlineSeconds } from './workload.ts';
 
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'rollcall' };
 
@@ -95,7 +96,7 @@ function createExtra(view: JobView, deployment: Deployment): Change {
         selector: { ...selector, matchLabels: { ...selector.matchLabels, ...mark } },
         template: { ...target, metadata: { ...target.metadata, labels: { ...target.metadata?.labels, ...mark } } },
         ...(minReadySeconds === undefined ? {} : { minReadySeconds }),
-        progressDeadlineSeconds: policy.rolling.progressDeadlineSeconds,
+        progressDeadlineSeconds: deadlineSeconds(policy, deployment),
         revisionHistoryLimit: 0,
       },
     },

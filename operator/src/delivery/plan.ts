@@ -31,6 +31,8 @@ const stages: Readonly<Record<StageName, Stage>> = {
 /** Stages whose checks start anew when they begin. */
 const verifying: ReadonlySet<string> = new Set(['Verifying', 'Testing', 'Baking', 'StepVerifying']);
 
+const IDLE_LOOK_MS = 100;
+
 const savedStateLost = failure(
   'SavedStateLost',
   'What the job had saved is gone; traffic goes to whatever the Deployment runs',
@@ -167,5 +169,8 @@ function resetPromote({ job, status }: JobView): readonly Change[] {
 }
 
 function decide({ nowMs }: JobView, changes: readonly Change[], lookAgainMs: number | undefined): Decision {
-  return lookAgainMs === undefined ? { changes } : { changes, requeueAfterMs: Math.max(0, lookAgainMs - nowMs) };
+  if (lookAgainMs === undefined) return { changes };
+  // Nothing written and nothing to wait for would be a loop.
+  const leastMs = changes.length === 0 ? IDLE_LOOK_MS : 0;
+  return { changes, requeueAfterMs: Math.max(leastMs, lookAgainMs - nowMs) };
 }

@@ -136,6 +136,9 @@ function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: Saved
   }
   const stage = firstStage(saved);
   const stableHash = cluster.replicaSets.find(({ current }) => current)?.hash;
+  if (stableHash === undefined && saved.strategy !== 'Rolling') {
+    return waitForCalm(snapshot, `the pods of Deployment ${cluster.deployment.metadata.name} are not to be seen`);
+  }
   const fields: Partial<DeliveryJobStatus> = {
     templateFingerprint: templateFingerprint(saved.deployment.template),
     ...(stableHash === undefined ? {} : { stableHash }),

@@ -1,4 +1,5 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../runtime/decision.ts';
 import { isSameJson } from './fingerprint.ts';
@@ -31,6 +32,17 @@ export function rolloutOf({ metadata, spec, status }: Deployment): Rollout {
   return progressReasons.has(progressing?.reason) ? 'progressing' : 'stalled';
 }
 
+/** What keeps a Deployment's controller from making pods, such as a quota; empty when nothing does. */
+export function complaintOf({ status }: Deployment): string {
+  const refused = status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True');
+  return refused?.message === undefined ? '' : ` (${refused.message})`;
+}
+
+/** The API server wants it to be longer than a pod must have been ready to count. */
+export function deadlineSeconds({ rolling }: DeliveryPolicySpec, { spec }: Deployment): number {
+  return Math.max(rolling.progressDeadlineSeconds, (spec.minReadySeconds ?? 0) + 1);
+}
+
 /** Gives the user's Deployment the new version; nothing when it has it. */
 export function updateWorkload(view: JobView): readonly Change[] {
   const { cluster, saved, policy, job, template, unchanged } = view;
@@ -39,13 +51,13 @@ export function updateWorkload(view: JobView): readonly Change[] {
   const version = { [annotations.version]: job.spec.version };
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') return [];
-  const { maxSurge, maxUnavailable, progressDeadlineSeconds } = policy.rolling;
+  const { maxSurge, maxUnavailable } = policy.rolling;
   return patchDeployment(deployment, {
     annotations: version,
     spec: {
       template: saved.target,
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
-      progressDeadlineSeconds,
+      progressDeadlineSeconds: deadlineSeconds(policy, deployment),
     },
   });
 }
@@ -81,7 +93,7 @@ export function releaseWorkload(view: JobView): readonly Change[] {
     annotations: { ...(failure === undefined ? {} : versionBefore(view)), [annotations.rollingBack]: null },
     spec: {
       ...(ours.some((own) => isSameJson(own, strategy)) ? { strategy: before.strategy } : {}),
-      ...(progressDeadlineSeconds === policy.rolling.progressDeadlineSeconds
+      ...(progressDeadlineSeconds === deadlineSeconds(policy, deployment)
         ? { progressDeadlineSeconds: before.progressDeadlineSeconds }
         : {}),
     },

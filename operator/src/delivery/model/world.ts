@@ -46,6 +46,8 @@ export interface World {
   observe(): JobSnapshot | undefined;
   job(): DeliveryJob | undefined;
   deployment(): Deployment | undefined;
+  /** Whether the job does a rolling update, as it was asked to or because there were no pods when it began. */
+  isRolling(): boolean;
   /** Ready pods of all kinds that a Service selects. */
   serving(service: Service): { readonly images: readonly string[]; readonly ready: number; readonly lost: number };
 }
@@ -124,7 +126,7 @@ export function createWorld(scenario: Scenario): World {
 
   /** A rolling update that goes bad without a fault is seen at its deadline. */
   function reactionMs(): number {
-    return scenario.strategy === 'Rolling' ? 3 * REACTION_MS : REACTION_MS;
+    return world.isRolling() ? 3 * REACTION_MS : REACTION_MS;
   }
 
   const world: World = {
@@ -135,6 +137,12 @@ export function createWorld(scenario: Scenario): World {
     observe,
     job: () => store.find(deliveryJobKind, 'job'),
     deployment: () => store.find(deploymentKind, 'shop'),
+    isRolling() {
+      const job = store.find(deliveryJobKind, 'job');
+      const revision = store.find(controllerRevisionKind, 'job');
+      const saved = job === undefined ? undefined : readSavedState(job, revision);
+      return (saved?.strategy ?? scenario.strategy) === 'Rolling';
+    },
     serving(service) {
       const selector = Object.entries(service.spec?.selector ?? {});
       const pods = machinery.replicaSets

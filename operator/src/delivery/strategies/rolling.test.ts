@@ -84,6 +84,24 @@ test.for<[string, Partial<StageWish>, object]>([
   expect({ stage: 'Updating', ...status }).toMatchObject(expected);
 });
 
+test('a template that the API server refuses is given up at the deadline', () => {
+  const late = tell(decide({ seconds: 600 }));
+  expect(late.status).toMatchObject({ stage: 'Reverting', failure: { reason: 'ProgressDeadlineExceeded' } });
+});
+
+test('progress beyond the deadline is looked at now and then, not all the time', () => {
+  const going = decide({ cluster: updating(1, 'ReplicaSetUpdated'), status: recorded, seconds: 900 });
+  expect(going.requeueAfterMs).toBe(30_000);
+});
+
+test('what keeps pods from being made is told', () => {
+  const cluster = updating(0, 'ProgressDeadlineExceeded', 2);
+  const refused = { type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' };
+  const deployment = { ...cluster.deployment, status: { ...cluster.deployment.status, conditions: [refused] } };
+  const late = decide({ cluster: { ...cluster, deployment }, status: recorded, seconds: 600 });
+  expect(tell(late).status.failure?.message).toContain('exceeded quota');
+});
+
 test('a version that runs already only gets its name', () => {
   const wish: Partial<StageWish> = { saved: { target: buildTemplate(OLD) } };
   expect(tell(decide(wish)).does).toEqual([

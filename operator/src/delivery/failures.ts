@@ -1,6 +1,6 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 
-/** Every reason for which a job is undone; `docs/operations.md` tells what to do about each. */
+/** Every reason for which a job that has changed something is undone. */
 export type FailureReason =
   | 'Aborted'
   | 'JobDeleted'

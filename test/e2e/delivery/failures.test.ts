@@ -180,7 +180,8 @@ describe('abort, deletion of the job and deletion of the Deployment', () => {
   const lingering: PolicyChanges = {
     rolling: quick.rolling,
     blueGreen: { bakeSeconds: 2, autoPromote: false },
-    canary: { steps: [{ weight: 25, pauseSeconds: 3 }, { weight: 50 }], trafficRouter: 'Replicas' },
+    // One pod at both weights, so that full strength has to be waited for.
+    canary: { steps: [{ weight: 10, pauseSeconds: 3 }, { weight: 25 }], trafficRouter: 'Replicas' },
     // Counted from the switch, so longer than the bake.
     drainSeconds: 5,
   };

@@ -114,6 +114,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
     'crashes later',
     'unready later',
   ),
+  lagging: fc.boolean(),
   startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
   failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
   policy: fc.record({

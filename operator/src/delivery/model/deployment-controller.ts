@@ -22,6 +22,8 @@ export interface SimulatedReplicaSet {
   revision: number;
   replicas: number;
   pods: SimulatedPod[];
+  /** As they were a second ago: what a copy that is behind shows. */
+  seen: readonly SimulatedPod[];
 }
 
 /** How pods of an image fare, as a function of their age in ms. */
@@ -56,6 +58,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       revision: 0,
       replicas: 0,
       pods: [],
+      seen: [],
     };
     if (found === undefined) replicaSets.push(set);
     if (set.revision !== highest || highest === 0) set.revision = highest + 1;
@@ -107,6 +110,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
   }
 
   function populate(set: SimulatedReplicaSet, nowMs: number): void {
+    set.seen = set.pods.map((pod) => ({ ...pod }));
     while (set.pods.length < set.replicas) {
       podCount += 1;
       const labels = { ...set.template.metadata?.labels, 'pod-template-hash': set.hash };

@@ -27,6 +27,8 @@ export interface Scenario {
   readonly replicas: number;
   readonly services: number;
   readonly fate: Fate;
+  /** Whether operators see pods a second late. */
+  readonly lagging: boolean;
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
   readonly failsAtMs: number;
@@ -120,7 +122,7 @@ export function createWorld(scenario: Scenario): World {
         hash: set.hash,
         revision: set.revision,
         current: set.fingerprint === wanted,
-        pods: podsOf(set),
+        pods: podsOf(scenario.lagging ? set.seen : set.pods),
       }));
   }
 
@@ -158,8 +160,8 @@ export function createWorld(scenario: Scenario): World {
   return world;
 }
 
-function podsOf(set: SimulatedReplicaSet): PodGroup['pods'] {
-  return set.pods.map(({ name, ready, fault }) => ({ name, ready, restarts: 0, fault }));
+function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
+  return pods.map(({ name, ready, fault }) => ({ name, ready, restarts: 0, fault }));
 }
 
 function fateOf({ fate, startupMs, failsAtMs, artifact }: Scenario): PodFate {

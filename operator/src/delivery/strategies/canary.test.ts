@@ -240,6 +240,12 @@ test("weights are set when the canary is ready, and taken for somebody else's wh
   ]);
 });
 
+test('routes lead to no canary without pods, also where no pods are asked for', () => {
+  const empty = { deployment: buildDeployment({ replicas: 0 }), replicaSets: [buildPods('old', 0, { current: true })] };
+  const [patch] = routed('Stepping', { ...beside, ...empty, extra: buildExtra(1, { ready: 0 }) }).does;
+  expect(patch).toContain('{"name":"shop","weight":1},{"name":"shop-canary","weight":0}');
+});
+
 test('on the way back the saved rules return with the very next write', () => {
   const { does } = routed(
     'StepPausing',

@@ -5,7 +5,7 @@ import { canaryReplicas } from '../replicas.ts';
 import { routedServices } from '../start-checks.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
 import { type Pin, type Steering, steer } from '../traffic/selector.ts';
-import type { JobView } from '../view.ts';
+import { type JobView, readyCount } from '../view.ts';
 import { cutOver } from './blue-green.ts';
 import {
   isOver,
@@ -73,7 +73,12 @@ function holdBefore(view: JobView): readonly Steering[] {
 function steerStep(view: JobView, from: readonly Pin[]): readonly Steering[] {
   const pins = steer(view, pinOfStep(view), from);
   // Routes lead to canary pods that are ready, and only then are Services taken off the stable ones.
-  return isRouted(view) ? [steerRoutes(view, stepOf(view).weight), pins] : [pins];
+  return isRouted(view) ? [steerRoutes(view, weightOf(view)), pins] : [pins];
+}
+
+/** A Deployment that is scaled to nothing goes through its steps without pods, and its routes must not lead there. */
+function weightOf(view: JobView): number {
+  return readyCount(view.extra) === 0 ? 0 : stepOf(view).weight;
 }
 
 function afterStepping(view: JobView): Next {

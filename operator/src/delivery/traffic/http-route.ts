@@ -157,7 +157,7 @@ function wantedRules({ saved }: JobView, { route, rules }: SavedRoute, weight: n
 
 /** Whether the rules are as saved, or as the job sets them at one of its steps. */
 function isOurs(view: JobView, saved: SavedRoute): boolean {
-  const weights = [undefined, ...view.policy.canary.steps.map(({ weight }) => weight)];
+  const weights = [undefined, 0, ...view.policy.canary.steps.map(({ weight }) => weight)];
   return weights.some((weight) => isSameJson(saved.route.spec.rules, wantedRules(view, saved, weight)));
 }
 

@@ -5,6 +5,9 @@ import { patchFinalizers } from './preparation.ts';
 import type { JobSnapshot } from './snapshot.ts';
 import { clusterOf, readyCount, surroundingsOf } from './view.ts';
 
+/** Nobody waits for what is left. */
+const LOOK_MS = 10_000;
+
 /**
  * A job that has ended: what is left of it goes, and then the finalizer. Something is left where a rollback could not do
  * without it, or where an operator that no longer led made it late.
@@ -13,7 +16,9 @@ export function planFinished(snapshot: JobSnapshot): Decision {
   const held = snapshot.job.metadata.finalizers ?? [];
   if (!held.includes(finalizers.delivery)) return { changes: [] };
   const around = surroundingsOf(snapshot);
-  if (!isExtraGone({ around })) return { changes: isMissed(snapshot) ? [] : removeExtra({ around }) };
+  if (!isExtraGone({ around })) {
+    return { changes: isMissed(snapshot) ? [] : removeExtra({ around }), requeueAfterMs: LOOK_MS };
+  }
   const kept = held.filter((finalizer) => finalizer !== finalizers.delivery);
   return { changes: [patchFinalizers(snapshot, kept)] };
 }

@@ -42,10 +42,16 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
 
 /** The write of a status, with an Event when the phase is another; nothing when it says what is stored. */
 export function writeStatus(job: DeliveryJob, status: DeliveryJobStatus): readonly Change[] {
-  if (isSameJson(job.status, status)) return [];
+  if (isSameJson(inOrder(job.status), inOrder(status))) return [];
   const write: Change = { action: 'status', kind: deliveryJobKind, object: job, status };
   const isTold = job.status?.phase !== status.phase || job.status?.failure?.reason !== status.failure?.reason;
   return isTold ? [write, phaseEvent(job, status)] : [write];
+}
+
+/** The API server may list conditions in another order than they were written in. */
+function inOrder(status: DeliveryJobStatus | undefined): DeliveryJobStatus | undefined {
+  if (status?.conditions === undefined) return status;
+  return { ...status, conditions: status.conditions.toSorted((a, b) => (a.type < b.type ? -1 : 1)) };
 }
 
 function phaseEvent(job: DeliveryJob, { phase, reason = phase, message = '', failure }: DeliveryJobStatus): Change {

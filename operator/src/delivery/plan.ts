@@ -139,6 +139,9 @@ function rollBack(view: JobView, reason: DeliveryFailure, progress: Progress = {
       failure: reason,
       ...(analysis === undefined ? {} : { analysis }),
       ...(isUnused ? { extraReplicas: 0 } : {}),
+      ...(view.template === 'target' && view.cluster !== undefined
+        ? { templateFingerprint: view.cluster.fingerprint }
+        : {}),
     },
   );
 }

@@ -18,6 +18,8 @@ export interface JobView {
   readonly cluster: ClusterView | undefined;
   readonly around: Surroundings;
   readonly template: TemplateState;
+  /** Whether the job has put its pod template there, be it there or not any more. */
+  readonly touched: boolean;
   /** Whether the new version is what ran before: then there is nothing to roll out. */
   readonly unchanged: boolean;
   /** How many pods the Deployment asks for. */
@@ -39,6 +41,7 @@ type TemplateState = 'saved' | 'target' | 'foreign';
 export function viewJob(snapshot: JobSnapshot, saved: SavedState, status: DeliveryJobStatus): JobView {
   const { job, now } = snapshot;
   const cluster = clusterOf(snapshot);
+  const template = cluster === undefined ? 'foreign' : templateState(cluster, saved, status);
   const unchanged = isAsDesired(saved.target, saved.deployment.template);
   return {
     snapshot,
@@ -51,7 +54,9 @@ export function viewJob(snapshot: JobSnapshot, saved: SavedState, status: Delive
     failure: status.failure,
     cluster,
     around: surroundingsOf(snapshot),
-    template: cluster === undefined ? 'foreign' : templateState(cluster, saved, status),
+    template,
+    touched:
+      template === 'target' || recordedFingerprint(saved, status) !== templateFingerprint(saved.deployment.template),
     unchanged,
     replicas: cluster?.deployment.spec.replicas ?? (cluster === undefined ? 0 : 1),
     stable: cluster?.replicaSets.find(({ hash }) => hash === status.stableHash),
@@ -76,12 +81,16 @@ export function clusterOf({ workload }: JobSnapshot): ClusterView | undefined {
 
 function templateState(cluster: ClusterView, saved: SavedState, status: DeliveryJobStatus): TemplateState {
   const before = templateFingerprint(saved.deployment.template);
-  const recorded = status.templateFingerprint ?? before;
+  const recorded = recordedFingerprint(saved, status);
   const { fingerprint, deployment } = cluster;
   if (fingerprint === before) return recorded === before || status.failure !== undefined ? 'saved' : 'foreign';
   if (fingerprint === recorded) return 'target';
   // Patched, but not recorded yet: the API server has put its defaults into what it was given.
   return recorded === before && isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
+}
+
+function recordedFingerprint(saved: SavedState, { templateFingerprint: recorded }: DeliveryJobStatus): string {
+  return recorded ?? templateFingerprint(saved.deployment.template);
 }
 
 /** How many of its pods are ready. */

@@ -463,3 +463,21 @@ test('or holds the job until somebody promotes or aborts it, where the policy sa
   const aborted = planJob(buildAtStage({ ...baking, policy, spec: { abort: true } }));
   expect(aborted.changes[0]).toMatchObject({ status: { failure: { reason: 'Aborted' } } });
 });
+
+test('old pods that the Deployment may be taking away get no traffic, however many are ready', () => {
+  const replicaSets = [buildPods('old', 3), buildPods('next', 1, { current: true, ready: 0 })];
+  const deployment = { ...updatedDeployment, status: { ...updatedDeployment.status, updatedReplicas: 1 } };
+  const cluster = buildCluster({ services: [pinnedTo('new')], ...GREEN, deployment, replicaSets });
+  const decision = planJob(
+    buildAtStage({
+      strategy: 'BlueGreen',
+      stage: 'UpdatingWorkload',
+      cluster,
+      status: RECORDED,
+      spec: { abort: true },
+    }),
+  );
+  const { status, does } = tell(decision);
+  expect(status.stage).toBe('Reverting');
+  expect(does).toEqual([`patch Service shop {${MARK}}`, expect.stringContaining('patch Deployment shop ')]);
+});

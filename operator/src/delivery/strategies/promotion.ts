@@ -3,7 +3,7 @@ import { failure } from '../failures.ts';
 import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
 import { releaseServices, steer } from '../traffic/selector.ts';
 import { type JobView } from '../view.ts';
-import { releaseWorkload, rolloutOf } from '../workload.ts';
+import { releaseWorkload } from '../workload.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
@@ -52,13 +52,10 @@ function planUpdatingWorkload(view: JobView): StagePlan {
 }
 
 function planHandingBack(view: JobView): StagePlan {
-  const { cluster } = view;
-  const isRolledOut = cluster !== undefined && rolloutOf(cluster.deployment) === 'complete';
   const steering = steer(view, 'current', ['extra']);
-  const held = steering.done || isRolledOut ? steering : { ...steering, changes: [] };
   // A Service in front of the wrong pods would get the canary's share back: first the Services, then the routes.
   const routes = steering.done ? [steerRoutes(view, undefined)] : [];
-  const upkeep = keepUp(view, view.replicas, [held, ...routes]);
+  const upkeep = keepUp(view, view.replicas, [steering, ...routes]);
   return reach(view, upkeep, {
     reached: upkeep.steered,
     next: { stage: 'DrainingExtra' },

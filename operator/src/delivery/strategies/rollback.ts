@@ -79,24 +79,39 @@ function isPinnedTo(view: JobView, group: PodGroup | undefined): boolean {
 }
 
 /**
- * The hash that Services are to be pinned to, '' being none. Home as soon as enough pods are ready there; before, what serves:
- * the extra pods where they have the traffic, else whatever is ready.
+ * The hash that Services are to be pinned to, '' being none. Home as soon as enough pods are ready there, and none of them is
+ * about to go; before, what serves: the extra pods where they have the traffic, else whatever is ready.
  */
 function destination(view: JobView): string {
   const { cluster, replicas, extra } = view;
   const home = homeOf(view);
   if (cluster === undefined) return '';
-  if (home !== undefined && (isPinnedTo(view, home) || readyCount(home) >= replicas || isAllThereIs(view, home))) {
+  if (home !== undefined && (isPinnedTo(view, home) || isWhole(view, home) || isAllThereIs(view, home))) {
     return home.hash;
   }
   if (extra !== undefined && isPinnedTo(view, extra) && readyCount(extra) >= replicas) return extra.hash;
   return '';
 }
 
+/**
+ * Whether the Deployment has these pods, enough of them, and no others. Their number alone would be misleading while another
+ * template is there: its controller may be taking them away.
+ */
+function isWhole({ cluster, template, replicas }: JobView, home: PodGroup): boolean {
+  const isSettled = cluster !== undefined && template !== 'target' && rolloutOf(cluster.deployment) === 'complete';
+  return isSettled && readyCount(home) >= replicas;
+}
+
 /** Whether the Deployment is as the job found it: that some of its pods are not ready is nothing that waiting mends. */
 function isAllThereIs(view: JobView, home: PodGroup): boolean {
   const others = view.cluster?.replicaSets.filter(({ hash, pods }) => hash !== home.hash && pods.length > 0) ?? [];
-  return view.template === 'saved' && others.length === 0 && readyCount(home) > 0 && isOver(view, GRACE_SECONDS);
+  return (
+    view.template === 'saved' &&
+    !view.touched &&
+    others.length === 0 &&
+    readyCount(home) > 0 &&
+    isOver(view, GRACE_SECONDS)
+  );
 }
 
 /** Whether nobody would miss the extra pods. */

@@ -7,6 +7,7 @@ import { isSameJson } from '../fingerprint.ts';
 import type { PodGroup } from '../snapshot.ts';
 import { HASH_LABEL } from '../trim.ts';
 import { type JobView, readyCount } from '../view.ts';
+import { rolloutOf } from '../workload.ts';
 
 /** Where Services send their traffic: to all pods that they select, or to those of one ReplicaSet. */
 export type Pin = 'none' | 'stable' | 'extra' | 'current';
@@ -49,6 +50,11 @@ export function steer(view: JobView, wanted: Pin, from: readonly Pin[] = []): St
 /** Undefined when the pods of the pin may have all traffic. */
 function whyNot(view: JobView, pin: Pin): string | undefined {
   if (pin === 'none') return undefined;
+  const { cluster } = view;
+  // Pods of the user's Deployment may be about to go, unless it has no others.
+  if (pin !== 'extra' && (cluster === undefined || rolloutOf(cluster.deployment) !== 'complete')) {
+    return 'The Deployment has a rollout under way';
+  }
   const ready = readyCount(groupOf(view, pin));
   if (groupOf(view, pin) !== undefined && ready >= view.replicas) return undefined;
   return `${ready} of ${view.replicas} pods are ready to take the traffic`;

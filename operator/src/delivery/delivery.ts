@@ -79,7 +79,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   });
   const { store } = informers.jobs;
   const metrics = createDeliveryMetrics(deps.metricsRegistry, () => store.values());
-  const reconciler = deliveryReconciler({ jobs: store, observer, concurrency, metrics, events: deps.events });
+  const reconciler = deliveryReconciler({
+    jobs: store,
+    observer,
+    concurrency,
+    metrics,
+    events: deps.events,
+    lookAgain: (jobKey) => controller.enqueue(jobKey),
+  });
   const controller = createController(reconciler, {
     ...deps,
     metrics: deps.metrics.controller(reconciler.name, concurrency),

@@ -1,9 +1,10 @@
 import { deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { controllerRevisionKind, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
 import type { Reconciler } from '../runtime/controller.ts';
-import { type Decision, TerminalError } from '../runtime/decision.ts';
+import { type Change, type Decision, TerminalError } from '../runtime/decision.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
 import type { DeliveryObserver } from './observe.ts';
@@ -17,6 +18,8 @@ export interface DeliveryReconcilerDeps {
   readonly concurrency: number;
   readonly metrics: DeliveryMetrics;
   readonly events: Pick<EventRecorder, 'record'>;
+  /** Asks for another look at a job at once. */
+  readonly lookAgain: (jobKey: string) => void;
 }
 
 /** Takes jobs from stage to stage; see docs/architecture.md, "Deliver". */
@@ -45,6 +48,7 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     plan: planJob,
     onApplied(snapshot, decision) {
       observer.applied(snapshot);
+      if (decision.changes.some(isUnwatched)) deps.lookAgain(objectKey(snapshot.job));
       const end = isFinished(snapshot.job) ? undefined : endIn(decision);
       if (end !== undefined) onFinished(snapshot, end);
     },
@@ -57,6 +61,11 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     // Whatever the API server rejects, the job's deadline has to be seen.
     retriesTerminalErrors: true,
   };
+}
+
+/** Of these kinds there is no copy that would tell of the change. */
+function isUnwatched(change: Change): boolean {
+  return change.action !== 'event' && (change.kind === httpRouteKind || change.kind === controllerRevisionKind);
 }
 
 /** The status that ends the job, where the decision writes one. */

@@ -21,8 +21,15 @@ const APP_TAGS: Readonly<Record<string, readonly string[]>> = {
   errors: ['APP_FAULT=errors'],
 };
 
-/** Writes an archive with the test program in all its versions: this Node, the libraries that it needs, and the scripts. */
-export async function writeAppImages(file: string): Promise<void> {
+/** An image of the Traefik that TRAEFIK_BIN names. */
+export const TRAEFIK_IMAGE = 'registry.invalid/rollcall/traefik:1';
+
+/**
+ * Writes an archive with the test program in all its versions: this Node, the libraries that it needs, and the scripts.
+ *
+ * @param traefik a static executable, to be an image of its own beside them.
+ */
+export async function writeTestImages(file: string, traefik?: string): Promise<void> {
   const runtime = await nodeLayer(process.execPath);
   const scripts: Layer = [
     { path: 'app/package.json', content: Buffer.from('{"type":"module"}') },
@@ -36,6 +43,7 @@ export async function writeAppImages(file: string): Promise<void> {
       config: { Entrypoint: ['/bin/node', '/app/server.ts'], Env: [`APP_VERSION=${tag}`, ...env], User: '65534' },
     }),
   );
+  if (traefik !== undefined) images.push(staticImage(TRAEFIK_IMAGE, traefik));
   await writeDockerArchive(file, images);
 }
 

@@ -1,6 +1,6 @@
 // `npm run e2e:images -- FILE`: writes the test program's images, to be loaded or pushed for the cluster of E2E_KUBECONFIG.
-import { writeAppImages } from './images.ts';
+import { writeTestImages } from './images.ts';
 
 const [file] = process.argv.slice(2);
 if (file === undefined) throw new Error('Which file?');
-await writeAppImages(file);
+await writeTestImages(file);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { hasDebianTools } from '@rollcall/local/debian-packages.ts';
 import { findExecutable } from '@rollcall/local/executables.ts';
 import { cgroupHierarchies } from './cgroups.ts';
@@ -12,6 +13,7 @@ export async function nodeProblem(): Promise<string | undefined> {
     if ((await findExecutable(program)) === undefined) return `a node of its own needs ${program} on the PATH`;
   }
   if ((await cgroupHierarchies('v1')).length === 0) return 'a node of its own needs cgroups of version 1';
+  if (!existsSync('/proc/sys/net/bridge')) return 'a node of its own needs the kernel module br_netfilter';
   if (!(await hasPackages()) && !(await hasDebianTools())) {
     return 'a node of its own needs containerd, runc, the CNI plugins in /usr/lib/cni and iptables, or apt-get to fetch them';
   }

@@ -1,8 +1,9 @@
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isCode } from '@rollcall/local/file-lock.ts';
+import { isCode, tryLock } from '@rollcall/local/file-lock.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
 import { MAX_NODES, type NodeAddresses, nodeAddresses } from './addresses.ts';
 import { removeCgroups } from './cgroups.ts';
 import { runCommand } from './command.ts';
@@ -24,7 +25,22 @@ const OWNERLESS_MS = 60_000;
 /** Takes a free slot, after removing what nodes have left behind whose starter did not come to it. */
 export async function claimSlot(): Promise<Slot> {
   await mkdir(ROOT, { recursive: true, mode: 0o700 });
-  await removeAbandoned();
+  // One at a time, lest somebody clears the slot that another one has just cleared and taken.
+  while (true) {
+    const attempt = await tryLock(join(ROOT, 'lock'));
+    if ('lock' in attempt) {
+      try {
+        await removeAbandoned();
+        return await takeSlot();
+      } finally {
+        await attempt.lock.release();
+      }
+    }
+    await sleep(200);
+  }
+}
+
+async function takeSlot(): Promise<Slot> {
   for (let id = 0; id < MAX_NODES; id += 1) {
     const slot: Slot = { addresses: nodeAddresses(id), directory: join(ROOT, String(id)) };
     try {
@@ -60,6 +76,7 @@ export async function clearSlot({ addresses, directory }: Slot): Promise<void> {
 
 async function removeAbandoned(): Promise<void> {
   for (const name of await readdir(ROOT)) {
+    if (!/^\d+$/.test(name)) continue;
     const directory = join(ROOT, name);
     const owner = await readFile(join(directory, OWNER), 'utf8').catch(() => '');
     if (owner === '' ? await isNew(directory) : await isRunning(owner)) continue;

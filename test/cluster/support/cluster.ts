@@ -5,7 +5,7 @@ import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { findExecutable } from '@rollcall/local/executables.ts';
 import { installCrds } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
-import { APP_REPOSITORY, writeAppImages } from '../images/images.ts';
+import { APP_REPOSITORY, writeTestImages } from '../images/images.ts';
 import { runCommand } from '../node/command.ts';
 import { NODE_BINARIES, startNode } from '../node/node.ts';
 import { findPackages } from '../node/packages.ts';
@@ -20,6 +20,8 @@ export interface ClusterFacts {
   readonly kubectl: string;
   /** Repository of the test program's images; its tags are in images/images.ts. */
   readonly appRepository: string;
+  /** Whether the cluster has the image of Traefik. */
+  readonly traefik: boolean;
 }
 
 export interface OpenCluster extends AsyncDisposable {
@@ -51,13 +53,19 @@ function binaryOptions({ env, log }: ClusterOptions): Parameters<typeof findKube
   return { assetsDirectory: env['KUBEBUILDER_ASSETS'], cacheDirectory: defaultCacheDirectory(env), log };
 }
 
+/** TRAEFIK_BIN: a static executable of Traefik, without which the tests that need a Gateway are skipped. */
+function traefikBinary({ env }: ClusterOptions): string | undefined {
+  const file = env['TRAEFIK_BIN'];
+  return file === '' ? undefined : file;
+}
+
 /** A cluster that somebody else has made. It must have the images of the test program, or be able to pull them. */
 async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promise<OpenCluster> {
   const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
   await installCrds({ kubectl, kubeconfigPath });
   const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
   return {
-    facts: { kind: 'given', kubeconfigPath, kubectl, appRepository },
+    facts: { kind: 'given', kubeconfigPath, kubectl, appRepository, traefik: false },
     [Symbol.asyncDispose]: async () => undefined,
   };
 }
@@ -84,12 +92,18 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
   const where = ['--name', name, '--kubeconfig', kubeconfigPath];
   await runCommand(['kind', 'create', 'cluster', ...where, '--config', config, '--wait', '180s']);
   const archive = join(directory, 'images.tar');
-  await writeAppImages(archive);
+  await writeTestImages(archive, traefikBinary(options));
   await runCommand(['kind', 'load', 'image-archive', archive, '--name', name]);
   await installCrds({ kubectl, kubeconfigPath });
   const kept = stack.move();
   return {
-    facts: { kind: 'kind', kubeconfigPath, kubectl, appRepository: APP_REPOSITORY },
+    facts: {
+      kind: 'kind',
+      kubeconfigPath,
+      kubectl,
+      appRepository: APP_REPOSITORY,
+      traefik: traefikBinary(options) !== undefined,
+    },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }
@@ -102,6 +116,7 @@ async function openNode(options: ClusterOptions): Promise<OpenCluster> {
       kubeconfigPath: node.kubeconfigPath,
       kubectl: (await findKubernetesBinaries(['kubectl'], binaryOptions(options))).kubectl,
       appRepository: APP_REPOSITORY,
+      traefik: traefikBinary(options) !== undefined,
     },
     [Symbol.asyncDispose]: () => node.stop(),
   };
@@ -111,5 +126,5 @@ async function openNode(options: ClusterOptions): Promise<OpenCluster> {
 export async function findNodeParts(options: ClusterOptions): Promise<Omit<Parameters<typeof startNode>[0], 'log'>> {
   const binaries = await findKubernetesBinaries(NODE_BINARIES, binaryOptions(options));
   const packages = await findPackages({ cacheDirectory: cacheDirectory(options.env, 'node'), log: options.log });
-  return { binaries, packages, writeImages: writeAppImages };
+  return { binaries, packages, writeImages: (file) => writeTestImages(file, traefikBinary(options)) };
 }

@@ -9,6 +9,9 @@ export const noCluster = typeof inject('cluster') === 'string';
 /** Whether the cluster is no node of our own: its network cannot be reached from here. */
 export const noNode = noCluster || sharedCluster().kind !== 'node';
 
+/** Whether there is no Gateway to be had. */
+export const noTraefik = noCluster || !sharedCluster().traefik;
+
 /** @throws when there is no cluster. */
 export function sharedCluster(): ClusterFacts {
   const cluster = inject('cluster');

@@ -1,0 +1,176 @@
+import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { connectByFile } from '@rollcall/platform/kube/connection.ts';
+import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { inject } from 'vitest';
+import { startReadyReplica } from '../../support/replica.ts';
+import { countRequests, type LoadReport, readLoad } from './load-report.ts';
+import { appDeployment, appService, loadPod } from './manifests.ts';
+import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRollout } from './namespace.ts';
+
+/** The service that is delivered, and its client. */
+export const SERVICE = 'shop';
+const CLIENT = 'client';
+const REPLICAS = 4;
+const RATE = 1000;
+
+/** How often a job is looked at; what `JobRun` says of times is late by that much at most. */
+const LOOK_MS = 50;
+const END_TIMEOUT_MS = 300_000;
+
+const ENDS: readonly string[] = ['Succeeded', 'RolledBack', 'Failed'];
+
+/** What the policy of a stage says beside what all have. */
+export type PolicyChanges = Readonly<Record<string, unknown>>;
+
+export interface StageOptions {
+  readonly policy: PolicyChanges;
+  /** Settings of the service's pods. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** More objects in the namespace. */
+  readonly manifests?: readonly object[];
+  /** URL that the client uses; that of the Service by default. */
+  readonly target?: string;
+}
+
+/** A service of four pods of version v1, a steady client of it, and an operator for its namespace. */
+export interface DeliveryStage extends AsyncDisposable {
+  readonly namespace: ClusterNamespace;
+  readonly load: () => Promise<LoadReport>;
+  /** Deploys version v2 and returns at once. */
+  deploy(strategy: DeliveryStrategy): Promise<JobRun>;
+}
+
+/** One job, followed. Instants are milliseconds since 1970. */
+interface JobRun {
+  /** Waits until the job is in the stage, and returns when that was seen. @throws when the job ends before. */
+  reached(stage: string): Promise<number>;
+  /** Waits until the job pauses at the weight. @throws when the job ends before. */
+  reachedWeight(weight: number): Promise<void>;
+  /** When the job was first seen in the phase. @throws when it was not. */
+  enteredPhase(phase: string): number;
+  /** Waits until the job has ended, and returns it. */
+  ended(): Promise<DeliveryJob>;
+  abort(): Promise<void>;
+}
+
+export async function openDeliveryStage({
+  policy,
+  env = {},
+  manifests = [],
+  target,
+}: StageOptions): Promise<DeliveryStage> {
+  const { kubeconfigPath, appRepository } = sharedCluster();
+  await using stack = new AsyncDisposableStack();
+  const connection = await connectByFile(kubeconfigPath, {
+    clock: systemClock,
+    requestTimeoutMs: 20_000,
+    maxSockets: 4,
+  });
+  stack.defer(() => connection.close());
+  const namespace = stack.use(await createClusterNamespace());
+  const image = `${appRepository}:v1`;
+  const labels = { 'rollcall.dev/service': SERVICE };
+  const apiVersion = 'rollcall.dev/v1alpha1';
+  const spec = { serviceName: SERVICE, drainSeconds: 5, ...policy };
+  await namespace.apply(
+    appDeployment({ name: SERVICE, image, replicas: REPLICAS, labels, env }),
+    appService(SERVICE),
+    { apiVersion, kind: 'DeliveryPolicy', metadata: { name: SERVICE }, spec },
+    ...manifests,
+  );
+  await waitForRollout(namespace, SERVICE);
+  const serviceUrl = `http://${SERVICE}.${namespace.name}.svc.cluster.local`;
+  await namespace.apply(
+    loadPod({ name: CLIENT, image, target: target ?? serviceUrl, rate: RATE, requestsPerConnection: 10 }),
+  );
+  await namespace.kubectl('wait', '--for=condition=Ready', `pod/${CLIENT}`, '--timeout=120s');
+  stack.use(
+    await startReadyReplica('operator/src/main.ts', {
+      logDirectory: inject('clusterDirectory'),
+      kubeconfig: kubeconfigPath,
+      namespace: namespace.name,
+    }),
+  );
+  const jobs = resourceClient(connection, deliveryJobKind, namespace.name);
+  const kept = stack.move();
+  return {
+    namespace,
+    load: () => readLoad(namespace, CLIENT),
+    deploy: async (strategy) => {
+      const artifact = { type: 'image', url: `${appRepository}:v2` } as const;
+      const spec = { serviceName: SERVICE, operation: 'Deploy', version: 'v2', artifact, strategy } as const;
+      await namespace.apply({
+        apiVersion: 'rollcall.dev/v1alpha1',
+        kind: 'DeliveryJob',
+        metadata: { name: 'job' },
+        spec,
+      });
+      return follow(
+        () => jobs.get('job'),
+        async () => {
+          await jobs.patch('job', { spec: { abort: true } });
+        },
+      );
+    },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+function follow(look: () => Promise<DeliveryJob>, abort: () => Promise<void>): JobRun {
+  const stages = new Map<string, number>();
+  const phases = new Map<string, number>();
+  const startedAt = performance.now();
+  const observe = async (): Promise<DeliveryJob> => {
+    if (performance.now() - startedAt > END_TIMEOUT_MS) {
+      throw new Error(`The job has not ended; it went through ${[...stages.keys()].join(', ')}`);
+    }
+    const job = await look();
+    const { stage, phase } = job.status ?? {};
+    if (stage !== undefined && !stages.has(stage)) stages.set(stage, Date.now());
+    if (phase !== undefined && !phases.has(phase)) phases.set(phase, Date.now());
+    return job;
+  };
+  const until = async (isReached: (job: DeliveryJob) => boolean, what: string): Promise<void> => {
+    for (let job = await observe(); !isReached(job); job = await observe()) {
+      if (hasEnded(job)) throw new Error(`The job has ended without ${what}: ${JSON.stringify(job.status)}`);
+      await sleep(LOOK_MS);
+    }
+  };
+  return {
+    reached: async (stage) => {
+      await until(() => stages.has(stage), stage);
+      return stages.get(stage) ?? 0;
+    },
+    reachedWeight: (weight) =>
+      until(({ status }) => status?.phase === 'Paused' && status.weight === weight, `a pause at weight ${weight}`),
+    enteredPhase: (phase) => {
+      const at = phases.get(phase);
+      if (at === undefined) throw new Error(`The job was never ${phase}, only ${[...phases.keys()].join(', ')}`);
+      return at;
+    },
+    ended: async () => {
+      while (true) {
+        const job = await observe();
+        if (hasEnded(job)) return job;
+        await sleep(LOOK_MS);
+      }
+    },
+    abort,
+  };
+}
+
+function hasEnded({ status }: DeliveryJob): boolean {
+  return ENDS.includes(status?.phase ?? '');
+}
+
+/** Waits until the client has made as many requests since a report, and returns its report then. */
+export async function loadUntil(stage: DeliveryStage, since: LoadReport, requests: number): Promise<LoadReport> {
+  while (true) {
+    const report = await stage.load();
+    if (countRequests(report) - countRequests(since) >= requests) return report;
+    await sleep(500);
+  }
+}

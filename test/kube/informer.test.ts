@@ -48,8 +48,11 @@ test('tells additions, changes and deletions in order, and only of what the sele
   await leases.patch('other', { metadata: { labels: { watched: 'no' } } });
   await leases.delete('a');
   await leases.create(leaseManifest('a', { labels: { watched: 'yes' } }));
+  await leases.patch('other', { metadata: { labels: { watched: 'yes' } } });
+  await leases.patch('other', { metadata: { labels: { watched: 'no' } } });
   const changes = Array.from({ length: 5 }, () => 'modified a');
   const expected = ['added a', 'added other', ...changes, 'deleted other', 'deleted a', 'added a'];
+  expected.push('added other', 'deleted other');
   await expect.poll(() => log).toEqual(expected);
   expect([...informer.store.values()].map((lease) => lease.metadata.name)).toEqual(['a']);
 });

@@ -144,7 +144,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     onConnectivity: connectivities.add,
     onStream: stream.add,
     recordWrite: (object) => store.put(accept(object)),
-    recordDelete: (object) => store.remove(object),
+    recordDelete: (object) => store.delete(object),
   };
 }
 

@@ -30,7 +30,7 @@ test('an event older than our own write is ignored', () => {
 test('an event that was under way when we deleted the object does not bring it back', () => {
   const { store, changes } = recorded();
   store.put(object('a', 'u1', 5));
-  store.remove(object('a', 'u1', 5));
+  store.delete(object('a', 'u1', 5));
   store.put(object('a', 'u1', 6));
   store.put(object('a', 'u2', 9));
   expect(changes).toEqual(['added u1@5', 'deleted u1@5', 'added u2@9']);
@@ -50,6 +50,32 @@ test('the late deletion event of a predecessor leaves the successor alone', () =
   store.put(object('a', 'u2', 9));
   store.remove(object('a', 'u1', 8));
   expect(store.get('ns/a')?.metadata.uid).toBe('u2');
+});
+
+test('what was no longer selected and is again comes back, but not as it was before', () => {
+  const { store, changes } = recorded();
+  store.put(object('a', 'u1', 5));
+  store.remove(object('a', 'u1', 6));
+  store.put(object('a', 'u1', 5));
+  store.put(object('a', 'u1', 7));
+  expect(changes).toEqual(['added u1@5', 'deleted u1@5', 'added u1@7']);
+});
+
+test('so it does by the answer to our own write, before the watch tells that it had gone', () => {
+  const { store, changes } = recorded();
+  store.put(object('a', 'u1', 5));
+  store.put(object('a', 'u1', 7));
+  store.remove(object('a', 'u1', 6));
+  expect(store.get('ns/a')?.metadata.resourceVersion).toBe('7');
+  expect(changes).toEqual(['added u1@5', 'modified u1@7']);
+});
+
+test('so it does by a list after one that lacked it', () => {
+  const { store, changes } = recorded();
+  store.put(object('a', 'u1', 5));
+  store.replace([], '8');
+  store.replace([object('a', 'u1', 9)], '10');
+  expect(changes).toEqual(['added u1@5', 'deleted u1@5', 'added u1@9']);
 });
 
 test('a list removes what it lacks, but not what was written after it', () => {

@@ -18,8 +18,13 @@ export interface Store<T> {
 export interface WritableStore<T> extends Store<T> {
   /** An object that the API server sent or answered with. Older than what is known, or deleted: ignored. */
   put(object: T): void;
-  /** The object was deleted: what is known of this uid goes, and comes back by no event that is still under way. */
+  /**
+   * The API server tells that it is gone, or is no longer among those that are selected, as of the object's version: it comes
+   * back by nothing that is older.
+   */
   remove(object: T): void;
+  /** This process deleted it: what is known of this uid goes, and comes back by no event that is still under way. */
+  delete(object: T): void;
   /** A full list as of `listVersion`: what it lacks and is not newer than it is gone. */
   replace(objects: readonly T[], listVersion: string): void;
 }
@@ -47,22 +52,28 @@ export function versionOf(object: KubeObject): number {
 /** Events may come late, twice, or after the answer to our own write; the store never goes back in time. */
 export function createStore<T extends KubeObject>(onChange: (change: Change<T>) => void): WritableStore<T> {
   const objects = new Map<string, T>();
-  const tombstones = new Set<string>();
+  /** The version, by uid, that an object must be newer than to be there again. */
+  const tombstones = new Map<string, number>();
   /** The last list had everything up to this version. */
   let listedUpTo = 0;
 
-  function bury(uid: string | undefined): void {
+  function bury(uid: string | undefined, version: number): void {
     if (uid === undefined) return;
-    tombstones.add(uid);
+    tombstones.set(uid, version);
     if (tombstones.size <= TOMBSTONE_LIMIT) return;
-    for (const oldest of tombstones) {
+    for (const oldest of tombstones.keys()) {
       tombstones.delete(oldest);
       break;
     }
   }
 
+  function isBuried(object: T): boolean {
+    const gone = tombstones.get(object.metadata.uid ?? '');
+    return gone !== undefined && versionOf(object) <= gone;
+  }
+
   function put(object: T): void {
-    if (object.metadata.uid !== undefined && tombstones.has(object.metadata.uid)) return;
+    if (isBuried(object)) return;
     const key = objectKey(object);
     const previous = objects.get(key);
     if (previous !== undefined && !isNewer(object, previous)) return;
@@ -74,16 +85,18 @@ export function createStore<T extends KubeObject>(onChange: (change: Change<T>) 
       return;
     }
     // Another uid under the same name: the predecessor is gone, though its deletion was not seen.
-    if (previous !== undefined) remove(previous);
+    if (previous !== undefined) drop(previous, Infinity);
     objects.set(key, object);
     onChange({ type: 'added', object });
   }
 
-  function remove(object: T): void {
-    bury(object.metadata.uid);
+  /** @param version up to which it is gone. */
+  function drop(object: T, version: number): void {
+    bury(object.metadata.uid, version);
     const key = objectKey(object);
     const known = objects.get(key);
-    if (known === undefined || known.metadata.uid !== object.metadata.uid) return;
+    // A newer one: it lost what it was selected by, and has it again.
+    if (known === undefined || known.metadata.uid !== object.metadata.uid || versionOf(known) > version) return;
     objects.delete(key);
     onChange({ type: 'deleted', object: known });
   }
@@ -95,7 +108,8 @@ export function createStore<T extends KubeObject>(onChange: (change: Change<T>) 
       return objects.size;
     },
     put,
-    remove,
+    remove: (object) => drop(object, versionOf(object)),
+    delete: (object) => drop(object, Infinity),
     replace(listed, listVersion) {
       const version = Number(listVersion);
       const present = new Set(listed.map(objectKey));
@@ -103,7 +117,7 @@ export function createStore<T extends KubeObject>(onChange: (change: Change<T>) 
       for (const object of listed) put(object);
       listedUpTo = version;
       for (const [key, object] of objects) {
-        if (!present.has(key) && versionOf(object) <= version) remove(object);
+        if (!present.has(key) && versionOf(object) <= version) drop(object, version);
       }
     },
   };

@@ -73,6 +73,9 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     env: {
       // Receivers of notifications are on this machine.
       ROLLCALL_WEBHOOK_ADDRESSES: 'any',
+      // Of the cluster that is only there to be tried out, everything may be delivered to; pods are made up, images never pulled.
+      ROLLCALL_DELIVERY_NAMESPACES: '*',
+      ROLLCALL_FETCHER_IMAGE: 'rollcall.local/rollcall:latest',
       ...options.env,
       KUBECONFIG: controlPlane.kubeconfigPath,
       NODE_COMPILE_CACHE: join(directory, 'compile-cache'),

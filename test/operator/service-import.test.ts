@@ -61,11 +61,13 @@ describe.concurrent('annotated Services', () => {
 
     await world.services.patch('shop', { metadata: { annotations: { 'rollcall.dev/service-name': 'Shop' } } });
     await gone(world, 'shop');
-    const renamed = await world.connection.request<{ items: { spec: { serviceName: string } }[] }>({
-      method: 'GET',
-      path: `/apis/rollcall.dev/v1alpha1/namespaces/${world.namespace}/serviceregistrations`,
+    await until('it has the other name', async () => {
+      const { items } = await world.connection.request<{ items: { spec: { serviceName: string } }[] }>({
+        method: 'GET',
+        path: `/apis/rollcall.dev/v1alpha1/namespaces/${world.namespace}/serviceregistrations`,
+      });
+      return items.map(({ spec }) => spec.serviceName).join() === 'Shop';
     });
-    expect(renamed.items.map(({ spec }) => spec.serviceName)).toEqual(['Shop']);
 
     await world.services.patch('shop', { metadata: { annotations: { 'rollcall.dev/service-name': null } } });
     await untilPhase(world, 'shop', 'Registered');

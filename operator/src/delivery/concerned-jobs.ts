@@ -24,7 +24,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     if (job !== undefined) enqueue(objectKey(job));
   };
   const lookAtService = (serviceName: string | undefined) => {
-    if (serviceName !== undefined) look(headOf(relations.unfinishedJobs.get(serviceName)));
+    if (serviceName !== undefined) look(headOf(relations.unfinishedJobs.get(serviceName), relations.jobOrder));
   };
   const lookAtJobUid = (uid: string | undefined) => look(relations.jobsByUid.get(uid ?? '')[0]);
 

@@ -55,6 +55,7 @@ type OutsideEdit =
   | 'selector'
   | 'unpin'
   | 'route'
+  | 'route around the canary'
   | 'delete deployment'
   | 'delete extra'
   | 'scale extra'
@@ -87,6 +88,7 @@ const worldEvent: fc.Arbitrary<WorldEvent> = fc.oneof(
         'selector',
         'unpin',
         'route',
+        'route around the canary',
         'delete deployment',
         'delete extra',
         'scale extra',
@@ -331,6 +333,13 @@ function editFromOutside(world: World, what: OutsideEdit): boolean {
     case 'route':
       store.patch(httpRouteKind, 'shop', { spec: { rules: [{ backendRefs: [{ name: 'elsewhere', port: 1 }] }] } });
       return true;
+    case 'route around the canary': {
+      // As `kubectl edit` does: what it shows is kept, the job's weights among it.
+      const rules = store.find(httpRouteKind, 'shop')?.spec.rules ?? [];
+      const filters = [{ type: 'ByUser' }];
+      store.patch(httpRouteKind, 'shop', { spec: { rules: rules.map((rule) => ({ ...rule, filters })) } });
+      return rules.length > 0;
+    }
     case 'delete deployment':
       store.delete(deploymentKind, 'shop');
       return true;
@@ -417,6 +426,15 @@ function judgeEdited(world: World, outside: OutsideEdit): void {
   if (outside === 'template')
     expect(template?.spec.containers[0]).toMatchObject({ env: [{ name: 'BY', value: 'user' }] });
   if (outside === 'selector' && service !== undefined) expect(service.spec?.selector).toMatchObject({ by: 'user' });
+  for (const { spec } of world.store.list(httpRouteKind)) {
+    const backends = spec.rules?.flatMap(({ backendRefs = [] }) => backendRefs) ?? [];
+    expect(backends.map(({ name }) => name)).not.toContain('shop-0-canary');
+    if (outside !== 'route around the canary') continue;
+    expect(spec.rules).toMatchObject([{ filters: [{ type: 'ByUser' }] }]);
+    // Everything that was the Service's is its own again.
+    const weightOf = (wanted: string) => backends.find(({ name }) => name === wanted)?.weight ?? 0;
+    expect(weightOf('shop-0')).toBe(3 * weightOf('other'));
+  }
   if (outside === 'route') {
     for (const { spec } of world.store.list(httpRouteKind)) {
       expect(isSameJson(spec.rules, [{ backendRefs: [{ name: 'elsewhere', port: 1 }] }])).toBe(true);

@@ -80,7 +80,8 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       const { serviceName } = job.spec;
       const saved = await savedBy(job);
       const policy = saved?.policy ?? policyFor(serviceName, relations.policies.get);
-      const queue = queueView(job, relations.unfinishedJobs.get(serviceName), policy.supersede);
+      const rules = { order: relations.jobOrder, supersede: policy.supersede };
+      const queue = queueView(job, relations.unfinishedJobs.get(serviceName), rules);
       const snapshot: JobSnapshot = {
         job,
         policy,

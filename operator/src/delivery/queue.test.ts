@@ -1,9 +1,11 @@
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
-import { headOf, isFinished, isRunning, queueView } from './queue.ts';
+import { headOf, isFinished, isRunning, jobOrder, queueView } from './queue.ts';
 
 interface NewJob {
   readonly second?: number;
+  /** When it was first seen. */
+  readonly seen?: number;
   readonly phase?: NonNullable<DeliveryJob['status']>['phase'];
   readonly operation?: 'Deploy' | 'Rollback';
   readonly abort?: boolean;
@@ -12,7 +14,7 @@ interface NewJob {
 
 function job(
   name: string,
-  { second = 0, phase, operation = 'Deploy', abort = false, deleted }: NewJob = {},
+  { second = 0, seen = 0, phase, operation = 'Deploy', abort = false, deleted }: NewJob = {},
 ): DeliveryJob {
   const at = `2026-01-01T00:00:0${second}Z`;
   return {
@@ -21,6 +23,7 @@ function job(
     metadata: {
       name,
       uid: `uid-of-${name}`,
+      generation: seen,
       creationTimestamp: at,
       ...(deleted === true ? { deletionTimestamp: at } : {}),
     },
@@ -35,6 +38,9 @@ function job(
     ...(phase === undefined ? {} : { status: { phase } }),
   };
 }
+
+/** The generation stands for when a job was first seen. */
+const order = jobOrder(({ metadata }) => metadata.generation ?? 0);
 
 test('a job without a status, or Pending, has not begun; one at an end is finished', () => {
   const states = ([undefined, 'Pending', 'Paused', 'RollingBack', 'Succeeded', 'RolledBack', 'Failed'] as const).map(
@@ -53,7 +59,12 @@ test('a job without a status, or Pending, has not begun; one at an end is finish
 
 test.each([
   { sentence: 'the oldest goes first', jobs: [job('b', { second: 2 }), job('a', { second: 1 })], head: 'a' },
-  { sentence: 'of the same second the first name', jobs: [job('b'), job('a')], head: 'a' },
+  {
+    sentence: 'of the same second what was seen first',
+    jobs: [job('a', { seen: 2 }), job('b', { seen: 1 })],
+    head: 'b',
+  },
+  { sentence: 'of what was seen at once the first name', jobs: [job('b'), job('a')], head: 'a' },
   {
     sentence: 'what runs goes before what is older',
     jobs: [job('a'), job('b', { second: 2, phase: 'Verifying' })],
@@ -61,16 +72,17 @@ test.each([
   },
   { sentence: 'nobody of none', jobs: [], head: undefined },
 ])('$sentence', ({ jobs, head }) => {
-  expect(headOf(jobs)?.metadata.name).toBe(head);
+  expect(headOf(jobs, order)?.metadata.name).toBe(head);
 });
 
 test('a job waits for what runs and for what is older, and not for itself', () => {
   const [first, second] = [job('a', { second: 1 }), job('b', { second: 2 })];
   const running = job('c', { second: 3, phase: 'Progressing' });
-  expect(queueView(first, [first, second], false).ahead).toBeUndefined();
-  expect(queueView(second, [first, second], false).ahead).toBe(first);
-  expect(queueView(first, [first, second, running], false).ahead).toBe(running);
-  expect(queueView(running, [first, second, running], false).ahead).toBeUndefined();
+  const rules = { order, supersede: false };
+  expect(queueView(first, [first, second], rules).ahead).toBeUndefined();
+  expect(queueView(second, [first, second], rules).ahead).toBe(first);
+  expect(queueView(first, [first, second, running], rules).ahead).toBe(running);
+  expect(queueView(running, [first, second, running], rules).ahead).toBeUndefined();
 });
 
 test.each([
@@ -78,6 +90,7 @@ test.each([
   { sentence: 'no earlier one', job: job('a', { second: 3 }), others: [job('b', { second: 1 })] },
   { sentence: 'no Rollback', others: [job('b', { second: 1, operation: 'Rollback' })] },
   { sentence: 'none that is aborted', others: [job('b', { second: 1, abort: true })] },
+  { sentence: 'none that runs already', others: [job('b', { phase: 'Progressing' })] },
   { sentence: 'none that is deleted', others: [job('b', { second: 1, deleted: true })] },
   { sentence: 'none where the policy does not say so', others: [job('b', { second: 1 })], supersede: false },
   {
@@ -86,5 +99,5 @@ test.each([
     others: [job('b', { second: 1 })],
   },
 ])('a waiting job is superseded by: $sentence', ({ job: made = job('a'), others, supersede = true, by }) => {
-  expect(queueView(made, [made, ...others], supersede).supersededBy?.metadata.name).toBe(by);
+  expect(queueView(made, [made, ...others], { order, supersede }).supersededBy?.metadata.name).toBe(by);
 });

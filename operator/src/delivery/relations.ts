@@ -1,10 +1,12 @@
 import { annotations, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { indexBy, type ObjectIndex } from './object-index.ts';
-import { isFinished, isRunning } from './queue.ts';
+import { isFinished, isRunning, type JobOrder, jobOrder } from './queue.ts';
 import type { DigestedReplicaSet } from './trim.ts';
 
 /** What belongs to what, so that no event and no look has to go through everything. */
@@ -12,6 +14,8 @@ export interface Relations {
   readonly jobsByUid: ObjectIndex<DeliveryJob>;
   /** By service name. */
   readonly unfinishedJobs: ObjectIndex<DeliveryJob>;
+  /** Of the jobs of one service. */
+  readonly jobOrder: JobOrder;
   /** By the namespace of the workload. */
   readonly runningJobs: ObjectIndex<DeliveryJob>;
   /** By service name. */
@@ -36,6 +40,7 @@ export function createRelations(informers: DeliveryInformers): Relations {
   const { jobs, policies, deployments, extraDeployments, replicaSets, pods, services } = informers;
   return {
     jobsByUid: indexBy([jobs], uidOf),
+    jobOrder: jobOrder(firstSeen([jobs])),
     unfinishedJobs: indexBy([jobs], (job) => (isFinished(job) ? undefined : job.spec.serviceName)),
     runningJobs: indexBy([jobs], (job) => (isRunning(job) ? job.status?.workload?.namespace : undefined)),
     policies: indexBy([policies], ({ spec }) => spec.serviceName),
@@ -48,6 +53,21 @@ export function createRelations(informers: DeliveryInformers): Relations {
     pods: indexBy(pods, controllerUidOf),
     services: indexBy(services, ({ metadata }) => metadata.namespace),
   };
+}
+
+/**
+ * The resource version in which each object was first seen here: for what is created meanwhile, that of its creation.
+ */
+function firstSeen<T extends KubeObject>(informers: readonly Informer<T>[]): (object: T) => number {
+  const versions = new Map<string, number>();
+  for (const informer of informers) {
+    informer.onChange(({ type, object }) => {
+      const { uid = '' } = object.metadata;
+      if (type === 'added') versions.set(uid, versionOf(object));
+      else if (type === 'deleted') versions.delete(uid);
+    });
+  }
+  return ({ metadata }) => versions.get(metadata.uid ?? '') ?? 0;
 }
 
 /** The service that a Deployment runs, by its label, or by its annotation where the name is no legal label value. */

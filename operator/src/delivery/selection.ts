@@ -4,7 +4,7 @@ import { HASH_LABEL } from './trim.ts';
 type Labels = Readonly<Record<string, string>>;
 
 /** What the user selects by: the selector without our pin. */
-export function unpinned(selector: Labels): Labels {
+function unpinned(selector: Labels): Labels {
   const { [HASH_LABEL]: _, ...rest } = selector;
   return rest;
 }

@@ -15,7 +15,7 @@ export interface WorkloadObserverDeps {
 }
 
 /** A job and by which policy it runs. */
-export interface Settled extends Knowledge {
+interface Settled extends Knowledge {
   readonly policy: DeliveryPolicySpec;
 }
 

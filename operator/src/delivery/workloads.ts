@@ -6,7 +6,7 @@ import type { DirectReads } from './direct-reads.ts';
 import { type Relations, serviceNameOf } from './relations.ts';
 
 /** What is found by a service's name. */
-export type FoundByName =
+type FoundByName =
   | { readonly found: 'none' }
   | { readonly found: 'forbidden'; readonly namespace: string }
   | { readonly found: 'many'; readonly names: readonly string[] }

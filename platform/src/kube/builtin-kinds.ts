@@ -128,7 +128,7 @@ export interface Deployment {
   };
 }
 
-export interface LabelSelector {
+interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {
     readonly key: string;

@@ -235,9 +235,59 @@ test("weights are set when the canary is ready, and taken for somebody else's wh
   expect(foreign.status.failure).toMatchObject({ reason: 'ChangedFromOutside' });
   expect(foreign.does).toEqual([
     `patch Service shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
-    `patch HTTPRoute shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
+    `patch HTTPRoute shop {"metadata":{"annotations":${JSON.stringify(MARK)}},"spec":{"rules":[{"backendRefs":[{"name":"shop","weight":7}],"filters":[{"type":"X"}]}]}}`,
     `patch Deployment shop {"metadata":{"annotations":${JSON.stringify(MARK)}}}`,
   ]);
+});
+
+test.for<[string, HttpRoute['spec']['rules'], HttpRoute['spec']['rules']]>([
+  [
+    'with a filter more',
+    [
+      {
+        backendRefs: [
+          { name: 'shop', weight: 3 },
+          { name: 'shop-canary', weight: 1 },
+        ],
+        filters: [{ type: 'Y' }],
+      },
+    ],
+    [{ backendRefs: [{ name: 'shop', weight: 4 }], filters: [{ type: 'Y' }] }],
+  ],
+  [
+    'while the canary has everything',
+    [
+      {
+        backendRefs: [
+          { name: 'shop', weight: 0 },
+          { name: 'shop-canary', weight: 1 },
+          { name: 'elsewhere', weight: 1 },
+        ],
+      },
+    ],
+    [
+      {
+        backendRefs: [
+          { name: 'shop', weight: 1 },
+          { name: 'elsewhere', weight: 1 },
+        ],
+      },
+    ],
+  ],
+  ['with the canary alone', [{ backendRefs: [{ name: 'shop-canary' }] }], [{ backendRefs: [{ name: 'shop' }] }]],
+  ['without the canary', [{ backendRefs: [{ name: 'elsewhere' }] }], undefined],
+  ['without rules', undefined, undefined],
+])('a route edited from outside keeps all but the canary: %s', ([, edited, wanted]) => {
+  const cluster = { ...beside, extra: buildExtra(1), routes: [buildRoute(edited)] };
+  const spec = wanted === undefined ? '' : `,"spec":${JSON.stringify({ rules: wanted })}`;
+  const going = routed('StepPausing', cluster);
+  expect(going.status.failure).toMatchObject({ reason: 'ChangedFromOutside' });
+  expect(going.does[1]).toBe(`patch HTTPRoute shop {"metadata":{"annotations":${JSON.stringify(MARK)}}${spec}}`);
+  const failed = { failure: { reason: 'ChangedFromOutside', message: 'm' }, extraReplicas: 1 };
+  const ending = routed('Finishing', cluster, { status: failed });
+  expect(ending.does.filter((text) => text.includes('HTTPRoute'))).toEqual(
+    wanted === undefined ? [] : [`patch HTTPRoute shop {"spec":${JSON.stringify({ rules: wanted })}}`],
+  );
 });
 
 test('routes lead to no canary without pods, also where no pods are asked for', () => {

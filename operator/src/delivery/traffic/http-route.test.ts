@@ -79,7 +79,7 @@ test('the Services that a route points at, and a route without their canaries', 
   ]);
   expect(backendsOf(route, new Set(['shop', 'cart']))).toEqual(['shop']);
   expect(withoutCanaries([route], [buildService()], () => false)).toEqual([
-    { name: 'shop', rules: [{ backendRefs: [{ name: 'shop', weight: 9 }, { name: 'other' }] }] },
+    { name: 'shop', rules: [{ backendRefs: [{ name: 'shop', weight: 10 }, { name: 'other' }] }] },
   ]);
   expect(withoutCanaries([buildRoute([{ backendRefs: [{ name: 'other' }] }])], [buildService()], () => false)).toEqual(
     [],

@@ -80,21 +80,41 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
+/**
+ * Rules in which what leads to a canary leads to the Service that it stands beside, whose share it was: as everything was before
+ * the weights, whatever else somebody has changed since. A Service without its canary's share might be left with none.
+ */
+function withoutCanaryBackends(rules: Rules, { namespace, names }: OwnServices): Rules {
+  const besides = new Map([...names].map((name) => [canaryServiceName(name), name]));
+  const besideOf = (backend: BackendRef) => (isService(backend, namespace) ? besides.get(backend.name) : undefined);
+  return rules.map((rule) => {
+    const backends = rule.backendRefs ?? [];
+    if (!backends.some((backend) => besideOf(backend) !== undefined)) return rule;
+    const kept: BackendRef[] = backends.filter((backend) => besideOf(backend) === undefined);
+    for (const canary of backends) {
+      const name = besideOf(canary);
+      if (name === undefined) continue;
+      const weight = canary.weight ?? 1;
+      const index = kept.findIndex((backend) => isService(backend, namespace) && backend.name === name);
+      const main = kept[index];
+      if (main === undefined) kept.push({ ...canary, name });
+      else kept[index] = { ...main, weight: Math.min(WEIGHT_LIMIT, (main.weight ?? 1) + weight) };
+    }
+    return { ...rule, backendRefs: kept };
+  });
+}
+
 /** Rules without what leads to the canaries of these Services, of the routes that have such or are marked otherwise. */
 export function withoutCanaries(
   routes: readonly HttpRoute[],
   services: readonly Service[],
   isMarked: (route: HttpRoute) => boolean,
 ): readonly { readonly name: string; readonly rules: Rules }[] {
-  const canaries = new Set(services.map(({ metadata }) => canaryServiceName(metadata.name)));
+  const names = new Set(services.map(({ metadata }) => metadata.name));
   return routes.flatMap((route) => {
     const { metadata, spec } = route;
     const rules = spec.rules ?? [];
-    const kept = rules.map((rule) =>
-      rule.backendRefs === undefined
-        ? rule
-        : { ...rule, backendRefs: rule.backendRefs.filter(({ name }) => !canaries.has(name)) },
-    );
+    const kept = withoutCanaryBackends(rules, { namespace: metadata.namespace, names });
     return isSameJson(rules, kept) && !isMarked(route) ? [] : [{ name: metadata.name, rules: kept }];
   });
 }
@@ -130,8 +150,9 @@ export function steerRoutes(view: JobView, weight: number | undefined): Steering
 export function steerRoutesBack(view: JobView): readonly Change[] {
   const uid = view.job.metadata.uid ?? '';
   return savedRoutes(view).flatMap((saved) => {
-    const { route, rules } = saved;
-    const isThere = !isOurs(view, saved) || isSameJson(route.spec.rules, rules);
+    const { route } = saved;
+    const rules = rulesBefore(view, saved);
+    const isThere = isSameJson(route.spec.rules ?? [], rules);
     if (isThere && route.metadata.annotations?.[annotations.rollingBack] === uid) return [];
     const marked = { metadata: { annotations: { [annotations.rollingBack]: uid } } };
     return [patchRoute(route, isThere ? marked : { ...marked, spec: { rules } })];
@@ -141,18 +162,29 @@ export function steerRoutesBack(view: JobView): readonly Change[] {
 /** Leaves the routes as their users made them. */
 export function releaseRoutes(view: JobView): readonly Change[] {
   return savedRoutes(view).flatMap((saved) => {
-    const { route, rules } = saved;
+    const { route } = saved;
+    const rules = rulesBefore(view, saved);
     const isMarked = route.metadata.annotations?.[annotations.rollingBack] !== undefined;
-    const isThere = !isOurs(view, saved) || isSameJson(route.spec.rules, rules);
+    const isThere = isSameJson(route.spec.rules ?? [], rules);
     if (isThere && !isMarked) return [];
     const unmarked = isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {};
     return [patchRoute(route, isThere ? unmarked : { ...unmarked, spec: { rules } })];
   });
 }
 
-function wantedRules({ saved }: JobView, { route, rules }: SavedRoute, weight: number | undefined): Rules {
-  const names = new Set(saved.services.map(({ name }) => name));
-  return weight === undefined ? rules : withWeight(rules, { namespace: route.metadata.namespace, names }, weight);
+/** As they were saved; of rules that somebody else has edited since, all but what leads to the canaries. */
+function rulesBefore(view: JobView, saved: SavedRoute): Rules {
+  return isOurs(view, saved)
+    ? saved.rules
+    : withoutCanaryBackends(saved.route.spec.rules ?? [], servicesOf(view, saved));
+}
+
+function wantedRules(view: JobView, saved: SavedRoute, weight: number | undefined): Rules {
+  return weight === undefined ? saved.rules : withWeight(saved.rules, servicesOf(view, saved), weight);
+}
+
+function servicesOf({ saved }: JobView, { route }: SavedRoute): OwnServices {
+  return { namespace: route.metadata.namespace, names: new Set(saved.services.map(({ name }) => name)) };
 }
 
 /** Whether the rules are as saved, or as the job sets them at one of its steps. */

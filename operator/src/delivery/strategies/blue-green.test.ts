@@ -1,5 +1,5 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
 import { templateFingerprint } from '../fingerprint.ts';
 import {
@@ -11,6 +11,7 @@ import {
   buildService,
   buildTemplate,
   NEW,
+  OLD,
   pinnedTo,
   START,
   type StageWish,
@@ -425,6 +426,110 @@ test.for(backRows)('on the way back, %s: %s', ([stage, , cluster, wish, expected
   expect(does).toEqual(expected.does);
 });
 
+/** So long pods that were ready have been missed. */
+const missedFor = (seconds: number, known: Partial<DeliveryJobStatus> = {}): Partial<StageWish> => ({
+  seconds: 40,
+  status: {
+    ...RECORDED,
+    ...known,
+    conditions: [
+      {
+        type: 'PodsReady',
+        status: 'False',
+        reason: 'Unready',
+        message: '',
+        lastTransitionTime: new Date(START - seconds * 1000).toISOString(),
+      },
+    ],
+  },
+});
+const BEFORE = { templateFingerprint: templateFingerprint(buildTemplate(OLD)) };
+const green = (ready: number) => ({ extra: buildExtra(3, { ready }) });
+/** The user's Deployment on its way to the new version. */
+const updating = (old: number, next: number) => ({
+  deployment: buildDeployment({ ...UPDATED, image: NEW, updated: 1, ready: old, reason: 'ReplicaSetUpdated' }),
+  replicaSets: [buildPods('old', old), buildPods('next', next, { current: true })],
+});
+const GREEN_PINNED = { services: [pinnedTo('new')] };
+const oneOfTwo = { services: [pinnedTo('new'), buildService('other', { app: 'shop', 'pod-template-hash': 'old' })] };
+const TWO = {
+  services: [
+    { name: 'shop', selector: { app: 'shop' } },
+    { name: 'other', selector: { app: 'shop' } },
+  ],
+};
+
+test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, boolean]>([
+  ['Baking', 'some, for less than 30 s', { ...GREEN_PINNED, ...green(2) }, missedFor(29, BEFORE), false],
+  ['Baking', 'some, for longer', { ...GREEN_PINNED, ...green(2) }, missedFor(30, BEFORE), true],
+  [
+    'Baking',
+    'no more than there are others',
+    { ...GREEN_PINNED, ...green(2), replicaSets: [buildPods('old', 3, { current: true, ready: 2 })] },
+    missedFor(90, BEFORE),
+    false,
+  ],
+  [
+    'UpdatingWorkload',
+    'all, old ones are ready',
+    { ...GREEN_PINNED, ...green(0), ...updating(2, 0) },
+    missedFor(1),
+    true,
+  ],
+  [
+    'UpdatingWorkload',
+    'all, new ones are ready',
+    { ...GREEN_PINNED, ...green(0), ...updating(0, 1) },
+    missedFor(1),
+    true,
+  ],
+  [
+    'UpdatingWorkload',
+    'some, old and new ones are more',
+    { ...GREEN_PINNED, ...green(1), ...updating(1, 1) },
+    missedFor(30),
+    true,
+  ],
+  [
+    'UpdatingWorkload',
+    'all, none are ready',
+    { ...GREEN_PINNED, ...green(0), ...updating(0, 0) },
+    missedFor(90),
+    false,
+  ],
+  [
+    'CuttingOver',
+    'all, with some Services there',
+    { ...oneOfTwo, ...green(0) },
+    { ...missedFor(1, BEFORE), saved: TWO },
+    true,
+  ],
+  [
+    'CuttingOver',
+    'some, with some Services there',
+    { ...oneOfTwo, ...green(2) },
+    { ...missedFor(30, BEFORE), saved: TWO },
+    true,
+  ],
+  [
+    'HandingBack',
+    'all, with too few others',
+    {
+      ...GREEN_PINNED,
+      ...UPDATED,
+      ...green(0),
+      replicaSets: [buildPods('next', 3, { current: true, ready: 1 })],
+    },
+    missedFor(1),
+    true,
+  ],
+  ['HandingBack', 'all, with others enough', { ...GREEN_PINNED, ...UPDATED, ...green(0) }, missedFor(90), false],
+])('%s: green pods are missed: %s', ([stage, , cluster, wish, isEnded]) => {
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
+  const { status } = tell(decision);
+  expect(status.failure?.reason).toBe(isEnded ? 'PodsNotReady' : undefined);
+});
+
 const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 const failed: Measurement = { check: 'x', passed: false, at: new Date(START), message: 'too slow' };
 const baking: StageWish = {
@@ -458,10 +563,21 @@ test('or holds the job until somebody promotes or aborts it, where the policy sa
   const held = planJob(buildAtStage({ ...baking, policy }));
   expect(held.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking', reason: 'ChecksFailed' } });
   expect(tell(held).status.failure).toBeUndefined();
-  const promoted = planJob(buildAtStage({ ...baking, policy, spec: { promote: true } }));
-  expect(promoted.changes[0]).toMatchObject({ status: { stage: 'UpdatingWorkload', promotedGeneration: 1 } });
+  const holding = { ...baking, policy, status: { ...baking.status, phase: 'Paused', promotedGeneration: 1 } } as const;
+  const promote = { spec: { promote: true }, metadata: { generation: 2 } };
+  const promoted = planJob(buildAtStage({ ...holding, ...promote }));
+  expect(promoted.changes[0]).toMatchObject({ status: { stage: 'UpdatingWorkload', promotedGeneration: 2 } });
   const aborted = planJob(buildAtStage({ ...baking, policy, spec: { abort: true } }));
   expect(aborted.changes[0]).toMatchObject({ status: { failure: { reason: 'Aborted' } } });
+});
+
+test('a promote from before a check had failed is used up, and lets nothing pass', () => {
+  const policy: Partial<DeliveryPolicySpec> = { analysis: [check], onFailure: 'Hold' };
+  const early = planJob(buildAtStage({ ...baking, policy, spec: { promote: true } }));
+  expect(early.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking', promotedGeneration: 1 } });
+  const status: DeliveryJobStatus = { ...baking.status, phase: 'Paused', promotedGeneration: 1 };
+  const held = planJob(buildAtStage({ ...baking, policy, spec: { promote: true }, status }));
+  expect(held.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking' } });
 });
 
 test('old pods that the Deployment may be taking away get no traffic, however many are ready', () => {

@@ -7,7 +7,7 @@ import { releaseWorkload } from '../workload.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
-import { during, keepUp, missedPods, reach } from './upkeep.ts';
+import { during, keepUp, missedPods, reach, type Upkeep } from './upkeep.ts';
 
 /** From the moment that the extra pods take all traffic to the moment that the user's Deployment runs the new version alone. */
 export const promotionStages = {
@@ -24,12 +24,18 @@ function planCuttingOver(view: JobView): StagePlan {
   const isCanary = view.saved.strategy === 'Canary';
   const steering = steer(view, 'extra', ['stable', ...(isCanary ? (['none'] as const) : [])]);
   const upkeep = keepUp(view, view.replicas, [steering]);
-  return reach(view, upkeep, {
+  const plan = reach(view, upkeep, {
     reached: upkeep.steered,
     next: { stage: isCanary ? 'Draining' : 'Baking', progress: { weight: 100 } },
     message: upkeep.waits ?? `Brings all traffic to ${view.job.spec.version}`,
     podsReady: upkeep.sized,
   });
+  return whileWaiting(upkeep, plan, missedPods(view, view.replicas));
+}
+
+/** Some Services may have their traffic on the extra pods while those that wait for pods keep it from going on. */
+function whileWaiting(upkeep: Upkeep, plan: StagePlan, missed: ReturnType<typeof missedPods>): StagePlan {
+  return upkeep.waits === undefined ? plan : during({ ...upkeep, changes: [], progress: {} }, plan, missed);
 }
 
 /** Requests that the old pods were given before the cut-over come to their end. */
@@ -56,11 +62,12 @@ function planHandingBack(view: JobView): StagePlan {
   // A Service in front of the wrong pods would get the canary's share back: first the Services, then the routes.
   const routes = steering.done ? [steerRoutes(view, undefined)] : [];
   const upkeep = keepUp(view, view.replicas, [steering, ...routes]);
-  return reach(view, upkeep, {
+  const plan = reach(view, upkeep, {
     reached: upkeep.steered,
     next: { stage: 'DrainingExtra' },
-    message: `Hands the traffic back to Deployment ${view.status.workload?.name}`,
+    message: upkeep.waits ?? `Hands the traffic back to Deployment ${view.status.workload?.name}`,
   });
+  return whileWaiting(upkeep, plan, missedPods(view, view.replicas));
 }
 
 /** Forward and backward alike: pods that have lost their traffic are kept until their requests have come to an end. */

@@ -71,8 +71,11 @@ export function planVerification(view: JobView, next: Next, readyMs = 0): StageP
   const progress = { analysis: [...results] };
   if (verdict === 'failed') {
     if (view.policy.onFailure === 'RollBack') return { message, progress, failure: failure('ChecksFailed', message) };
-    if (!isPromoted(view)) {
-      return { message: `${message}; waits for promote or abort`, progress, held: true };
+    // Only a promote from after the failure is meant for it: one that is left over from before is used up.
+    const isHeld = view.status.phase === 'Paused';
+    if (!isHeld || !isPromoted(view)) {
+      const known = isHeld ? progress : { ...progress, ...promoted(view) };
+      return { message: `${message}; waits for promote or abort`, progress: known, held: true };
     }
     return { message, progress, next: goOn(next, { ...progress, ...promoted(view) }) };
   }
@@ -108,21 +111,23 @@ export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePla
 }
 
 /**
- * Pods that have become unready under traffic, while those of the old version wait: none ready is acted on at once, some for a
- * while.
+ * Pods that have become unready under traffic while the user's Deployment has ready ones, be they old or new: none ready is acted
+ * on at once, some for a while.
  */
-export function missedPods(view: JobView, carrying: number): Pick<StagePlan, 'podsReady' | 'failure' | 'lookAgainMs'> {
+export function missedPods(view: JobView, carrying: number): Missed {
   const ready = readyCount(view.extra);
   const podsReady = ready >= carrying;
   if (podsReady) return { podsReady };
-  const stable = readyCount(view.stable);
-  const missedMs = missedForMs(view.status, view.nowMs);
-  const isHopeless = ready === 0 && stable > 0;
+  const others = view.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
+  const isHopeless = ready === 0 && others > 0;
   const deadlineMs = view.policy.rolling.progressDeadlineSeconds * 1000;
   const isLate = unreadyForMs(view.status, view.nowMs) >= deadlineMs;
-  if (isHopeless || isLate || (missedMs >= MISSED_LIMIT_MS && stable >= view.replicas)) {
+  if (isHopeless || isLate || (missedForMs(view.status, view.nowMs) >= MISSED_LIMIT_MS && others > ready)) {
     const message = `${ready} of ${carrying} pods of ${view.job.spec.version} are ready`;
     return { podsReady, failure: failure('PodsNotReady', message) };
   }
   return { podsReady, lookAgainMs: view.nowMs + LOOK_MS };
 }
+
+/** What {@link missedPods} tells of the pods that carry traffic. */
+type Missed = Pick<StagePlan, 'failure' | 'lookAgainMs'> & { readonly podsReady: boolean };

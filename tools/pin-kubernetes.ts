@@ -29,7 +29,7 @@ const env = { GOWORK: 'off', GOFLAGS: '-mod=mod', GOPROXY: proxiesOnly(go?.proxy
 const versions = await readVersions();
 const directory = await mkdtemp(join(tmpdir(), 'rollcall-pin-'));
 try {
-  for (const module of ['kubernetes', 'etcd', 'kwok', 'coredns'] as const) await pin(module);
+  for (const module of ['kubernetes', 'etcd', 'kwok', 'coredns', 'gateway-api'] as const) await pin(module);
 } finally {
   await rm(directory, { recursive: true });
 }
@@ -55,7 +55,9 @@ async function pin(module: Exclude<ModuleName, 'pause'>): Promise<void> {
   const folder = join(MODULES_DIRECTORY, module);
   const sources = (await readdir(folder)).filter((name) => name.endsWith('.go'));
   for (const name of sources) await copyFile(join(folder, name), join(cwd, name));
-  await run('mod', 'tidy');
+  // Tidying drops what no package is built of.
+  if (packagesOf(module).length > 0 || sources.length > 0) await run('mod', 'tidy');
+  else await run('mod', 'download', path);
   for (const file of ['go.mod', 'go.sum']) await copyFile(join(cwd, file), join(folder, file));
 }
 

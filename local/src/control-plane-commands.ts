@@ -21,6 +21,8 @@ export interface CommandContext {
   readonly certificates: Certificates;
   readonly kubeconfigPath: string;
   readonly stagesPath: string;
+  /** Where the addresses of pods are taken from; undefined: where kwok takes them from by itself. */
+  readonly podCidr?: string | undefined;
 }
 
 /** The arguments of each component. Only loopback addresses are listened on or advertised. */
@@ -76,11 +78,12 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
     '--kube-api-qps=500',
     '--kube-api-burst=1000',
   ],
-  kwok: ({ kubeconfigPath, stagesPath }) => [
+  kwok: ({ kubeconfigPath, stagesPath, podCidr }) => [
     `--kubeconfig=${kubeconfigPath}`,
     '--manage-all-nodes',
     '--node-ip=127.0.0.1',
     '--node-lease-duration-seconds=40',
     `--config=${stagesPath}`,
+    ...(podCidr === undefined ? [] : [`--cidr=${podCidr}`]),
   ],
 };

@@ -12,7 +12,14 @@ import {
   stagingVersion,
 } from './kubernetes-modules.ts';
 
-const versions = { kubernetes: '1.36.3', etcd: '3.7.3', kwok: '0.8.0', coredns: '1.15.0', pause: '1.0.0' };
+const versions = {
+  kubernetes: '1.36.3',
+  etcd: '3.7.3',
+  kwok: '0.8.0',
+  coredns: '1.15.0',
+  pause: '1.0.0',
+  'gateway-api': '1.6.1',
+};
 
 describe('linkerFlags', () => {
   test('give Kubernetes the version from versions.json', () => {
@@ -47,9 +54,9 @@ const goMod = (module: ModuleName): Promise<string> => readFile(join(MODULES_DIR
 describe('the committed go.mod files agree with versions.json (else: npm run kubernetes:pin)', async () => {
   const pinned = await readVersions();
 
-  test.each<ModuleName>(['kubernetes', 'etcd', 'kwok', 'coredns'])('%s', async (module) => {
+  test.each<ModuleName>(['kubernetes', 'etcd', 'kwok', 'coredns', 'gateway-api'])('%s', async (module) => {
     const text = await goMod(module);
-    const required = new RegExp(`^\\s*${MODULES[module].path} v(\\S+)`, 'm').exec(text)?.[1];
+    const required = new RegExp(`^(?:require |\\s*)${MODULES[module].path} v(\\S+)`, 'm').exec(text)?.[1];
     expect(required).toBe(pinned[module]);
     // Alone, or in a block; the requirements have a version after the path.
     const tools = [...text.matchAll(/^(?:tool |\t)([\w./-]+\/[\w./-]+)$/gm)].map((match) => match[1]);

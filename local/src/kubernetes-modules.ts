@@ -10,6 +10,7 @@ export const MODULES = {
   coredns: { path: 'github.com/coredns/coredns', name: 'rollcall.dev/coredns-binary' },
   /** Our own, of nothing but the standard library. */
   pause: { path: undefined, name: 'rollcall.dev/pause-binary' },
+  'gateway-api': { path: 'sigs.k8s.io/gateway-api', name: 'rollcall.dev/gateway-api-crds' },
 } as const;
 
 export type ModuleName = keyof typeof MODULES;
@@ -56,10 +57,11 @@ export async function readVersions(): Promise<Versions> {
     kwok: version('kwok'),
     coredns: version('coredns'),
     pause: version('pause'),
+    'gateway-api': version('gateway-api'),
   };
 }
 
-/** The packages that are built from other people's modules, in the order of BINARIES. */
+/** The packages of a module that are built, in the order of BINARIES; none of one that only files or imports are taken from. */
 export function packagesOf(module: ModuleName): string[] {
   return Object.values(BINARIES).flatMap((binary) =>
     binary.module === module && binary.package !== OWN ? [binary.package] : [],

@@ -6,7 +6,7 @@ import { canaryServiceName } from './names.ts';
 import { podFault } from './pod-faults.ts';
 import type { Relations } from './relations.ts';
 import { selects } from './selection.ts';
-import type { ClusterView, PodGroup, PodView, SavedState, Surroundings } from './snapshot.ts';
+import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from './snapshot.ts';
 import { type DigestedReplicaSet, HASH_LABEL, REVISION_ANNOTATION } from './trim.ts';
 
 /** What is known of one job and of everything. */
@@ -59,18 +59,19 @@ export function buildSurroundings({ job, namespace, services, routes, relations 
 export interface ClusterViewInput {
   readonly surroundings: Surroundings;
   readonly deployment: Deployment;
-  readonly taken: readonly string[];
+  readonly obstacles: Obstacles;
 }
 
 /** All that there is around the Deployment. */
 export function buildClusterView({ job, relations }: Knowledge, input: ClusterViewInput): ClusterView {
-  const { surroundings, deployment, taken } = input;
+  const { surroundings, deployment, obstacles } = input;
   const { stableHash, previousRevision } = job.status ?? {};
   const replicaSets = podGroupsOf(deployment, relations).filter(
     ({ pods, current, hash, revision }) =>
       pods.length > 0 || current || hash === stableHash || revision === previousRevision,
   );
-  return { ...surroundings, deployment, fingerprint: fingerprintOf(deployment.spec.template), replicaSets, taken };
+  const fingerprint = fingerprintOf(deployment.spec.template);
+  return { ...surroundings, ...obstacles, deployment, fingerprint, replicaSets };
 }
 
 const fingerprints = new WeakMap<PodTemplate, string>();
@@ -109,7 +110,8 @@ function compareAge(a: DigestedReplicaSet, b: DigestedReplicaSet): number {
   return ageA < ageB ? -1 : 1;
 }
 
-function isInUse({ metadata, status }: Pod): boolean {
+/** Whether a pod runs, or is about to. */
+export function isInUse({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase !== 'Succeeded' && status?.phase !== 'Failed';
 }
 

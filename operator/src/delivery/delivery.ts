@@ -71,7 +71,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     informers,
     relations,
     registrations: { ...registry, namespace },
-    observeWorkload: createWorkloadObserver({ relations, workloads, reads }),
+    observeWorkload: createWorkloadObserver({ relations, workloads, reads, clock }),
     reads,
     measurements,
     artifact,

@@ -7,6 +7,8 @@ import {
   deploymentKind,
   type HttpRoute,
   httpRouteKind,
+  type Pod,
+  podKind,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
@@ -20,6 +22,7 @@ export interface DirectReads {
   /** As {@link listDeployments} of all namespaces; undefined when that is not allowed. */
   listDeploymentsIfAllowed(labelSelector: string): Promise<readonly Deployment[] | undefined>;
   findRevision(job: DeliveryJob): Promise<ControllerRevision | undefined>;
+  listPods(namespace: string, labelSelector: string): Promise<readonly Pod[]>;
   /** Undefined where the API has no such kind. */
   listRoutes(namespace: string): Promise<readonly HttpRoute[] | undefined>;
 }
@@ -48,6 +51,7 @@ export function createDirectReads(connection: KubeConnection): DirectReads {
     listDeploymentsIfAllowed: (labelSelector) => unless(listDeployments(labelSelector), ({ code }) => code === 403),
     findRevision: ({ metadata: { name, namespace = '' } }) =>
       resourceClient(connection, controllerRevisionKind, namespace).find(name),
+    listPods: (namespace, labelSelector) => list(podKind, { namespace, labelSelector }),
     listRoutes: (namespace) => unless(list(httpRouteKind, { namespace }), isNotFound),
   };
 }

@@ -93,6 +93,12 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
   ],
   ['a pin of the user', { services: [pinnedTo('x')] }, { spec: { strategy: 'Canary' } }, 'StrategyNotSupported'],
   [
+    'a Service of others too',
+    { shared: [{ service: 'shop', pod: 'cart-1' }] },
+    { spec: { strategy: 'BlueGreen' } },
+    'StrategyNotSupported',
+  ],
+  [
     'a binary without a place',
     {},
     { spec: { artifact: { type: 'binary', url: 'https://example.com/x', checksum: `sha256:${'a'.repeat(64)}` } } },
@@ -110,6 +116,12 @@ test('names that another strategy would use may be taken', () => {
   expect(changes[0]).toMatchObject({ status: { stage: 'Preparing' } });
 });
 
+test('a Service of others too is no obstacle to a rolling update', () => {
+  const cluster = buildCluster({ shared: [{ service: 'shop', pod: 'cart-1' }] });
+  const { changes } = planJob(buildSnapshot({ cluster, job: buildJob() }));
+  expect(changes[0]).toMatchObject({ status: { stage: 'Preparing' } });
+});
+
 const preparing = (wish: Partial<StageWish> = {}) =>
   buildAtStage({
     strategy: 'BlueGreen',
@@ -118,6 +130,12 @@ const preparing = (wish: Partial<StageWish> = {}) =>
     ...wish,
     snapshot: { saved: undefined, ...wish.snapshot },
   });
+
+test('what an ended job has left goes before anything is saved', () => {
+  const leftovers = [buildDeployment({ name: 'shop-green', replicas: 0 }), buildService('shop-canary')];
+  const { changes } = planJob(preparing({ cluster: buildCluster({ leftovers }) }));
+  expect(tell({ changes }).does).toEqual(['delete Deployment shop-green', 'delete Service shop-canary']);
+});
 
 test('the finalizer comes first, then the record, then the strategy', () => {
   const unguarded = planJob(preparing({ metadata: { finalizers: [finalizers.history] } }));

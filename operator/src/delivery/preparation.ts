@@ -1,5 +1,6 @@
 import { annotations, deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { type Deployment, deploymentKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import { targetTemplate } from './artifact.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from './fingerprint.ts';
@@ -66,9 +67,16 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   }
   if (saved !== undefined) return beginStrategy(snapshot, cluster, saved);
   const next = stateToSave(snapshot, cluster);
+  const leftovers = next.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
+  if (leftovers.length > 0) return { changes: leftovers, requeueAfterMs: 0 };
   const current = cluster.replicaSets.find((group) => group.current);
   const waits = next.strategy === 'Rolling' ? undefined : unsettled(cluster, current);
   return waits === undefined ? { changes: [saveState(job, next)], requeueAfterMs: 0 } : waitForCalm(snapshot, waits);
+}
+
+/** Of what an ended job has left, where this one is to make its own. */
+function deletion(object: Deployment | Service): Change {
+  return { action: 'delete', kind: object.kind === 'Service' ? serviceKind : deploymentKind, object };
 }
 
 export function patchFinalizers({ job }: JobSnapshot, wanted: readonly string[]): Change {

@@ -16,6 +16,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { buildClusterView, buildSurroundings, concernedServices } from './cluster-view.ts';
 import { watchConcernedJobs } from './concerned-jobs.ts';
 import { createDeliveryInformers } from './informers.ts';
+import { noObstacles } from './obstacles.ts';
 import { createRelations } from './relations.ts';
 import type { DigestedReplicaSet } from './trim.ts';
 
@@ -208,7 +209,7 @@ test('the current pods are those of the template, also before the controller has
   const running = job('a', { workload, stableHash: 'stable' });
   const knowledge = { job: running, saved: undefined, relations: copies.relations };
   const surroundings = buildSurroundings({ ...knowledge, namespace: NAMESPACE, services: [], routes: undefined });
-  const view = buildClusterView(knowledge, { surroundings, deployment: user, taken: [] });
+  const view = buildClusterView(knowledge, { surroundings, deployment: user, obstacles: noObstacles });
   expect(view.replicaSets.map(({ hash, revision, current, pods }) => [hash, revision, current, pods])).toEqual([
     ['new', 8, true, []],
     [

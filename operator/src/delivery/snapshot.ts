@@ -67,18 +67,26 @@ export interface Surroundings {
 }
 
 /** What there is around the one Deployment of the service. */
-export interface ClusterView extends Surroundings {
+export interface ClusterView extends Surroundings, Obstacles {
   /** The user's. */
   readonly deployment: Deployment;
   /** `templateFingerprint` of its pod template as it is now. */
   readonly fingerprint: string;
   /** Every ReplicaSet of it that has pods, or is of the current or the stable revision. */
   readonly replicaSets: readonly PodGroup[];
+}
+
+/** What may keep a job from beginning; empty once it has begun. */
+export interface Obstacles {
   /**
    * Of the names that this job would give to what it makes (`extraDeploymentNames` and, for each of `services`,
    * `canaryServiceName`), those that something else has: `Deployment shop-green`.
    */
   readonly taken: readonly string[];
+  /** What has these names, but is of a job that has ended, and without pods. */
+  readonly leftovers: readonly (Deployment | Service)[];
+  /** Those of `services` that the job is to pin and that select a pod of others too, with the name of that pod. */
+  readonly shared: readonly { readonly service: string; readonly pod: string }[];
 }
 
 /** The pods of one ReplicaSet. */

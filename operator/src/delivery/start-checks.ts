@@ -66,6 +66,12 @@ function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): Del
   ];
   const name = names.find((wanted) => taken.includes(wanted));
   if (name !== undefined) return { reason: 'NameTaken', message: `${name} is there already, and not this job's` };
+  const [shared] = cluster.shared;
+  if (shared !== undefined) {
+    const { service, pod } = shared;
+    const message = `Service ${service} selects pods of others too, such as ${pod}, which would get nothing from it any more`;
+    return { reason: 'StrategyNotSupported', message };
+  }
   const pinned = services.find((service) => pinOf(service) !== undefined);
   if (pinned === undefined) return undefined;
   const message = `Service ${pinned.metadata.name} selects pods by pod-template-hash, which only a job may`;

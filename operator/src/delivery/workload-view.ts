@@ -1,17 +1,20 @@
-import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, HttpRoute, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { canaryServiceName, extraDeploymentNames } from './names.ts';
+import { createObstacleObserver, noObstacles } from './obstacles.ts';
 import { isFinished } from './queue.ts';
-import { jobUidOf, type Relations } from './relations.ts';
+import type { Relations } from './relations.ts';
 import type { QueueView, Surroundings, WorkloadView } from './snapshot.ts';
+import { strategyOf } from './start-checks.ts';
 import type { Workloads } from './workloads.ts';
 
 export interface WorkloadObserverDeps {
   readonly relations: Relations;
   readonly workloads: Workloads;
   readonly reads: DirectReads;
+  readonly clock: Clock;
 }
 
 /** A job and by which policy it runs. */
@@ -28,7 +31,10 @@ interface Place {
 /** Finds what a job delivers to, with all around it. @throws as the API server's client. */
 export type ObserveWorkload = (settled: Settled, queue: QueueView) => Promise<WorkloadView>;
 
-export function createWorkloadObserver({ relations, workloads, reads }: WorkloadObserverDeps): ObserveWorkload {
+export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkload {
+  const { workloads, reads } = deps;
+  const observeObstacles = createObstacleObserver(deps);
+
   async function routesFor(settled: Settled, { namespace }: Place, services: readonly Service[]) {
     const savedNames = new Set(settled.saved?.routes.map(({ name }) => name));
     if (savedNames.size === 0 && !usesRoutes(settled)) return undefined;
@@ -43,31 +49,26 @@ export function createWorkloadObserver({ relations, workloads, reads }: Workload
     return buildSurroundings({ ...settled, namespace: place.namespace, services, routes });
   }
 
-  /** Names are taken or free when the job begins; who takes one later sees the job's. */
-  async function takenNames({ job, saved }: Settled, deployment: Deployment, services: readonly Service[]) {
-    if (saved !== undefined) return [];
-    const { name, namespace = '' } = deployment.metadata;
-    const isOthers = (object: Deployment | Service) => jobUidOf(object) !== job.metadata.uid;
-    const found = await Promise.all(extraDeploymentNames(name).map((extra) => reads.findDeployment(namespace, extra)));
-    const deployments = found.filter((extra) => extra !== undefined).filter(isOthers);
-    const names = new Set(services.map(({ metadata }) => canaryServiceName(metadata.name)));
-    const canaries = relations.services.get(namespace).filter(({ metadata }) => names.has(metadata.name));
-    return [...deployments, ...canaries.filter(isOthers)].map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-  }
-
   async function around(settled: Settled, deployment: Deployment): Promise<WorkloadView> {
     const { namespace = '' } = deployment.metadata;
     const surroundings = await surroundingsOf(settled, { namespace, podLabels: labelsOf(deployment) });
-    const taken = await takenNames(settled, deployment, surroundings.services);
-    return { found: 'one', cluster: buildClusterView(settled, { surroundings, deployment, taken }) };
+    const { saved, job } = settled;
+    const { services } = surroundings;
+    // Who gets into the way later finds the job there.
+    const obstacles =
+      saved !== undefined || isFinished(job)
+        ? noObstacles
+        : await observeObstacles(settled, { deployment, services, strategy: strategyFor(settled) });
+    return { found: 'one', cluster: buildClusterView(settled, { surroundings, deployment, obstacles }) };
   }
 
   return async (settled, queue) => {
     const { job, saved } = settled;
     const reference = job.status?.workload;
     if (reference === undefined) {
-      const isItsTurn = queue.ahead === undefined && !isFinished(job);
-      const found = await workloads.findByName(job.spec.serviceName, isItsTurn);
+      // Nobody asks as long as the job waits: all that wait would be looked at with every event of the one that runs.
+      if (queue.ahead !== undefined || isFinished(job)) return { found: 'none' };
+      const found = await workloads.findByName(job.spec.serviceName);
       return found.found === 'one' ? around(settled, found.deployment) : found;
     }
     const deployment = await workloads.findByReference(reference);
@@ -84,9 +85,13 @@ function labelsOf({ spec }: Deployment): Readonly<Record<string, string>> {
   return spec.template.metadata?.labels ?? {};
 }
 
-function usesRoutes({ job, saved, policy }: Settled): boolean {
-  const strategy = saved?.strategy ?? job.spec.strategy ?? policy.strategy;
-  return strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI';
+function strategyFor({ job, saved, policy }: Settled): DeliveryStrategy {
+  return saved?.strategy ?? strategyOf(job, policy);
+}
+
+function usesRoutes(settled: Settled): boolean {
+  const { policy } = settled;
+  return strategyFor(settled) === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI';
 }
 
 /** Whether a rule sends anything to one of these Services of the route's own namespace. */

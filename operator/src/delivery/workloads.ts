@@ -23,11 +23,8 @@ export interface WorkloadsDeps {
 
 /** Finds the Deployment that a job is about. */
 export interface Workloads {
-  /**
-   * @param confirm whether the API server is asked before it is said that there is none, or more than one: the copy may be
-   *   behind, and the job would end.
-   */
-  findByName(serviceName: string, confirm: boolean): Promise<FoundByName>;
+  /** The API server is asked before it is said that there is none, or more than one: the copy may be behind, and the job would end. */
+  findByName(serviceName: string): Promise<FoundByName>;
   /** The one that the job began with, whatever its labels are by now; undefined when it is gone. */
   findByReference(reference: WorkloadReference): Promise<Deployment | undefined>;
 }
@@ -52,11 +49,11 @@ export function createWorkloads({ relations, reads, namespaces, record }: Worklo
   }
 
   return {
-    async findByName(serviceName, confirm) {
+    async findByName(serviceName) {
       const known = runningService(relations.deployments.get(serviceName), serviceName);
-      const certain = known.length === 1 || !confirm ? known : runningService(await read(serviceName), serviceName);
+      const certain = known.length === 1 ? known : runningService(await read(serviceName), serviceName);
       const [deployment] = certain;
-      if (deployment === undefined) return confirm ? findForbidden(serviceName) : { found: 'none' };
+      if (deployment === undefined) return findForbidden(serviceName);
       return certain.length === 1
         ? { found: 'one', deployment }
         : { found: 'many', names: certain.map(objectKey).toSorted() };

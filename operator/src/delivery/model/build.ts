@@ -3,6 +3,7 @@ import type { DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrate
 import type { Deployment, HttpRoute, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
 import { templateFingerprint } from '../fingerprint.ts';
+import { noObstacles } from '../obstacles.ts';
 import type { ClusterView, JobSnapshot, PodFault, PodGroup, SavedState } from '../snapshot.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00.000Z');
@@ -161,7 +162,7 @@ export function buildCluster(overrides: Partial<ClusterView> = {}): ClusterView 
     services: [buildService()],
     extraServices: new Map(),
     routes: undefined,
-    taken: [],
+    ...noObstacles,
     ...overrides,
   };
 }

@@ -11,6 +11,7 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { templateFingerprint } from '../fingerprint.ts';
 import { canaryServiceName } from '../names.ts';
+import { noObstacles } from '../obstacles.ts';
 import { isFinished } from '../queue.ts';
 import { readSavedState } from '../saved-state.ts';
 import type { JobSnapshot, Measurement, PodGroup, Surroundings, WorkloadView } from '../snapshot.ts';
@@ -92,7 +93,7 @@ export function createWorld(scenario: Scenario): World {
     const replicaSets = groupsOf(deployment).filter(
       ({ pods, current, hash }) => pods.length > 0 || current || hash === job.status?.stableHash,
     );
-    return { found: 'one', cluster: { ...surroundings, deployment, fingerprint, replicaSets, taken: [] } };
+    return { found: 'one', cluster: { ...surroundings, ...noObstacles, deployment, fingerprint, replicaSets } };
   }
 
   function surroundingsFor(job: DeliveryJob): Surroundings {

@@ -1,0 +1,95 @@
+import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { isInUse, type Knowledge } from './cluster-view.ts';
+import type { DirectReads } from './direct-reads.ts';
+import { canaryServiceName, extraDeploymentNames } from './names.ts';
+import { isFinished } from './queue.ts';
+import { createRecentAnswers } from './recent-answers.ts';
+import { controllerUidOf, jobUidOf, type Relations } from './relations.ts';
+import type { Obstacles } from './snapshot.ts';
+import { withoutPin } from './traffic/selector.ts';
+
+/** A job that waits for a Deployment to calm down is looked at with every event of its pods. */
+const MAX_AGE_MS = 1000;
+
+export interface ObstacleObserverDeps {
+  readonly relations: Relations;
+  readonly reads: Pick<DirectReads, 'findDeployment' | 'listPods'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+interface Site {
+  readonly deployment: Deployment;
+  /** Those that select its pods. */
+  readonly services: readonly Service[];
+  readonly strategy: DeliveryStrategy;
+}
+
+/** Finds what is in a job's way where it is to begin. @throws as the API server's client. */
+export type ObserveObstacles = (knowledge: Knowledge, site: Site) => Promise<Obstacles>;
+
+export const noObstacles: Obstacles = { taken: [], leftovers: [], shared: [] };
+
+export function createObstacleObserver({ relations, reads, clock }: ObstacleObserverDeps): ObserveObstacles {
+  const recent = createRecentAnswers<Obstacles>(clock, MAX_AGE_MS);
+
+  /** Whether nobody will ever need again what is labelled with this job. */
+  function isOver(jobUid: string | undefined): boolean {
+    if (jobUid === undefined) return false;
+    const [job] = relations.jobsByUid.get(jobUid);
+    return job === undefined || isFinished(job);
+  }
+
+  function isLeftover(object: Deployment | Service): boolean {
+    if (!isOver(jobUidOf(object))) return false;
+    return object.kind === 'Service' || (object.spec.replicas === 0 && (object.status?.replicas ?? 0) === 0);
+  }
+
+  async function inTheWay({ deployment, services }: Site): Promise<readonly (Deployment | Service)[]> {
+    const { name, namespace = '' } = deployment.metadata;
+    const found = await Promise.all(extraDeploymentNames(name).map((extra) => reads.findDeployment(namespace, extra)));
+    const names = new Set(services.map(({ metadata }) => canaryServiceName(metadata.name)));
+    const canaries = relations.services.get(namespace).filter(({ metadata }) => names.has(metadata.name));
+    return [...found.filter((extra) => extra !== undefined), ...canaries];
+  }
+
+  /** Of a ReplicaSet that nobody knows yet it cannot be told whose it is. */
+  function isOthers(pod: Pod, { metadata }: Deployment): boolean {
+    if (!isInUse(pod) || jobUidOf(pod) !== undefined) return false;
+    const owner = controllerUidOf(pod) ?? '';
+    const [replicaSet] = relations.replicaSetsByUid.get(owner);
+    if (replicaSet !== undefined) return controllerUidOf(replicaSet) !== metadata.uid;
+    return !pod.metadata.ownerReferences?.some(({ kind, uid }) => kind === 'ReplicaSet' && uid === owner);
+  }
+
+  async function sharedOf(service: Service, deployment: Deployment): Promise<Obstacles['shared']> {
+    const { name, namespace = '' } = service.metadata;
+    const selector = Object.entries(withoutPin(service)).map(([key, value]) => `${key}=${value}`);
+    const pods = await reads.listPods(namespace, selector.join(','));
+    const other = pods.find((pod) => isOthers(pod, deployment));
+    return other === undefined ? [] : [{ service: name, pod: other.metadata.name }];
+  }
+
+  async function look({ job }: Knowledge, site: Site): Promise<Obstacles> {
+    const pinned = site.strategy === 'Rolling' ? [] : site.services;
+    const [objects, ...shared] = await Promise.all([
+      inTheWay(site),
+      ...pinned.map((service) => sharedOf(service, site.deployment)),
+    ]);
+    const others = objects.filter((object) => jobUidOf(object) !== job.metadata.uid);
+    return {
+      taken: others.filter((other) => !isLeftover(other)).map(({ kind, metadata }) => `${kind} ${metadata.name}`),
+      leftovers: others.filter(isLeftover),
+      shared: shared.flat(),
+    };
+  }
+
+  return async (knowledge, site) => {
+    const { uid = '' } = knowledge.job.metadata;
+    const found = await recent.get(uid, () => look(knowledge, site));
+    // They are about to go.
+    if (found.leftovers.length > 0) recent.forget(uid);
+    return found;
+  };
+}

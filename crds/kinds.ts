@@ -71,6 +71,11 @@ export const annotations = {
   binaryPath: 'rollcall.dev/binary-path',
   /** On a Deployment: the Secret, in its namespace, whose token or username and password fetch the binary. */
   artifactSecret: 'rollcall.dev/artifact-secret',
+  /**
+   * On a Deployment, while a DeliveryJob works on it: the uid of the job and, after a slash, the generation that its write of the
+   * pod template made.
+   */
+  delivering: 'rollcall.dev/delivering',
   /** On what a DeliveryJob changed, while it is undone: the uid of the job. */
   rollingBack: 'rollcall.dev/rolling-back',
 } as const;

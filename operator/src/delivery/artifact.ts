@@ -40,6 +40,12 @@ export function serviceContainer({ metadata, spec }: Deployment, serviceName: st
   return containers.find(({ name }) => name === serviceName) ?? containers[0];
 }
 
+/** What jobs change to bring a version: of two templates with the same, whatever else is in them, run the same version. */
+export function versionParts({ spec }: PodTemplate): unknown {
+  const fetcher = spec.initContainers?.find(({ name }) => name === FETCHER_CONTAINER);
+  return { images: spec.containers.map(({ name, image }) => [name, image]), fetched: fetcher?.['args'] };
+}
+
 interface Fault {
   readonly fault: string;
 }

@@ -116,6 +116,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
     'crashes later',
     'unready later',
   ),
+  amended: fc.boolean(),
   lagging: fc.boolean(),
   startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
   failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
@@ -390,6 +391,12 @@ function judge({ world, before, outside, scenario, isEvent }: Outcome): void {
   }
   const deployment = world.deployment();
   expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/rolling-back');
+  // What users do with a version that was delivered is theirs.
+  if (deployment !== undefined && scenario.artifact === 'image' && status?.phase !== 'Succeeded') {
+    const isNew = deployment.spec.template.spec.containers[0]?.image === NEW_IMAGE;
+    expect(deployment.metadata.annotations?.['rollcall.dev/version']).toBe(isNew ? '2' : undefined);
+  }
+  expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/delivering');
   if (outside !== undefined) return judgeEdited(world, outside);
   const image = status?.phase === 'Succeeded' && scenario.artifact === 'image' ? NEW_IMAGE : OLD_IMAGE;
   for (const service of userServices(world)) {

@@ -61,7 +61,7 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
       template,
       strategy: strategy ?? {},
       progressDeadlineSeconds: progressDeadlineSeconds ?? policy.rolling.progressDeadlineSeconds,
-      version: job.status?.oldVersion ?? null,
+      version: cluster?.deployment.metadata.annotations?.[annotations.version] ?? null,
     },
     services: touched.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: withoutCanaries(routes ?? [], services, isMarked),

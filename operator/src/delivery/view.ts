@@ -1,4 +1,6 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isAsDesired, templateFingerprint } from './fingerprint.ts';
 import type { ClusterView, JobSnapshot, PodGroup, SavedState, Surroundings } from './snapshot.ts';
 
@@ -41,7 +43,7 @@ type TemplateState = 'saved' | 'target' | 'foreign';
 export function viewJob(snapshot: JobSnapshot, saved: SavedState, status: DeliveryJobStatus): JobView {
   const { job, now } = snapshot;
   const cluster = clusterOf(snapshot);
-  const template = cluster === undefined ? 'foreign' : templateState(cluster, saved, status);
+  const template = cluster === undefined ? 'foreign' : templateState({ job, cluster, saved, status });
   const unchanged = isAsDesired(saved.target, saved.deployment.template);
   return {
     snapshot,
@@ -79,14 +81,29 @@ export function clusterOf({ workload }: JobSnapshot): ClusterView | undefined {
   return workload.cluster.deployment.metadata.deletionTimestamp === undefined ? workload.cluster : undefined;
 }
 
-function templateState(cluster: ClusterView, saved: SavedState, status: DeliveryJobStatus): TemplateState {
+interface TemplateKnowledge extends Pick<JobView, 'job' | 'saved' | 'status'> {
+  readonly cluster: ClusterView;
+}
+
+function templateState({ job, cluster, saved, status }: TemplateKnowledge): TemplateState {
   const before = templateFingerprint(saved.deployment.template);
   const recorded = recordedFingerprint(saved, status);
   const { fingerprint, deployment } = cluster;
   if (fingerprint === before) return recorded === before || status.failure !== undefined ? 'saved' : 'foreign';
   if (fingerprint === recorded) return 'target';
-  // Patched, but not recorded yet: the API server has put its defaults into what it was given.
-  return recorded === before && isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
+  if (recorded !== before) return 'foreign';
+  // Patched, but not recorded yet: the API server has put its defaults into what it was given, and whoever reviews for it more.
+  return isAsWritten(deployment, job) || isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
+}
+
+/** What the job marks a Deployment with by the very write of the template that makes this generation of it. */
+export function writeMark({ metadata }: DeliveryJob, generation: number): string {
+  return `${metadata.uid ?? ''}/${generation}`;
+}
+
+/** Whether nothing of the Deployment was changed since the job wrote the template: that is what was made of the job's. */
+function isAsWritten({ metadata }: Deployment, job: DeliveryJob): boolean {
+  return metadata.annotations?.[annotations.delivering] === writeMark(job, metadata.generation ?? 0);
 }
 
 function recordedFingerprint(saved: SavedState, { templateFingerprint: recorded }: DeliveryJobStatus): string {

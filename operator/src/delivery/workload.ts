@@ -2,9 +2,10 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../runtime/decision.ts';
+import { versionParts } from './artifact.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
-import { type JobView } from './view.ts';
+import { type JobView, writeMark } from './view.ts';
 
 /** On the way back, surplus pods of the old version may all come up at once. */
 const fastStrategy: DeploymentStrategy = {
@@ -52,8 +53,9 @@ export function updateWorkload(view: JobView): readonly Change[] {
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') return [];
   const { maxSurge, maxUnavailable } = policy.rolling;
+  const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
   return patchDeployment(deployment, {
-    annotations: version,
+    annotations: { ...version, [annotations.delivering]: written },
     spec: {
       template: saved.target,
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
@@ -72,7 +74,11 @@ export function restoreWorkload(view: JobView): readonly Change[] {
   const { deployment } = cluster;
   const isReverting = template === 'target' && !unchanged;
   return patchDeployment(deployment, {
-    annotations: { ...versionBefore(view), [annotations.rollingBack]: job.metadata.uid ?? '' },
+    annotations: {
+      ...(isReverting || runsOldVersion(view) ? versionBefore(view) : {}),
+      [annotations.delivering]: null,
+      [annotations.rollingBack]: job.metadata.uid ?? '',
+    },
     ...(isReverting ? { spec: { template: saved.deployment.template, strategy: fastStrategy } } : {}),
   });
 }
@@ -90,7 +96,11 @@ export function releaseWorkload(view: JobView): readonly Change[] {
   ];
   const before = saved.deployment;
   return patchDeployment(deployment, {
-    annotations: { ...(failure === undefined ? {} : versionBefore(view)), [annotations.rollingBack]: null },
+    annotations: {
+      ...(failure !== undefined && runsOldVersion(view) ? versionBefore(view) : {}),
+      [annotations.delivering]: null,
+      [annotations.rollingBack]: null,
+    },
     spec: {
       ...(ours.some((own) => isSameJson(own, strategy)) ? { strategy: before.strategy } : {}),
       ...(progressDeadlineSeconds === deadlineSeconds(policy, deployment)
@@ -98,6 +108,12 @@ export function releaseWorkload(view: JobView): readonly Change[] {
         : {}),
     },
   });
+}
+
+/** Whether what makes the version is as it was, whatever else somebody has put into the template. */
+function runsOldVersion({ cluster, saved, template }: JobView): boolean {
+  if (cluster === undefined || template === 'saved') return true;
+  return isSameJson(versionParts(cluster.deployment.spec.template), versionParts(saved.deployment.template));
 }
 
 function versionBefore({ cluster, saved, job }: JobView): Record<string, string | null> {

@@ -28,6 +28,8 @@ export interface Scenario {
   readonly replicas: number;
   readonly services: number;
   readonly fate: Fate;
+  /** Whether a policy of the cluster adds to every pod template something that depends on its image. */
+  readonly amended: boolean;
   /** Whether operators see pods a second late. */
   readonly lagging: boolean;
   readonly startupMs: number;
@@ -59,7 +61,7 @@ export interface World {
 const REACTION_MS = 45_000;
 
 export function createWorld(scenario: Scenario): World {
-  const store = createStore(withDefaults);
+  const store = createStore((kind, object) => withDefaults(kind, object, scenario));
   const machinery = createMachinery(store, fateOf(scenario));
   const policy = policyOf(scenario);
   populate(store, scenario);
@@ -268,12 +270,20 @@ function populate(store: Store, { replicas, services, routed, strategy, artifact
 }
 
 /** Some of what an API server adds to what it is given. */
-function withDefaults(kind: string, object: Record<string, unknown>): Record<string, unknown> {
+function withDefaults(
+  kind: string,
+  object: Record<string, unknown>,
+  { amended }: Pick<Scenario, 'amended'>,
+): Record<string, unknown> {
   if (kind !== 'Deployment') return object;
   const deployment = object as unknown as Deployment;
   const { template } = deployment.spec;
   const complete = (containers: typeof template.spec.containers) =>
-    containers.map((container) => ({ terminationMessagePath: '/dev/termination-log', ...container }));
+    containers.map((container) => ({
+      terminationMessagePath: '/dev/termination-log',
+      ...container,
+      ...(amended ? { workingDir: `/run/${container.image}` } : {}),
+    }));
   const { initContainers } = template.spec;
   const spec = {
     restartPolicy: 'Always',

@@ -53,6 +53,50 @@ test("the template that was made of it is recorded: another one is somebody else
   ]);
 });
 
+/** As a policy of the cluster has changed what it was given. */
+function amended(generation: number, written: string, image = `${NEW}@sha256:1`): ClusterView {
+  const metadata = { annotations: { [annotations.version]: '1.1.0', [annotations.delivering]: written } };
+  return buildCluster({ deployment: buildDeployment({ image, generation, updated: 1, metadata }) });
+}
+
+test('what policies of the cluster make of the template is recorded, as long as nobody has changed it since', () => {
+  const own = decide({ cluster: amended(5, 'uid-job/5') });
+  const made = templateFingerprint(buildTemplate(`${NEW}@sha256:1`));
+  expect(own.changes).toMatchObject([{ action: 'status', status: { templateFingerprint: made } }]);
+  for (const cluster of [amended(6, 'uid-job/5'), amended(5, 'uid-other/5')]) {
+    expect(tell(decide({ cluster })).status.failure?.reason).toBe('ChangedFromOutside');
+  }
+});
+
+test('the write of the template names the generation that it makes', () => {
+  const cluster = buildCluster({ deployment: buildDeployment({ generation: 4 }) });
+  const patch = decide({ cluster }).changes.find(({ action }) => action === 'patch');
+  expect(patch).toMatchObject({ patch: { metadata: { annotations: { [annotations.delivering]: 'uid-job/5' } } } });
+});
+
+test.for([
+  ['the new one, with more', NEW, {}],
+  ['the old one, with more', OLD, { [annotations.version]: null }],
+] as const)(
+  'a template that somebody has changed keeps the name of the version that it runs: %s',
+  ([, image, named]) => {
+    const template = buildTemplate(image, { app: 'shop', by: 'user' });
+    const deployment = buildDeployment({ metadata: version('1.1.0'), spec: { template } });
+    const { changes } = decide({ cluster: buildCluster({ deployment }), status: recorded });
+    const patch = changes.find(({ action }) => action === 'patch');
+    expect(patch).toHaveProperty('patch', {
+      metadata: { annotations: { ...named, [annotations.rollingBack]: 'uid-job' } },
+    });
+  },
+);
+
+test('what was saved being lost, a template keeps the name of its version', () => {
+  const cluster = updating(1, 'ReplicaSetUpdated');
+  const { changes } = decide({ cluster, status: { ...recorded, oldVersion: '1.0.0' }, snapshot: { saved: undefined } });
+  const patch = changes.find(({ action }) => action === 'patch');
+  expect(patch).toHaveProperty('patch', { metadata: { annotations: { [annotations.rollingBack]: 'uid-job' } } });
+});
+
 const recorded = { templateFingerprint: templateFingerprint(buildTemplate(NEW)) };
 const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 

@@ -16,7 +16,8 @@ export type FailureReason =
   | 'PodsNotReady'
   | 'ProgressDeadlineExceeded'
   | 'ChecksFailed'
-  | 'RollbackIncomplete';
+  | 'RollbackIncomplete'
+  | 'NotHandedBack';
 
 /** After these not everything is as before the job, so that it cannot be called rolled back. */
 const unrestored: ReadonlySet<string> = new Set<FailureReason>([
@@ -25,7 +26,14 @@ const unrestored: ReadonlySet<string> = new Set<FailureReason>([
   'WorkloadPaused',
   'SavedStateLost',
   'RollbackIncomplete',
+  'NotHandedBack',
 ]);
+
+/** After these the API server may take later what it has not taken in time. */
+const unfinished: ReadonlySet<string | undefined> = new Set<FailureReason>(['RollbackIncomplete', 'NotHandedBack']);
+
+/** Of changes that are still to be made at a deadline. */
+export const NOT_TAKEN = 'the API server has not taken all changes in time';
 
 export function failure(reason: FailureReason, message: string): DeliveryFailure {
   return { reason, message };
@@ -34,6 +42,11 @@ export function failure(reason: FailureReason, message: string): DeliveryFailure
 /** @param what that changed, as the beginning of a sentence. */
 export function changedFromOutside(what: string): DeliveryFailure {
   return failure('ChangedFromOutside', `${what} was changed from outside; the job has ended, the change stays`);
+}
+
+/** Whether a job has ended with something of its own possibly still in objects of the user's. */
+export function endedEarly(failure: DeliveryFailure | undefined): boolean {
+  return unfinished.has(failure?.reason);
 }
 
 /** How a job ends that was undone for this reason. */

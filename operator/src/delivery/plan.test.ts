@@ -295,6 +295,39 @@ test('an ended job loses what is left of it, then the finalizer, and is left alo
   expect(at({ extra: buildExtra(3), replicaSets: [buildPods('old', 3, { current: true, ready: 1 })] })).toEqual([]);
 });
 
+test.for<[string, Partial<JobSnapshot>, string, string[]]>([
+  ['what could not be handed back is tried again', {}, 'NotHandedBack', ['Service shop']],
+  ['also without a record', { saved: undefined }, 'RollbackIncomplete', ['Service shop']],
+  [
+    'but not while another job runs, whose it may be',
+    { queue: { ahead, supersededBy: undefined } },
+    'NotHandedBack',
+    [],
+  ],
+  ['and not by a job that had handed back everything', {}, 'Aborted', []],
+])('of an ended job, %s', ([, snapshot, reason, expected]) => {
+  const cluster = buildCluster({ services: [pinnedTo('new')], extra: buildExtra(3) });
+  const status = { phase: 'Failed', failure: { reason, message: 'm' } } as const;
+  const { changes } = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Failed', cluster, status, snapshot }));
+  const told = changes.flatMap((change) => (change.action === 'patch' ? [change] : []));
+  const released = told.filter(({ patch }) => !JSON.stringify(patch).includes('"replicas":0'));
+  expect(released.map(({ kind, object }) => `${kind.kind} ${object.metadata.name}`)).toEqual(expected);
+  // Extra pods stay as long as a Service leads to them.
+  expect(told).toHaveLength(expected.length);
+});
+
+test.for<[string, Partial<StageWish>]>([
+  ['the finalizer', { metadata: { finalizers: [finalizers.history] } }],
+  ['the record', {}],
+])('a job whose %s is refused gives up at the deadline', ([, wish]) => {
+  expect(tell(planJob(preparing({ ...wish, seconds: 599 }))).does).toHaveLength(1);
+  const late = tell(planJob(preparing({ ...wish, seconds: 600 })));
+  expect(late).toMatchObject({
+    status: { phase: 'Failed', failure: { reason: 'ProgressDeadlineExceeded' } },
+    does: [],
+  });
+});
+
 test('a fixed policy: what was saved counts, not what is there now', () => {
   const snapshot = buildAtStage({
     strategy: 'BlueGreen',

@@ -109,9 +109,9 @@ function podsOf({ status }: JobView, { podsReady, progress }: StagePlan): Standi
 }
 
 /** The status of the next stage, and at once what that stage begins with. */
-function goTo(view: JobView, { stage, progress }: Next, fields: Fields): Decision {
+function goTo(view: JobView, { stage, progress, failure: late }: Next, fields: Fields): Decision {
   const { job, snapshot } = view;
-  if (stage === 'Succeeded' || stage === 'Ended') return end(view, fields.failure ?? view.failure);
+  if (stage === 'Succeeded' || stage === 'Ended') return end(view, late ?? fields.failure ?? view.failure);
   const analysis = verifying.has(stage) ? { analysis: [] } : {};
   const changed = { ...fields, ...progress, ...analysis };
   const undone = fields.failure ?? view.failure;

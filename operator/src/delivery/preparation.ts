@@ -3,6 +3,7 @@ import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.g
 import { type Deployment, deploymentKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import { targetTemplate } from './artifact.ts';
+import { NOT_TAKEN } from './failures.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from './fingerprint.ts';
 import { saveState } from './saved-state.ts';
 import type { ClusterView, JobSnapshot, PodGroup, SavedState } from './snapshot.ts';
@@ -63,15 +64,29 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
   const guarded = job.metadata.finalizers ?? [];
   if (!guarded.includes(finalizers.delivery)) {
-    return { changes: [patchFinalizers(snapshot, [...guarded, finalizers.delivery])], requeueAfterMs: 0 };
+    return untilDeadline(snapshot, [patchFinalizers(snapshot, [...guarded, finalizers.delivery])]);
   }
   if (saved !== undefined) return beginStrategy(snapshot, cluster, saved);
   const next = stateToSave(snapshot, cluster);
   const leftovers = next.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
-  if (leftovers.length > 0) return { changes: leftovers, requeueAfterMs: 0 };
+  if (leftovers.length > 0) return untilDeadline(snapshot, leftovers);
   const current = cluster.replicaSets.find((group) => group.current);
   const waits = next.strategy === 'Rolling' ? undefined : unsettled(cluster, current);
-  return waits === undefined ? { changes: [saveState(job, next)], requeueAfterMs: 0 } : waitForCalm(snapshot, waits);
+  return waits === undefined ? untilDeadline(snapshot, [saveState(job, next)]) : waitForCalm(snapshot, waits);
+}
+
+/** What the API server refuses for ever must not keep the queue waiting. */
+function untilDeadline(snapshot: JobSnapshot, changes: readonly Change[]): Decision {
+  const { policy, now } = snapshot;
+  if (now.getTime() < preparedByMs(snapshot)) return { changes, requeueAfterMs: 0 };
+  const seconds = policy.rolling.progressDeadlineSeconds;
+  const message = `After ${seconds} s, ${NOT_TAKEN}: the job could not be prepared`;
+  return failBefore(snapshot, { reason: 'ProgressDeadlineExceeded', message });
+}
+
+function preparedByMs({ job, policy, now }: JobSnapshot): number {
+  const startedMs = Date.parse(job.status?.stageStartedAt ?? now.toISOString());
+  return startedMs + policy.rolling.progressDeadlineSeconds * 1000;
 }
 
 /** Of what an ended job has left, where this one is to make its own. */
@@ -97,7 +112,7 @@ function unsettled({ deployment, replicaSets }: ClusterView, current: PodGroup |
 function waitForCalm(snapshot: JobSnapshot, waits: string): Decision {
   const { job, policy, now } = snapshot;
   const seconds = policy.rolling.progressDeadlineSeconds;
-  const endMs = Date.parse(job.status?.stageStartedAt ?? now.toISOString()) + seconds * 1000;
+  const endMs = preparedByMs(snapshot);
   if (now.getTime() >= endMs) {
     return failBefore(snapshot, { reason: 'WorkloadNotStable', message: `${waits}, after ${seconds} s` });
   }

@@ -83,6 +83,9 @@ test('a job waits for what runs and for what is older, and not for itself', () =
   expect(queueView(second, [first, second], rules).ahead).toBe(first);
   expect(queueView(first, [first, second, running], rules).ahead).toBe(running);
   expect(queueView(running, [first, second, running], rules).ahead).toBeUndefined();
+  const ended = job('d', { phase: 'Failed' });
+  expect(queueView(ended, [first, running], rules).ahead).toBe(running);
+  expect(queueView(ended, [first, second], rules).ahead).toBeUndefined();
 });
 
 test.each([

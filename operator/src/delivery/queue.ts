@@ -47,9 +47,11 @@ export function queueView(
   unfinished: readonly DeliveryJob[],
   { order, supersede }: QueueRules,
 ): QueueView {
-  if (isFinished(job) || isRunning(job)) return { ahead: undefined, supersededBy: undefined };
+  if (isRunning(job)) return { ahead: undefined, supersededBy: undefined };
   const others = unfinished.filter(({ metadata }) => metadata.uid !== job.metadata.uid);
   const head = headOf(others, order);
+  if (isFinished(job))
+    return { ahead: head !== undefined && isRunning(head) ? head : undefined, supersededBy: undefined };
   const isAhead = head !== undefined && (isRunning(head) || order(head, job) < 0);
   const later = others.filter((other) => supersede && order(other, job) > 0 && supersedes(other)).toSorted(order);
   return { ahead: isAhead ? head : undefined, supersededBy: later.at(-1) };

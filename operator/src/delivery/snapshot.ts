@@ -28,7 +28,7 @@ export interface JobSnapshot {
 
 /** The other unfinished jobs of the same service. */
 export interface QueueView {
-  /** The job that runs or is before this one; undefined when it is this one's turn. */
+  /** The job that runs or is before this one; undefined when it is this one's turn. Of a job that has ended: one that runs by now. */
   readonly ahead: DeliveryJob | undefined;
   /** A later Deploy that makes this one, still waiting, pointless. */
   readonly supersededBy: DeliveryJob | undefined;

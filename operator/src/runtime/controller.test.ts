@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { systemClock } from '@rollcall/platform/clock.ts';
+import { serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { KubeApiError, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { StaleError } from './apply.ts';
 import { createController, type Reconciler } from './controller.ts';
-import { type Change, type Decision, TerminalError } from './decision.ts';
+import { type Change, type Decision, independently, TerminalError } from './decision.ts';
 import { createRuntimeMetrics } from './runtime-metrics.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
@@ -186,6 +187,30 @@ test('a change that fails ends the decision, and only a whole one counts as appl
   controller.start();
   await vi.advanceTimersByTimeAsync(100);
   expect(applied).toEqual(['Tried', 'Tried', 'Fails', 'Last', 'all']);
+  await controller.stop();
+});
+
+test.each([
+  { sentence: 'after a refused one', error: new KubeApiError(403, {}), tried: ['a', 'b', 'c'] },
+  { sentence: 'after a rejected one', error: new TerminalError('no'), tried: ['a', 'b', 'c'] },
+  { sentence: 'but not without an API server', error: new KubeUnreachableError('away'), tried: ['a'] },
+])('independent changes are all tried, $sentence', async ({ error, tried }) => {
+  const names: string[] = [];
+  const service = (name: string) => ({ apiVersion: 'v1', kind: 'Service', metadata: { name } });
+  const patch = (name: string): Change => ({ action: 'patch', kind: serviceKind, object: service(name), patch: {} });
+  const { controller, count } = setUp({
+    keys: () => ['a'],
+    plan: () => ({ changes: [...independently([patch('a'), patch('b')]), patch('c'), patch('d')] }),
+    apply: async (next) => {
+      const name = next.action === 'patch' ? next.object.metadata.name : '';
+      names.push(name);
+      if (name === 'a' || name === 'c') throw error;
+    },
+  });
+  controller.start();
+  await settle();
+  expect(names).toEqual(tried);
+  expect(await count('controller_runtime_reconcile_total', { result: 'error' })).toBe(1);
   await controller.stop();
 });
 

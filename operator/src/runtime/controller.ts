@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { isUnavailable } from '@rollcall/platform/kube/errors.ts';
+import { isUnavailable, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { type Applier, StaleError } from './apply.ts';
-import { type Decision, TerminalError } from './decision.ts';
+import { type Change, type Decision, TerminalError } from './decision.ts';
 import type { ControllerMetrics } from './runtime-metrics.ts';
 import { createWorkQueue } from './workqueue.ts';
 
@@ -71,7 +71,7 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
       const snapshot = await reconciler.observe(key);
       if (snapshot === undefined) return { result: 'success' };
       const decision = reconciler.plan(snapshot);
-      for (const change of decision.changes) await applier.apply(change);
+      await applyAll(applier, decision.changes);
       reconciler.onApplied?.(snapshot, decision);
       const { requeueAfterMs } = decision;
       return requeueAfterMs === undefined
@@ -136,6 +136,22 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
       if (workers !== undefined) queue.addAfter(key, delayMs);
     },
   };
+}
+
+/** @throws the first failure, once all changes that do not depend on it have been tried. */
+async function applyAll(applier: Applier, changes: readonly Change[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const change of changes) {
+    try {
+      await applier.apply(change);
+    } catch (error) {
+      const isIndependent = change.action === 'patch' && change.independent === true;
+      // Without an API server every other try would only take its time.
+      if (!isIndependent || error instanceof KubeUnreachableError) throw error;
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }
 
 function logError(log: Logger, key: string, err: unknown): void {

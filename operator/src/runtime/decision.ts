@@ -21,6 +21,8 @@ interface PatchChange {
   readonly kind: ResourceKind<KubeObject>;
   readonly object: KubeObject;
   readonly patch: object;
+  /** Whether those after it are made also when the API server refuses this one. */
+  readonly independent?: boolean;
 }
 
 /** Server-side apply of status; `status` holds every field that the operator owns. */
@@ -48,11 +50,16 @@ interface EventChange {
   readonly message: string;
 }
 
-/** What a plan returns: changes to be made in order, the first failure ends them, and when to look again. */
+/** What a plan returns: changes to be made in order, the first failure ends them unless it is independent, and when to look again. */
 export interface Decision {
   readonly changes: readonly Change[];
   /** Absent: look again when something changes. */
   readonly requeueAfterMs?: number;
+}
+
+/** Changes that are all to be tried, whichever of them the API server refuses. */
+export function independently(changes: readonly Change[]): readonly Change[] {
+  return changes.map((change) => (change.action === 'patch' ? { ...change, independent: true } : change));
 }
 
 /** A failure that trying again does not mend: it is counted and logged, and the key waits for its next change. */

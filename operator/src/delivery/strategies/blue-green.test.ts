@@ -419,11 +419,75 @@ const backRows: Row[] = [
   ['Finishing', 'then it is rolled back', {}, DOWN, { stage: 'RolledBack', does: [] }],
 ];
 
+/** The API server has refused to unpin the Service, and the Deployment too, to the deadline. */
+const late = { ...DOWN, seconds: 600 };
+const REFUSED = { services: [marked('new')], ...GREEN };
+backRows.push(
+  [
+    'Reverting',
+    'goes on at the deadline, whatever is refused',
+    { ...REFUSED },
+    late,
+    {
+      stage: 'Restoring',
+      does: [
+        `patch Service shop {${MARK},"spec":{"selector":{"pod-template-hash":"old"}}}`,
+        `patch Deployment shop {${MARK}}`,
+      ],
+    },
+  ],
+  ['Restoring', 'goes on at the deadline, whatever is refused', REFUSED, late, { stage: 'DrainingExtra', does: [] }],
+  ['RemovingExtra', 'keeps green where a Service still leads to it', REFUSED, DOWN, { does: [] }],
+  [
+    'RemovingExtra',
+    'leaves what cannot be removed for later',
+    { ...GREEN, services: [marked('old')] },
+    late,
+    { stage: 'Finishing', does: [expect.stringContaining('patch Service shop')] },
+  ],
+  ['Finishing', 'ends at the deadline, whatever is refused', REFUSED, late, { stage: 'Failed', does: [] }],
+);
+
 test.for(backRows)('on the way back, %s: %s', ([stage, , cluster, wish, expected]) => {
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
   const { status, does } = tell(decision);
   expect(status.stage ?? stage).toBe(expected.stage ?? stage);
   expect(does).toEqual(expected.does);
+});
+
+test('on the way back whatever is refused, the rest is done, but no pods go that a Service is kept on', () => {
+  const changesAt = (hash: string) =>
+    planJob(
+      buildAtStage({
+        strategy: 'BlueGreen',
+        stage: 'HandingBack',
+        cluster: buildCluster({ ...UPDATED, services: [pinnedTo(hash), buildService('other')] }),
+        status: RECORDED,
+        spec: { abort: true },
+        saved: TWO,
+      }),
+    )
+      .changes.filter((change) => change.action === 'patch')
+      .map(({ object, independent }) => [object.metadata.name, object.kind, independent === true]);
+  expect(changesAt('new')).toEqual([
+    ['shop', 'Service', true],
+    ['other', 'Service', true],
+    ['shop', 'Deployment', false],
+  ]);
+  expect(changesAt('next')).toEqual([
+    ['other', 'Service', true],
+    ['shop', 'Service', false],
+    ['shop', 'Deployment', false],
+  ]);
+});
+
+test('a version that runs is not undone because something cannot be handed back', () => {
+  const cluster = buildCluster({ ...UPDATED, extra: undefined, services: [pinnedTo('next')] });
+  const wish: StageWish = { strategy: 'BlueGreen', stage: 'Finishing', cluster, status: RECORDED };
+  expect(tell(planJob(buildAtStage({ ...wish, seconds: 599 }))).does).toEqual([pin(null)]);
+  const ended = tell(planJob(buildAtStage({ ...wish, seconds: 600 })));
+  expect(ended).toMatchObject({ status: { phase: 'Failed', failure: { reason: 'NotHandedBack' } }, does: [] });
+  expect(tell(planJob(buildAtStage({ ...wish, stage: 'RemovingExtra', seconds: 600 }))).status.failure).toBeUndefined();
 });
 
 /** So long pods that were ready have been missed. */

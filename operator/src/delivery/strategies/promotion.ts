@@ -1,5 +1,7 @@
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import { type Change, independently } from '../../runtime/decision.ts';
 import { isExtraGone, removeExtra } from '../extra-deployment.ts';
-import { failure } from '../failures.ts';
+import { failure, NOT_TAKEN } from '../failures.ts';
 import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
 import { releaseServices, steer } from '../traffic/selector.ts';
 import { type JobView } from '../view.ts';
@@ -85,15 +87,17 @@ function planDrainingExtra(view: JobView): StagePlan {
 function planRemovingExtra(view: JobView): StagePlan {
   const message = 'Removes the extra pods';
   if (isExtraGone(view)) return { message, next: { stage: 'Finishing' } };
-  if (view.failure === undefined || canServeWithoutExtra(view)) return { message, changes: removeExtra(view) };
-  // Better pods of the new version than none: they stay until the Deployment has enough of its own; see `finished.ts`.
   const { progressDeadlineSeconds } = view.policy.rolling;
-  if (!isOver(view, progressDeadlineSeconds)) {
-    return {
-      message: 'Waits for pods that can take over from the extra ones',
-      lookAgainMs: untilMs(view, progressDeadlineSeconds),
-    };
+  const lookAgainMs = untilMs(view, progressDeadlineSeconds);
+  if (view.failure === undefined || canServeWithoutExtra(view)) {
+    // What is not gone by then is looked after when the job has ended; see `finished.ts`.
+    return view.nowMs >= lookAgainMs
+      ? { message, next: { stage: 'Finishing' } }
+      : { message, changes: removeExtra(view), lookAgainMs };
   }
+  // Better pods of the new version than none: they stay until the Deployment has enough of its own; see `finished.ts`.
+  if (view.nowMs < lookAgainMs)
+    return { message: 'Waits for pods that can take over from the extra ones', lookAgainMs };
   const incomplete = failure(
     'RollbackIncomplete',
     `${view.failure.message}; too few pods are ready to do without the extra ones`,
@@ -101,12 +105,25 @@ function planRemovingExtra(view: JobView): StagePlan {
   return { message, failure: incomplete, next: { stage: 'Finishing' } };
 }
 
-/** Everything that only the job wanted is as it was. */
+/** Everything that only the job wanted is as it was. What the API server refuses is tried again when the job has ended. */
 function planFinishing(view: JobView): StagePlan {
-  const changes = [...releaseServices(view), ...releaseRoutes(view), ...releaseWorkload(view)];
-  return {
-    message: 'Hands back what the job had changed',
-    changes,
-    ...(changes.length === 0 ? { next: { stage: view.failure === undefined ? 'Succeeded' : 'Ended' } } : {}),
-  };
+  const changes = handBack(view);
+  const message = 'Hands back what the job had changed';
+  const lookAgainMs = untilMs(view, view.policy.rolling.progressDeadlineSeconds);
+  if (changes.length === 0) {
+    return { message, next: { stage: view.failure === undefined ? 'Succeeded' : 'Ended' } };
+  }
+  if (view.nowMs < lookAgainMs) return { message, changes, lookAgainMs };
+  return { message, next: { stage: 'Ended', failure: notHandedBack(view) } };
+}
+
+function notHandedBack({ failure: known, job }: JobView): DeliveryFailure {
+  return known === undefined
+    ? failure('NotHandedBack', `${job.spec.version} runs, but ${NOT_TAKEN}: Services and Deployment are not as before`)
+    : failure('RollbackIncomplete', `${known.message}; ${NOT_TAKEN}`);
+}
+
+/** The changes after which nothing of the user's has anything that only the job wanted. */
+export function handBack(view: JobView): readonly Change[] {
+  return independently([...releaseServices(view), ...releaseRoutes(view), ...releaseWorkload(view)]);
 }

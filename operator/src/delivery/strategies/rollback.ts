@@ -1,8 +1,9 @@
-import type { Change } from '../../runtime/decision.ts';
+import { type Change, independently } from '../../runtime/decision.ts';
 import { emptyExtra, isExtraGone } from '../extra-deployment.ts';
-import { failure } from '../failures.ts';
+import { failure, NOT_TAKEN } from '../failures.ts';
 import type { PodGroup } from '../snapshot.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
+import { isExtraInUse } from '../traffic/in-use.ts';
 import { ownServices, pinOf, steerBack } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
 import { restoreWorkload, rolloutOf } from '../workload.ts';
@@ -21,9 +22,11 @@ function planReverting(view: JobView): StagePlan {
   const changes = goBack(view);
   const { progressDeadlineSeconds } = view.policy.rolling;
   const message = view.failure?.message ?? '';
-  if (changes.length > 0) return { message, changes };
-  if (isHome(view)) return { message, next: { stage: 'Restoring', progress: { weight: 0 } } };
-  if (isOver(view, progressDeadlineSeconds)) return { message, next: { stage: 'Restoring' } };
+  const endMs = untilMs(view, progressDeadlineSeconds);
+  // What the API server refuses keeps nobody for ever: it is tried again throughout the next stage.
+  if (changes.length > 0 && view.nowMs < endMs) return { message, changes, lookAgainMs: endMs };
+  if (changes.length === 0 && isHome(view)) return { message, next: { stage: 'Restoring', progress: { weight: 0 } } };
+  if (view.nowMs >= endMs) return { message, next: { stage: 'Restoring' } };
   const seconds = isOver(view, GRACE_SECONDS) ? progressDeadlineSeconds : GRACE_SECONDS;
   return { message, lookAgainMs: untilMs(view, seconds) };
 }
@@ -32,20 +35,29 @@ function planRestoring(view: JobView): StagePlan {
   const changes = goBack(view);
   const { progressDeadlineSeconds } = view.policy.rolling;
   const message = view.failure?.message ?? '';
-  if (changes.length > 0) return { message, changes };
-  if (isRestored(view)) return { message, next: afterRestoring(view) };
-  if (!isOver(view, progressDeadlineSeconds)) return { message, lookAgainMs: untilMs(view, progressDeadlineSeconds) };
-  const incomplete = failure('RollbackIncomplete', `${message}; the pods of the old version do not become ready`);
-  return { message, failure: incomplete, next: afterRestoring(view) };
+  if (changes.length === 0 && isRestored(view)) return { message, next: afterRestoring(view) };
+  if (!isOver(view, progressDeadlineSeconds)) {
+    return { message, changes, lookAgainMs: untilMs(view, progressDeadlineSeconds) };
+  }
+  const why = changes.length > 0 ? NOT_TAKEN : 'the pods of the old version do not become ready';
+  return { message, failure: failure('RollbackIncomplete', `${message}; ${why}`), next: afterRestoring(view) };
 }
 
+/** Whatever the API server refuses of it, the rest is done. */
 function goBack(view: JobView): readonly Change[] {
+  const steering = [...steerBack(view, destination(view)), ...steerRoutesBack(view)];
   return [
-    ...emptyExtra(view),
-    ...steerBack(view, destination(view)),
-    ...steerRoutesBack(view),
+    ...independently([...emptyExtra(view), ...steering.filter((change) => !isOnNewPods(view, change))]),
+    // Only once these Services have let go of them may the pods of the new version go from the user's Deployment.
+    ...steering.filter((change) => isOnNewPods(view, change)),
     ...restoreWorkload(view),
   ];
+}
+
+/** Whether it takes a Service off the pods that restoring the Deployment takes away. */
+function isOnNewPods({ template, current, around }: JobView, change: Change): boolean {
+  if (template !== 'target' || current === undefined || change.action !== 'patch') return false;
+  return around.services.some((service) => service === change.object && pinOf(service) === current.hash);
 }
 
 /** Pods that never had traffic need not be drained. */
@@ -118,6 +130,7 @@ function isAllThereIs(view: JobView, home: PodGroup): boolean {
 export function canServeWithoutExtra(view: JobView): boolean {
   const { cluster, status, replicas, extra } = view;
   if (cluster === undefined || status.extraReplicas === 0 || readyCount(extra) === 0) return true;
+  if (isExtraInUse(view.around)) return false;
   const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
   return own >= replicas || isPinnedTo(view, homeOf(view));
 }

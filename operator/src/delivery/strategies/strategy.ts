@@ -36,6 +36,8 @@ export type Progress = Pick<
 export interface Next {
   readonly stage: StageName | 'Succeeded' | 'Ended';
   readonly progress?: Progress;
+  /** Why the job ends otherwise than it was about to. */
+  readonly failure?: DeliveryFailure;
 }
 
 /** What a stage wants. */

@@ -98,6 +98,7 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
     { spec: { strategy: 'BlueGreen' } },
     'StrategyNotSupported',
   ],
+  ['a pin of the user, by a rolling update', { services: [pinnedTo('old')] }, {}, 'StrategyNotSupported'],
   [
     'a binary without a place',
     {},
@@ -108,6 +109,12 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
   const { changes } = planJob(buildSnapshot({ cluster: buildCluster(cluster), job: buildJob(job) }));
   expect(changes[0]).toMatchObject({ action: 'status', status: { phase: 'Failed', reason, failure: { reason } } });
   expect(changes).toHaveLength(2);
+});
+
+test('a pin of the user is nothing to a job without anything to roll out', () => {
+  const job = buildJob({ spec: { artifact: { type: 'image', url: OLD } } });
+  const { changes } = planJob(buildSnapshot({ cluster: buildCluster({ services: [pinnedTo('old')] }), job }));
+  expect(changes[0]).toMatchObject({ status: { stage: 'Preparing' } });
 });
 
 test('names that another strategy would use may be taken', () => {

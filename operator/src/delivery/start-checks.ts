@@ -1,5 +1,6 @@
 import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { targetTemplate } from './artifact.ts';
+import { isAsDesired } from './fingerprint.ts';
 import { canaryServiceName, extraDeploymentName } from './names.ts';
 import type { ClusterView, JobSnapshot } from './snapshot.ts';
 import { backendsOf } from './traffic/http-route.ts';
@@ -54,12 +55,22 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   const target = targetTemplate(job, deployment, artifact);
   if (target.template === undefined) return { reason: 'ArtifactNotSupported', message: target.fault };
   const strategy = strategyOf(job, policy);
-  return strategy === 'Rolling' ? undefined : extraFault(cluster, strategy);
+  const fault = strategy === 'Rolling' ? undefined : extraFault(cluster, strategy);
+  const isUnchanged = isAsDesired(target.template, deployment.spec.template);
+  return fault ?? (isUnchanged ? undefined : pinFault(cluster));
+}
+
+/** New pods have another hash, by whatever strategy they come: such a Service would be left with none. */
+function pinFault({ services }: ClusterView): DeliveryFailure | undefined {
+  const pinned = services.find((service) => pinOf(service) !== undefined);
+  if (pinned === undefined) return undefined;
+  const message = `Service ${pinned.metadata.name} selects pods by pod-template-hash, which only a job may`;
+  return { reason: 'StrategyNotSupported', message };
 }
 
 /** Strategies with pods of their own need names for them, and Services that they can pin. */
 function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): DeliveryFailure | undefined {
-  const { deployment, services, taken } = cluster;
+  const { deployment, taken } = cluster;
   const names = [
     `Deployment ${extraDeploymentName(deployment.metadata.name, strategy)}`,
     ...(strategy === 'Canary' ? routedServices(cluster).map((name) => `Service ${canaryServiceName(name)}`) : []),
@@ -67,14 +78,9 @@ function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): Del
   const name = names.find((wanted) => taken.includes(wanted));
   if (name !== undefined) return { reason: 'NameTaken', message: `${name} is there already, and not this job's` };
   const [shared] = cluster.shared;
-  if (shared !== undefined) {
-    const { service, pod } = shared;
-    const message = `Service ${service} selects pods of others too, such as ${pod}, which would get nothing from it any more`;
-    return { reason: 'StrategyNotSupported', message };
-  }
-  const pinned = services.find((service) => pinOf(service) !== undefined);
-  if (pinned === undefined) return undefined;
-  const message = `Service ${pinned.metadata.name} selects pods by pod-template-hash, which only a job may`;
+  if (shared === undefined) return undefined;
+  const { service, pod } = shared;
+  const message = `Service ${service} selects pods of others too, such as ${pod}, which would get nothing from it any more`;
   return { reason: 'StrategyNotSupported', message };
 }
 

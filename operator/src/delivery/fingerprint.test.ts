@@ -1,6 +1,9 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
 import type { PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
+import { targetTemplate } from './artifact.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from './fingerprint.ts';
+import { buildDeployment, buildJob, OLD } from './model/build.ts';
 
 const desired: PodTemplate = {
   metadata: { labels: { app: 'shop' } },
@@ -49,7 +52,32 @@ test.for<[string, PodTemplate, boolean]>([
     { ...defaulted, metadata: { labels: { app: 'shop' }, annotations: { restarted: 'x' } } },
     false,
   ],
+  ['with an init container', { ...defaulted, spec: { ...defaulted.spec, initContainers: [{ name: 'x' }] } }, false],
+  ['with a volume', { ...defaulted, spec: { ...defaulted.spec, volumes: [{ name: 'x' }] } }, false],
+  ['with empty lists', { ...defaulted, spec: { ...defaulted.spec, initContainers: [], volumes: [] } }, true],
   ['with another label', { ...defaulted, metadata: { labels: { app: 'other' } } }, false],
+  [
+    'with a mount',
+    {
+      ...desired,
+      spec: {
+        containers: [{ ...defaulted.spec.containers[0], name: 'shop', volumeMounts: [{ name: 'x', mountPath: '/x' }] }],
+      },
+    },
+    false,
+  ],
 ])('a template is as desired: %s', ([, observed, expected]) => {
   expect(isAsDesired(desired, observed)).toBe(expected);
+});
+
+test('a base image without the binary that was mounted into it is another version', () => {
+  const image = buildDeployment({ metadata: { annotations: { [annotations.binaryPath]: '/app/shop' } } });
+  const settings = { fetcherImage: 'fetcher:1', maxBytes: 1, allowPrivateAddresses: false };
+  const checksum = `sha256:${'a'.repeat(64)}`;
+  const binary = { type: 'binary', url: 'https://example.com/shop', checksum } as const;
+  const { template = image.spec.template } = targetTemplate(buildJob({ spec: { artifact: binary } }), image, settings);
+  const withBinary = { ...image, spec: { ...image.spec, template } };
+  const back = targetTemplate(buildJob({ spec: { artifact: { type: 'image', url: OLD } } }), withBinary, settings);
+  expect(back.template).toEqual(image.spec.template);
+  expect(isAsDesired(image.spec.template, template)).toBe(false);
 });

@@ -43,6 +43,9 @@ export function isAsDesired(desired: PodTemplate, observed: PodTemplate): boolea
   );
 }
 
+/** Lists that no API server puts anything into: where they were not asked for they are something else than what was. */
+const withoutDefaults = ['initContainers', 'volumes', 'volumeMounts'];
+
 function isWithin(desired: unknown, observed: unknown): boolean {
   if (Array.isArray(desired)) {
     // An empty list is not stored.
@@ -54,7 +57,11 @@ function isWithin(desired: unknown, observed: unknown): boolean {
     );
   }
   if (isObject(desired)) {
-    return isObject(observed) && Object.entries(desired).every(([key, value]) => isWithin(value, observed[key]));
+    return (
+      isObject(observed) &&
+      Object.entries(desired).every(([key, value]) => isWithin(value, observed[key])) &&
+      withoutDefaults.every((key) => isWithin(desired[key] ?? [], observed[key]))
+    );
   }
   return desired === observed || (isEmptyScalar(desired) && isEmptyScalar(observed));
 }

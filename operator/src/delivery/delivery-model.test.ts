@@ -138,8 +138,17 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   }),
 });
 
+/** The API server takes no writes of a kind, from the operator: for lack of a right, or because somebody reviews them. */
+const refusal = fc.record({
+  kind: fc.constantFrom('Service', 'Deployment', 'HTTPRoute', 'ControllerRevision', 'DeliveryJob'),
+  fromTick: fc.integer({ min: 0, max: 60 }),
+  ticks: fc.constantFrom(20, 150, Infinity),
+});
+type Refusal = typeof refusal extends fc.Arbitrary<infer R> ? R : never;
+
 const run = fc.record({
   scenario,
+  refusal: fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: refusal }),
   checksPass: fc.constantFrom(true, true, true, false),
   events: fc.array(fc.record({ tick: fc.integer({ min: 0, max: 90 }), event: worldEvent }), { maxLength: 6 }),
 });
@@ -150,7 +159,7 @@ interface Sleeper {
   readonly changes: readonly Change[];
 }
 
-function simulate({ scenario, checksPass, events }: Run): void {
+function simulate({ scenario, refusal, checksPass, events }: Run): void {
   const world = createWorld(scenario);
   for (let tick = 0; tick < 20; tick += 1) {
     world.nowMs += TICK_MS;
@@ -163,6 +172,8 @@ function simulate({ scenario, checksPass, events }: Run): void {
   let outside: OutsideEdit | undefined;
   let pausedTicks = 0;
   let doneTicks = 0;
+  let currentTick = 0;
+  let isRefused = false;
 
   /** The fewest that were asked for lately: pods need time to come up. */
   function required(): number {
@@ -175,6 +186,8 @@ function simulate({ scenario, checksPass, events }: Run): void {
     // A version that goes bad after it was delivered is nobody's fault.
     const isDelivered = world.job()?.status?.phase === 'Succeeded' && scenario.fate !== 'good';
     if (outside !== undefined || isDelivered) return;
+    // Who may not write can neither mend what breaks nor follow who scales.
+    if (isRefused && (scenario.fate !== 'good' || scaled.length > 1)) return;
     for (const service of userServices(world)) {
       const { ready, lost } = world.serving(service);
       if (ready + lost < required()) {
@@ -187,6 +200,10 @@ function simulate({ scenario, checksPass, events }: Run): void {
   }
 
   function write(change: Change, who: string): boolean {
+    if (refusal !== undefined && isTheOne(refusal, change, currentTick)) {
+      isRefused = true;
+      return false;
+    }
     try {
       world.store.apply(change);
     } catch (error) {
@@ -197,6 +214,17 @@ function simulate({ scenario, checksPass, events }: Run): void {
     return true;
   }
 
+  /** As the controller does. @returns whether all were made. */
+  function writeAll(changes: readonly Change[], who: string): boolean {
+    let isWhole = true;
+    for (const change of changes) {
+      if (write(change, who)) continue;
+      isWhole = false;
+      if (change.action !== 'patch' || change.independent !== true) break;
+    }
+    return isWhole;
+  }
+
   function look(): void {
     for (let round = 0; round < 6; round += 1) {
       const snapshot = world.observe();
@@ -205,7 +233,7 @@ function simulate({ scenario, checksPass, events }: Run): void {
       const allowed = crashAfter === undefined ? changes : changes.slice(0, crashAfter);
       const isCrash = crashAfter !== undefined;
       crashAfter = undefined;
-      const made = allowed.every((change) => write(change, 'leader'));
+      const made = writeAll(allowed, 'leader');
       if (isCrash) return;
       if (made) forget(world, snapshot.measurements.length);
       if (changes.length === 0) return;
@@ -240,6 +268,7 @@ function simulate({ scenario, checksPass, events }: Run): void {
   }
 
   for (let tick = 0; tick < LIMIT_TICKS; tick += 1) {
+    currentTick = tick;
     world.nowMs += TICK_MS;
     for (const { event } of events.filter((planned) => planned.tick === tick)) {
       happen(event, tick);
@@ -250,16 +279,17 @@ function simulate({ scenario, checksPass, events }: Run): void {
     measure(world, checksPass);
     look();
     for (const sleeper of sleepers.filter(({ wakesAt }) => wakesAt === tick)) {
-      sleeper.changes.every((change) => write(change, 'sleeper'));
+      writeAll(sleeper.changes, 'sleeper');
     }
     const { status, spec, metadata } = world.job() ?? { metadata: {} };
     pausedTicks = status?.phase === 'Paused' ? pausedTicks + 1 : 0;
-    if (pausedTicks > 15 && spec?.promote === false)
-      world.store.patch(deliveryJobKind, 'job', { spec: { promote: true } });
+    // Whose promote is not taken back, because nobody may, takes it back himself.
+    if (pausedTicks > 15 && (spec?.promote === false || pausedTicks > 20))
+      world.store.patch(deliveryJobKind, 'job', { spec: { promote: spec?.promote === false } });
     const isDone =
       status !== undefined &&
       isFinished({ status } as never) &&
-      metadata.finalizers?.includes('rollcall.dev/delivery') !== true;
+      (metadata.finalizers?.includes('rollcall.dev/delivery') !== true || (isRefused && refusal?.ticks === Infinity));
     doneTicks = isDone ? doneTicks + 1 : 0;
     const isQuiet = [...events, ...sleepers.map(({ wakesAt }) => ({ tick: wakesAt }))].every(
       (planned) => planned.tick < tick,
@@ -271,7 +301,21 @@ function simulate({ scenario, checksPass, events }: Run): void {
     world.nowMs += TICK_MS;
     world.machinery.tick(world.nowMs);
   }
-  judge({ world, before, outside, scenario, isEvent: (type) => events.some(({ event }) => event.type === type) });
+  const isForGood = isRefused && refusal?.ticks === Infinity;
+  judge({
+    world,
+    before,
+    outside,
+    scenario,
+    refused: isRefused ? (isForGood ? 'for good' : 'for a while') : 'never',
+    isEvent: (type) => events.some(({ event }) => event.type === type),
+  });
+}
+
+function isTheOne({ kind, fromTick, ticks }: Refusal, change: Change, tick: number): boolean {
+  // The status is another resource.
+  if (change.action === 'event' || change.action === 'status' || change.kind.kind !== kind) return false;
+  return tick >= fromTick && tick < fromTick + ticks;
 }
 
 function forget(world: World, count: number): void {
@@ -368,13 +412,15 @@ interface Outcome {
   readonly before: unknown;
   readonly outside: OutsideEdit | undefined;
   readonly scenario: Scenario;
+  readonly refused: 'never' | 'for a while' | 'for good';
   readonly isEvent: (type: WorldEvent['type']) => boolean;
 }
 
-function judge({ world, before, outside, scenario, isEvent }: Outcome): void {
+function judge({ world, before, outside, scenario, refused, isEvent }: Outcome): void {
   const job = world.job();
   const status = job?.status;
   expect(status?.phase, `ends: ${JSON.stringify(status)}`).toMatch(/^(Succeeded|RolledBack|Failed)$/);
+  if (refused === 'for good') return;
   expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');
   const extras = world.store.list(deploymentKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
   // What an operator makes after the job has ended is without pods.
@@ -398,6 +444,8 @@ function judge({ world, before, outside, scenario, isEvent }: Outcome): void {
   }
   expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/delivering');
   if (outside !== undefined) return judgeEdited(world, outside);
+  // Its traffic is served as before, but the user's Deployment may have kept the new version.
+  if (refused !== 'never' && status?.phase === 'Failed') return;
   const image = status?.phase === 'Succeeded' && scenario.artifact === 'image' ? NEW_IMAGE : OLD_IMAGE;
   for (const service of userServices(world)) {
     if (status?.phase === 'Succeeded' && scenario.fate !== 'good') continue;
@@ -412,7 +460,13 @@ function judge({ world, before, outside, scenario, isEvent }: Outcome): void {
   } else {
     expect(withoutMade).toStrictEqual(before);
   }
-  if (scenario.fate === 'good' && !isEvent('abort') && !isEvent('delete job') && status?.phase !== 'Succeeded') {
+  if (
+    refused === 'never' &&
+    scenario.fate === 'good' &&
+    !isEvent('abort') &&
+    !isEvent('delete job') &&
+    status?.phase !== 'Succeeded'
+  ) {
     expect(status?.failure?.reason).toMatch(/ChecksFailed|WorkloadNotStable|ProgressDeadlineExceeded/);
   }
 }

@@ -8,6 +8,8 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
 import type { OperatorConfig } from './config.ts';
 import { createDelivery } from './delivery/delivery.ts';
+import { createDirectReads } from './delivery/direct-reads.ts';
+import { createRecentRoutes } from './delivery/recent-routes.ts';
 import { deliveryWriteCaches } from './delivery/write-caches.ts';
 import type { Informers } from './informers.ts';
 import { createRegistrationObserver } from './registration/observe.ts';
@@ -52,6 +54,7 @@ export interface Controllers {
 export function createControllers(deps: ControllersDeps): Controllers {
   const { informers, events, log } = deps;
   const services = [...new Set([...informers.services, ...informers.delivery.services])];
+  const routes = createRecentRoutes(createDirectReads(deps.connection), deps.clock);
   const applier = createApplier({
     connection: deps.connection,
     fieldManager: deps.fieldManager,
@@ -59,6 +62,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
       { kind: serviceRegistrationKind, informer: informers.registrations },
       { kind: leaseKind, informer: informers.leases },
       ...deliveryWriteCaches(informers.delivery, services),
+      routes.writeCache,
     ],
     events,
   });
@@ -67,6 +71,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
   const registration = registrationController(common, imports);
   const delivery = createDelivery({
     ...common,
+    routes,
     informers: informers.delivery,
     registry: informers,
     metricsRegistry: deps.registry,

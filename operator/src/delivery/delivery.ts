@@ -17,6 +17,7 @@ import { createDirectReads } from './direct-reads.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
 import { createDeliveryObserver } from './observe.ts';
+import type { RecentRoutes } from './recent-routes.ts';
 import { deliveryReconciler } from './reconciler.ts';
 import { createRelations } from './relations.ts';
 import { createWorkloadObserver } from './workload-view.ts';
@@ -37,6 +38,8 @@ export interface DeliveryDeps {
   readonly informers: DeliveryInformers;
   /** As above, of what the registry keeps. */
   readonly registry: { readonly registrations: Informer<ServiceRegistration>; readonly leases: Informer<Lease> };
+  /** Their write cache is among those of the applier. */
+  readonly routes: RecentRoutes;
   readonly applier: Applier;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -71,7 +74,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     informers,
     relations,
     registrations: { ...registry, namespace },
-    observeWorkload: createWorkloadObserver({ relations, workloads, reads, clock }),
+    observeWorkload: createWorkloadObserver({ relations, workloads, reads, routes: deps.routes, clock }),
     reads,
     measurements,
     artifact,

@@ -32,6 +32,8 @@ const stages: Readonly<Record<StageName, Stage>> = {
 const verifying: ReadonlySet<string> = new Set(['Verifying', 'Testing', 'Baking', 'StepVerifying']);
 
 const IDLE_LOOK_MS = 100;
+/** HTTPRoutes are not watched: that somebody has changed one is seen by looking, also while a job waits for nothing but a promote. */
+const ROUTES_LOOK_MS = 5000;
 
 const savedStateLost = failure(
   'SavedStateLost',
@@ -171,9 +173,10 @@ function resetPromote({ job, status }: JobView): readonly Change[] {
   return isUsed ? [{ action: 'patch', kind: deliveryJobKind, object: job, patch: { spec: { promote: false } } }] : [];
 }
 
-function decide({ nowMs }: JobView, changes: readonly Change[], lookAgainMs: number | undefined): Decision {
-  if (lookAgainMs === undefined) return { changes };
+function decide({ nowMs, saved }: JobView, changes: readonly Change[], lookAgainMs = Infinity): Decision {
+  const nextMs = Math.min(lookAgainMs, saved.routes.length > 0 ? nowMs + ROUTES_LOOK_MS : Infinity);
+  if (nextMs === Infinity) return { changes };
   // Nothing written and nothing to wait for would be a loop.
   const leastMs = changes.length === 0 ? IDLE_LOOK_MS : 0;
-  return { changes, requeueAfterMs: Math.max(leastMs, lookAgainMs - nowMs) };
+  return { changes, requeueAfterMs: Math.max(leastMs, nextMs - nowMs) };
 }

@@ -5,6 +5,7 @@ import { buildClusterView, buildSurroundings, concernedServices, type Knowledge 
 import type { DirectReads } from './direct-reads.ts';
 import { createObstacleObserver, noObstacles } from './obstacles.ts';
 import { isFinished } from './queue.ts';
+import type { RecentRoutes } from './recent-routes.ts';
 import type { Relations } from './relations.ts';
 import type { QueueView, Surroundings, WorkloadView } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
@@ -13,8 +14,9 @@ import type { Workloads } from './workloads.ts';
 export interface WorkloadObserverDeps {
   readonly relations: Relations;
   readonly workloads: Workloads;
-  readonly reads: DirectReads;
-  readonly clock: Clock;
+  readonly reads: Pick<DirectReads, 'findDeployment' | 'listPods'>;
+  readonly routes: Pick<RecentRoutes, 'list'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
 /** A job and by which policy it runs. */
@@ -32,14 +34,14 @@ interface Place {
 export type ObserveWorkload = (settled: Settled, queue: QueueView) => Promise<WorkloadView>;
 
 export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkload {
-  const { workloads, reads } = deps;
+  const { workloads } = deps;
   const observeObstacles = createObstacleObserver(deps);
 
   async function routesFor(settled: Settled, { namespace }: Place, services: readonly Service[]) {
     const savedNames = new Set(settled.saved?.routes.map(({ name }) => name));
     if (savedNames.size === 0 && !usesRoutes(settled)) return undefined;
     const backends = new Set(services.map(({ metadata }) => metadata.name));
-    const all = await reads.listRoutes(namespace);
+    const all = await deps.routes.list(namespace);
     return all?.filter((route) => savedNames.has(route.metadata.name) || pointsAt(route, backends));
   }
 

@@ -202,21 +202,29 @@ const weighed = (stable: number, canary: number) =>
   ]);
 const beside = { extraServices: new Map([['shop', buildService('shop-canary')]]) };
 
-function routed(stage: string, cluster: Partial<ClusterView>, wish: Partial<StageWish> = {}) {
-  return tell(
-    planJob(
-      buildAtStage({
-        strategy: 'Canary',
-        stage,
-        cluster: buildCluster({ services: [pinnedTo('old')], routes: [buildRoute(rules)], ...cluster }),
-        status: { step: 0, extraReplicas: 1 },
-        saved: { routes: [{ name: 'shop', rules }] },
-        policy: { canary: { steps, trafficRouter: 'GatewayAPI' } },
-        ...wish,
-      }),
-    ),
+function decideRouted(stage: string, cluster: Partial<ClusterView>, wish: Partial<StageWish> = {}) {
+  return planJob(
+    buildAtStage({
+      strategy: 'Canary',
+      stage,
+      cluster: buildCluster({ services: [pinnedTo('old')], routes: [buildRoute(rules)], ...cluster }),
+      status: { step: 0, extraReplicas: 1 },
+      saved: { routes: [{ name: 'shop', rules }] },
+      policy: { canary: { steps, trafficRouter: 'GatewayAPI' } },
+      ...wish,
+    }),
   );
 }
+
+const routed = (...wish: Parameters<typeof decideRouted>) => tell(decideRouted(...wish));
+
+test('routes are looked at every five seconds, also while a job waits for nothing but a promote', () => {
+  const policy = { canary: { steps: [{ weight: 25 }], trafficRouter: 'GatewayAPI' as const } };
+  const cluster = { ...beside, extra: buildExtra(1), routes: [weighed(3, 1)] };
+  const paused = decideRouted('StepPausing', cluster, { policy });
+  expect(tell(paused)).toMatchObject({ does: [], status: { phase: 'Paused' } });
+  expect(paused.requeueAfterMs).toBe(5000);
+});
 
 test('behind a Gateway the Services keep to the old pods, and the canary gets its own', () => {
   expect(routed('Routing', { services: [buildService()] }).does).toEqual([pin('old'), 'create Service shop-canary']);

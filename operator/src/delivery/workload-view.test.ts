@@ -1,0 +1,86 @@
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
+import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { createInformer } from '@rollcall/platform/kube/informer.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { expect, test } from 'vitest';
+import { createDirectReads } from './direct-reads.ts';
+import { createDeliveryInformers } from './informers.ts';
+import { buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from './model/build.ts';
+import { createRecentRoutes } from './recent-routes.ts';
+import { createRelations } from './relations.ts';
+import type { QueueView } from './snapshot.ts';
+import { createWorkloadObserver } from './workload-view.ts';
+import { createWorkloads } from './workloads.ts';
+
+const route = buildRoute([{ backendRefs: [{ name: 'shop' }] }]);
+const refuse = () => Promise.reject(new Error('not expected'));
+
+/** An API server with one route, and copies with one Deployment and its Service. */
+function setUp() {
+  const asked: string[] = [];
+  async function answer({ path }: KubeRequest): Promise<unknown> {
+    asked.push(path.split('/').at(-1) ?? '');
+    if (path.includes('/deployments/')) {
+      throw new KubeApiError(404, { code: 404, reason: 'NotFound', message: 'not there' });
+    }
+    return { items: path.endsWith('/httproutes') ? [route] : [] };
+  }
+  const connection: KubeConnection = {
+    namespace: 'default',
+    request: <T>(request: KubeRequest) => answer(request) as Promise<T>,
+    stream: refuse,
+    close: refuse,
+  };
+  const common = { connection, clock: systemClock, log: createLogger('test', 'silent') };
+  const services = createInformer<Service>({ ...common, kind: serviceKind });
+  const informers = createDeliveryInformers({
+    ...common,
+    namespace: 'default',
+    namespaces: [],
+    services: [services],
+  });
+  const relations = createRelations(informers);
+  for (const informer of informers.deployments) informer.recordWrite(buildDeployment());
+  services.recordWrite(buildService());
+  let nowMs = 0;
+  const clock = { monotonicMs: () => nowMs };
+  const reads = createDirectReads(connection);
+  const routes = createRecentRoutes(reads, clock);
+  const workloads = createWorkloads({ relations, reads, namespaces: [], record: () => undefined });
+  const observe = createWorkloadObserver({ relations, reads, workloads, routes, clock });
+  const policy = buildPolicy({ strategy: 'Canary', canary: { steps: [{ weight: 50 }], trafficRouter: 'GatewayAPI' } });
+  return {
+    asked,
+    routes,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    look: (ahead?: QueueView['ahead']) =>
+      observe({ job: buildJob(), saved: undefined, relations, policy }, { ahead, supersededBy: undefined }),
+  };
+}
+
+test('nobody asks the API server for a job that waits for another', async () => {
+  const { asked, look } = setUp();
+  expect(await look(buildJob({ metadata: { name: 'first' } }))).toEqual({ found: 'none' });
+  expect(asked).toEqual([]);
+  expect(await look()).toMatchObject({ found: 'one', cluster: { routes: [route] } });
+  expect(asked).toContain('httproutes');
+});
+
+test('routes are listed once in a second, and anew after they were written', async () => {
+  const { asked, look, pass, routes } = setUp();
+  const lists = () => asked.filter((path) => path === 'httproutes').length;
+  await look();
+  pass(900);
+  await look();
+  expect(lists()).toBe(1);
+  routes.writeCache.informer.recordWrite(route);
+  await look();
+  expect(lists()).toBe(2);
+  pass(1000);
+  await look();
+  expect(lists()).toBe(3);
+});

@@ -296,6 +296,11 @@ export interface DeliveryJobStatus {
    */
   message?: string;
   /**
+   * How the job moves traffic: as spec.strategy or the policy says, or Rolling where there is no traffic to move,
+   * for want of pods or of a difference.
+   */
+  strategy?: DeliveryStrategy;
+  /**
    * The index of the strategy's current step, counted from 0.
    */
   step?: number;

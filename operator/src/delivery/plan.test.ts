@@ -32,7 +32,7 @@ test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
   [
     'another runs',
     { queue: { ahead, supersededBy: undefined } },
-    { phase: 'Pending', stage: 'Queued', message: 'Waits for job first' },
+    { phase: 'Pending', stage: 'Queued', message: 'Waits for job first', strategy: 'Rolling' },
   ],
   [
     'it is its turn',
@@ -166,7 +166,22 @@ test('the finalizer comes first, then the record, then the strategy', () => {
     },
   ]);
   const begun = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Preparing' }));
-  expect(begun.changes).toMatchObject([{ action: 'status', status: { stage: 'Pinning', stableHash: 'old' } }]);
+  expect(begun.changes).toMatchObject([
+    { action: 'status', status: { stage: 'Pinning', stableHash: 'old', strategy: 'BlueGreen' } },
+  ]);
+});
+
+const strategyIn = (snapshot: JobSnapshot) => {
+  const [write] = planJob(snapshot).changes;
+  return write?.action === 'status' && 'strategy' in write.status ? write.status.strategy : undefined;
+};
+
+test("a job tells the strategy in use: its own, else the policy's, or Rolling where there is nothing to move", () => {
+  expect(strategyIn(buildSnapshot({ policy: buildPolicy({ strategy: 'Canary' }) }))).toBe('Canary');
+  const job = buildJob({ spec: { strategy: 'BlueGreen' } });
+  expect(strategyIn(buildSnapshot({ job, policy: buildPolicy({ strategy: 'Canary' }) }))).toBe('BlueGreen');
+  const idle = { strategy: 'Rolling', stage: 'Preparing', spec: { strategy: 'BlueGreen' } } as const;
+  expect(strategyIn(buildAtStage(idle))).toBe('Rolling');
 });
 
 test.for<[string, Partial<StageWish>, string]>([

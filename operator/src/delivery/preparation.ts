@@ -22,7 +22,7 @@ const DEFAULT_DEADLINE_SECONDS = 600;
 
 /** From the queue: finds the Deployment, and begins or fails. */
 export function begin(snapshot: JobSnapshot): Decision {
-  const { job, now } = snapshot;
+  const { job, policy, now } = snapshot;
   const cluster = clusterOf(snapshot);
   const fault = startFault(snapshot);
   if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
@@ -36,6 +36,7 @@ export function begin(snapshot: JobSnapshot): Decision {
     fields: {
       startedAt: now.toISOString(),
       workload: { namespace, name, uid },
+      strategy: strategyOf(job, policy),
       weight: 0,
       ...(oldVersion === undefined ? {} : { oldVersion }),
       ...(Number.isSafeInteger(revision) ? { previousRevision: revision } : {}),
@@ -163,6 +164,7 @@ function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: Saved
     return waitForCalm(snapshot, `the pods of Deployment ${cluster.deployment.metadata.name} are not to be seen`);
   }
   const fields: Partial<DeliveryJobStatus> = {
+    strategy: saved.strategy,
     templateFingerprint: templateFingerprint(saved.deployment.template),
     ...(stableHash === undefined ? {} : { stableHash }),
     ...(stage === 'Stepping' ? { step: 0 } : {}),

@@ -1,11 +1,20 @@
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
-import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import type {
+  AnalysisResult,
+  DeliveryFailure,
+  DeliveryJob,
+  DeliveryJobStatus,
+  DeliveryPhase,
+} from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../runtime/decision.ts';
 import { jobConditions, type Standing } from './conditions.ts';
 import { isSameJson } from './fingerprint.ts';
 
+/** Of the custom resource; a status that exceeds them is refused, and the job would never end. */
 const REASON_LIMIT = 256;
 const MESSAGE_LIMIT = 4096;
+const VERSION_LIMIT = 256;
+const RESULT_LIMIT = 1024;
 
 /** What changes in a status; the rest stays as it is. */
 export interface StatusUpdate {
@@ -23,14 +32,14 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
   const { conditions, ...known } = job.status ?? { phase: 'Pending' as const };
   const at = now.toISOString();
   const observedGeneration = job.metadata.generation ?? 0;
-  const reason = (update.reason ?? update.stage).slice(0, REASON_LIMIT);
-  const message = update.message.slice(0, MESSAGE_LIMIT);
+  const reason = cut(update.reason ?? update.stage, REASON_LIMIT);
+  const message = cut(update.message, MESSAGE_LIMIT);
   const { phase, stage, pods } = update;
   const isNewStage = stage !== known.stage || (update.fields?.step ?? known.step) !== known.step;
   return {
     ...known,
     ...(isNewStage ? { stageStartedAt: at } : {}),
-    ...update.fields,
+    ...withinLimits(update.fields ?? {}),
     phase,
     stage,
     reason,
@@ -38,6 +47,28 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
     observedGeneration,
     conditions: jobConditions(conditions, { phase, reason, message, observedGeneration, at, pods }),
   };
+}
+
+/** What pods, checks, services and users have said may be of any length. */
+function withinLimits(fields: NonNullable<StatusUpdate['fields']>): NonNullable<StatusUpdate['fields']> {
+  const { oldVersion, failure, analysis } = fields;
+  return {
+    ...fields,
+    ...(oldVersion === undefined ? {} : { oldVersion: cut(oldVersion, VERSION_LIMIT) }),
+    ...(failure === undefined
+      ? {}
+      : { failure: { reason: cut(failure.reason, REASON_LIMIT), message: cut(failure.message, MESSAGE_LIMIT) } }),
+    ...(analysis === undefined ? {} : { analysis: analysis.map(resultWithinLimits) }),
+  };
+}
+
+function resultWithinLimits(result: AnalysisResult): AnalysisResult {
+  return result.message === undefined ? result : { ...result, message: cut(result.message, RESULT_LIMIT) };
+}
+
+/** Half a character would be stored as another one, and be written again and again. */
+function cut(text: string, limit: number): string {
+  return text.slice(0, limit).toWellFormed();
 }
 
 /** The write of a status, with an Event when the phase is another; nothing when it says what is stored. */

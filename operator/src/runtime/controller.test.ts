@@ -190,14 +190,20 @@ test('a change that fails ends the decision, and only a whole one counts as appl
   await controller.stop();
 });
 
+const patch = (name: string): Change => ({
+  action: 'patch',
+  kind: serviceKind,
+  object: { apiVersion: 'v1', kind: 'Service', metadata: { name } },
+  patch: {},
+});
+
 test.each([
   { sentence: 'after a refused one', error: new KubeApiError(403, {}), tried: ['a', 'b', 'c'] },
   { sentence: 'after a rejected one', error: new TerminalError('no'), tried: ['a', 'b', 'c'] },
   { sentence: 'but not without an API server', error: new KubeUnreachableError('away'), tried: ['a'] },
 ])('independent changes are all tried, $sentence', async ({ error, tried }) => {
   const names: string[] = [];
-  const service = (name: string) => ({ apiVersion: 'v1', kind: 'Service', metadata: { name } });
-  const patch = (name: string): Change => ({ action: 'patch', kind: serviceKind, object: service(name), patch: {} });
+
   const { controller, count } = setUp({
     keys: () => ['a'],
     plan: () => ({ changes: [...independently([patch('a'), patch('b')]), patch('c'), patch('d')] }),

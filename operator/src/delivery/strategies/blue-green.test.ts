@@ -455,20 +455,21 @@ test.for(backRows)('on the way back, %s: %s', ([stage, , cluster, wish, expected
   expect(does).toEqual(expected.does);
 });
 
+const changesAt = (hash: string) =>
+  planJob(
+    buildAtStage({
+      strategy: 'BlueGreen',
+      stage: 'HandingBack',
+      cluster: buildCluster({ ...UPDATED, services: [pinnedTo(hash), buildService('other')] }),
+      status: RECORDED,
+      spec: { abort: true },
+      saved: TWO,
+    }),
+  )
+    .changes.filter((change) => change.action === 'patch')
+    .map(({ object, independent }) => [object.metadata.name, object.kind, independent === true]);
+
 test('on the way back whatever is refused, the rest is done, but no pods go that a Service is kept on', () => {
-  const changesAt = (hash: string) =>
-    planJob(
-      buildAtStage({
-        strategy: 'BlueGreen',
-        stage: 'HandingBack',
-        cluster: buildCluster({ ...UPDATED, services: [pinnedTo(hash), buildService('other')] }),
-        status: RECORDED,
-        spec: { abort: true },
-        saved: TWO,
-      }),
-    )
-      .changes.filter((change) => change.action === 'patch')
-      .map(({ object, independent }) => [object.metadata.name, object.kind, independent === true]);
   expect(changesAt('new')).toEqual([
     ['shop', 'Service', true],
     ['other', 'Service', true],

@@ -71,8 +71,9 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
-      // Receivers of notifications are on this machine.
+      // Receivers of notifications are on this machine, and so is what checks ask.
       ROLLCALL_WEBHOOK_ADDRESSES: 'any',
+      ROLLCALL_CHECK_ADDRESSES: 'any',
       // Of the cluster that is only there to be tried out, everything may be delivered to; pods are made up, images never pulled.
       ROLLCALL_DELIVERY_NAMESPACES: '*',
       ROLLCALL_FETCHER_IMAGE: 'rollcall.local/rollcall:latest',

@@ -12,6 +12,7 @@ test('works without any setting', () => {
       namespaces: 'own',
       concurrency: 20,
       artifact: { fetcherImage: undefined, maxBytes: 1_073_741_824, allowPrivateAddresses: false },
+      checkAddresses: 'cluster',
     },
     retentionMs: 3_600_000,
     concurrency: 50,
@@ -35,6 +36,7 @@ test('reads every setting', () => {
     ROLLCALL_FETCHER_IMAGE: 'registry.example.com/rollcall:1.0.0',
     ROLLCALL_FETCHER_MAX_BYTES: '1000',
     ROLLCALL_FETCHER_ALLOW_PRIVATE: 'true',
+    ROLLCALL_CHECK_ADDRESSES: 'public',
   };
   expect(operatorConfig(environment)).toEqual({
     namespace: 'registry',
@@ -50,6 +52,7 @@ test('reads every setting', () => {
         maxBytes: 1000,
         allowPrivateAddresses: true,
       },
+      checkAddresses: 'public',
     },
     retentionMs: 5000,
     concurrency: 7,

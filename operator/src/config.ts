@@ -1,4 +1,5 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
+import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import { type Static, Type } from 'typebox';
 import type { ArtifactSettings } from './delivery/snapshot.ts';
 
@@ -28,6 +29,10 @@ const schema = Type.Object({
     default: false,
     description: 'Whether binaries may come from loopback, private and link-local addresses',
   }),
+  ROLLCALL_CHECK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
+    default: 'cluster',
+    description: 'Where the checks of policies may send requests: the internet, also private addresses, or anywhere',
+  }),
   // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal digits.
   ROLLCALL_LEADER_LEASE: Type.String({ minLength: 1, default: 'operator.rollcall.dev' }),
 });
@@ -45,6 +50,8 @@ export interface DeliveryConfig {
   /** How many jobs are worked on at once. */
   readonly concurrency: number;
   readonly artifact: ArtifactSettings;
+  /** Where the checks of policies may send requests. */
+  readonly checkAddresses: AllowedAddresses;
 }
 
 /** Settings of the operator process. */
@@ -86,6 +93,7 @@ export function operatorConfig(environment: Environment): OperatorConfig {
         maxBytes: parsed.ROLLCALL_FETCHER_MAX_BYTES,
         allowPrivateAddresses: parsed.ROLLCALL_FETCHER_ALLOW_PRIVATE,
       },
+      checkAddresses: parsed.ROLLCALL_CHECK_ADDRESSES,
     },
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
     concurrency: parsed.ROLLCALL_CONCURRENCY,

@@ -53,7 +53,7 @@ export type Delivery = Pick<Controller, 'start' | 'stop' | 'isBusy'>;
 
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { config, connection, namespace, informers, registry, clock } = deps;
-  const { concurrency, artifact } = config.delivery;
+  const { concurrency, artifact, checkAddresses } = config.delivery;
   const relations = createRelations(informers);
   const reads = createDirectReads(connection);
   const deployments = deploymentCache(informers).informer;
@@ -63,7 +63,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     namespaces: deps.deliveryNamespaces,
     record: (deployment) => deployments.recordWrite(deployment),
   });
-  const checks = createChecks();
+  const checks = createChecks(checkAddresses);
   const measurements = createMeasurements({
     checks,
     clock,

@@ -1,6 +1,6 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
+import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import { type Static, Type } from 'typebox';
-import type { WebhookAddresses } from './workers/notifications.ts';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
@@ -32,7 +32,7 @@ export interface RegistryConfig {
   /** Undefined: anyone may call (contract 1, "Authentication"). */
   readonly authentication: { readonly audience: string | undefined } | undefined;
   /** Where notifications may go. */
-  readonly webhookAddresses: WebhookAddresses;
+  readonly webhookAddresses: AllowedAddresses;
 }
 
 /** @throws ConfigError naming every faulty variable. */

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { deliveryJobKind, deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
@@ -30,7 +31,7 @@ import { createReleaseStore } from './store/releases.ts';
 import { createWebhookConfigs } from './store/webhook-configs.ts';
 import { createDatabase } from './workers/database.ts';
 import { createJobEventsWorker } from './workers/job-events.ts';
-import { createPost, notificationWorker, type WebhookAddresses } from './workers/notifications.ts';
+import { createPost, notificationWorker } from './workers/notifications.ts';
 import { createRecorder } from './workers/recorder.ts';
 
 /** The PostgreSQL schema of history and releases: the search path of the pool that is handed in. */
@@ -49,7 +50,7 @@ export interface DeliveryDeps {
   /** Of the same database, for the queue's own connections. */
   readonly databaseUrl: string;
   /** Where notifications may go. */
-  readonly webhookAddresses: WebhookAddresses;
+  readonly webhookAddresses: AllowedAddresses;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;

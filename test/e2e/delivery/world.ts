@@ -116,6 +116,8 @@ export async function startOperator(
       NODE_COMPILE_CACHE: join(cluster.directory, 'compile-cache'),
       // Nobody has to wait for the Lease of one that was killed: there is never another at the same time.
       ROLLCALL_LEADER_LEASE: `leader-${randomBytes(4).toString('hex')}`,
+      // What checks ask is on this machine.
+      ROLLCALL_CHECK_ADDRESSES: 'any',
       ROLLCALL_FETCHER_IMAGE: 'registry.example/rollcall:1',
       ...settings,
     },

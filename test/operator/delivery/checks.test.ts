@@ -10,8 +10,9 @@ import type { CheckSubject, ProbeTarget } from '@rollcall/operator/delivery/chec
 import { createChecks } from '@rollcall/operator/delivery/checks/checks.ts';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 
-const checks = createChecks();
-afterAll(() => checks.close());
+const checks = createChecks('any');
+const guarded = createChecks('cluster');
+afterAll(() => Promise.all([checks.close(), guarded.close()]));
 
 const job: DeliveryJob = {
   apiVersion: 'rollcall.dev/v1alpha1',
@@ -66,7 +67,8 @@ function measure(
   {
     pods = [],
     signal = new AbortController().signal,
-  }: Partial<Pick<CheckSubject, 'pods'>> & { signal?: AbortSignal } = {},
+    by = checks,
+  }: Partial<Pick<CheckSubject, 'pods'>> & { signal?: AbortSignal; by?: typeof checks } = {},
 ) {
   const whole: AnalysisCheck = {
     name: 'check',
@@ -76,7 +78,7 @@ function measure(
     failureLimit: 0,
     ...check,
   };
-  return checks.measure(whole, { job, pods }, signal);
+  return by.measure(whole, { job, pods }, signal);
 }
 
 const json =
@@ -271,4 +273,22 @@ test('a webhook that hangs fails in time, and one that is cancelled ends at once
   await expect.poll(() => asked.length, { timeout: 10_000 }).toBe(2);
   controller.abort(new Error('the stage has ended'));
   await expect(cancelled).rejects.toThrow('the stage has ended');
+});
+
+test('what a policy names is not asked on this machine, unless that is allowed; pods are', async () => {
+  const { port, asked } = await serve(json(200, vector('0')));
+  const url = `http://127.0.0.1:${port}`;
+  const prometheus = { address: url, query: 'up', threshold: { max: 1 } };
+  const webhook = { url, timeoutSeconds: 5 };
+  for (const check of [{ prometheus }, { webhook }]) {
+    const result = await measure(check, { by: guarded });
+    expect(result).toEqual({
+      passed: false,
+      message: expect.stringMatching(/Connections to 127\.0\.0\.1 are not allowed/),
+    });
+  }
+  expect(asked).toEqual([]);
+  const http = { scheme: 'HTTP', port, path: '/', timeoutSeconds: 5 } as const;
+  const pods = [{ name: 'shop-1', ip: '127.0.0.1' }];
+  expect(await measure({ http }, { by: guarded, pods })).toMatchObject({ passed: true });
 });

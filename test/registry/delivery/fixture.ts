@@ -2,6 +2,7 @@ import { Writable } from 'node:stream';
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobSpec, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
+import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
@@ -10,7 +11,6 @@ import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { buildApp } from '@rollcall/registry/app.ts';
 import { createDelivery } from '@rollcall/registry/delivery.ts';
 import { createHistoryStore } from '@rollcall/registry/store/history.ts';
-import type { WebhookAddresses } from '@rollcall/registry/workers/notifications.ts';
 import { inject } from 'vitest';
 
 export interface DeliveryOptions {
@@ -21,7 +21,7 @@ export interface DeliveryOptions {
   /** After the first attempt. */
   readonly retryLimit?: number;
   /** Where notifications may go; anywhere by default, for the receivers are on this machine. */
-  readonly webhookAddresses?: WebhookAddresses;
+  readonly webhookAddresses?: AllowedAddresses;
 }
 
 export interface Answer {

@@ -1,4 +1,5 @@
-import { createPost, type WebhookAddresses } from '@rollcall/registry/workers/notifications.ts';
+import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
+import { createPost } from '@rollcall/registry/workers/notifications.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Receiver, startReceiver } from './receiver.ts';
 
@@ -17,7 +18,7 @@ afterAll(() => receiver[Symbol.asyncDispose]());
 
 const received = () => receiver.received.slice(before);
 
-function post(addresses: WebhookAddresses, host: string): Promise<unknown> {
+function post(addresses: AllowedAddresses, host: string): Promise<unknown> {
   const url = new URL(`/hook?x=1`, receiver.url);
   const to = `http://${host}:${url.port}${url.pathname}${url.search}`;
   const send = createPost(addresses);

@@ -1,5 +1,7 @@
 import type { AnalysisCheck } from '@rollcall/crds/types.gen.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { type AllowedAddresses, addressRules } from '@rollcall/platform/http/address-rules.ts';
+import { createGuardedAgent } from '@rollcall/platform/http/guarded-agent.ts';
 import { Agent } from 'undici';
 import type { Check, Checks } from './check.ts';
 import { createHttpProbe } from './http-probe.ts';
@@ -8,9 +10,14 @@ import { createWebhookCheck } from './webhook.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export function createChecks(): Checks {
+/** @param addresses where the URLs of policies may lead; pods are asked wherever they are. */
+export function createChecks(addresses: AllowedAddresses): Checks {
   const connect = { timeout: CONNECT_TIMEOUT_MS };
-  const verifying = new Agent({ connect });
+  const verifying = createGuardedAgent({
+    mayConnect: addressRules[addresses],
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  });
   // A pod that is asked may be gone by the next time: no connection is kept (`pipelining: 0`).
   const trusting = new Agent({ connect: { ...connect, rejectUnauthorized: false }, pipelining: 0 });
   const prometheus = createPrometheusCheck(verifying);

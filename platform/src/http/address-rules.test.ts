@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { webhookAddressRules } from './notifications.ts';
+import { addressRules } from './address-rules.ts';
 
 test.each([
   { address: '8.8.8.8', allowedBy: ['public', 'cluster', 'any'] },
@@ -23,6 +23,6 @@ test.each([
   { address: '224.0.0.1', allowedBy: ['any'] },
   { address: 'ff02::1', allowedBy: ['any'] },
 ])('$address is allowed by $allowedBy', ({ address, allowedBy }) => {
-  const rules = Object.entries(webhookAddressRules);
+  const rules = Object.entries(addressRules);
   expect(rules.flatMap(([name, mayConnect]) => (mayConnect(address) ? [name] : []))).toEqual(allowedBy);
 });

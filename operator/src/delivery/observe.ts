@@ -8,11 +8,11 @@ import { policyFor } from './default-policy.ts';
 import type { DirectReads } from './direct-reads.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
-import { isFinished, isRunning, queueView } from './queue.ts';
+import { isFinished, queueView } from './queue.ts';
 import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
 import type { Relations } from './relations.ts';
-import { readSavedState } from './saved-state.ts';
-import type { ArtifactSettings, ClusterView, JobSnapshot, SavedState } from './snapshot.ts';
+import { createSavedStates } from './saved-states.ts';
+import type { ArtifactSettings, ClusterView, JobSnapshot } from './snapshot.ts';
 import type { ObserveWorkload } from './workload-view.ts';
 
 export interface DeliveryObserverDeps {
@@ -40,26 +40,16 @@ export interface DeliveryObserver {
 
 export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObserver {
   const { informers, relations, reads, measurements } = deps;
-  /** By uid of the job; what a job saves never changes. */
-  const savedStates = new Map<string, SavedState>();
+  const isThere = (job: DeliveryJob) => informers.jobs.store.get(objectKey(job))?.metadata.uid === job.metadata.uid;
+  const savedStates = createSavedStates(reads, isThere);
 
   function forget(job: DeliveryJob): void {
     measurements.forget(objectKey(job));
-    savedStates.delete(job.metadata.uid ?? '');
+    savedStates.forget(job);
   }
   informers.jobs.onChange(({ type, object }) => {
     if (type === 'deleted') forget(object);
   });
-
-  async function savedBy(job: DeliveryJob): Promise<SavedState | undefined> {
-    const { uid = '' } = job.metadata;
-    if (!isRunning(job) && !isFinished(job)) return undefined;
-    const known = savedStates.get(uid);
-    if (known !== undefined) return known;
-    const saved = readSavedState(job, await reads.findRevision(job));
-    if (saved !== undefined) savedStates.set(uid, saved);
-    return saved;
-  }
 
   function startMeasurements(snapshot: JobSnapshot): void {
     const { job, workload } = snapshot;
@@ -78,15 +68,18 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
         return undefined;
       }
       const { serviceName } = job.spec;
-      const saved = await savedBy(job);
+      const saved = await savedStates.find(job);
       const policy = saved?.policy ?? policyFor(serviceName, relations.policies.get);
       const rules = { order: relations.jobOrder, supersede: policy.supersede };
       const queue = queueView(job, relations.unfinishedJobs.get(serviceName), rules);
+      const workload = await deps.observeWorkload({ job, saved, relations, policy }, queue);
+      // Deleted meanwhile: what was forgotten then is not to begin anew.
+      if (!isThere(job)) return undefined;
       const snapshot: JobSnapshot = {
         job,
         policy,
         queue,
-        workload: await deps.observeWorkload({ job, saved, relations, policy }, queue),
+        workload,
         saved,
         artifact: deps.artifact,
         measurements: measurements.completed(verificationOf(job)),

@@ -1,10 +1,24 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { changedFromOutside, endOf, failure } from './failures.ts';
 import type { PodFault } from './snapshot.ts';
 import type { JobView } from './view.ts';
 
 /** In these the new version has already taken over. */
 const lastStages: ReadonlySet<string | undefined> = new Set(['DrainingExtra', 'RemovingExtra', 'Finishing']);
+
+/** In these nobody may get to the new version but by the job; a Service that it has not pinned would lead there. */
+const beforeCutOver: ReadonlySet<string | undefined> = new Set([
+  'Pinning',
+  'BringingUp',
+  'Testing',
+  'Gate',
+  'Routing',
+  'Stepping',
+  'StepVerifying',
+  'StepPausing',
+  'FullUp',
+]);
 
 /** What ends a job's way forward at any stage, the weightiest first. */
 export function findInterruption(view: JobView): DeliveryFailure | undefined {
@@ -16,6 +30,9 @@ export function findInterruption(view: JobView): DeliveryFailure | undefined {
   if (cluster.deployment.spec.paused === true) {
     return failure('WorkloadPaused', `Deployment ${cluster.deployment.metadata.name} was paused during the job`);
   }
+  const newcomer = beforeCutOver.has(view.status.stage) ? newServiceIn(view) : undefined;
+  if (newcomer !== undefined)
+    return changedFromOutside(`Service ${newcomer.metadata.name}, which came during the job,`);
   const fault = lastStages.has(view.status.stage) ? undefined : findFault(view);
   return fault === undefined ? undefined : failure(fault.reason, fault.message);
 }
@@ -35,6 +52,12 @@ function workloadDeleted({ status }: JobView): DeliveryFailure {
 
 function templateChanged({ status }: JobView): DeliveryFailure {
   return changedFromOutside(`The pod template of Deployment ${status.workload?.name}`);
+}
+
+/** One that leads to the job's pods, and that it did not find when it began. */
+function newServiceIn({ around, saved }: JobView): Service | undefined {
+  const known = new Set(saved.services.map(({ name }) => name));
+  return around.services.find(({ metadata }) => !known.has(metadata.name) && metadata.deletionTimestamp === undefined);
 }
 
 /** Of the pods of the new version alone: what the old ones suffer from is not the job's. */

@@ -1,5 +1,5 @@
 import { finalizers } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
 import {
   buildAtStage,
@@ -274,6 +274,28 @@ test.for(forward)('at %s, whatever ends a job ends it', (stage) => {
   if (strategy === 'Rolling' || ['DrainingExtra', 'RemovingExtra', 'Finishing'].includes(stage)) return;
   const faulty = buildCluster({ extra: buildExtra(3, { ready: 2, fault: pull }), services: [pinnedTo('old')] });
   expect(reasonOf({ cluster: faulty })).toMatchObject({ failure: pull });
+});
+
+test.for<[string, string, boolean]>([
+  ['BlueGreen', 'Pinning', true],
+  ['BlueGreen', 'BringingUp', true],
+  ['BlueGreen', 'Testing', true],
+  ['BlueGreen', 'Gate', true],
+  ['Canary', 'Routing', true],
+  ['Canary', 'Stepping', true],
+  ['Canary', 'StepVerifying', true],
+  ['Canary', 'StepPausing', true],
+  ['Canary', 'FullUp', true],
+  ['BlueGreen', 'Baking', false],
+  ['Rolling', 'Updating', false],
+])('%s at %s: a Service that comes during the job', ([strategy, stage, isEnded]) => {
+  const services = [buildService(), buildService('late')];
+  const wish = { strategy: strategy as DeliveryStrategy, stage, status: { step: 0 } };
+  const reasonOf = (cluster: Parameters<typeof buildCluster>[0]) =>
+    tell(planJob(buildAtStage({ ...wish, cluster: buildCluster(cluster) }))).status.failure?.message ?? '';
+  expect(reasonOf({ services }).includes('Service late')).toBe(isEnded);
+  const going = { ...buildService('late'), metadata: { name: 'late', ...DELETED } };
+  expect(reasonOf({ services: [buildService(), going] })).not.toContain('Service late');
 });
 
 test("faults of the new pods in the user's Deployment end a job at once, those of the old ones do not", () => {

@@ -87,6 +87,13 @@ test.for<[string, Partial<RegistrationView>, string]>([
   ['the old version', { health: { ...healthy, version: '1.0.0' } }, 'running'],
   ['no health', { health: undefined }, 'running'],
   ['ill', { health: { ...healthy, status: 'degraded' } }, 'running'],
+  ['no heartbeat since the job began', { heartbeatAt: atSeconds(-101) }, 'running'],
+  ['no health since the job began', { health: { ...healthy, reportedAt: atSeconds(-101) } }, 'running'],
+  [
+    'since the job began',
+    { heartbeatAt: atSeconds(-99), health: { ...healthy, reportedAt: atSeconds(-99) } },
+    'passed',
+  ],
   ['all of it', {}, 'passed'],
   ['the version in its registration', { health: { ...healthy, version: undefined } }, 'passed'],
 ])('requireHeartbeat: %s', ([, seen, verdict]) => {

@@ -155,19 +155,21 @@ function withMeasurements(
 function heartbeatResult({ status, snapshot, job }: JobView): AnalysisResult {
   const known = resultOf(status, HEARTBEAT);
   if (known.measurements > 0) return known;
-  const fault = heartbeatFault(snapshot.registration, job.spec.version);
+  const sinceMs = status.startedAt === undefined ? snapshot.now.getTime() : Date.parse(status.startedAt);
+  const fault = heartbeatFault(snapshot.registration, job.spec.version, sinceMs);
   return fault === undefined
     ? { name: HEARTBEAT, measurements: 1, failures: 0, message: 'The new version has registered and is healthy' }
     : { name: HEARTBEAT, measurements: 0, failures: 0, message: fault };
 }
 
-function heartbeatFault(
-  { heartbeatAt, currentVersion, health }: RegistrationView,
-  version: string,
-): string | undefined {
+/** What was told before the job began is of other pods, also where they ran the same version. */
+function heartbeatFault(registration: RegistrationView, version: string, sinceMs: number): string | undefined {
+  const { heartbeatAt, currentVersion, health } = registration;
   if (heartbeatAt === undefined) return 'the service has no live registration';
+  if (heartbeatAt.getTime() < sinceMs) return 'the service has sent no heartbeat since the job began';
   const seen = health?.version ?? currentVersion;
   if (seen !== version) return `the registry knows version ${seen ?? 'none'}, not ${version}`;
   if (health === undefined) return 'the service has not reported its health';
+  if (health.reportedAt.getTime() < sinceMs) return 'the service has not reported its health since the job began';
   return healthyWords.has(health.status.toLowerCase()) ? undefined : `the service reports itself as ${health.status}`;
 }

@@ -116,12 +116,9 @@ export function isInUse({ metadata, status }: Pod): boolean {
 }
 
 function viewOf(pod: Pod): PodView {
-  const { conditions, containerStatuses, initContainerStatuses } = pod.status ?? {};
-  const containers = [...(containerStatuses ?? []), ...(initContainerStatuses ?? [])];
   return {
     name: pod.metadata.name,
-    ready: conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
-    restarts: containers.reduce((sum, { restartCount }) => sum + (restartCount ?? 0), 0),
+    ready: pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
     fault: podFault(pod),
   };
 }

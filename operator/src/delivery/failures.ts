@@ -12,7 +12,6 @@ export type FailureReason =
   | 'CrashLoop'
   | 'ContainerConfigInvalid'
   | 'ArtifactFetchFailed'
-  | 'PodFailed'
   | 'PodsNotReady'
   | 'ProgressDeadlineExceeded'
   | 'ChecksFailed'

@@ -71,7 +71,6 @@ test.for<[string, Pod, string | undefined, RegExp]>([
     'ImagePullFailed',
     /./,
   ],
-  ['an ended pod', podWith([], [], 'Failed'), 'PodFailed', /has failed/],
 ])('%s', ([, pod, reason, message]) => {
   const fault = podFault(pod);
   expect(fault?.reason).toBe(reason);

@@ -28,8 +28,7 @@ export function podFault({ status, metadata }: Pod): PodFault | undefined {
     if (fault !== undefined)
       return { ...fault, message: `Pod ${metadata.name}, container ${container.name}: ${fault.message}` };
   }
-  if (status?.phase !== 'Failed') return undefined;
-  return { reason: 'PodFailed', message: `Pod ${metadata.name} has failed` };
+  return undefined;
 }
 
 function containerFault(container: ContainerStatus): PodFault | undefined {

@@ -217,8 +217,8 @@ test('the current pods are those of the template, also before the controller has
       7,
       false,
       [
-        { name: 'old-1', ready: true, restarts: 0, fault: undefined },
-        { name: 'old-2', ready: false, restarts: 0, fault: undefined },
+        { name: 'old-1', ready: true, fault: undefined },
+        { name: 'old-2', ready: false, fault: undefined },
       ],
     ],
     ['stable', 2, false, []],

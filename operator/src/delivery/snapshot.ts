@@ -104,13 +104,12 @@ export interface PodGroup {
 export interface PodView {
   readonly name: string;
   readonly ready: boolean;
-  readonly restarts: number;
   /** Why it cannot run, where that will not mend itself; see `pod-faults.ts`. */
   readonly fault: PodFault | undefined;
 }
 
 export interface PodFault {
-  readonly reason: 'ImagePullFailed' | 'CrashLoop' | 'ContainerConfigInvalid' | 'ArtifactFetchFailed' | 'PodFailed';
+  readonly reason: 'ImagePullFailed' | 'CrashLoop' | 'ContainerConfigInvalid' | 'ArtifactFetchFailed';
   readonly message: string;
 }
 

@@ -42,7 +42,6 @@ export function buildPods(
   const pods = Array.from({ length: count }, (_, index) => ({
     name: `shop-${hash}-${index}`,
     ready: index < ready,
-    restarts: 0,
     fault: index === 0 ? fault : undefined,
   }));
   return { hash, revision: 1, current: false, pods, ...group };

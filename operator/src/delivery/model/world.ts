@@ -164,7 +164,7 @@ export function createWorld(scenario: Scenario): World {
 }
 
 function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
-  return pods.map(({ name, ready, fault }) => ({ name, ready, restarts: 0, fault }));
+  return pods.map(({ name, ready, fault }) => ({ name, ready, fault }));
 }
 
 function fateOf({ fate, startupMs, failsAtMs, artifact }: Scenario): PodFate {

@@ -71,7 +71,8 @@ test('what is killed is started again, and the log says so', timeout, async () =
 });
 
 test('each restart waits twice as long, up to a limit, until the process has worked for a while', timeout, async () => {
-  const soon = `${SOUND} setTimeout(() => process.exit(1), 20);`;
+  // Long enough for it to be found ready before it ends, on a busy machine too.
+  const soon = `${SOUND} setTimeout(() => process.exit(1), 1000);`;
   const { options, lines } = await fixture(soon, QUICK);
   const supervised = await start(options);
   const delays = () => lines.flatMap((line) => /again in ([\d.]+) s/.exec(line)?.[1] ?? []);

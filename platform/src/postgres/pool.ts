@@ -30,6 +30,11 @@ export function createPool({ url, schema, maxConnections, log }: PoolOptions): P
     options: `-c search_path=${schema}`,
   });
   pool.on('error', (err) => log.warn({ err }, 'an idle database connection was lost'));
+  // A server that ends just as the connection was made says so in the same packet, before whoever waits for the connection can
+  // listen; without a listener that would end the process. The query that is tried on it fails as well.
+  pool.on('connect', (client) => {
+    client.on('error', (err) => log.debug({ err }, 'a database connection was lost'));
+  });
   return pool;
 }
 

@@ -74,6 +74,26 @@ test('a job that waits and is known to wait writes nothing', () => {
   expect(planJob(buildSnapshot({ queue, job: buildJob(known) })).changes).toEqual([]);
 });
 
+test('a job that prepares while another has left the queue before it returns there, as if it had never left', () => {
+  const queue = { ahead, supersededBy: undefined };
+  const early = buildAtStage({ strategy: 'Rolling', stage: 'Preparing', snapshot: { queue, saved: undefined } });
+  const [write, ...others] = planJob(early).changes;
+  expect(others.map(({ action }) => action)).toEqual(['event']);
+  const { conditions, ...status } = (write?.action === 'status' ? write.status : {}) as DeliveryJobStatus;
+  expect(conditions).toHaveLength(2);
+  expect(status).toEqual({
+    phase: 'Pending',
+    stage: 'Queued',
+    reason: 'Queued',
+    message: 'Waits for job first',
+    strategy: 'Rolling',
+    stageStartedAt: AT,
+    observedGeneration: 1,
+  });
+  const late = buildAtStage({ strategy: 'Rolling', stage: 'Preparing', snapshot: { queue } });
+  expect(planJob(late).changes.map(({ action }) => action)).toEqual(['delete', 'status', 'event']);
+});
+
 const service = buildService();
 test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob>[0], string]>([
   [

@@ -7,7 +7,7 @@ import { planFinished } from './finished.ts';
 import { findEscalation, findInterruption } from './interruptions.ts';
 import { planPreparing } from './preparation.ts';
 import { isFinished } from './queue.ts';
-import { planQueued } from './queueing.ts';
+import { planQueued, returnToQueue } from './queueing.ts';
 import { reconstructState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
 import { buildStatus, endStatus, type StatusUpdate, writeStatus } from './status.ts';
@@ -46,7 +46,9 @@ export function planJob(snapshot: JobSnapshot): Decision {
   if (isFinished(job)) return planFinished(snapshot);
   const stage = job.status?.stage;
   if (job.status === undefined || stage === undefined || stage === 'Queued') return planQueued(snapshot);
-  if (stage === 'Preparing') return planPreparing(snapshot);
+  if (stage === 'Preparing') {
+    return snapshot.queue.ahead === undefined ? planPreparing(snapshot) : returnToQueue(snapshot, snapshot.queue.ahead);
+  }
   return planStage(snapshot, job.status);
 }
 

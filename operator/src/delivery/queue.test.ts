@@ -7,6 +7,7 @@ interface NewJob {
   /** When it was first seen. */
   readonly seen?: number;
   readonly phase?: NonNullable<DeliveryJob['status']>['phase'];
+  readonly stage?: string;
   readonly operation?: 'Deploy' | 'Rollback';
   readonly abort?: boolean;
   readonly deleted?: boolean;
@@ -14,7 +15,7 @@ interface NewJob {
 
 function job(
   name: string,
-  { second = 0, seen = 0, phase, operation = 'Deploy', abort = false, deleted }: NewJob = {},
+  { second = 0, seen = 0, phase, stage, operation = 'Deploy', abort = false, deleted }: NewJob = {},
 ): DeliveryJob {
   const at = `2026-01-01T00:00:0${second}Z`;
   return {
@@ -35,7 +36,7 @@ function job(
       abort,
       promote: false,
     },
-    ...(phase === undefined ? {} : { status: { phase } }),
+    ...(phase === undefined ? {} : { status: { phase, ...(stage === undefined ? {} : { stage }) } }),
   };
 }
 
@@ -86,6 +87,18 @@ test('a job waits for what runs and for what is older, and not for itself', () =
   const ended = job('d', { phase: 'Failed' });
   expect(queueView(ended, [first, running], rules).ahead).toBe(running);
   expect(queueView(ended, [first, second], rules).ahead).toBeUndefined();
+});
+
+test('of jobs that left the queue at the same time one returns, which is never one that has begun', () => {
+  const preparing = { phase: 'Progressing', stage: 'Preparing' } as const;
+  const [a, b] = [job('a', preparing), job('b', { ...preparing, seen: 1 })];
+  const rules = { order, supersede: false };
+  expect(queueView(a, [a, b], rules).ahead).toBeUndefined();
+  expect(queueView(b, [a, b], rules).ahead).toBe(a);
+  const begun = job('b', { phase: 'Progressing', stage: 'Updating', seen: 1 });
+  expect(queueView(a, [a, begun], rules).ahead).toBe(begun);
+  expect(queueView(begun, [a, begun], rules).ahead).toBeUndefined();
+  expect(headOf([a, begun], order)).toBe(begun);
 });
 
 test.each([

@@ -29,10 +29,15 @@ export function jobOrder(firstSeen: (job: DeliveryJob) => number): JobOrder {
   };
 }
 
-/** The one whose turn it is: what runs goes on, else the first in order. */
+/** Whether it runs and may have changed more than itself. */
+function hasBegun(job: DeliveryJob): boolean {
+  return isRunning(job) && job.status?.stage !== 'Preparing';
+}
+
+/** The one whose turn it is: what has begun goes on, else what prepares to, else the first in order. */
 export function headOf(unfinished: readonly DeliveryJob[], order: JobOrder): DeliveryJob | undefined {
-  const running = unfinished.filter(isRunning);
-  return (running.length > 0 ? running : unfinished).toSorted(order)[0];
+  const [begun, running] = [unfinished.filter(hasBegun), unfinished.filter(isRunning)];
+  return [begun, running, unfinished].find((jobs) => jobs.length > 0)?.toSorted(order)[0];
 }
 
 export interface QueueRules {
@@ -41,17 +46,25 @@ export interface QueueRules {
   readonly supersede: boolean;
 }
 
-/** @param unfinished every unfinished job of the service, this one among them or not. */
+/**
+ * A job that only prepares may have left the queue at the same time as another, which neither could see yet: one of them returns.
+ *
+ * @param unfinished every unfinished job of the service, this one among them or not.
+ */
 export function queueView(
   job: DeliveryJob,
   unfinished: readonly DeliveryJob[],
   { order, supersede }: QueueRules,
 ): QueueView {
-  if (isRunning(job)) return { ahead: undefined, supersededBy: undefined };
   const others = unfinished.filter(({ metadata }) => metadata.uid !== job.metadata.uid);
+  if (isRunning(job)) {
+    const first = hasBegun(job) ? job : headOf([job, ...others], order);
+    return { ahead: first === job ? undefined : first, supersededBy: undefined };
+  }
   const head = headOf(others, order);
-  if (isFinished(job))
+  if (isFinished(job)) {
     return { ahead: head !== undefined && isRunning(head) ? head : undefined, supersededBy: undefined };
+  }
   const isAhead = head !== undefined && (isRunning(head) || order(head, job) < 0);
   const later = others.filter((other) => supersede && order(other, job) > 0 && supersedes(other)).toSorted(order);
   return { ahead: isAhead ? head : undefined, supersededBy: later.at(-1) };

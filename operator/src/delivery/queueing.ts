@@ -1,12 +1,14 @@
+import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Decision } from '../runtime/decision.ts';
 import { begin } from './preparation.ts';
+import { deleteState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
 import { buildStatus, endStatus, writeStatus } from './status.ts';
 
 /** A job that has not begun: it waits for its turn, is given up, or begins. */
 export function planQueued(snapshot: JobSnapshot): Decision {
-  const { job, policy, queue, now } = snapshot;
+  const { job, queue } = snapshot;
   if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
     return giveUp(snapshot, 'Cancelled', 'Cancelled while it waited for its turn');
   }
@@ -16,9 +18,22 @@ export function planQueued(snapshot: JobSnapshot): Decision {
     return giveUp(snapshot, 'Superseded', `Job ${name} was asked for since, and brings ${version}`);
   }
   if (queue.ahead === undefined) return begin(snapshot);
-  const message = `Waits for job ${queue.ahead.metadata.name}`;
+  return { changes: writeStatus(job, waitingStatus(job, snapshot, queue.ahead)) };
+}
+
+/** A job that prepares, and sees that another has left the queue before it: it returns there, as if it had not begun. */
+export function returnToQueue(snapshot: JobSnapshot, ahead: DeliveryJob): Decision {
+  const { job, saved } = snapshot;
+  const { conditions = [] } = job.status ?? {};
+  const status = waitingStatus({ ...job, status: { phase: 'Pending', conditions } }, snapshot, ahead);
+  // What was saved may be another by the time it is this job's turn.
+  return { changes: [...(saved === undefined ? [] : [deleteState(job)]), ...writeStatus(job, status)] };
+}
+
+function waitingStatus(job: DeliveryJob, { policy, now }: JobSnapshot, ahead: DeliveryJob): DeliveryJobStatus {
+  const message = `Waits for job ${ahead.metadata.name}`;
   const fields = { strategy: strategyOf(job, policy) };
-  return { changes: writeStatus(job, buildStatus(job, now, { phase: 'Pending', stage: 'Queued', message, fields })) };
+  return buildStatus(job, now, { phase: 'Pending', stage: 'Queued', message, fields });
 }
 
 function giveUp({ job, now }: JobSnapshot, reason: string, message: string): Decision {

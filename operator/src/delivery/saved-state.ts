@@ -29,6 +29,16 @@ export function saveState(job: DeliveryJob, saved: SavedState): Change {
   };
 }
 
+/** Takes back what {@link saveState} has made. */
+export function deleteState({ metadata: { name, namespace } }: DeliveryJob): Change {
+  const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
+  return {
+    action: 'delete',
+    kind: controllerRevisionKind,
+    object: { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata },
+  };
+}
+
 /** What the job saved; undefined for a revision of anybody else, such as a job of the same name that was deleted. */
 export function readSavedState(job: DeliveryJob, revision: ControllerRevision | undefined): SavedState | undefined {
   if (revision === undefined || revision.metadata.deletionTimestamp !== undefined) return undefined;

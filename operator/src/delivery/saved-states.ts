@@ -4,7 +4,7 @@ import { isFinished, isRunning } from './queue.ts';
 import { readSavedState } from './saved-state.ts';
 import type { SavedState } from './snapshot.ts';
 
-/** What jobs have saved. It never changes, so it is read once. */
+/** What jobs have saved. It never changes as long as they run, so it is read once. */
 export interface SavedStates {
   /** Undefined for a job that has saved nothing. @throws as the API server's client. */
   find(job: DeliveryJob): Promise<SavedState | undefined>;
@@ -21,7 +21,11 @@ export function createSavedStates(
   return {
     async find(job) {
       const { uid = '' } = job.metadata;
-      if (!isRunning(job) && !isFinished(job)) return undefined;
+      if (!isRunning(job) && !isFinished(job)) {
+        // One that has returned to the queue saves anew.
+        states.delete(uid);
+        return undefined;
+      }
       const known = states.get(uid);
       if (known !== undefined) return known;
       const saved = readSavedState(job, await reads.findRevision(job));

@@ -289,6 +289,7 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
         phase: 'RolledBack',
         reason: 'SmokeTestFailed',
         message: 'GET /health answered 500',
+        strategy: 'Canary',
         step: 2,
         weight: 0,
         oldVersion: '1.1.0',

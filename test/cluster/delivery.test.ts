@@ -9,7 +9,7 @@ import {
   type PolicyChanges,
   type StageOptions,
 } from './support/delivery.ts';
-import { countRequests, type LoadReport, shareOf } from './support/load-report.ts';
+import { countRequests, failuresSince, type LoadReport, shareOf } from './support/load-report.ts';
 import { noCluster } from './support/namespace.ts';
 
 /** Requests that each job is watched for, at least. */
@@ -133,7 +133,7 @@ async function expectNoFailure(stage: DeliveryStage, before: LoadReport, strateg
   const after = await loadUntil(stage, before, REQUESTS);
   const failed = after.failed - before.failed;
   console.log(`${strategy}: ${failed} of ${countRequests(after) - countRequests(before)} requests failed`);
-  const failures = after.failures.filter(({ at }) => at > before.at);
+  const failures = failuresSince(before, after);
   expect({ failed, failures }).toEqual({ failed: 0, failures: [] });
   return after;
 }

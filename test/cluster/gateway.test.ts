@@ -5,7 +5,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TRAEFIK_IMAGE } from './images/images.ts';
 import { loadUntil, openDeliveryStage, SERVICE } from './support/delivery.ts';
-import { shareOf } from './support/load-report.ts';
+import { failuresSince, shareOf } from './support/load-report.ts';
 import { type ClusterNamespace, createClusterNamespace, noTraefik, sharedCluster } from './support/namespace.ts';
 import { installTraefik, type TestGateway } from './support/traefik.ts';
 
@@ -59,7 +59,8 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     }
     expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
     const after = await loadUntil(stage, before, REQUESTS);
-    const failures = after.failures.filter(({ at }) => at > before.at);
+    const failures = failuresSince(before, after);
+    console.log(job.timeline());
     expect({ failed: after.failed - before.failed, failures }).toEqual({ failed: 0, failures: [] });
   });
 });

@@ -7,6 +7,7 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { APP_REPOSITORY } from './images/images.ts';
 import { type NodeOptions, startNode } from './node/node.ts';
+import { removeAbandoned } from './node/slots.ts';
 import { findNodeParts } from './support/cluster.ts';
 import { readHostState } from './support/host-state.ts';
 import { appDeployment, appService } from './support/manifests.ts';
@@ -17,6 +18,8 @@ describe.skipIf(noNode)('a node', () => {
   let options: NodeOptions;
 
   beforeAll(async () => {
+    // Of a run that was killed: it would be removed in the middle of a comparison.
+    await removeAbandoned();
     options = { ...(await findNodeParts({ env: process.env, log: printLine })), log: printLine };
   });
 

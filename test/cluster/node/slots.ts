@@ -24,14 +24,25 @@ const OWNERLESS_MS = 60_000;
 
 /** Takes a free slot, after removing what nodes have left behind whose starter did not come to it. */
 export async function claimSlot(): Promise<Slot> {
+  return withLock(async () => {
+    await clearAbandonedSlots();
+    return takeSlot();
+  });
+}
+
+/** Removes what nodes have left behind whose starter did not come to it. */
+export function removeAbandoned(): Promise<void> {
+  return withLock(clearAbandonedSlots);
+}
+
+/** One at a time, lest somebody clears the slot that another one has just cleared and taken. */
+async function withLock<T>(run: () => Promise<T>): Promise<T> {
   await mkdir(ROOT, { recursive: true, mode: 0o700 });
-  // One at a time, lest somebody clears the slot that another one has just cleared and taken.
   while (true) {
     const attempt = await tryLock(join(ROOT, 'lock'));
     if ('lock' in attempt) {
       try {
-        await removeAbandoned();
-        return await takeSlot();
+        return await run();
       } finally {
         await attempt.lock.release();
       }
@@ -74,7 +85,7 @@ export async function clearSlot({ addresses, directory }: Slot): Promise<void> {
   await runCommand(['rm', '-rf', '--one-file-system', directory]);
 }
 
-async function removeAbandoned(): Promise<void> {
+async function clearAbandonedSlots(): Promise<void> {
   for (const name of await readdir(ROOT)) {
     if (!/^\d+$/.test(name)) continue;
     const directory = join(ROOT, name);

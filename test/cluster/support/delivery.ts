@@ -51,6 +51,8 @@ interface JobRun {
   reachedWeight(weight: number): Promise<void>;
   /** When the job was first seen in the phase. @throws when it was not. */
   enteredPhase(phase: string): number;
+  /** The stages that were seen, with when that was. */
+  timeline(): string;
   /** Waits until the job has ended, and returns it. */
   ended(): Promise<DeliveryJob>;
   abort(): Promise<void>;
@@ -158,6 +160,7 @@ function follow(look: () => Promise<DeliveryJob>, abort: () => Promise<void>): J
         await sleep(LOOK_MS);
       }
     },
+    timeline: () => [...stages].map(([stage, at]) => `${new Date(at).toISOString().slice(11, 23)} ${stage}`).join(', '),
     abort,
   };
 }

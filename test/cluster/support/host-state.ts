@@ -62,13 +62,21 @@ function isGuard(route: string): boolean {
  * nodes, and what entered them from here. What those start comes and goes.
  */
 async function foreignProcesses(): Promise<string[]> {
-  const own = await readlink('/proc/self/ns/pid');
+  const own = await namespaceOf('self');
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const isForeign = async (pid: string): Promise<boolean> =>
-    (await readlink(`/proc/${pid}/ns/pid`).catch(() => own)) !== own;
   const foreign: string[] = [];
-  for (const pid of pids) if ((await isForeign(pid)) && !(await isForeign(await parentOf(pid)))) foreign.push(pid);
+  for (const pid of pids) {
+    const namespace = await namespaceOf(pid);
+    if (namespace === undefined || namespace === own) continue;
+    // A parent that has just ended tells nothing: what it leaves gets another one in its own namespace.
+    if ((await namespaceOf(await parentOf(pid))) === own) foreign.push(pid);
+  }
   return foreign.sort();
+}
+
+/** Undefined for a process that has ended. */
+function namespaceOf(pid: string): Promise<string | undefined> {
+  return readlink(`/proc/${pid}/ns/pid`).catch(() => undefined);
 }
 
 async function parentOf(pid: string): Promise<string> {

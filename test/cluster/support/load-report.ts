@@ -33,3 +33,10 @@ export function shareOf(version: string, before: LoadReport, after: LoadReport):
   const all = Object.keys(after.answers).reduce((sum, name) => sum + answersOf(name), 0);
   return all === 0 ? 0 : (100 * answersOf(version)) / all;
 }
+
+/** When each of the first failures after a report was, and why. */
+export function failuresSince(before: LoadReport, after: LoadReport): string[] {
+  return after.failures
+    .filter(({ at }) => at > before.at)
+    .map(({ at, reason }) => `${new Date(at).toISOString().slice(11, 23)} ${reason.trim()}`);
+}

@@ -68,6 +68,11 @@ export function unreadyForMs(status: DeliveryJobStatus, nowMs: number): number {
   return sinceMs(status, nowMs, (value) => value !== 'True');
 }
 
+/** How long pods have been ready, in ms; 0 when they are not, or nobody has written yet that they are. */
+export function readyForMs(status: DeliveryJobStatus, nowMs: number): number {
+  return sinceMs(status, nowMs, (value) => value === 'True');
+}
+
 function sinceMs(
   { conditions }: DeliveryJobStatus,
   nowMs: number,

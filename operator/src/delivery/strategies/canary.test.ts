@@ -202,13 +202,22 @@ const weighed = (stable: number, canary: number) =>
   ]);
 const beside = { extraServices: new Map([['shop', buildService('shop-canary')]]) };
 
+/** @param at since when the canary's pods are ready. */
+const readySince = (at: string) => ({
+  type: 'PodsReady',
+  status: 'True' as const,
+  reason: 'Ready',
+  message: 'm',
+  lastTransitionTime: at,
+});
+
 function decideRouted(stage: string, cluster: Partial<ClusterView>, wish: Partial<StageWish> = {}) {
   return planJob(
     buildAtStage({
       strategy: 'Canary',
       stage,
       cluster: buildCluster({ services: [pinnedTo('old')], routes: [buildRoute(rules)], ...cluster }),
-      status: { step: 0, extraReplicas: 1 },
+      status: { step: 0, extraReplicas: 1, conditions: [readySince('2020-01-01T00:00:00Z')] },
       saved: { routes: [{ name: 'shop', rules }] },
       policy: { canary: { steps, trafficRouter: 'GatewayAPI' } },
       ...wish,
@@ -296,6 +305,13 @@ test.for<[string, HttpRoute['spec']['rules'], HttpRoute['spec']['rules']]>([
   expect(ending.does.filter((text) => text.includes('HTTPRoute'))).toEqual(
     wanted === undefined ? [] : [`patch HTTPRoute shop {"spec":${JSON.stringify({ rules: wanted })}}`],
   );
+});
+
+test('routes wait until gateways have heard of the first pods of a canary', () => {
+  const cluster = { ...beside, extra: buildExtra(1) };
+  const just = decideRouted('Stepping', cluster, { status: { step: 0, extraReplicas: 1 } });
+  expect(tell(just)).toMatchObject({ does: [], status: { stage: 'Stepping' } });
+  expect(just.requeueAfterMs).toBe(2000);
 });
 
 test('routes lead to no canary without pods, also where no pods are asked for', () => {

@@ -1,5 +1,6 @@
 import type { CanaryStep } from '@rollcall/crds/types.gen.ts';
 import { hasChecks } from '../analysis.ts';
+import { readyForMs } from '../conditions.ts';
 import { createCanaryServices } from '../extra-deployment.ts';
 import { canaryReplicas } from '../replicas.ts';
 import { routedServices } from '../start-checks.ts';
@@ -19,6 +20,9 @@ import {
   withoutNext,
 } from './strategy.ts';
 import { during, keepUp, missedPods, planVerification, reach, type Upkeep } from './upkeep.ts';
+
+/** So long the pods of a canary are ready before routes lead to them: gateways hear of them later than the API server does. */
+const ROUTES_SETTLE_MS = 2000;
 
 /** More and more traffic for the new version, each share verified. */
 export const canaryStages = {
@@ -51,15 +55,23 @@ function planRouting(view: JobView): StagePlan {
 function planStepping(view: JobView): StagePlan {
   const { weight } = stepOf(view);
   const before = previousPins(view);
-  const size = keepUp(view, sizeOf(view), []);
-  const steerings = size.sized ? steerStep(view, before) : holdBefore(view);
+  const { sized } = keepUp(view, sizeOf(view), []);
+  const settlesMs = sized ? settlingMs(view) : 0;
+  const steerings = sized && settlesMs === 0 ? steerStep(view, before) : holdBefore(view);
   const upkeep = keepUp(view, sizeOf(view), steerings);
-  return reach(view, upkeep, {
+  const plan = reach(view, upkeep, {
     reached: upkeep.sized && upkeep.steered,
     next: afterStepping(view),
     message: upkeep.waits ?? `Brings ${view.job.spec.version} to ${weight} % of the traffic`,
     podsReady: upkeep.sized,
   });
+  return settlesMs === 0 ? plan : { ...plan, lookAgainMs: view.nowMs + settlesMs };
+}
+
+/** How long routes have to wait before they may lead to the first pods of a canary. */
+function settlingMs(view: JobView): number {
+  if (!isRouted(view) || (view.status.weight ?? 0) > 0) return 0;
+  return Math.max(0, ROUTES_SETTLE_MS - readyForMs(view.status, view.nowMs));
 }
 
 /** Until there are pods enough nothing is moved, and nothing may have been. */

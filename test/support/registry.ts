@@ -27,6 +27,11 @@ export function startRegistry({
     logDirectory: inject('temporaryDirectory'),
     kubeconfig: kubeconfig ?? inject('kubeconfig'),
     namespace,
-    settings: { ROLLCALL_DATABASE_URL: databaseUrl, ...settings },
+    settings: {
+      ROLLCALL_DATABASE_URL: databaseUrl,
+      // Tests say of jobs that they finished at any time.
+      ROLLCALL_JOB_RETENTION_SECONDS: String(10 * 365 * 86_400),
+      ...settings,
+    },
   });
 }

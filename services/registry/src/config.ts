@@ -13,6 +13,7 @@ const schema = Type.Object({
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
+  ROLLCALL_JOB_RETENTION_SECONDS: Type.Integer({ minimum: 0, maximum: 10 * 365 * 86_400, default: 7 * 86_400 }),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
 
@@ -31,6 +32,8 @@ export interface RegistryConfig {
   readonly ttlSeconds: number;
   /** Undefined: anyone may call (contract 1, "Authentication"). */
   readonly authentication: { readonly audience: string | undefined } | undefined;
+  /** How long finished delivery jobs are kept in the cluster; the history keeps them. */
+  readonly jobRetentionMs: number;
   /** Where notifications may go. */
   readonly webhookAddresses: AllowedAddresses;
 }
@@ -48,6 +51,7 @@ export function registryConfig(environment: Environment): RegistryConfig {
     drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
     authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : { audience: parsed.ROLLCALL_TOKEN_AUDIENCE },
+    jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
   };
 }

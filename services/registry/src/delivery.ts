@@ -51,6 +51,8 @@ export interface DeliveryDeps {
   readonly databaseUrl: string;
   /** Where notifications may go. */
   readonly webhookAddresses: AllowedAddresses;
+  /** How long finished delivery jobs are kept in the cluster. */
+  readonly jobRetentionMs: number;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -99,7 +101,16 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const streams = createJobStreams({ directory: store.directory, describe });
   const common = { ...store, clock, currentVersion };
   const events = createJobEventsWorker({ informer: informers.jobs, configs, deliveries, describe, clock, log });
-  const recorder = createRecorder({ informer: informers.jobs, jobs, history, tell: events.tell, clock, log, metrics });
+  const recorder = createRecorder({
+    informer: informers.jobs,
+    jobs,
+    history,
+    tell: events.tell,
+    retentionMs: deps.jobRetentionMs,
+    clock,
+    log,
+    metrics,
+  });
   return {
     routes: [
       (app) => updateRoutes(app, { history }),

@@ -22,6 +22,8 @@ export interface DeliveryOptions {
   readonly retryLimit?: number;
   /** Where notifications may go; anywhere by default, for the receivers are on this machine. */
   readonly webhookAddresses?: AllowedAddresses;
+  /** How long finished jobs are kept; for good by default, for tests finish them at any time. */
+  readonly jobRetentionMs?: number;
 }
 
 export interface Answer {
@@ -79,6 +81,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     pool,
     databaseUrl,
     webhookAddresses: options.webhookAddresses ?? 'any',
+    jobRetentionMs: options.jobRetentionMs ?? Number.POSITIVE_INFINITY,
     clock,
     log,
     metrics,

@@ -5,31 +5,58 @@ import { historyRecord, planRecording } from './recorder.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
 
+const retentionMs = 7 * 86_400_000;
+
+/** @param recorded whether the job is known to be in the history. */
+const plan = (fields: Parameters<typeof job>[0], recorded: boolean, at = now) =>
+  planRecording(job(fields), { recorded, now: at, retentionMs });
+
 describe('what is done with a job', () => {
   const running: readonly JobPhase[] = ['Progressing', 'Paused', 'Verifying', 'Promoting', 'RollingBack'];
   const finished: readonly JobPhase[] = ['Succeeded', 'RolledBack', 'Failed'];
 
   test.each([undefined, 'Pending', ...running] as const)('%s: it is held until it finishes', (phase) => {
-    expect(planRecording(job({ phase, held: false }), false)).toBe('hold');
-    expect(planRecording(job({ phase, held: true }), false)).toBe('nothing');
+    expect(plan({ phase, held: false }, false)).toBe('hold');
+    expect(plan({ phase, held: true }, false)).toBe('nothing');
   });
 
   test.each([undefined, 'Pending'] as const)('%s and deleted: it goes unrecorded', (phase) => {
-    expect(planRecording(job({ phase, deleted: true }), false)).toBe('release');
-    expect(planRecording(job({ phase, deleted: true, held: false }), false)).toBe('nothing');
+    expect(plan({ phase, deleted: true }, false)).toBe('release');
+    expect(plan({ phase, deleted: true, held: false }, false)).toBe('nothing');
   });
 
   test.each(running)('%s and deleted: it is held until it finishes', (phase) => {
-    expect(planRecording(job({ phase, deleted: true }), false)).toBe('nothing');
+    expect(plan({ phase, deleted: true }, false)).toBe('nothing');
   });
 
   test.each(finished)('%s: it is recorded, deleted or not, held or not', (phase) => {
     for (const deleted of [false, true]) {
-      expect(planRecording(job({ phase, deleted }), false)).toBe('record');
-      expect(planRecording(job({ phase, deleted }), true)).toBe('record');
-      expect(planRecording(job({ phase, deleted, held: false }), false)).toBe('record');
-      expect(planRecording(job({ phase, deleted, held: false }), true)).toBe('nothing');
+      expect(plan({ phase, deleted }, false)).toBe('record');
+      expect(plan({ phase, deleted }, true)).toBe('record');
+      expect(plan({ phase, deleted, held: false }, false)).toBe('record');
+      expect(plan({ phase, deleted, held: false }, true)).toBe('nothing');
     }
+  });
+});
+
+describe('a finished job', () => {
+  const finishedAt = new Date('2026-11-20T11:00:00Z');
+  const over = new Date(finishedAt.getTime() + retentionMs);
+  const kept = new Date(over.getTime() - 1);
+
+  test('is deleted when it is in the history and the retention is over', () => {
+    expect(plan({ phase: 'Failed', finishedAt, held: false }, true, kept)).toBe('nothing');
+    expect(plan({ phase: 'Failed', finishedAt, held: false }, true, over)).toBe('delete');
+  });
+
+  test('is recorded first, however old', () => {
+    expect(plan({ phase: 'Failed', finishedAt, held: false }, false, over)).toBe('record');
+    expect(plan({ phase: 'Failed', finishedAt, held: true }, true, over)).toBe('record');
+  });
+
+  test('is kept where nobody knows when it finished, and not deleted twice', () => {
+    expect(plan({ phase: 'Failed', finishedAt: undefined, held: false }, true, over)).toBe('nothing');
+    expect(plan({ phase: 'Failed', finishedAt, held: false, deleted: true }, true, over)).toBe('nothing');
   });
 });
 

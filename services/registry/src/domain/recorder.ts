@@ -3,16 +3,31 @@ import type { Job, JobPhase } from './jobs.ts';
 
 /**
  * What is to be done with a job: write it into the history and let it go; hold it, so that it cannot vanish before it was
- * recorded; let it go unrecorded; or nothing.
+ * recorded; let it go unrecorded; delete it, for the history tells of it; or nothing.
  */
-export type RecordingStep = 'record' | 'hold' | 'release' | 'nothing';
+export type RecordingStep = 'record' | 'hold' | 'release' | 'delete' | 'nothing';
 
-/**
- * @param recorded whether this process knows that the job is in the history. A finished job without our finalizer was either
- *   recorded, or finished while nobody held it; writing it again tells which and does no harm.
- */
-export function planRecording(job: Pick<Job, 'phase' | 'held' | 'deleted'>, recorded: boolean): RecordingStep {
-  if (outcomeOf(job.phase) !== undefined) return recorded && !job.held ? 'nothing' : 'record';
+/** What the decision on a job rests on beside the job. */
+export interface RecordingCircumstances {
+  /**
+   * Whether this process knows that the job is in the history. A finished job without our finalizer was either recorded, or
+   * finished while nobody held it; writing it again tells which and does no harm.
+   */
+  readonly recorded: boolean;
+  readonly now: Date;
+  /** How long a finished job is kept once it is recorded. */
+  readonly retentionMs: number;
+}
+
+export function planRecording(
+  job: Pick<Job, 'phase' | 'held' | 'deleted' | 'finishedAt'>,
+  { recorded, now, retentionMs }: RecordingCircumstances,
+): RecordingStep {
+  if (outcomeOf(job.phase) !== undefined) {
+    if (!recorded || job.held) return 'record';
+    const isKept = job.finishedAt === undefined || now.getTime() - job.finishedAt.getTime() < retentionMs;
+    return isKept || job.deleted ? 'nothing' : 'delete';
+  }
   if (!job.deleted) return job.held ? 'nothing' : 'hold';
   const started = job.phase !== undefined && job.phase !== 'Pending';
   return job.held && !started ? 'release' : 'nothing';

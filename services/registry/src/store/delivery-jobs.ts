@@ -18,6 +18,8 @@ export interface DeliveryJobObjects extends DeliveryJobStore, JobCommands {
   hold(object: DeliveryJob): Promise<DeliveryJob | undefined>;
   /** Removes our finalizer and no other one; as {@link hold}. */
   release(object: DeliveryJob): Promise<DeliveryJob | undefined>;
+  /** Deletes it, and with it what it owns. @throws KubeApiError 409 when it changed meanwhile. */
+  delete(object: DeliveryJob): Promise<void>;
 }
 
 export interface DeliveryJobsDeps {
@@ -74,6 +76,11 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
         object,
         (object.metadata.finalizers ?? []).filter((name) => name !== finalizers.history),
       ),
+    delete: async ({ metadata: { name, uid, resourceVersion } }) =>
+      void (await objects.delete(name, {
+        ...(uid === undefined ? {} : { uid }),
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      })),
   };
 }
 

@@ -19,22 +19,24 @@ const BACKOFF = { baseMs: 100, maxMs: 5000 };
 export interface RecorderDeps {
   /** Started and stopped by somebody else. */
   readonly informer: Pick<Informer<DeliveryJob>, 'store' | 'onChange' | 'recordWrite'>;
-  readonly jobs: Pick<DeliveryJobObjects, 'hold' | 'release'>;
+  readonly jobs: Pick<DeliveryJobObjects, 'hold' | 'release' | 'delete'>;
   readonly history: Pick<HistoryStore, 'record'>;
   /** Tells the world of a job that is about to be let go: nobody may see it again. */
   readonly tell: (object: DeliveryJob) => Promise<void>;
+  /** How long a finished job is kept; that it is over is seen at the next resync of the informer. */
+  readonly retentionMs: number;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
 }
 
 /**
- * Writes each finished delivery job into the history once, then lets it go (docs/architecture.md, "Record history"). Any
- * number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
+ * Writes each finished delivery job into the history once, then lets it go, and deletes it after the retention
+ * (docs/architecture.md, "Record history"). Any number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
  * so. It may be killed between any two steps; whoever sees the job next does the rest.
  */
 export function createRecorder(deps: RecorderDeps): Actor {
-  const { informer, jobs, history, tell, clock, log, metrics } = deps;
+  const { informer, jobs, history, tell, retentionMs, clock, log, metrics } = deps;
   const recorded = new Set<string>();
   const counter = new Counter({
     name: 'rollcall_history_entries_recorded_total',
@@ -47,8 +49,9 @@ export function createRecorder(deps: RecorderDeps): Actor {
     const object = informer.store.get(key);
     if (object === undefined) return;
     const job = toJob(object);
-    const step = planRecording(job, recorded.has(job.uid));
+    const step = planRecording(job, { recorded: recorded.has(job.uid), now: clock.now(), retentionMs });
     if (step === 'nothing') return;
+    if (step === 'delete') return jobs.delete(object);
     if (step === 'hold') return remember(await jobs.hold(object));
     const record = historyRecord(job, clock.now());
     if (record !== undefined) {

@@ -55,16 +55,8 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
   });
   const common = { connection, namespace, clock, log, metrics };
   const discovery = createDiscovery({ ...common, ttlSeconds: config.ttlSeconds });
-  const { databaseUrl, webhookAddresses, jobRetentionMs } = config;
   const currentVersion = (serviceName: string) => discovery.currentVersion(serviceName);
-  const delivery = await createDelivery({
-    ...common,
-    pool,
-    databaseUrl,
-    webhookAddresses,
-    jobRetentionMs,
-    currentVersion,
-  });
+  const delivery = await createDelivery({ ...config, ...common, pool, currentVersion });
   const health = {
     version,
     startedAt: clock.now(),

@@ -30,7 +30,7 @@ export function jobCalls(transport: Transport) {
   };
 }
 
-/** The body repeats the id, so that a signature of it is good for this job alone. */
+/** The body repeats what the path says, so that a signature of it is good for this alone: without, the registry refuses it. */
 function steer(jobId: string, command: 'promote' | 'abort'): ApiRequest {
-  return post(`/jobs/${jobSegment(jobId)}/${command}`, { job_id: jobId });
+  return post(`/jobs/${jobSegment(jobId)}/${command}`, { job_id: jobId, action: command });
 }

@@ -193,8 +193,16 @@ test('a dead letter is sent again as the same message, as often as any', { timeo
   for (const body of [undefined, {}, { webhook_secret: 'other' }]) {
     expect((await delivery.post(path, body)).status).toBe(401);
   }
-  const body = JSON.stringify({});
-  const answer = await delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y', body) });
+  const delivery_id = String(dead?.['id']);
+  const postSigned = (content: object) => {
+    const body = JSON.stringify(content);
+    return delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y', body) });
+  };
+  for (const content of [{}, { delivery_id }, { action: 'replay' }]) {
+    expect((await postSigned(content)).status).toBe(401);
+  }
+  expect((await postSigned({ delivery_id: randomUUID(), action: 'replay' })).status).toBe(400);
+  const answer = await postSigned({ delivery_id, action: 'replay' });
   expect(answer).toMatchObject({ status: 200, body: { status: 'accepted', id: dead?.['id'] } });
   await expect.poll(() => deliveries('again'), eventually).toMatchObject([{ state: 'delivered', attempts: 3 }]);
   const sent = receivedFor('again');

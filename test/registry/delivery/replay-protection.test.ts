@@ -239,8 +239,8 @@ test('configuration, promotion and abortion are good once too', async () => {
   await setStatus(delivery.jobs, String(job_id), { phase: 'Paused' });
   const calls = [
     { path: '/webhooks/config', body: JSON.stringify({ service_name: service, endpoints: { a: 'http://a/' } }) },
-    { path: `/jobs/${String(job_id)}/promote`, body: '{}' },
-    { path: `/jobs/${String(job_id)}/abort`, body: '' },
+    { path: `/jobs/${String(job_id)}/promote`, body: JSON.stringify({ job_id, action: 'promote' }) },
+    { path: `/jobs/${String(job_id)}/abort`, body: JSON.stringify({ job_id, action: 'abort' }) },
   ];
   for (const [i, call] of calls.entries()) {
     const once = { ...call, id: `msg_${i}`, timestamp: second };
@@ -249,6 +249,23 @@ test('configuration, promotion and abortion are good once too', async () => {
     expect(await standard(once)).toMatchObject(refused);
     setSecond(second);
   }
+});
+
+test('what was signed for something else neither promotes nor aborts', async () => {
+  const service = await newService();
+  const { job_id } = (await standard({ body: deployment(service) })).body;
+  await setStatus(delivery.jobs, String(job_id), { phase: 'Paused' });
+  const message = JSON.stringify({ service_name: service, channel: 'chat', message: 'hello', severity: 'info' });
+  for (const action of ['promote', 'abort']) {
+    const path = `/jobs/${String(job_id)}/${action}`;
+    for (const body of ['', '{}', message, JSON.stringify({ job_id }), JSON.stringify({ action })]) {
+      const plain = { 'x-webhook-signature': sign(SECRET, body) };
+      expect(await delivery.postRaw(path, body, plain)).toMatchObject(refused);
+      expect(await stamped({ path, body })).toMatchObject(refused);
+      expect(await standard({ path, body })).toMatchObject(refused);
+    }
+  }
+  expect((await delivery.jobs.get(String(job_id))).spec).toMatchObject({ promote: false, abort: false });
 });
 
 test('a service without a secret is not asked for anything', async () => {

@@ -282,7 +282,7 @@ describe('a configuration call that another one overtakes between its look and i
     await configureWebhooks(
       { configs: store, calls: createCallLedger(() => delivery.pool), clock: systemClock },
       replacement,
-      { ...bytes, standard: none, secrets: [proof, secret] },
+      { ...bytes, isBound: true, standard: none, secrets: [proof, secret] },
     );
   }
 

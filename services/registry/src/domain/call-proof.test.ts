@@ -9,7 +9,16 @@ const body = Buffer.from('{"service_name":"shop"}');
 
 function proof(fields: Partial<CallProof>): CallProof {
   const standard = { id: undefined, timestamp: undefined, signature: undefined };
-  return { action: 'deploy', body, signature: undefined, timestamp: undefined, standard, secrets: [], ...fields };
+  return {
+    action: 'deploy',
+    body,
+    isBound: true,
+    signature: undefined,
+    timestamp: undefined,
+    standard,
+    secrets: [],
+    ...fields,
+  };
 }
 
 function standard(timestamp: number | string = seconds, id = 'msg_1') {
@@ -49,6 +58,21 @@ describe('a call without a timestamp', () => {
     ['a Standard signature without its timestamp', { standard: { ...standard(), timestamp: undefined } }],
   ])('is not proven by %s', (_what, fields) => {
     expect(judge(fields)).toEqual({ proven: false, reason: expect.stringContaining('missing or wrong') });
+  });
+});
+
+describe('a call whose body does not say what it is for', () => {
+  test.each<[string, Partial<CallProof>]>([
+    ['the signature of the body', { signature: sign(SECRET, body) }],
+    ['a signature with its time', stamped()],
+    ['a Standard signature', { standard: standard() }],
+  ])('is not proven by %s', (_what, fields) => {
+    expect(judge(fields).proven).toBe(true);
+    expect(judge({ ...fields, isBound: false })).toEqual({ proven: false, reason: expect.stringContaining('name') });
+  });
+
+  test('is proven by the secret in it', () => {
+    expect(judge({ isBound: false, secrets: [SECRET], signature: sign(SECRET, body) }).proven).toBe(true);
   });
 });
 

@@ -13,6 +13,8 @@ export interface CallProof {
   readonly action: string;
   /** The body, byte for byte. */
   readonly body: Buffer;
+  /** The body says what is to be done, and to what. A signature of one that does not may have been made for anything. */
+  readonly isBound: boolean;
   /** `X-Webhook-Signature`: of the body, or of `timestamp.body` where there is a timestamp. */
   readonly signature: string | undefined;
   /** `X-Webhook-Timestamp`, unix seconds. */
@@ -42,9 +44,9 @@ export type Verdict =
   | { readonly proven: true; readonly once: OneTimeCall | undefined };
 
 /**
- * Judges a call by the secret that it has to know (docs/decisions.md, "Deliveries and webhooks"). One valid signature or the right
- * secret suffices. Every timestamp that is sent has to be within five minutes of `now`, whatever else proves the call, and
- * `X-Webhook-Timestamp` has to be signed.
+ * Judges a call by the secret that it has to know (docs/decisions.md, "Deliveries and webhooks"). One valid signature of a
+ * body that says what it is for, or the right secret suffices. Every timestamp that is sent has to be within five minutes of `now`,
+ * whatever else proves the call, and `X-Webhook-Timestamp` has to be signed.
  */
 export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict {
   const { action, body, timestamp, standard } = proof;
@@ -57,8 +59,11 @@ export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict
   if ((standard.id?.length ?? 0) > ID_MAX_LENGTH) {
     return { proven: false, reason: `webhook-id must have at most ${ID_MAX_LENGTH} characters` };
   }
-  if (!isProven(secret, proof)) {
-    return { proven: false, reason: 'The webhook signature or secret is missing or wrong' };
+  if (!isSecretGiven(secret, proof)) {
+    if (!isSigned(secret, proof) && !isStandardSigned(secret, proof)) {
+      return { proven: false, reason: 'The webhook signature or secret is missing or wrong' };
+    }
+    if (!proof.isBound) return { proven: false, reason: 'The signed body must name the action and what it is for' };
   }
   if (instants.length === 0) return { proven: true, once: undefined };
   const content = createHash('sha256').update(body).digest('hex');
@@ -69,9 +74,8 @@ export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict
   return { proven: true, once: { id, digest, until } };
 }
 
-function isProven(secret: string, proof: CallProof): boolean {
-  const secretGiven = proof.secrets.some((given) => given !== undefined && isSameSecret(secret, given));
-  return secretGiven || isSigned(secret, proof) || isStandardSigned(secret, proof);
+function isSecretGiven(secret: string, { secrets }: CallProof): boolean {
+  return secrets.some((given) => given !== undefined && isSameSecret(secret, given));
 }
 
 function isSigned(secret: string, { body, signature, timestamp }: CallProof): boolean {

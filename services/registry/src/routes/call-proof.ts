@@ -10,6 +10,7 @@ interface ProvingBody {
  * What a request brings to show that it may be made.
  *
  * @param action what it is to do; see {@link CallProof}.
+ * @returns one whose body says that too, as those do that have to name the service and what is to be done with it.
  */
 export function proofOf(
   { headers, rawBody }: Pick<FastifyRequest, 'headers' | 'rawBody'>,
@@ -23,6 +24,7 @@ export function proofOf(
   return {
     action,
     body: rawBody,
+    isBound: true,
     signature: header('x-webhook-signature'),
     timestamp: header('x-webhook-timestamp'),
     standard: {

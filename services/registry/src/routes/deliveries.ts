@@ -1,5 +1,6 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { type DeliveriesDeps, listDeliveries, replayDelivery } from '../domain/deliveries.ts';
+import { RegistryError } from '../domain/errors.ts';
 import { ErrorResponse } from '../schemas/common.ts';
 import {
   DeliveriesQuery,
@@ -49,7 +50,12 @@ export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
       },
       async (request) => {
         const { id } = request.params;
-        await replayDelivery(deps, id, proofOf(request, request.body, `replay ${id}`));
+        const { delivery_id: namedId, action } = request.body ?? {};
+        if ((namedId ?? id) !== id) {
+          throw new RegistryError('INVALID_REQUEST', 'delivery_id of the body is not that of the path');
+        }
+        const isBound = namedId !== undefined && action !== undefined;
+        await replayDelivery(deps, id, { ...proofOf(request, request.body, `replay ${id}`), isBound });
         return { status: 'accepted' as const, id };
       },
     );

@@ -109,15 +109,15 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
     },
     async (request) => {
       const { job_id } = request.params;
-      const { job_id: signedId = job_id, action = command } = request.body ?? {};
-      if (signedId !== job_id || action !== command) {
+      const { job_id: namedId, action } = request.body ?? {};
+      if ((namedId ?? job_id) !== job_id || (action ?? command) !== command) {
         throw new RegistryError('INVALID_REQUEST', 'job_id or action of the body is not that of the path');
       }
-      const job = await steer(deps, {
-        jobId: job_id,
-        command,
-        proof: proofOf(request, request.body, `${command} ${job_id}`),
-      });
+      const proof = {
+        ...proofOf(request, request.body, `${command} ${job_id}`),
+        isBound: namedId !== undefined && action !== undefined,
+      };
+      const job = await steer(deps, { jobId: job_id, command, proof });
       request.log.info({ job: job.id, service: job.serviceName, subject: request.subject, command }, 'job steered');
       return { status: 'accepted' as const, job_id, message: `Job '${job_id}' of '${job.serviceName}' ${done}` };
     },

@@ -34,8 +34,17 @@ export const DeliveriesResponse = Type.Object({
 
 export const DeliveryParams = Type.Object({ id: Type.String() });
 
-/** Where there is no body, there is null. */
-export const ReplayBody = Type.Union([Type.Object({ webhook_secret: Type.Optional(Secret) }), Type.Null()]);
+/** Where there is no body, there is null. What is signed has to name both, which the proof of the call sees to. */
+export const ReplayBody = Type.Union([
+  Type.Object({
+    delivery_id: Type.Optional(
+      Type.String({ description: 'That of the path; required where a signature proves the call' }),
+    ),
+    action: Type.Optional(Type.Literal('replay', { description: 'Required where a signature proves the call' })),
+    webhook_secret: Type.Optional(Secret),
+  }),
+  Type.Null(),
+]);
 
 export const ReplayResponse = Type.Object({ status: Type.Literal('accepted'), id: Type.String() });
 

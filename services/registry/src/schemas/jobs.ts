@@ -48,11 +48,13 @@ export const JobsResponse = Type.Object({
 
 export const JobParams = Type.Object({ job_id: Type.String() });
 
-/** Where there is no body, there is null. */
+/** Where there is no body, there is null. What is signed has to name both, which the proof of the call sees to. */
 export const SteerBody = orNull(
   Type.Object({
-    job_id: Type.Optional(Type.String({ description: 'That of the path: ties a signature to this job' })),
-    action: Type.Optional(Type.Enum(['promote', 'abort'], { description: 'That of the path: ties a signature to it' })),
+    job_id: Type.Optional(Type.String({ description: 'That of the path; required where a signature proves the call' })),
+    action: Type.Optional(
+      Type.Enum(['promote', 'abort'], { description: 'That of the path; required where a signature proves the call' }),
+    ),
     webhook_secret: Type.Optional(Secret),
   }),
 );

@@ -129,6 +129,34 @@ describe('a call with a timestamp', () => {
     expect(digestOf('rollback')).not.toBe(digestOf('deploy'));
   });
 
+  test.each<[string, Partial<CallProof['standard']>]>([
+    ['an id', { id: 'msg_1' }],
+    ['a time', { timestamp: `${seconds}` }],
+    ['a signature', { signature: 'v1,abc' }],
+    ['all of them, right', standard()],
+  ])('with X-Webhook-Timestamp is refused beside %s of Standard Webhooks', (_what, headers) => {
+    const none = { id: undefined, timestamp: undefined, signature: undefined };
+    for (const fields of [stamped(), { timestamp: `${seconds}`, secrets: [SECRET] }]) {
+      expect(judge({ ...fields, standard: { ...none, ...headers } }).proven).toBe(false);
+    }
+  });
+
+  test('is not known by an id or a time that is not signed', () => {
+    const signature = sign(SECRET, body);
+    for (const headers of [
+      { id: 'msg_1', timestamp: undefined, signature: undefined },
+      { id: 'msg_1', timestamp: `${seconds}`, signature: undefined },
+      { ...standard(), id: 'msg_2' },
+      { ...standard(), timestamp: `${seconds + 1}` },
+    ]) {
+      expect(judge({ signature, standard: headers })).toEqual({ proven: true, once: undefined });
+      expect(judge({ secrets: [SECRET], standard: headers })).toEqual({ proven: true, once: undefined });
+    }
+    // What is signed counts, whatever else is right.
+    expect(idOf({ standard: standard(), signature, secrets: [SECRET] })).toBe(idOf({ standard: standard() }));
+    expect(idOf({ ...stamped(), secrets: [SECRET] })).toBe(idOf(stamped()));
+  });
+
   test('an endless id is refused', () => {
     expect(judge({ standard: standard(seconds, 'x'.repeat(257)) }).proven).toBe(false);
   });

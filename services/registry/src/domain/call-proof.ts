@@ -38,22 +38,24 @@ interface OneTimeCall {
   readonly until: Date;
 }
 
-/** Whether a call is proven, and if so, whether it may be made more than once: that is where it brings no timestamp. */
+/** Whether a call is proven, and if so, whether it may be made more than once: that is where it is signed with no time. */
 export type Verdict =
   | { readonly proven: false; readonly reason: string }
   | { readonly proven: true; readonly once: OneTimeCall | undefined };
 
 /**
  * Judges a call by the secret that it has to know (docs/decisions.md, "Deliveries and webhooks"). One valid signature of a
- * body that says what it is for, or the right secret suffices. Every timestamp that is sent has to be within five minutes of `now`,
- * whatever else proves the call, and `X-Webhook-Timestamp` has to be signed.
+ * body that says what it is for, or the right secret suffices. A timestamp that is sent has to be within five minutes of `now`,
+ * whatever else proves the call, and `X-Webhook-Timestamp` has to be signed. Only what is signed tells one call from another.
  */
 export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict {
   const { action, body, timestamp, standard } = proof;
-  const timestamps = [timestamp, standard.timestamp].filter((text) => text !== undefined);
-  const instants = timestamps.map(instantOf);
-  const nowMs = now.getTime();
-  if (!instants.every((instant) => instant !== undefined && Math.abs(instant - nowMs) <= TOLERANCE_MS)) {
+  if (timestamp !== undefined && Object.values(standard).some((header) => header !== undefined)) {
+    return { proven: false, reason: 'X-Webhook-Timestamp and the headers of Standard Webhooks exclude each other' };
+  }
+  const sentAt = timestamp ?? standard.timestamp;
+  const sentAtMs = sentAt === undefined ? now.getTime() : instantOf(sentAt);
+  if (sentAtMs === undefined || Math.abs(sentAtMs - now.getTime()) > TOLERANCE_MS) {
     return { proven: false, reason: 'The timestamp of the call is malformed or more than 5 minutes off' };
   }
   if ((standard.id?.length ?? 0) > ID_MAX_LENGTH) {
@@ -65,13 +67,19 @@ export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict
     }
     if (!proof.isBound) return { proven: false, reason: 'The signed body must name the action and what it is for' };
   }
-  if (instants.length === 0) return { proven: true, once: undefined };
   const content = createHash('sha256').update(body).digest('hex');
   const digest = createHash('sha256').update(`${action}\n${content}`).digest();
-  // Without an id, the same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways.
-  const id = standard.id === undefined ? `${timestamps.join('.')}.${content}` : `id.${standard.id}`;
-  const until = new Date(Math.max(...instants.map((instant) => instant ?? 0)) + TOLERANCE_MS + SLACK_MS);
-  return { proven: true, once: { id, digest, until } };
+  // An id that is not signed could be changed at will.
+  if (isStandardSigned(secret, proof)) {
+    return {
+      proven: true,
+      once: { id: `id.${standard.id}`, digest, until: new Date(sentAtMs + TOLERANCE_MS + SLACK_MS) },
+    };
+  }
+  if (timestamp === undefined) return { proven: true, once: undefined };
+  // The same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways.
+  const until = new Date(sentAtMs + TOLERANCE_MS + SLACK_MS);
+  return { proven: true, once: { id: `${timestamp}.${content}`, digest, until } };
 }
 
 function isSecretGiven(secret: string, { secrets }: CallProof): boolean {

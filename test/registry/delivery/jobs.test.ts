@@ -162,7 +162,7 @@ describe('reading', () => {
 
   test('an unknown job is 404, however it is asked for', async () => {
     const unknown = { status: 404, body: { error: 'Job not found', message: expect.any(String) } };
-    for (const id of ['nobody', 'deploy-x-1-1', '%20', 'Ä', 'x'.repeat(500)]) {
+    for (const id of ['nobody', 'deploy-x-1-1', '%20', 'Ä', 'x'.repeat(500), '\0', 'deploy-x-1-1\0']) {
       const path = `/jobs/${encodeURIComponent(id)}`;
       expect(await delivery.get(path)).toMatchObject(unknown);
       expect(await delivery.get(`${path}/events`)).toMatchObject(unknown);

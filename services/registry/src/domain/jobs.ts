@@ -6,6 +6,8 @@ import { checkServiceName } from './validation.ts';
 const LIMIT_DEFAULT = 100;
 /** A job that changes while it is being steered is looked at again, this often at most. */
 const TRIES = 10;
+/** Of the longest operation, service name, version and time, and the three hyphens between; no object name is longer. */
+const ID_MAX_LENGTH = 'rollback'.length + 253 + 128 + 11 + 3;
 
 /** Where a job stands (DESIGN section 5), in the order of a job that goes well, then the others. */
 export const jobPhases = [
@@ -136,6 +138,8 @@ export function listJobs(
  * @throws RegistryError JOB_NOT_FOUND; the errors of the stores where it is in the local copy of none.
  */
 export async function readJob(deps: ReadJobsDeps, jobId: string): Promise<Job> {
+  // No store takes them, let alone has them.
+  if (jobId.length > ID_MAX_LENGTH || jobId.includes('\0')) throw notFound(jobId);
   const known = deps.directory.find(jobId);
   if (known !== undefined) return known;
   const found = await deps.misses.run(() => lookUp(deps, jobId));

@@ -127,6 +127,22 @@ test.each([
   expect(await jobsOf(service)).toHaveLength(1);
 });
 
+test('an id that was carried out is not carried out again when it is sent hours later with a new timestamp', async () => {
+  const service = await newService();
+  const call = { id: 'msg_1', body: deployment(service) };
+  expect((await standard(call)).status).toBe(200);
+  for (const hours of [1, 10, 71]) {
+    const timestamp = second + hours * 3600;
+    setSecond(timestamp);
+    // What is due to be forgotten is forgotten by any call.
+    const other = deployment(service, `2.0.${hours}`);
+    expect((await standard({ body: other, timestamp })).status).toBe(200);
+    expect(await standard({ ...call, timestamp })).toMatchObject(refused);
+  }
+  second += 71 * 3600;
+  expect(await jobsOf(service)).toHaveLength(4);
+});
+
 test.each([-301, 301])('a timestamp %i s off the clock is refused, and nothing is done', async (offset) => {
   const service = await newService();
   const body = deployment(service);
@@ -284,6 +300,7 @@ test('what is too old to be made again is forgotten', async () => {
     return rows.length;
   };
   expect(await count()).toBe(1);
+  second += 3 * 86_400;
   const other = await newService();
   expect((await standard({ body: deployment(other) })).status).toBe(200);
   expect(await count()).toBe(0);

@@ -15,7 +15,7 @@ interface CallEntry {
   readonly until: Date;
 }
 
-/** The calls of the last minutes, the same for all replicas. */
+/** The calls of the last minutes, those with an id of the last days, the same for all replicas. */
 export interface CallLedger {
   /** Writes the call down, unless one of its id is there. @returns the one that is there now. */
   begin(call: CallEntry): Promise<Pick<CallEntry, 'digest' | 'at'> & { readonly done: boolean }>;

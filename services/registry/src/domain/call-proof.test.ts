@@ -109,10 +109,13 @@ describe('a call with a timestamp', () => {
     expect(judge({ standard: { ...standard(), id: 'msg_2' } }).proven).toBe(false);
   });
 
-  test('is remembered for as long as its timestamp is good for', () => {
-    const verdict = judge({ standard: standard(seconds + 300) });
+  test.each([
+    ['as long as its timestamp is good for', 600, stamped(seconds + 300)],
+    ['three days where it has an id, with which it is tried again', 3 * 86_400, { standard: standard(seconds + 300) }],
+  ])('is remembered for %s', (_how, least, fields) => {
+    const verdict = judge(fields);
     if (!verdict.proven || verdict.once === undefined) throw new Error('not proven');
-    expect(verdict.once.until.getTime()).toBeGreaterThan((seconds + 600) * 1000);
+    expect(verdict.once.until.getTime()).toBeGreaterThan((seconds + least) * 1000);
   });
 
   test('is the same call by its id, else by its time and content, however the signature is spelt', () => {

@@ -5,6 +5,8 @@ import { isSameSecret, isSignedWith, isStandardSignedWith } from './signatures.t
 const TOLERANCE_MS = 5 * 60_000;
 /** Replicas' clocks differ: an id is remembered for a little longer than its timestamp is good for. */
 const SLACK_MS = 60_000;
+/** Senders of Standard Webhooks try for hours, with the same id and a new timestamp each time. */
+const ID_REMEMBERED_MS = 3 * 24 * 60 * 60_000;
 const ID_MAX_LENGTH = 256;
 
 /** What a call brings to show that it may be made. Headers are as they were sent. */
@@ -34,7 +36,7 @@ interface OneTimeCall {
   readonly id: string;
   /** Of what the call is to do: a repetition has the same. */
   readonly digest: Buffer;
-  /** From then on its timestamp is too old anyway. */
+  /** From then on its timestamp is too old anyway, or its sender has given up. */
   readonly until: Date;
 }
 
@@ -71,10 +73,8 @@ export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict
   const digest = createHash('sha256').update(`${action}\n${content}`).digest();
   // An id that is not signed could be changed at will.
   if (isStandardSigned(secret, proof)) {
-    return {
-      proven: true,
-      once: { id: `id.${standard.id}`, digest, until: new Date(sentAtMs + TOLERANCE_MS + SLACK_MS) },
-    };
+    const until = new Date(sentAtMs + ID_REMEMBERED_MS);
+    return { proven: true, once: { id: `id.${standard.id}`, digest, until } };
   }
   if (timestamp === undefined) return { proven: true, once: undefined };
   // The same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways.

@@ -91,6 +91,8 @@ async function jobsOf(service: string): Promise<string[]> {
     .map((item: { metadata: { name: string } }) => item.metadata.name);
 }
 
+const pausedSince = (at: number) => ({ phase: 'Paused', stageStartedAt: new Date(at * 1000).toISOString() }) as const;
+
 const refused = { status: 401, body: { error: 'Invalid signature', message: expect.any(String) } };
 
 test.each([
@@ -265,6 +267,27 @@ test('configuration, promotion and abortion are good once too', async () => {
     expect(await standard(once)).toMatchObject(refused);
     setSecond(second);
   }
+});
+
+test('a promotion whose end nobody heard of does not end the next pause when it is made again', async () => {
+  const service = await newService();
+  const { job_id } = (await standard({ body: deployment(service) })).body;
+  const id = String(job_id);
+  await setStatus(delivery.jobs, id, { ...pausedSince(second - 60), step: 0 });
+  const call = { id: 'msg_1', path: `/jobs/${id}/promote`, body: JSON.stringify({ job_id, action: 'promote' }) };
+  expect((await standard(call)).status).toBe(200);
+  expect((await delivery.jobs.get(id)).spec.promote).toBe(true);
+  await delivery.pool.query('UPDATE webhook_calls SET done = false WHERE scope = $1', [service]);
+  // As the operator leaves it that acted on it and is in the next pause.
+  await delivery.jobs.patch(id, { spec: { promote: false } });
+  await setStatus(delivery.jobs, id, { ...pausedSince(second + 10), step: 1 });
+  setSecond(second + 20);
+  expect((await standard({ ...call, timestamp: second + 20 })).status).toBe(200);
+  expect((await delivery.jobs.get(id)).spec.promote).toBe(false);
+  // A new one does, also where the operator's clock is ahead.
+  await setStatus(delivery.jobs, id, { ...pausedSince(second + 25), step: 1 });
+  expect((await standard({ ...call, id: 'msg_2', timestamp: second + 20 })).status).toBe(200);
+  expect((await delivery.jobs.get(id)).spec.promote).toBe(true);
 });
 
 test('what was signed for something else neither promotes nor aborts', async () => {

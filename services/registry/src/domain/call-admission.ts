@@ -39,14 +39,15 @@ export interface Admission {
    * Carries the call out, after which it cannot be made again; refused with one of our errors, or failed before it was known to be
    * carried out, it can.
    *
-   * @param work told when the call was made first: made again before it was known to be carried out, it is the same call.
+   * @param work told when the call was made first: made again before it was known to be carried out, it is the same call. And
+   *   whether it is made again, so that it may have been carried out before.
    */
-  carryOut<T>(work: (at: Date) => Promise<T>): Promise<T>;
+  carryOut<T>(work: (at: Date, isAgain: boolean) => Promise<T>): Promise<T>;
 }
 
 /** What needs no proof may be made at any time. */
 export function freeAdmission(clock: Clock): Admission {
-  return { done: () => Promise.resolve(), carryOut: (work) => work(clock.now()) };
+  return { done: () => Promise.resolve(), carryOut: (work) => work(clock.now(), false) };
 }
 
 /**
@@ -80,7 +81,7 @@ export async function admit(
     async carryOut(work) {
       let result: Awaited<ReturnType<typeof work>>;
       try {
-        result = await work(entry.at);
+        result = await work(entry.at, entry.at.getTime() !== now.getTime());
       } catch (error) {
         if (hasChangedNothing(error)) await calls.forget(call);
         throw error;

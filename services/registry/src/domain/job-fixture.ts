@@ -16,6 +16,7 @@ export function someJob(fields: Partial<Job>): Job {
     phase: undefined,
     oldVersion: '1.0.0',
     stage: undefined,
+    stageStartedAt: undefined,
     step: undefined,
     weight: undefined,
     reason: undefined,

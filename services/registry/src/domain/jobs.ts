@@ -51,6 +51,7 @@ export interface Job {
   readonly phase: JobPhase | undefined;
   readonly oldVersion: string | undefined;
   readonly stage: string | undefined;
+  readonly stageStartedAt: Date | undefined;
   readonly step: number | undefined;
   readonly weight: number | undefined;
   readonly reason: string | undefined;
@@ -161,19 +162,30 @@ export interface SteerJobDeps {
   readonly history: JobHistory;
 }
 
+interface Steering {
+  readonly command: JobCommand;
+  /** Of a call that may have been carried out before. */
+  readonly firstAskedAt: Date | undefined;
+}
+
 /**
  * Ends the pause that a job is in, or takes it back to the old version; a job that still waits for its turn is cancelled. Asked
- * for again, it is the same.
+ * for again, it is the same; a promotion asked for before the stage began that the job is in now ended an earlier pause.
  *
  * @throws RegistryError JOB_NOT_FOUND, JOB_FINISHED, JOB_NOT_PAUSED, STORE_UNAVAILABLE when it keeps changing.
  */
-export async function steerJob({ jobs, history }: SteerJobDeps, jobId: string, command: JobCommand): Promise<Job> {
+export async function steerJob(
+  { jobs, history }: SteerJobDeps,
+  jobId: string,
+  { command, firstAskedAt }: Steering,
+): Promise<Job> {
   for (let tries = 1; tries <= TRIES; tries += 1) {
     const job = (await jobs.fetch(jobId)) ?? (await history.findJob(jobId));
     if (job === undefined) throw notFound(jobId);
     if (isFinished(job)) {
       throw new RegistryError('JOB_FINISHED', `Job '${jobId}' has finished: it is ${phaseOf(job)}`);
     }
+    if (command === 'promote' && firstAskedAt !== undefined && hasGoneOnSince(job, firstAskedAt)) return job;
     if (command === 'promote' && phaseOf(job) !== 'Paused') {
       throw new RegistryError('JOB_NOT_PAUSED', `Job '${jobId}' is not paused: it is ${phaseOf(job)}`);
     }
@@ -182,6 +194,10 @@ export async function steerJob({ jobs, history }: SteerJobDeps, jobId: string, c
     if (written !== undefined) return written;
   }
   throw new RegistryError('STORE_UNAVAILABLE', `Job '${jobId}' keeps changing; try again`);
+}
+
+function hasGoneOnSince({ stageStartedAt }: Job, at: Date): boolean {
+  return stageStartedAt !== undefined && stageStartedAt > at;
 }
 
 /** A job that the operator has not looked at yet waits. */

@@ -130,5 +130,7 @@ async function steer(
 ): Promise<Job> {
   const { serviceName } = await readJob(deps, jobId);
   const admission = await authorizeCall(deps, serviceName, proof);
-  return admission.carryOut(() => steerJob(deps, jobId, command));
+  return admission.carryOut((at, isAgain) =>
+    steerJob(deps, jobId, { command, firstAskedAt: isAgain ? at : undefined }),
+  );
 }

@@ -175,6 +175,7 @@ export function toJob(object: DeliveryJob): Job {
     phase: status?.phase,
     oldVersion: status?.oldVersion,
     stage: status?.stage,
+    stageStartedAt: toDate(status?.stageStartedAt),
     step: status?.step,
     weight: status?.weight,
     ...whyOf(status),

@@ -233,6 +233,7 @@ function toJob(row: JobRow, id: string): Job {
     phase: phases[row.outcome],
     oldVersion: row.old_version === '' ? undefined : row.old_version,
     stage: undefined,
+    stageStartedAt: undefined,
     step: undefined,
     weight: undefined,
     reason: row.reason ?? undefined,

@@ -233,6 +233,22 @@ describe('promote and abort', () => {
     expect((await delivery.jobs.get(id)).spec).toMatchObject({ promote: true, abort: false });
   });
 
+  test('a promotion that was acted on and not yet taken back does not stand for the next', async () => {
+    const id = await deploy('paused-again');
+    await setStatus(delivery.jobs, id, { phase: 'Paused' });
+    expect((await steer(id, 'promote')).status).toBe(200);
+    const { metadata: first } = await delivery.jobs.get(id);
+    const promotedGeneration = first.generation ?? 0;
+    await setStatus(delivery.jobs, id, { phase: 'Paused', promotedGeneration });
+    expect((await steer(id, 'promote')).status).toBe(200);
+    const { metadata: second, spec } = await delivery.jobs.get(id);
+    expect(spec.promote).toBe(true);
+    expect(second.generation).toBeGreaterThan(promotedGeneration);
+    // The same one twice is one.
+    expect((await steer(id, 'promote')).status).toBe(200);
+    expect((await delivery.jobs.get(id)).metadata.generation).toBe(second.generation);
+  });
+
   test.each(['Pending', 'Progressing', 'Verifying', 'Promoting', 'RollingBack'] as const)(
     'a job that is %s cannot be promoted, and can be aborted',
     async (phase) => {

@@ -26,6 +26,7 @@ export function someJob(fields: Partial<Job>): Job {
     checks: [],
     aborted: false,
     promoted: false,
+    promoteUsed: false,
     deleted: false,
     held: true,
     revision: 1,

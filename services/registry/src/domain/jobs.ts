@@ -63,6 +63,8 @@ export interface Job {
   readonly aborted: boolean;
   /** Somebody asked for the pause to end, and the operator has not acted on it yet. */
   readonly promoted: boolean;
+  /** The object still says so of an earlier pause, which the operator has ended. */
+  readonly promoteUsed: boolean;
   /** Somebody deleted it; finalizers keep it. */
   readonly deleted: boolean;
   /** The finalizer that keeps it until it is recorded is there. */

@@ -58,10 +58,11 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
       return object !== undefined && jobIdOf(object) === jobId ? toJob(object) : undefined;
     },
     async command(job, command) {
-      const { name, uid, revision } = job;
-      const preconditions = { uid, ...(revision === undefined ? {} : { resourceVersion: String(revision) }) };
       try {
-        const object = await objects.patch(name, { spec: { [command]: true } }, preconditions);
+        // Set as it is, it would be no change, and so no generation that the operator has not acted on.
+        const isToReset = command === 'promote' && job.promoteUsed;
+        const ready = isToReset ? toJob(await setSpec(objects, job, { promote: false })) : job;
+        const object = await setSpec(objects, ready, { [command]: true });
         onWrite(object);
         return toJob(object);
       } catch (error) {
@@ -94,6 +95,16 @@ export function objectNameOf(jobId: string): string {
 export function jobIdOf({ metadata }: DeliveryJob): string {
   const jobId = metadata.annotations?.[annotations.jobId];
   return jobId !== undefined && objectNameOf(jobId) === metadata.name ? jobId : metadata.name;
+}
+
+/** Of exactly the object that was seen. @throws KubeApiError 409 when it changed meanwhile. */
+function setSpec(
+  objects: ResourceClient<DeliveryJob>,
+  { name, uid, revision }: Job,
+  spec: Partial<DeliveryJob['spec']>,
+): Promise<DeliveryJob> {
+  const preconditions = { uid, ...(revision === undefined ? {} : { resourceVersion: String(revision) }) };
+  return objects.patch(name, { spec }, preconditions);
 }
 
 function isSameJob(stored: DeliveryJob, job: RequestedJob): boolean {
@@ -188,11 +199,17 @@ export function toJob(object: DeliveryJob): Job {
       message,
     })),
     aborted: spec.abort,
-    promoted: spec.promote,
+    promoted: spec.promote && !isPromoteUsed(object),
+    promoteUsed: spec.promote && isPromoteUsed(object),
     deleted: metadata.deletionTimestamp !== undefined,
     held: metadata.finalizers?.includes(finalizers.history) === true,
     revision: versionOf(object),
   };
+}
+
+/** The operator notes the generation whose promote it acted on; only a later one is a new one. */
+function isPromoteUsed({ metadata, status }: DeliveryJob): boolean {
+  return (metadata.generation ?? 0) <= (status?.promotedGeneration ?? -1);
 }
 
 /** What made a job fail says more than that it has failed. */

@@ -243,6 +243,7 @@ function toJob(row: JobRow, id: string): Job {
     checks: [],
     aborted: false,
     promoted: false,
+    promoteUsed: false,
     deleted: true,
     held: false,
     revision: undefined,

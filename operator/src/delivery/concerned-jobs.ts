@@ -3,6 +3,7 @@ import type { Deployment, Lease, Pod, Service } from '@rollcall/platform/kube/bu
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
+import { policyFor } from './default-policy.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { headOf, isFinished, isRunning } from './queue.ts';
 import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
@@ -60,6 +61,9 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     for (const name of names) relations.unfinishedJobs.get(name).forEach(look);
   }
 
+  /** Whether a new job makes those that wait pointless. Where it does not, they are not looked at: there may be very many. */
+  const mayBeSuperseded = (serviceName: string) => policyFor(serviceName, relations.policies.get).supersede;
+
   follow(informers.deployments, ofDeployment);
   follow(informers.extraDeployments, (extra) => lookAtJobUid(jobUidOf(extra)));
   follow(informers.replicaSets, ofReplicaSet);
@@ -73,8 +77,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     if (!changesQueue(change)) return;
     const { serviceName } = change.object.spec;
     lookAtService(serviceName);
-    // A new job may make those that wait pointless.
-    if (change.type === 'added') relations.unfinishedJobs.get(serviceName).forEach(look);
+    if (change.type === 'added' && mayBeSuperseded(serviceName))
+      relations.unfinishedJobs.get(serviceName).forEach(look);
   });
 }
 

@@ -32,7 +32,7 @@ test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
   [
     'another runs',
     { queue: { ahead, supersededBy: undefined } },
-    { phase: 'Pending', stage: 'Queued', message: 'Waits for job first', strategy: 'Rolling' },
+    { phase: 'Pending', stage: 'Queued', message: 'Waits for the jobs of shop that came before', strategy: 'Rolling' },
   ],
   [
     'it is its turn',
@@ -85,7 +85,7 @@ test('a job that prepares while another has left the queue before it returns the
     phase: 'Pending',
     stage: 'Queued',
     reason: 'Queued',
-    message: 'Waits for job first',
+    message: 'Waits for the jobs of shop that came before',
     strategy: 'Rolling',
     stageStartedAt: AT,
     observedGeneration: 1,

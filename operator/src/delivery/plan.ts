@@ -47,7 +47,7 @@ export function planJob(snapshot: JobSnapshot): Decision {
   const stage = job.status?.stage;
   if (job.status === undefined || stage === undefined || stage === 'Queued') return planQueued(snapshot);
   if (stage === 'Preparing') {
-    return snapshot.queue.ahead === undefined ? planPreparing(snapshot) : returnToQueue(snapshot, snapshot.queue.ahead);
+    return snapshot.queue.ahead === undefined ? planPreparing(snapshot) : returnToQueue(snapshot);
   }
   return planStage(snapshot, job.status);
 }

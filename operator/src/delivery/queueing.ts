@@ -18,20 +18,21 @@ export function planQueued(snapshot: JobSnapshot): Decision {
     return giveUp(snapshot, 'Superseded', `Job ${name} was asked for since, and brings ${version}`);
   }
   if (queue.ahead === undefined) return begin(snapshot);
-  return { changes: writeStatus(job, waitingStatus(job, snapshot, queue.ahead)) };
+  return { changes: writeStatus(job, waitingStatus(job, snapshot)) };
 }
 
 /** A job that prepares, and sees that another has left the queue before it: it returns there, as if it had not begun. */
-export function returnToQueue(snapshot: JobSnapshot, ahead: DeliveryJob): Decision {
+export function returnToQueue(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   const { conditions = [] } = job.status ?? {};
-  const status = waitingStatus({ ...job, status: { phase: 'Pending', conditions } }, snapshot, ahead);
+  const status = waitingStatus({ ...job, status: { phase: 'Pending', conditions } }, snapshot);
   // What was saved may be another by the time it is this job's turn.
   return { changes: [...(saved === undefined ? [] : [deleteState(job)]), ...writeStatus(job, status)] };
 }
 
-function waitingStatus(job: DeliveryJob, { policy, now }: JobSnapshot, ahead: DeliveryJob): DeliveryJobStatus {
-  const message = `Waits for job ${ahead.metadata.name}`;
+/** The same for as long as it waits: hundreds that wait must not all be written whenever the one ahead of them changes. */
+function waitingStatus(job: DeliveryJob, { policy, now }: JobSnapshot): DeliveryJobStatus {
+  const message = `Waits for the jobs of ${job.spec.serviceName} that came before`;
   const fields = { strategy: strategyOf(job, policy) };
   return buildStatus(job, now, { phase: 'Pending', stage: 'Queued', message, fields });
 }

@@ -1,5 +1,5 @@
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob, DeliveryJobStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, DeliveryJobStatus, DeliveryPolicy, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import {
   type Deployment,
@@ -15,6 +15,7 @@ import { createLogger } from '@rollcall/platform/log.ts';
 import { beforeEach, expect, test } from 'vitest';
 import { buildClusterView, buildSurroundings, concernedServices } from './cluster-view.ts';
 import { watchConcernedJobs } from './concerned-jobs.ts';
+import { policyFor } from './default-policy.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { noObstacles } from './obstacles.ts';
 import { createRelations } from './relations.ts';
@@ -96,6 +97,13 @@ function job(name: string, status?: Partial<DeliveryJobStatus>, serviceName = 's
 }
 
 const workload = { namespace: NAMESPACE, name: 'shop', uid: 'uid-of-shop' };
+
+const superseding: DeliveryPolicy = {
+  apiVersion: 'rollcall.dev/v1alpha1',
+  kind: 'DeliveryPolicy',
+  metadata: meta('all', { namespace: 'rollcall' }),
+  spec: { ...policyFor('*', () => []), supersede: true },
+};
 
 const refuse = () => Promise.reject(new Error('nothing is read'));
 
@@ -179,11 +187,14 @@ test('a Service concerns the jobs whose pods it selects, or selected, whatever i
   expect(concerned(() => services.recordWrite(made))).toEqual(['rollcall/a']);
 });
 
-test('the end of a job concerns the next one, a new job all that wait, a policy those it is for', () => {
-  const { jobs, concerned } = copies;
+test('the end of a job concerns the next one, a new job those that it may supersede', () => {
+  const { jobs, policies, concerned } = copies;
   jobs.recordWrite(job('a', { workload }));
   jobs.recordWrite(job('b'));
-  expect(concerned(() => jobs.recordWrite(job('c')))).toEqual(['rollcall/a', 'rollcall/b', 'rollcall/c']);
+  expect(concerned(() => jobs.recordWrite(job('c')))).toEqual(['rollcall/a', 'rollcall/c']);
+  policies.recordWrite(superseding);
+  expect(concerned(() => jobs.recordWrite(job('d')))).toEqual(['a', 'b', 'c', 'd'].map((name) => `rollcall/${name}`));
+  jobs.recordDelete(job('d'));
   expect(concerned(() => jobs.recordWrite(job('a', { workload, message: 'on' })))).toEqual(['rollcall/a']);
   expect(concerned(() => jobs.recordWrite(job('a', { phase: 'Succeeded' })))).toEqual(['rollcall/a', 'rollcall/b']);
   expect(concerned(() => jobs.recordDelete(job('b')))).toEqual(['rollcall/b', 'rollcall/c']);

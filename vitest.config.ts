@@ -49,6 +49,7 @@ export default defineConfig({
           hookTimeout: 300_000,
           // They measure times and what is on the host.
           fileParallelism: false,
+          retry,
         },
       },
     ],

@@ -98,10 +98,18 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-/** Kills the operator at every stage that the job reaches, once at each, and starts it again. @returns the stages. */
+/**
+ * Kills the operator at every stage that the job reaches, once at each, and starts it again, until the job has ended and
+ * nothing is held for it any more.
+ * @returns the stages: those that were seen, and those that the operator came to before the signal came to it.
+ */
 async function killAtEveryStage(world: World, job: string, spared?: string): Promise<ReadonlySet<string>> {
   const killedAt = new Set<string>();
-  const stages: string[] = [];
+  const stages = new Set<string>();
+  const killed = ({ stage, step }: { stage: string; step: number | undefined }) => {
+    killedAt.add(stage);
+    stages.add(keyOf(stage, step));
+  };
   const jobs = createInformer<DeliveryJob>({
     connection: world.cluster.connection,
     kind: deliveryJobKind,
@@ -115,22 +123,23 @@ async function killAtEveryStage(world: World, job: string, spared?: string): Pro
   jobs.onChange(({ type, object: { status } }) => {
     const stage = status?.stage;
     if (type === 'deleted' || stage === undefined || status?.finishedAt !== undefined) return;
-    const key = `${stage}/${status?.step ?? 0}`;
-    if (!isUp || stage === spared || stages.includes(key)) return;
+    const key = keyOf(stage, status?.step);
+    if (!isUp || stage === spared || stages.has(key)) return;
     isUp = false;
-    stages.push(key);
-    killedAt.add(stage);
+    killed({ stage, step: status?.step });
     kill = operator.kill();
   });
   jobs.start();
   world.onTestFinished(() => jobs.stop());
   const giveUpAtMs = performance.now() + 240_000;
-  while ((await world.jobs.get(job)).status?.finishedAt === undefined) {
-    if (performance.now() > giveUpAtMs) {
-      throw new Error(`${job} does not end: ${JSON.stringify((await world.jobs.get(job)).status)}`);
-    }
+  for (;;) {
+    const { metadata, status } = await world.jobs.get(job);
+    if (isUp && status?.finishedAt !== undefined && (metadata.finalizers ?? []).length === 0) break;
+    if (performance.now() > giveUpAtMs) throw new Error(`${job} does not end: ${JSON.stringify(status)}`);
     if (!isUp) {
       await kill;
+      const { stage, step, finishedAt } = (await world.jobs.get(job)).status ?? {};
+      if (stage !== undefined && finishedAt === undefined) killed({ stage, step });
       operator = await startOperator(world, { waitUntilReady: false });
       isUp = true;
     }
@@ -138,6 +147,8 @@ async function killAtEveryStage(world: World, job: string, spared?: string): Pro
   }
   return killedAt;
 }
+
+const keyOf = (stage: string, step = 0): string => `${stage}/${step}`;
 
 // As many at once as two cores can start operators for.
 test.concurrent.for(scenarios)(

@@ -1,13 +1,10 @@
-import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
-import { systemClock } from '@rollcall/platform/clock.ts';
-import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
 import { servePods, serveStatus } from './servers.ts';
+import { startStageProxy } from './stage-proxy.ts';
 import {
   createPolicy,
   createService,
@@ -99,56 +96,37 @@ const scenarios: readonly Scenario[] = [
 ];
 
 /**
- * Kills the operator at every stage that the job reaches, once at each, and starts it again, until the job has ended and
- * nothing is held for it any more.
- * @returns the stages: those that were seen, and those that the operator came to before the signal came to it.
+ * Kills the operator at every stage of the job, each time right after it has stored the stage, and starts it again, until
+ * the job has ended and nothing is held for it any more.
+ * @returns the stages.
  */
 async function killAtEveryStage(world: World, job: string, spared?: string): Promise<ReadonlySet<string>> {
   const killedAt = new Set<string>();
-  const stages = new Set<string>();
-  const killed = ({ stage, step }: { stage: string; step: number | undefined }) => {
+  const seen = new Set<string>();
+  let killed: Promise<void> | undefined;
+  const kubeconfig = await startStageProxy(world, job, async ({ stage, step = 0, finishedAt }) => {
+    const key = `${stage}/${step}`;
+    if (stage === undefined || stage === spared || finishedAt !== undefined || seen.has(key)) return true;
+    seen.add(key);
     killedAt.add(stage);
-    stages.add(keyOf(stage, step));
-  };
-  const jobs = createInformer<DeliveryJob>({
-    connection: world.cluster.connection,
-    kind: deliveryJobKind,
-    namespace: world.namespace,
-    clock: systemClock,
-    log: createLogger('test', 'silent'),
+    killed = operator.kill();
+    await killed;
+    return false;
   });
-  let operator = await startOperator(world);
-  let kill: Promise<void> = Promise.resolve();
-  let isUp = true;
-  jobs.onChange(({ type, object: { status } }) => {
-    const stage = status?.stage;
-    if (type === 'deleted' || stage === undefined || status?.finishedAt !== undefined) return;
-    const key = keyOf(stage, status?.step);
-    if (!isUp || stage === spared || stages.has(key)) return;
-    isUp = false;
-    killed({ stage, step: status?.step });
-    kill = operator.kill();
-  });
-  jobs.start();
-  world.onTestFinished(() => jobs.stop());
+  let operator = await startOperator(world, { kubeconfig, waitUntilReady: false });
   const giveUpAtMs = performance.now() + 240_000;
   for (;;) {
-    const { metadata, status } = await world.jobs.get(job);
-    if (isUp && status?.finishedAt !== undefined && (metadata.finalizers ?? []).length === 0) break;
-    if (performance.now() > giveUpAtMs) throw new Error(`${job} does not end: ${JSON.stringify(status)}`);
-    if (!isUp) {
-      await kill;
-      const { stage, step, finishedAt } = (await world.jobs.get(job)).status ?? {};
-      if (stage !== undefined && finishedAt === undefined) killed({ stage, step });
-      operator = await startOperator(world, { waitUntilReady: false });
-      isUp = true;
+    if (killed !== undefined) {
+      await killed;
+      killed = undefined;
+      operator = await startOperator(world, { kubeconfig, waitUntilReady: false });
     }
+    const { metadata, status } = await world.jobs.get(job);
+    if (status?.finishedAt !== undefined && (metadata.finalizers ?? []).length === 0) return killedAt;
+    if (performance.now() > giveUpAtMs) throw new Error(`${job} does not end: ${JSON.stringify(status)}`);
     await sleep(50);
   }
-  return killedAt;
 }
-
-const keyOf = (stage: string, step = 0): string => `${stage}/${step}`;
 
 // As many at once as two cores can start operators for.
 test.concurrent.for(scenarios)(

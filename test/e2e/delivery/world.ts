@@ -99,17 +99,19 @@ export async function createWorld(
 export interface OperatorOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly waitUntilReady?: boolean;
+  /** The cluster's by default. */
+  readonly kubeconfig?: string;
 }
 
 /** Runs an operator for the namespace, as a process of its own that can be killed; stopped when the test ends. */
 export async function startOperator(
   { cluster, namespace, onTestFinished }: World,
-  { settings = {}, waitUntilReady = true }: OperatorOptions = {},
+  { settings = {}, waitUntilReady = true, kubeconfig = cluster.controlPlane.kubeconfigPath }: OperatorOptions = {},
 ): Promise<Replica> {
   const start = waitUntilReady ? startReadyReplica : startReplica;
   const operator = await start('operator/src/main.ts', {
     logDirectory: cluster.directory,
-    kubeconfig: cluster.controlPlane.kubeconfigPath,
+    kubeconfig,
     namespace,
     settings: {
       ROLLCALL_IMPORT: 'false',

@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Agent, request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { accessFromFile } from '@rollcall/platform/kube/kubeconfig.ts';
+import type { World } from './world.ts';
+
+type JobStatus = NonNullable<DeliveryJob['status']>;
+
+/** The job's `status` is stored, and the operator that wrote it waits for the answer. @returns whether it is to get one. */
+export type StatusHook = (status: JobStatus) => Promise<boolean>;
+
+/**
+ * Stands between an operator and the API server, so that a test can end the operator right after it has stored a stage:
+ * by a watch it would come to know of it too late.
+ * @returns the path of a kubeconfig that leads through it. Stopped when the test ends.
+ */
+export async function startStageProxy(world: World, job: string, onStatus: StatusHook): Promise<string> {
+  const { cluster, namespace, onTestFinished } = world;
+  const { cluster: target, user } = await accessFromFile(cluster.controlPlane.kubeconfigPath);
+  const [ca, cert, key] = await Promise.all([
+    content(target, 'certificate-authority'),
+    content(user, 'client-certificate'),
+    content(user, 'client-key'),
+  ]);
+  const agent = new Agent({ keepAlive: true, ca, cert, key });
+  const statusPath = `/namespaces/${namespace}/deliveryjobs/${job}/status`;
+
+  async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { method, url = '/', headers } = incoming;
+    const forwarded = request(new URL(url, target.server), { agent, method, headers });
+    outgoing.on('close', () => forwarded.destroy());
+    const [[answer]] = (await Promise.all([once(forwarded, 'response'), pipeline(incoming, forwarded)])) as [
+      [IncomingMessage],
+      void,
+    ];
+    const { statusCode = 502 } = answer;
+    const isStored = method !== 'GET' && statusCode < 300 && url.split('?')[0]?.endsWith(statusPath) === true;
+    if (!isStored) {
+      outgoing.writeHead(statusCode, answer.headers);
+      outgoing.flushHeaders();
+      return pipeline(answer, outgoing);
+    }
+    const body = await buffer(answer);
+    const { status } = JSON.parse(body.toString()) as DeliveryJob;
+    if (status !== undefined && !(await onStatus(status))) {
+      outgoing.destroy();
+      return undefined;
+    }
+    outgoing.writeHead(statusCode, { 'content-type': answer.headers['content-type'] });
+    outgoing.end(body);
+    return undefined;
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    pass(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    server.close();
+    server.closeAllConnections();
+    agent.destroy();
+    await once(server, 'close');
+  });
+  const { port } = server.address() as AddressInfo;
+  const path = join(cluster.directory, `${job}.kubeconfig.json`);
+  await writeFile(path, JSON.stringify(kubeconfig(`http://127.0.0.1:${port}`, namespace)));
+  return path;
+}
+
+/** What an entry of a kubeconfig has at `key`, in itself or in a file. */
+function content<Key extends string>(entry: { readonly [K in Key | `${Key}-data`]?: string }, key: Key) {
+  const data = entry[`${key}-data`];
+  const path = entry[key];
+  if (data !== undefined) return Buffer.from(data, 'base64');
+  return path === undefined ? undefined : readFile(path);
+}
+
+function kubeconfig(server: string, namespace: string) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'proxy', cluster: { server } }],
+    contexts: [{ name: 'proxy', context: { cluster: 'proxy', namespace } }],
+    'current-context': 'proxy',
+  };
+}

@@ -67,6 +67,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     onDropped: () => metrics.eventDropped(),
     isBusy: () => controllers.isBusy(),
   });
+  metrics.eventsPending(() => events.pending());
   const election = createLeaderElection({
     connection: electionConnection,
     namespace,

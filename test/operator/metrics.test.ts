@@ -26,6 +26,7 @@ const NAMES = [
   'rollcall_grace_active',
   'rollcall_mass_lapse_total',
   'rollcall_events_dropped_total',
+  'rollcall_events_pending',
   'process_resident_memory_bytes',
 ];
 

@@ -7,7 +7,7 @@ import { median } from '../load/statistics.ts';
 import type { HttpTask, LoadResult, NameRange, Pace } from '../load/tasks.ts';
 import type { Answer } from '../peers/answer.ts';
 import { atLeast, atMost, figure, type Row } from '../report.ts';
-import { clear, LONG_LIVED, seed, settled } from '../stage/fleet.ts';
+import { clear, LONG_LIVED, quiet, seed, settled } from '../stage/fleet.ts';
 import type { Stage } from '../stage/stage.ts';
 
 const NAMESPACE = 'bench-lookups';
@@ -28,6 +28,7 @@ export const lookups: Bench = {
     const registry = await stage.startRegistry({ namespace: NAMESPACE });
     await seed(stage, NAMESPACE, { names, life: LONG_LIVED });
     await settled({ registry, operator }, services);
+    await quiet(operator);
     const answerFile = await keepAnswer(stage, registry.port, names);
     const http = await stage.startPeer('bare-http', [answerFile]);
     const fastify = await stage.startPeer('bare-fastify', [answerFile]);

@@ -8,7 +8,7 @@ import { sumOf } from './metrics.ts';
 import type { RollcallSubject, Stage } from './stage.ts';
 
 const IN_FLIGHT = 64;
-const SETTLE_TIMEOUT_MS = 300_000;
+const SETTLE_TIMEOUT_MS = 400_000;
 const HOUR_SECONDS = 3600;
 
 /** No bench lasts so long that these expire, and their last heartbeat is so old that the next one is due. */
@@ -104,6 +104,16 @@ export async function settled(
     timeoutMs: SETTLE_TIMEOUT_MS,
     intervalMs: 500,
     failed: Promise.race(failures),
+  });
+}
+
+/** Waits until the operator has nothing left to write: it tells of new registrations at leisure, 50 Events a second. */
+export async function quiet(operator: RollcallSubject): Promise<void> {
+  const isQuiet = async () => sumOf(await operator.metrics(), 'rollcall_events_pending') === 0;
+  await waitUntil('the operator has sent its Events', isQuiet, {
+    timeoutMs: SETTLE_TIMEOUT_MS,
+    intervalMs: 1000,
+    failed: operator.process.failed,
   });
 }
 

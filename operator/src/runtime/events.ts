@@ -48,6 +48,8 @@ export interface EventRecorderDeps {
 export interface EventRecorder extends Actor {
   /** Returns at once; an Event that cannot be sent is dropped and counted. */
   record(occurrence: Occurrence): void;
+  /** How many wait to be sent. */
+  pending(): number;
 }
 
 /** Holds no more of the object than the Event does: very many may wait. */
@@ -118,6 +120,7 @@ export function createEventRecorder(deps: EventRecorderDeps): EventRecorder {
       wake?.();
       await Promise.race([running, sleep(FLUSH_MS)]);
     },
+    pending: () => queue.length,
     record({ regarding, type, reason, message }) {
       const involvedObject = referenceTo(regarding);
       const allowed = queue.length < QUEUE_LIMIT && spam.allow(objectIdentity(involvedObject), clock.monotonicMs());

@@ -21,6 +21,8 @@ export interface RuntimeMetrics {
   request(method: string, code: string, host: string): void;
   leader(lease: string, isLeader: boolean): void;
   eventDropped(): void;
+  /** @param read called when metrics are scraped: how many Events wait to be sent. */
+  eventsPending(read: () => number): void;
 }
 
 /** controller-runtime `pkg/internal/controller/metrics`. */
@@ -60,6 +62,15 @@ export function createRuntimeMetrics(registry: Registry): RuntimeMetrics {
     request: (method, code, host) => requests.inc({ code, method, host }),
     leader: (name, isLeader) => leader.set({ name }, isLeader ? 1 : 0),
     eventDropped: () => droppedEvents.inc(),
+    eventsPending: (read) =>
+      void new Gauge({
+        name: 'rollcall_events_pending',
+        help: 'Kubernetes Events that wait to be sent.',
+        registers,
+        collect() {
+          this.set(read());
+        },
+      }),
   };
 }
 

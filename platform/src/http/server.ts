@@ -54,6 +54,8 @@ export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
+    // A logger of its own for every request costs a tenth of a lookup: what is logged of a request names its id instead.
+    childLoggerFactory: (logger) => logger,
     bodyLimit,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -81,7 +83,8 @@ export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? '<unknown>';
     duration.observe({ method: request.method, route, code: reply.statusCode }, reply.elapsedTime / 1000);
-    request.log.debug({ method: request.method, route, code: reply.statusCode, ms: reply.elapsedTime }, 'request');
+    const { id: reqId, method, log: requestLog } = request;
+    requestLog.debug({ reqId, method, route, code: reply.statusCode, ms: reply.elapsedTime }, 'request');
     done();
   });
   const beginClosing = prepareClosing(app.server, closingLimitMs);
@@ -94,7 +97,8 @@ export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs
   app.setErrorHandler((error, request, reply) => {
     const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error));
     if (known !== undefined) return answer(reply, known);
-    request.log.error({ err: error, method: request.method, route: request.routeOptions.url }, 'request failed');
+    const { id: reqId, method, routeOptions } = request;
+    request.log.error({ err: error, reqId, method, route: routeOptions.url }, 'request failed');
     return answer(reply, internalError());
   });
   app.setNotFoundHandler((request, reply) => answerUnrouted(request, reply, pathMethods));

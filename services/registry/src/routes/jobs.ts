@@ -118,7 +118,8 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
         isBound: namedId !== undefined && action !== undefined,
       };
       const job = await steer(deps, { jobId: job_id, command, proof });
-      request.log.info({ job: job.id, service: job.serviceName, subject: request.subject, command }, 'job steered');
+      const { id: reqId, subject, log } = request;
+      log.info({ reqId, job: job.id, service: job.serviceName, subject, command }, 'job steered');
       return { status: 'accepted' as const, job_id, message: `Job '${job_id}' of '${job.serviceName}' ${done}` };
     },
   );

@@ -6,33 +6,24 @@ import { registrationRecord } from '../schemas/registrations.ts';
 
 /** An answer that is made once and sent many times. */
 export interface Rendered {
-  readonly body: Buffer;
+  /** Bytes when it is large; a string goes to the socket in one write with the headers, bytes after them. */
+  readonly body: string | Buffer;
   /** Strong validator (RFC 9110, section 8.8.3): a hash of the body, so that replicas agree. */
   readonly etag: string;
 }
-
-const COMMA = Buffer.from(',');
 
 export function renderRegistration(registration: Registration, lastHeartbeat: Date | undefined): Rendered {
   return rendered(JSON.stringify(registrationRecord(registration, lastHeartbeat)));
 }
 
 export function rendered(body: string | Buffer): Rendered {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-  return { body: bytes, etag: `"${hash('md5', bytes, 'base64url')}"` };
+  return { body, etag: `"${hash('md5', body, 'base64url')}"` };
 }
 
 /** The answer to a list of these entries. */
 export function renderList(entries: Iterable<DirectoryEntry<Rendered>>): Rendered {
-  const parts: Buffer[] = [Buffer.from('{"services":[')];
-  let total = 0;
-  for (const entry of entries) {
-    if (total > 0) parts.push(COMMA);
-    parts.push(entry.rendered.body);
-    total += 1;
-  }
-  parts.push(Buffer.from(`],"total":${total}}`));
-  return rendered(Buffer.concat(parts));
+  const bodies = Array.from(entries, ({ rendered: { body } }) => body);
+  return rendered(Buffer.from(`{"services":[${bodies.join(',')}],"total":${bodies.length}}`));
 }
 
 /** The list of everything, made again only when something has changed, heartbeats included. */

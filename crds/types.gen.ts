@@ -220,6 +220,21 @@ export type DeliveryPhase =
   | 'Failed';
 
 /**
+ * Every DeliveryPhase.
+ */
+export const deliveryPhases = [
+  'Pending',
+  'Progressing',
+  'Paused',
+  'Verifying',
+  'Promoting',
+  'Succeeded',
+  'RollingBack',
+  'RolledBack',
+  'Failed',
+] as const satisfies readonly DeliveryPhase[];
+
+/**
  * The Deployment that the job delivers to.
  */
 export interface WorkloadReference {

@@ -32,6 +32,9 @@ interface CustomResourceDefinition {
   };
 }
 
+/** Enumerations whose values programs go through, by the name of their type: the name of the list. */
+const listNames: Readonly<Record<string, string>> = { DeliveryPhase: 'deliveryPhases' };
+
 /** The declarations so far: the JSON Schema of each, by the name of the type. */
 type Declarations = Map<string, JSONSchema>;
 
@@ -51,15 +54,24 @@ const compileOptions = {
 
 /**
  * The TypeScript for the custom resources in `crds/*.yaml`: one interface for each kind, and one type for each schema
- * with a `title`. Throws where two schemas of the same title differ.
+ * with a `title`, and lists of the values that programs go through. Throws where two schemas of the same title differ.
  */
 export async function generateCrdTypes(): Promise<string> {
   const declarations: Declarations = new Map();
   const files = (await readdir(crdsFolder)).filter((name) => name.endsWith('.yaml')).sort();
   for (const file of files) declareKind(declarations, parse(await readFile(new URL(file, crdsFolder), 'utf8')));
   const blocks: string[] = [];
-  for (const [name, schema] of declarations) blocks.push(await compile(schema, name, compileOptions));
+  for (const [name, schema] of declarations) {
+    blocks.push(await compile(schema, name, compileOptions));
+    const list = listNames[name];
+    if (list !== undefined) blocks.push(listOf(list, name, schema));
+  }
   return [banner, ...blocks].join('\n');
+}
+
+function listOf(list: string, name: string, { enum: values = [] }: JSONSchema): string {
+  const lines = values.flatMap((value) => (typeof value === 'string' ? [`  '${value}',\n`] : []));
+  return `/**\n * Every ${name}.\n */\nexport const ${list} = [\n${lines.join('')}] as const satisfies readonly ${name}[];\n`;
 }
 
 function declareKind(declarations: Declarations, crd: CustomResourceDefinition): void {

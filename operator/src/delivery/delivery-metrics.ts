@@ -1,4 +1,4 @@
-import type { DeliveryJob, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import { type DeliveryJob, type DeliveryPhase, deliveryPhases } from '@rollcall/crds/types.gen.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** What the delivery controller tells of its work. */
@@ -12,18 +12,6 @@ export interface DeliveryMetrics {
   rolledBack(reason: string): void;
 }
 
-const PHASES: readonly DeliveryPhase[] = [
-  'Pending',
-  'Progressing',
-  'Paused',
-  'Verifying',
-  'Promoting',
-  'Succeeded',
-  'RollingBack',
-  'RolledBack',
-  'Failed',
-];
-
 /** @param jobs read when the metrics are scraped. */
 export function createDeliveryMetrics(registry: Registry, jobs: () => Iterable<DeliveryJob>): DeliveryMetrics {
   const registers = [registry];
@@ -33,7 +21,7 @@ export function createDeliveryMetrics(registry: Registry, jobs: () => Iterable<D
     labelNames: ['phase'],
     registers,
     collect() {
-      for (const phase of PHASES) this.set({ phase }, 0);
+      for (const phase of deliveryPhases) this.set({ phase }, 0);
       for (const { status } of jobs()) this.inc({ phase: status?.phase ?? 'Pending' });
     },
   });

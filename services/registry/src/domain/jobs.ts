@@ -10,19 +10,16 @@ const TRIES = 10;
 const ID_MAX_LENGTH = 'rollback'.length + 253 + 128 + 11 + 3;
 
 /** Where a job stands (DESIGN section 5), in the order of a job that goes well, then the others. */
-export const jobPhases = [
-  'Pending',
-  'Progressing',
-  'Paused',
-  'Verifying',
-  'Promoting',
-  'Succeeded',
-  'RollingBack',
-  'RolledBack',
-  'Failed',
-] as const;
-
-export type JobPhase = (typeof jobPhases)[number];
+export type JobPhase =
+  | 'Pending'
+  | 'Progressing'
+  | 'Paused'
+  | 'Verifying'
+  | 'Promoting'
+  | 'Succeeded'
+  | 'RollingBack'
+  | 'RolledBack'
+  | 'Failed';
 
 /** What one check of the new version has measured so far. */
 interface CheckResult {

@@ -1,11 +1,12 @@
+import { deliveryPhases } from '@rollcall/crds/types.gen.ts';
 import { type Static, Type } from 'typebox';
 import type { DeliveryStrategy } from '../domain/delivery-ports.ts';
-import { type Job, jobPhases, phaseOf } from '../domain/jobs.ts';
+import { type Job, phaseOf } from '../domain/jobs.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from './common.ts';
 import { Secret } from './webhooks.ts';
 
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const Phase = Type.Enum([...jobPhases], { description: 'Succeeded, RolledBack and Failed are the ends' });
+const Phase = Type.Enum([...deliveryPhases], { description: 'Succeeded, RolledBack and Failed are the ends' });
 
 export const JobRecord = Type.Object({
   job_id: Type.String(),

@@ -36,8 +36,17 @@ function hasBegun(job: DeliveryJob): boolean {
 
 /** The one whose turn it is: what has begun goes on, else what prepares to, else the first in order. */
 export function headOf(unfinished: readonly DeliveryJob[], order: JobOrder): DeliveryJob | undefined {
-  const [begun, running] = [unfinished.filter(hasBegun), unfinished.filter(isRunning)];
-  return [begun, running, unfinished].find((jobs) => jobs.length > 0)?.toSorted(order)[0];
+  let head: DeliveryJob | undefined;
+  for (const job of unfinished) {
+    if (head === undefined || comesBefore(job, head, order)) head = job;
+  }
+  return head;
+}
+
+function comesBefore(job: DeliveryJob, other: DeliveryJob, order: JobOrder): boolean {
+  if (hasBegun(job) !== hasBegun(other)) return hasBegun(job);
+  if (isRunning(job) !== isRunning(other)) return isRunning(job);
+  return order(job, other) < 0;
 }
 
 export interface QueueRules {

@@ -293,6 +293,28 @@ export interface AnalysisResult {
 }
 
 /**
+ * A phase that the job came to.
+ */
+export interface DeliveryMilestone {
+  /**
+   * The phase.
+   */
+  phase: DeliveryPhase;
+  /**
+   * The index of the strategy's step then, counted from 0.
+   */
+  step?: number;
+  /**
+   * The percentage of traffic that went to the new version when the phase began.
+   */
+  weight?: number;
+  /**
+   * When the phase began.
+   */
+  at: string;
+}
+
+/**
  * What the operator did so far. Never written by users.
  */
 export interface DeliveryJobStatus {
@@ -375,6 +397,13 @@ export interface DeliveryJobStatus {
    * Items: What one check has measured.
    */
   analysis?: AnalysisResult[];
+  /**
+   * What the job came to between its start and its end, in order: every phase, at every step, once. Who was away
+   * can tell from it what has happened meanwhile.
+   *
+   * Items: A phase that the job came to.
+   */
+  milestones?: DeliveryMilestone[];
   /**
    * The revision of the Deployment that ran before the job, to return to.
    */

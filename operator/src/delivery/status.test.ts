@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
-import { expect, test } from 'vitest';
+import type { DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import {
   buildAtStage,
@@ -26,8 +26,11 @@ interface Schema {
   readonly items?: Schema;
 }
 
-const definition = parse(await readFile(new URL('../../../crds/deliveryjobs.yaml', import.meta.url), 'utf8'));
-const schema: Schema = definition.spec.versions[0].schema.openAPIV3Schema.properties.status;
+const crd = async (name: string) =>
+  parse(await readFile(new URL(`../../../crds/${name}.yaml`, import.meta.url), 'utf8')).spec.versions[0].schema
+    .openAPIV3Schema.properties;
+const policySpec: Schema = (await crd('deliverypolicies')).spec;
+const schema: Schema = (await crd('deliveryjobs')).status;
 
 /** What an API server would say of a value; unlike it, of unknown fields too. */
 function faultsIn(value: unknown, wanted: Schema, path: string): string[] {
@@ -128,4 +131,54 @@ test('whatever pods, users and services say, a job comes to its end', () => {
   const all = [begun, undone, verifying].flatMap(written);
   expect(all).toHaveLength(3);
   expect(all.map((status) => faultsIn(status, schema, 'status'))).toEqual([[], [], []]);
+});
+
+/** What is kept of a job that was at these phases and steps one after the other. */
+function keptOf(course: readonly (readonly [DeliveryPhase, number?, number?])[]): unknown[] {
+  let job = buildJob();
+  for (const [second, [phase, step, weight]] of course.entries()) {
+    const at = new Date(START + second * 1000);
+    const fields = { ...(step === undefined ? {} : { step }), ...(weight === undefined ? {} : { weight }) };
+    job = buildJob({ status: buildStatus(job, at, { phase, stage: phase, message: '', fields }) });
+  }
+  return (job.status?.milestones ?? []).map(({ at, ...rest }) => ({
+    ...rest,
+    second: (Date.parse(at) - START) / 1000,
+  }));
+}
+
+describe('milestones', () => {
+  test('every phase at every step is kept once, with its weight and time', () => {
+    const course = [
+      ['Pending'],
+      ['Progressing'],
+      ['Progressing', 0, 0],
+      ['Progressing', 0, 10],
+      ['Paused', 0, 10],
+      ['Progressing', 1, 10],
+      ['Paused', 1, 50],
+      ['RollingBack', 1, 50],
+      ['RolledBack', 1, 0],
+    ] as const;
+    expect(keptOf(course)).toEqual([
+      { phase: 'Progressing', second: 1 },
+      { phase: 'Progressing', step: 0, weight: 0, second: 2 },
+      { phase: 'Paused', step: 0, weight: 10, second: 4 },
+      { phase: 'Progressing', step: 1, weight: 10, second: 5 },
+      { phase: 'Paused', step: 1, weight: 50, second: 6 },
+      { phase: 'RollingBack', step: 1, weight: 50, second: 7 },
+    ]);
+  });
+
+  test('a policy with all the steps that it may have fits, and what would not is left out', () => {
+    const { maxItems = 0 } = schema.properties?.['milestones'] ?? {};
+    const { maxItems: stepsMax = 0 } = policySpec.properties?.['canary']?.properties?.['steps'] ?? {};
+    expect([maxItems, stepsMax]).not.toContain(0);
+    const phases = ['Progressing', 'Verifying', 'Paused'] as const;
+    const steps = Array.from({ length: stepsMax }, (_, step) => phases.map((phase) => [phase, step] as const)).flat();
+    const course = [['Progressing'] as const, ...steps, ['Promoting', stepsMax - 1] as const];
+    expect(keptOf(course)).toHaveLength(course.length);
+    const endless = Array.from({ length: maxItems + 50 }, (_, step) => ['Progressing', step] as const);
+    expect(keptOf(endless)).toHaveLength(maxItems);
+  });
 });

@@ -15,6 +15,7 @@ const REASON_LIMIT = 256;
 const MESSAGE_LIMIT = 4096;
 const VERSION_LIMIT = 256;
 const RESULT_LIMIT = 1024;
+const MILESTONES_LIMIT = 256;
 
 /** What changes in a status; the rest stays as it is. */
 export interface StatusUpdate {
@@ -23,7 +24,9 @@ export interface StatusUpdate {
   /** Absent: the name of the stage. */
   readonly reason?: string;
   readonly message: string;
-  readonly fields?: Partial<Omit<DeliveryJobStatus, 'phase' | 'stage' | 'reason' | 'message' | 'conditions'>>;
+  readonly fields?: Partial<
+    Omit<DeliveryJobStatus, 'phase' | 'stage' | 'reason' | 'message' | 'milestones' | 'conditions'>
+  >;
   readonly pods?: Standing['pods'];
 }
 
@@ -36,7 +39,7 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
   const message = cut(update.message, MESSAGE_LIMIT);
   const { phase, stage, pods } = update;
   const isNewStage = stage !== known.stage || (update.fields?.step ?? known.step) !== known.step;
-  return {
+  const status = {
     ...known,
     ...(isNewStage ? { stageStartedAt: at } : {}),
     ...withinLimits(update.fields ?? {}),
@@ -47,6 +50,25 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
     observedGeneration,
     conditions: jobConditions(conditions, { phase, reason, message, observedGeneration, at, pods }),
   };
+  return { ...status, ...milestonesOf(status, at) };
+}
+
+/**
+ * A status is overwritten before everybody has seen it; what it came to stays. There are fewer milestones than the limit, even of
+ * a policy with all the steps that it may have.
+ */
+function milestonesOf(
+  { milestones = [], phase, step, weight }: DeliveryJobStatus,
+  at: string,
+): Pick<DeliveryJobStatus, 'milestones'> {
+  const isKnown = milestones.some((known) => known.phase === phase && known.step === step);
+  if (isKnown || !isUnderWay(phase) || milestones.length >= MILESTONES_LIMIT) return {};
+  const milestone = { phase, ...(step === undefined ? {} : { step }), ...(weight === undefined ? {} : { weight }), at };
+  return { milestones: [...milestones, milestone] };
+}
+
+function isUnderWay(phase: DeliveryPhase): boolean {
+  return phase !== 'Pending' && phase !== 'Succeeded' && phase !== 'RolledBack' && phase !== 'Failed';
 }
 
 /** What pods, checks, services and users have said may be of any length. */

@@ -1,10 +1,12 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
+import { buildStatus } from '@rollcall/operator/delivery/status.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';
-import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -140,6 +142,100 @@ test('jobs that finish while PostgreSQL is killed again and again are all record
   expect(await recordedJobs(first.pool)).toEqual(names.toSorted());
   await own[Symbol.asyncDispose]();
 });
+
+type Update = Omit<Parameters<typeof buildStatus>[2], 'message'>;
+
+const started: readonly Update[] = [
+  { phase: 'Progressing', stage: 'Preparing', fields: { startedAt: '2026-11-20T12:00:00Z', oldVersion: '1.0.0' } },
+  { phase: 'Progressing', stage: 'Stepping', fields: { step: 0, weight: 0 } },
+];
+const stepped = [0, 1, 2].flatMap((step): Update[] => [
+  { phase: 'Progressing', stage: 'Stepping', fields: { step } },
+  { phase: 'Paused', stage: 'StepPausing', fields: { step, weight: 10 * (step + 1) } },
+]);
+const ended: readonly Update[] = [
+  { phase: 'Promoting', stage: 'CuttingOver', fields: { weight: 100 } },
+  { phase: 'Succeeded', stage: 'Succeeded', fields: { finishedAt: '2100-01-01T00:00:00Z' } },
+];
+
+/** Goes on with a job as the operator does. */
+async function goOn(jobs: ResourceClient<DeliveryJob>, name: string, updates: readonly Update[]): Promise<void> {
+  for (const update of updates) {
+    await setStatus(jobs, name, buildStatus(await jobs.get(name), new Date(), { message: '', ...update }));
+  }
+}
+
+test('every step that a job takes while PostgreSQL is away is told when it is back, once, by replicas that saw none of them', {
+  timeout: 300_000,
+}, async () => {
+  await using own = await createNamespace('steps');
+  await using receiver = await startReceiver();
+  const url = await postgres.createDatabase('steps');
+  const connection = await connectByFile(inject('kubeconfig'), {
+    clock: systemClock,
+    requestTimeoutMs: 5000,
+    maxSockets: 8,
+  });
+  const jobs = resourceClient(connection, deliveryJobKind, own.name);
+  const options = { namespace: own.name, databaseUrl: url };
+  {
+    await using first = await startDelivery(options);
+    await using second = await startDelivery(options);
+    const endpoints = { chat: receiver.url };
+    expect((await first.post('/webhooks/config', { service_name: 'shop', endpoints })).status).toBe(200);
+    for (const name of ['running', 'over']) await jobs.create(newJob(name, { strategy: 'Canary' }));
+    await goOn(jobs, 'running', started);
+    await expect.poll(() => receiver.received.length, eventually).toBe(2);
+    // What is deleted has to be held.
+    await expect.poll(async () => (await jobs.get('over')).metadata.finalizers, eventually).toHaveLength(1);
+    await postgres.stop();
+    for (const each of [first, second]) await expect.poll(() => each.databaseConnected(), eventually).toBe(false);
+    await goOn(jobs, 'running', stepped.slice(0, 4));
+  }
+  await using third = await startDelivery(options);
+  await using fourth = await startDelivery(options);
+  await goOn(jobs, 'running', stepped.slice(4));
+  await goOn(jobs, 'over', [...started, ...stepped, ...ended]);
+  await jobs.delete('over');
+  expect(receiver.received).toHaveLength(2);
+
+  await postgres.start();
+  for (const each of [third, fourth]) await expect.poll(() => each.databaseConnected(), eventually).toBe(true);
+  await expect.poll(() => jobs.find('over'), eventually).toBeUndefined();
+  const steps = ['job.started Progressing null 0', ...[0, 1, 2].flatMap(stepsAt)];
+  const ends = ['job.step Promoting 2 100', 'job.succeeded Succeeded 2 100'];
+  /** What was told of a job, in the order of its times; the same message twice is the same. */
+  const told = (name: string) => {
+    const messages = new Map(
+      receiver.received.map(({ body }): [string, Told] => [JSON.parse(body).id, JSON.parse(body)]),
+    );
+    return [...messages.values()]
+      .filter(({ job }) => job.job_id === name)
+      .toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
+      .map(({ type, job: { phase, step, weight } }) => `${type} ${phase} ${step} ${weight ?? 0}`);
+  };
+  await expect.poll(() => told('running'), { timeout: 120_000, interval: 200 }).toEqual(steps);
+  await expect.poll(() => told('over'), { timeout: 120_000, interval: 200 }).toEqual([...steps, ...ends]);
+  const { rows } = await third.pool.query(`SELECT count(*)::int AS n FROM deliveries`);
+  expect(rows).toEqual([{ n: 2 * steps.length + ends.length }]);
+  await connection.close();
+});
+
+interface Told {
+  readonly type: string;
+  readonly timestamp: string;
+  readonly job: {
+    readonly job_id: string;
+    readonly phase: string;
+    readonly step: number | null;
+    readonly weight: number | null;
+  };
+}
+
+/** The weight of a step is that of the one before until there are pods enough. */
+function stepsAt(step: number): string[] {
+  return [`job.step Progressing ${step} ${10 * step}`, `job.step Paused ${step} ${10 * (step + 1)}`];
+}
 
 test('replicas killed at any moment neither lose nor double an entry', { timeout: 240_000 }, async () => {
   const own = await createNamespace('replicas');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { DeliveryPayload, DeliveryStore, NewDelivery, Severity } from './deliveries.ts';
-import { isFinished, type Job, phaseOf } from './jobs.ts';
+import { isFinished, type Job, type Milestone, phaseOf } from './jobs.ts';
 import { laneOf } from './notifications.ts';
 import { ALL_SERVICES, type WebhookConfigsDeps } from './webhook-configs.ts';
 
@@ -13,28 +13,70 @@ export interface JobEvent {
   readonly key: string;
   readonly type: JobEventType;
   readonly severity: Severity;
+  /** The job as it was then, as far as that is known. */
+  readonly job: Job;
+  /** When it happened, as far as that is known. */
+  readonly at: Date | undefined;
 }
 
 /**
- * What there is to tell of a job as it stands. Its start and its end are told whenever they are seen; a step in between only while
- * the job is there: at each step of the strategy, and when it pauses, begins to promote or to roll back.
+ * What there is to tell of a job as it stands, in the order in which it happened: its start, each step of the strategy, each time
+ * it pauses, begins to promote or to roll back, and its end. It holds all that has happened so far, however much of it was seen.
  */
 export function dueEvents(job: Job): JobEvent[] {
-  const phase = phaseOf(job);
-  const events: JobEvent[] = [];
   // A job that was cancelled while it waited has never started.
-  const started = isFinished(job) ? job.startedAt !== undefined : phase !== 'Pending';
-  if (started) events.push({ key: 'started', type: 'job.started', severity: 'info' });
-  if (phase === 'Succeeded') events.push({ key: 'finished', type: 'job.succeeded', severity: 'info' });
-  else if (phase === 'Failed') events.push({ key: 'finished', type: 'job.failed', severity: 'error' });
-  else if (phase === 'RolledBack') events.push({ key: 'finished', type: 'job.rolled_back', severity: 'warning' });
-  else if (phase === 'Paused' || phase === 'Promoting' || phase === 'RollingBack') {
+  const hasStarted = isFinished(job) ? job.startedAt !== undefined : phaseOf(job) !== 'Pending';
+  const course = hasStarted ? courseOf(job) : [];
+  const [first = { job }] = course;
+  const start = { key: 'started', type: 'job.started', severity: 'info', job: first.job, at: job.startedAt } as const;
+  const events = [...(hasStarted ? [start] : []), ...course.flatMap(stepsAt), ...endOf(job)];
+  return events.filter(({ key }, index) => events.findIndex((event) => event.key === key) === index);
+}
+
+/** A job as it was. */
+interface Moment {
+  readonly job: Job;
+  readonly at: Date | undefined;
+}
+
+/** A job whose milestones nobody keeps is known as it stands, and no more. */
+function courseOf(job: Job): Moment[] {
+  const past = job.milestones.map((milestone) => ({ job: jobAt(job, milestone), at: milestone.at }));
+  const isComplete = isFinished(job) || past.some((moment) => moment.job === job);
+  return isComplete ? past : [...past, { job, at: undefined }];
+}
+
+function jobAt(job: Job, { phase, step, weight }: Milestone): Job {
+  if (phaseOf(job) === phase && job.step === step) return job;
+  return {
+    ...job,
+    phase,
+    step,
+    weight,
+    stage: undefined,
+    stageStartedAt: undefined,
+    reason: undefined,
+    message: undefined,
+    finishedAt: undefined,
+    checks: [],
+  };
+}
+
+function stepsAt({ job, at }: Moment): JobEvent[] {
+  const phase = phaseOf(job);
+  if (phase === 'Paused' || phase === 'Promoting' || phase === 'RollingBack') {
     const severity = phase === 'RollingBack' ? 'warning' : 'info';
-    events.push({ key: `${phase}:${job.step ?? ''}`, type: 'job.step', severity });
-  } else if (phase !== 'Pending' && job.step !== undefined) {
-    events.push({ key: `step:${job.step}`, type: 'job.step', severity: 'info' });
+    return [{ key: `${phase}:${job.step ?? ''}`, type: 'job.step', severity, job, at }];
   }
-  return events;
+  return job.step === undefined ? [] : [{ key: `step:${job.step}`, type: 'job.step', severity: 'info', job, at }];
+}
+
+function endOf(job: Job): JobEvent[] {
+  const end = { key: 'finished', job, at: job.finishedAt };
+  const phase = phaseOf(job);
+  if (phase === 'Succeeded') return [{ ...end, type: 'job.succeeded', severity: 'info' }];
+  if (phase === 'Failed') return [{ ...end, type: 'job.failed', severity: 'error' }];
+  return phase === 'RolledBack' ? [{ ...end, type: 'job.rolled_back', severity: 'warning' }] : [];
 }
 
 export interface JobEventsDeps extends WebhookConfigsDeps {
@@ -59,7 +101,7 @@ export async function tellJobEvents(deps: JobEventsDeps, job: Job): Promise<Read
   for (const event of news) {
     const createdAt = clock.now();
     const messages = channels.map(([channel, url]): NewDelivery => {
-      const payload = payloadOf(deps, { job, event, channel, createdAt });
+      const payload = payloadOf(deps, { event, channel, createdAt });
       const { serviceName } = job;
       return { id: randomUUID(), serviceName, channel, event: event.type, payload, lane: laneOf(url), createdAt };
     });
@@ -76,20 +118,20 @@ async function channelsOf({ configs }: WebhookConfigsDeps, serviceName: string):
 }
 
 interface Occasion {
-  readonly job: Job;
   readonly event: JobEvent;
   readonly channel: string;
   readonly createdAt: Date;
 }
 
-function payloadOf({ describe }: JobEventsDeps, { job, event, channel, createdAt }: Occasion): DeliveryPayload {
+function payloadOf({ describe }: JobEventsDeps, { event, channel, createdAt }: Occasion): DeliveryPayload {
+  const { job, at = createdAt } = event;
   return {
     type: event.type,
     service_name: job.serviceName,
     channel,
     message: sentenceOf(job, event.type),
     severity: event.severity,
-    timestamp: createdAt.toISOString(),
+    timestamp: at.toISOString(),
     job: describe(job),
   };
 }

@@ -24,6 +24,7 @@ export function someJob(fields: Partial<Job>): Job {
     startedAt: new Date('2026-11-20T11:00:00Z'),
     finishedAt: new Date('2026-11-20T11:00:42.500Z'),
     checks: [],
+    milestones: [],
     aborted: false,
     promoted: false,
     promoteUsed: false,

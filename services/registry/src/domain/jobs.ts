@@ -29,6 +29,16 @@ interface CheckResult {
   readonly message: string | undefined;
 }
 
+/** A phase that a job came to between its start and its end. */
+export interface Milestone {
+  readonly phase: JobPhase;
+  readonly step: number | undefined;
+  /** When the phase began. */
+  readonly at: Date;
+  /** At that time. */
+  readonly weight: number | undefined;
+}
+
 /** A delivery job as it stands. What is not known yet is undefined. */
 export interface Job {
   readonly uid: string;
@@ -56,6 +66,8 @@ export interface Job {
   readonly startedAt: Date | undefined;
   readonly finishedAt: Date | undefined;
   readonly checks: readonly CheckResult[];
+  /** Every phase at every step so far, once each, in order; none where nobody keeps them. */
+  readonly milestones: readonly Milestone[];
   /** Somebody asked for it to be aborted. */
   readonly aborted: boolean;
   /** Somebody asked for the pause to end, and the operator has not acted on it yet. */

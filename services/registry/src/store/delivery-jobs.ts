@@ -198,6 +198,12 @@ export function toJob(object: DeliveryJob): Job {
       failures,
       message,
     })),
+    milestones: (status?.milestones ?? []).map(({ phase, step, weight, at }) => ({
+      phase,
+      step,
+      weight,
+      at: new Date(at),
+    })),
     aborted: spec.abort,
     promoted: spec.promote && !isPromoteUsed(object),
     promoteUsed: spec.promote && isPromoteUsed(object),

@@ -241,6 +241,7 @@ function toJob(row: JobRow, id: string): Job {
     startedAt: row.started_at,
     finishedAt: row.finished_at,
     checks: [],
+    milestones: [],
     aborted: false,
     promoted: false,
     promoteUsed: false,

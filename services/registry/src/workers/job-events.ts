@@ -27,7 +27,8 @@ export interface JobEventsWorker extends Actor {
 
 /**
  * Each event of a job is told once, whatever dies in between: what was told stands in the database, written with the deliveries
- * themselves. What happened while no replica ran is told when one runs again, for a finished job is held until then.
+ * themselves. What happened while no replica ran, or while the database was away, is told later: the job's status keeps all that it
+ * came to, and a finished job is held until it has been told.
  */
 export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorker {
   const { informer, log } = deps;

@@ -57,11 +57,15 @@ interface JobEventKey {
 }
 
 export interface DeliveryStore {
-  /** Stored durably, each will be sent. */
-  add(delivery: NewDelivery): Promise<void>;
+  /** Stored durably, each will be sent. @returns false where too many wait for the channel: then nothing is stored. */
+  add(delivery: NewDelivery): Promise<boolean>;
   /** What was told of a job before, by {@link tell}. */
   told(jobUid: string): Promise<ReadonlySet<string>>;
-  /** Stores the deliveries unless the event was told before. @returns false when it was. */
+  /**
+   * Stores the deliveries unless the event was told before; one for whose channel too many wait as given up.
+   *
+   * @returns false when it was told before.
+   */
   tell(event: JobEventKey, deliveries: readonly NewDelivery[]): Promise<boolean>;
   find(id: string): Promise<Delivery | undefined>;
   /** Newest first, and the number of all that match. */

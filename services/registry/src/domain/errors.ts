@@ -15,6 +15,7 @@ export const errorCatalogue = {
   INVALID_SIGNATURE: 'The webhook signature or secret is missing or wrong',
   RELEASE_NOT_FOUND: 'No such version was recorded for the service',
   CHANNEL_NOT_FOUND: 'No endpoint is configured for the channel',
+  CHANNEL_FULL: 'As many notifications as may wait for the channel wait for it',
   CONFIG_NOT_FOUND: 'No webhook configuration is stored',
   JOB_CONFLICT: 'Another job with this id exists',
   JOB_NOT_FOUND: 'There is no such job, neither running nor in the history',

@@ -30,7 +30,7 @@ export interface NotifyDeps extends WebhookConfigsDeps {
 /**
  * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once this returns.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL.
  */
 export async function notify(deps: NotifyDeps, input: NotificationInput): Promise<void> {
   const { serviceName, channel, message, severity } = input;
@@ -43,7 +43,7 @@ export async function notify(deps: NotifyDeps, input: NotificationInput): Promis
     throw new RegistryError('CHANNEL_NOT_FOUND', reason);
   }
   const createdAt = deps.clock.now();
-  await deps.deliveries.add({
+  const isStored = await deps.deliveries.add({
     id: randomUUID(),
     serviceName,
     channel,
@@ -52,6 +52,10 @@ export async function notify(deps: NotifyDeps, input: NotificationInput): Promis
     lane: laneOf(endpoint.url),
     createdAt,
   });
+  if (!isStored) {
+    const reason = `Too many notifications wait for channel '${channel}' of service '${serviceName}'`;
+    throw new RegistryError('CHANNEL_FULL', reason);
+  }
 }
 
 /** What goes to the same host has the same lane, which does not tell the host. */

@@ -24,6 +24,7 @@ export const answers: Record<ErrorCode, Answer> = {
   INVALID_SIGNATURE: { status: 401, error: 'Invalid signature' },
   RELEASE_NOT_FOUND: { status: 404, error: 'Release not found' },
   CHANNEL_NOT_FOUND: { status: 404, error: 'Channel not found' },
+  CHANNEL_FULL: { status: 503, error: 'Channel is full' },
   CONFIG_NOT_FOUND: { status: 404, error: 'Configuration not found' },
   JOB_CONFLICT: { status: 409, error: 'Job conflict' },
   JOB_NOT_FOUND: { status: 404, error: 'Job not found' },

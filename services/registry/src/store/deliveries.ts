@@ -40,9 +40,17 @@ export interface DeliveryRecords extends DeliveryStore {
   settle(delivery: Pick<QueuedDelivery, 'id' | 'queueId'>, attempt: SettledAttempt): Promise<void>;
   /** Pending ones that no job of the queue in this schema will send. */
   stranded(queue: { readonly schema: string; readonly name: string }, limit: number): Promise<StrandedDelivery[]>;
-  /** Forgets what has been delivered or given up for long enough. */
-  prune(ages: { readonly deliveredDays: number; readonly deadDays: number }): Promise<void>;
+  /**
+   * Forgets what has been delivered, or given up, for so many days.
+   *
+   * @param limit how many at most, lest it takes too long.
+   * @returns how many.
+   */
+  prune(old: { readonly state: 'delivered' | 'dead'; readonly days: number }, limit: number): Promise<number>;
 }
+
+/** So many may wait for one channel of a service, and a few more where several come at the same moment. */
+const WAITING_MAX = 1000;
 
 /**
  * @param pool throws while the schema is not there yet.
@@ -51,8 +59,9 @@ export interface DeliveryRecords extends DeliveryStore {
 export function createDeliveryRecords(pool: () => Pool, onNew: () => void): DeliveryRecords {
   return {
     async add(delivery) {
-      await insert(pool(), delivery);
-      onNew();
+      const isStored = await insert(pool(), delivery, 'left out');
+      if (isStored) onNew();
+      return isStored;
     },
     async told(jobUid) {
       const { rows } = await pool().query<{ event: string }>('SELECT event FROM job_events WHERE job_uid = $1', [
@@ -68,7 +77,7 @@ export function createDeliveryRecords(pool: () => Pool, onNew: () => void): Deli
           [jobUid, event],
         );
         if (rowCount === 0) return false;
-        for (const delivery of deliveries) await insert(client, delivery);
+        for (const delivery of deliveries) await insert(client, delivery, 'dead');
         return true;
       });
       if (isNews && deliveries.length > 0) onNew();
@@ -95,23 +104,52 @@ export function createDeliveryRecords(pool: () => Pool, onNew: () => void): Deli
       );
     },
     stranded: async (queue, limit) => stranded(pool(), queue, limit),
-    async prune({ deliveredDays, deadDays }) {
-      await pool().query(
-        `DELETE FROM deliveries WHERE (state = 'delivered' AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => $1))
-           OR (state = 'dead' AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => $2))`,
-        [deliveredDays, deadDays],
+    async prune({ state, days }, limit) {
+      // Rows that another replica is just deleting are left to it.
+      const { rowCount } = await pool().query(
+        `DELETE FROM deliveries WHERE id IN (
+           SELECT id FROM deliveries
+           WHERE state = $1 AND state <> 'pending'
+             AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => $2)
+           ORDER BY coalesce(last_attempt_at, created_at) LIMIT $3 FOR UPDATE SKIP LOCKED)`,
+        [state, days, limit],
       );
+      return rowCount ?? 0;
     },
   };
 }
 
-async function insert(client: Pool | PoolClient, delivery: NewDelivery): Promise<void> {
+/**
+ * @param excess what becomes of it where too many wait for its channel.
+ * @returns whether it was stored.
+ */
+async function insert(client: Pool | PoolClient, delivery: NewDelivery, excess: 'dead' | 'left out'): Promise<boolean> {
   const { id, serviceName, channel, event, payload, lane, createdAt } = delivery;
-  await client.query(
-    `INSERT INTO deliveries (id, service_name, channel, event, payload, lane, queue_id, created_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [id, serviceName, channel, event, JSON.stringify(payload), lane, randomUUID(), createdAt],
+  const { rowCount } = await client.query(
+    `INSERT INTO deliveries (id, service_name, channel, event, payload, lane, queue_id, created_at, state, last_result)
+     SELECT $1::uuid, $2::text, $3::text, $4::text, $5::json, $6::text, $7::uuid, $8::timestamptz,
+       CASE WHEN is_full THEN 'dead' ELSE 'pending' END, CASE WHEN is_full THEN $9::text END
+     FROM (
+       SELECT EXISTS (
+         SELECT FROM deliveries WHERE service_name = $2 AND channel = $3 AND state = 'pending' OFFSET $10::int
+       ) AS is_full
+     ) waiting
+     WHERE NOT is_full OR $11::boolean`,
+    [
+      id,
+      serviceName,
+      channel,
+      event,
+      JSON.stringify(payload),
+      lane,
+      randomUUID(),
+      createdAt,
+      `not sent: ${WAITING_MAX} others wait for the channel`,
+      WAITING_MAX - 1,
+      excess === 'dead',
+    ],
   );
+  return rowCount === 1;
 }
 
 interface DeliveryRow {

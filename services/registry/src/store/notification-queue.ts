@@ -21,7 +21,12 @@ const SENDER_GROUPS = 6;
 const RELAY_INTERVAL_MS = 15_000;
 const RELAY_BATCH = 200;
 const PRUNE_INTERVAL_MS = 3_600_000;
-const KEPT = { deliveredDays: 7, deadDays: 90 };
+/** Deleted within some milliseconds, so that what is new does not wait for it. */
+const PRUNE_BATCH = 1000;
+const KEPT = [
+  { state: 'delivered', days: 7 },
+  { state: 'dead', days: 90 },
+] as const;
 
 export interface NotificationRetries {
   /** After the first attempt. */
@@ -66,7 +71,7 @@ interface Running {
 }
 
 export function createNotificationQueue(options: NotificationQueueOptions): NotificationQueue {
-  const { deliveries, clock, log } = options;
+  const { log } = options;
   const stopping = new AbortController();
   const attempts = attemptCounter(options.metrics);
   let running: Promise<void> | undefined;
@@ -92,19 +97,15 @@ export function createNotificationQueue(options: NotificationQueueOptions): Noti
   async function run(): Promise<void> {
     const queue = await connect();
     if (queue === undefined) return;
-    let pruneAt = 0;
+    const prune = createPruning(options);
     while (!stopping.signal.aborted) {
       awake = Promise.withResolvers();
       try {
         await relay(queue, options);
-        if (clock.monotonicMs() >= pruneAt) {
-          await deliveries.prune(KEPT);
-          pruneAt = clock.monotonicMs() + PRUNE_INTERVAL_MS;
-        }
       } catch (err) {
-        const expected = isDatabaseUnavailable(err) || hasCode(err, 'DATABASE_UNAVAILABLE');
-        log[expected ? 'debug' : 'warn']({ err }, 'deliveries could not be handed to the queue yet');
+        log[isDatabaseAway(err) ? 'debug' : 'warn']({ err }, 'deliveries could not be handed to the queue yet');
       }
+      if (await prune()) continue;
       await Promise.race([awake.promise, sleep(RELAY_INTERVAL_MS, stopping.signal)]);
     }
     await queue.boss.stop({ timeout: STOP_GRACE_MS });
@@ -137,6 +138,35 @@ async function relay({ boss, senders }: Running, { deliveries, clock, log }: Not
     await boss.insert(QUEUE, fresh.map(jobOf));
     for (const sender of senders) boss.notifyWorker(sender);
   }
+}
+
+/**
+ * Forgets what is old, some at a time, once an hour.
+ *
+ * @returns a function to be called again and again, which tells whether there is more to forget at once.
+ */
+function createPruning({ deliveries, clock, log }: NotificationQueueOptions): () => Promise<boolean> {
+  let nextAt = 0;
+  return async () => {
+    const now = clock.monotonicMs();
+    if (now < nextAt) return false;
+    // Before it is tried: what cannot be done now is not to be tried at every turn.
+    nextAt = now + PRUNE_INTERVAL_MS;
+    try {
+      for (const old of KEPT) {
+        if ((await deliveries.prune(old, PRUNE_BATCH)) < PRUNE_BATCH) continue;
+        nextAt = now;
+        return true;
+      }
+    } catch (err) {
+      log[isDatabaseAway(err) ? 'debug' : 'warn']({ err }, 'old deliveries could not be deleted');
+    }
+    return false;
+  };
+}
+
+function isDatabaseAway(error: unknown): boolean {
+  return isDatabaseUnavailable(error) || hasCode(error, 'DATABASE_UNAVAILABLE');
 }
 
 function jobOf({ id, queueId, lane }: StrandedDelivery) {

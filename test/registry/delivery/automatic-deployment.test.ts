@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { startRegistry } from '../../support/registry.ts';
 import { type DeliveryFixture, recordUpdate, setStatus, startDelivery } from './fixture.ts';
 
 const eventually = { timeout: 30_000, interval: 50 };
@@ -182,4 +184,58 @@ test('a replica that died before it had made the job leaves it to the next annou
   nextSecond();
   expect((await announce(service, '1.0.0', { via: replica })).body['job_id']).toBe(job_id);
   expect((await delivery.jobs.get(job_id)).spec.requestedBy).toBe('auto-deploy');
+});
+
+test('of versions that are announced at the same moment at several replicas, the newest has the last job', {
+  timeout: 240_000,
+}, async () => {
+  const options = { namespace: namespace.name, databaseUrl: database.url };
+  await using first = await startRegistry(options);
+  await using second = await startRegistry(options);
+  await applyPolicy('racing', { serviceName: '*', autoDeploy: true });
+  const versions = ['1.2.0', '1.9.0', '1.10.0', '2.0.0-rc.1'];
+  const services = Array.from({ length: 50 }, () => `svc-${randomUUID()}`);
+  for (const [race, service_name] of services.entries()) {
+    const order = versions.map((_, i) => versions[(race + i * 3) % versions.length] ?? '');
+    const answers = await Promise.all(
+      order.map((version, i) =>
+        (i % 2 === 0 ? first : second).call('POST', '/webhooks/update', {
+          service_name,
+          version,
+          artifact_url: `shop:${version}`,
+        }),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  }
+  await namespace.kubectl(['delete', 'deliverypolicy', 'racing']);
+  const { items }: { items: DeliveryJob[] } = JSON.parse(
+    await namespace.kubectl(['get', 'deliveryjobs', '-o', 'json']),
+  );
+  // Nobody has changed them since.
+  const inOrder = items.toSorted((a, b) => versionOf(a) - versionOf(b));
+  for (const service of services) {
+    const made = inOrder.filter(({ spec }) => spec.serviceName === service).map(({ spec }) => spec.version);
+    expect(made).toEqual(versions.filter((version) => made.includes(version)));
+    expect(made.at(-1)).toBe(versions.at(-1));
+  }
+});
+
+test('names that selectors have signs for are told apart', async () => {
+  const twin = await newService();
+  const service = `${twin},spec.operation=Deploy\\`;
+  await applyPolicy(`${twin}-odd`, { serviceName: service, autoDeploy: true });
+  expect((await announce(service, '2.0.0')).body['job_id']).toBeDefined();
+  expect((await announce(twin, '1.0.0')).body['job_id']).toBeDefined();
+  nextSecond();
+  expect((await announce(service, '1.0.0', { via: replica })).body).not.toHaveProperty('job_id');
+});
+
+test('many announcements at once do not wait for one another for good', { timeout: 120_000 }, async () => {
+  await applyPolicy('crowd', { serviceName: '*', autoDeploy: true });
+  nextSecond();
+  const services = Array.from({ length: 40 }, () => `svc-${randomUUID()}`);
+  const answers = await Promise.all(services.map((service) => announce(service, '1.0.0')));
+  await namespace.kubectl(['delete', 'deliverypolicy', 'crowd']);
+  expect(answers.filter(({ body }) => body['job_id'] === undefined)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import type { DeliveryJobStore, DeliveryStrategy, Release } from './delivery-ports.ts';
 import { newJob } from './delivery-requests.ts';
-import { isFinished, type JobDirectory } from './jobs.ts';
+import { isFinished, type Job, type JobCommands } from './jobs.ts';
 import { isUpdate, type ReleasesDeps, runningVersion } from './releases.ts';
 
 /** How jobs of a service are run, as far as the registry is concerned. */
@@ -25,6 +25,8 @@ export interface AutomaticDeployment {
 
 /** Which releases were made a job of by themselves: each once, even where a replica dies in between. */
 export interface AutomaticDeployments {
+  /** Does the work of one service at a time, whichever replica asks for it. */
+  alone<T>(serviceName: string, work: () => Promise<T>): Promise<T>;
   /**
    * @returns when the release was first to be deployed, which is what its job is named after; undefined where its job was created,
    *   or where it was delivered, or tried, in another way.
@@ -37,13 +39,13 @@ export interface AutomaticDeployments {
 export interface AutoDeployDeps extends ReleasesDeps {
   readonly policies: Pick<PolicyStore, 'fetch'>;
   readonly automatic: AutomaticDeployments;
-  readonly directory: Pick<JobDirectory, 'all'>;
-  readonly jobs: Pick<DeliveryJobStore, 'create'>;
+  readonly jobs: Pick<DeliveryJobStore, 'create'> & Pick<JobCommands, 'fetchOf'>;
 }
 
 /**
  * Makes a job of a release that was just announced, where the policy of the service says so and the version is newer than what
- * runs and than what is under way. Announced again, it makes no other job.
+ * runs and than what is under way. Announced again, it makes no other job. Of versions that are announced at the same moment, at
+ * whatever replicas, the newest has the last job.
  *
  * @returns the id of the job; undefined when none is to be made.
  * @throws the stores' errors: announced again, it is tried again.
@@ -54,19 +56,28 @@ export async function deployAutomatically(
 ): Promise<string | undefined> {
   const { release } = deployment;
   const policy = await deps.policies.fetch(release.serviceName);
-  if (policy?.autoDeploy !== true || !(await isNewest(deps, release))) return undefined;
-  const at = await deps.automatic.begin(deployment);
-  if (at === undefined) return undefined;
-  const job = newJob({ operation: 'Deploy', release, strategy: undefined, requestedBy: 'auto-deploy', at });
-  // A different job of this id was asked for in the same second, for the same version: that one will do.
-  await deps.jobs.create(job);
-  await deps.automatic.end(release);
-  return job.jobId;
+  if (policy?.autoDeploy !== true) return undefined;
+  return deps.automatic.alone(release.serviceName, async () => {
+    if (!(await isNewest(deps, release))) return undefined;
+    const at = await deps.automatic.begin(deployment);
+    if (at === undefined) return undefined;
+    const job = newJob({ operation: 'Deploy', release, strategy: undefined, requestedBy: 'auto-deploy', at });
+    // A different job of this id was asked for in the same second, for the same version: that one will do.
+    await deps.jobs.create(job);
+    await deps.automatic.end(release);
+    return job.jobId;
+  });
 }
 
 /** Older versions that are announced late must not follow newer ones that wait or run. */
 async function isNewest(deps: AutoDeployDeps, { serviceName, version }: Release): Promise<boolean> {
+  // Another replica may just have made one. Read before the history, lest one that ends meanwhile is in neither.
+  const jobs = await deps.jobs.fetchOf(serviceName);
   const running = await runningVersion(deps, serviceName);
-  const underWay = deps.directory.all().filter((job) => job.serviceName === serviceName && !isFinished(job));
-  return isUpdate(running, version) && underWay.every((job) => isUpdate(job.version, version));
+  return isUpdate(running, version) && jobs.filter(isAhead).every((job) => isUpdate(job.version, version));
+}
+
+/** Whether what the job delivers is, or may become, what runs, and is not in the history. */
+function isAhead(job: Job): boolean {
+  return !isFinished(job) || (job.phase === 'Succeeded' && job.held);
 }

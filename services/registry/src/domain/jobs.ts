@@ -100,6 +100,8 @@ export type JobCommand = 'promote' | 'abort';
 export interface JobCommands {
   /** From the backing store itself. */
   fetch(jobId: string): Promise<Job | undefined>;
+  /** All of a service, from the backing store itself. */
+  fetchOf(serviceName: string): Promise<Job[]>;
   /** Writes the command on exactly the job as it was seen. @returns undefined when it has changed since, or is gone. */
   command(job: Job, command: JobCommand): Promise<Job | undefined>;
 }

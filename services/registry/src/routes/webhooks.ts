@@ -41,7 +41,7 @@ import { withRawBody } from './raw-body.ts';
 
 export interface WebhookRoutesDeps extends NotifyDeps, AutoDeployDeps, DeliveryRequestsDeps, AdmissionDeps {
   readonly releases: DeliveryRequestsDeps['releases'];
-  readonly jobs: DeliveryRequestsDeps['jobs'];
+  readonly jobs: DeliveryRequestsDeps['jobs'] & AutoDeployDeps['jobs'];
 }
 
 const tags = ['webhooks'];

@@ -1,11 +1,27 @@
 import { createHash } from 'node:crypto';
-import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
 import type { Artifact } from '../domain/delivery-ports.ts';
+import { createKeyedMutex } from '../domain/keyed-mutex.ts';
+
+/**
+ * Services of which each replica sees to one at a time: each keeps a connection for its lock while it uses others, and all
+ * connections kept like that would wait for one another.
+ */
+const LANES = 3;
 
 /** @param pool throws while the schema is not there yet. */
 export function createAutomaticDeployments(pool: () => Pool): AutomaticDeployments {
+  const lanes = createKeyedMutex();
   return {
+    alone: (serviceName, work) =>
+      lanes.run(laneOf(serviceName), () =>
+        inTransaction(pool(), async (client) => {
+          const lock = `rollcall-automatic-deployments-${serviceName}`;
+          await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock]);
+          return work();
+        }),
+      ),
     async begin({ release, at }) {
       const { serviceName, version, artifact } = release;
       const { rows } = await pool().query<{ requested_at: Date; created: boolean; tried: boolean }>(
@@ -26,6 +42,11 @@ export function createAutomaticDeployments(pool: () => Pool): AutomaticDeploymen
       );
     },
   };
+}
+
+function laneOf(serviceName: string): string {
+  const [byte = 0] = createHash('sha256').update(serviceName).digest();
+  return String(byte % LANES);
 }
 
 /** A URL may be too long for an index. */

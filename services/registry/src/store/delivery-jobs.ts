@@ -2,10 +2,16 @@ import { annotations, deliveryJobKind, finalizers, labels, objectNameFor } from 
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
-import { type Manifest, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import {
+  collectionPath,
+  type Manifest,
+  type ResourceClient,
+  resourceClient,
+} from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/delivery-ports.ts';
 import type { Job, JobCommands } from '../domain/jobs.ts';
+import { fieldIs } from './field-selector.ts';
 import { refusal } from './refusal.ts';
 
 const OBJECT_NAME_MAX_LENGTH = 253;
@@ -56,6 +62,14 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
     async fetch(jobId) {
       const object = await objects.find(objectNameOf(jobId));
       return object !== undefined && jobIdOf(object) === jobId ? toJob(object) : undefined;
+    },
+    async fetchOf(serviceName) {
+      const { items } = await connection.request<{ items: readonly DeliveryJob[] }>({
+        method: 'GET',
+        path: collectionPath(deliveryJobKind, namespace),
+        query: { fieldSelector: fieldIs('spec.serviceName', serviceName) },
+      });
+      return items.map(toJob);
     },
     async command(job, command) {
       try {

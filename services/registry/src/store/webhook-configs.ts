@@ -8,6 +8,7 @@ import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/pl
 import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../domain/delivery-ports.ts';
 import { RegistryError } from '../domain/errors.ts';
+import { fieldIs } from './field-selector.ts';
 import { refusal } from './refusal.ts';
 
 const SECRET_KEY = 'secret';
@@ -90,7 +91,7 @@ async function findConfig({ connection, namespace }: Context, serviceName: strin
   const { items } = await connection.request<{ items: readonly WebhookConfig[] }>({
     method: 'GET',
     path: collectionPath(webhookConfigKind, namespace),
-    query: { fieldSelector: `spec.serviceName=${escapeSelector(serviceName)}` },
+    query: { fieldSelector: fieldIs('spec.serviceName', serviceName) },
   });
   const canonical = objectNameFor(serviceName);
   return (
@@ -101,11 +102,6 @@ async function findConfig({ connection, namespace }: Context, serviceName: strin
 
 function ageOf({ metadata }: WebhookConfig): string {
   return `${metadata.creationTimestamp} ${metadata.name}`;
-}
-
-/** As k8s.io/apimachinery/pkg/fields has it. */
-function escapeSelector(value: string): string {
-  return value.replace(/[\\,=]/g, (character) => `\\${character}`);
 }
 
 interface ConfigWrite {

@@ -29,7 +29,7 @@ const env = { GOWORK: 'off', GOFLAGS: '-mod=mod', GOPROXY: proxiesOnly(go?.proxy
 const versions = await readVersions();
 const directory = await mkdtemp(join(tmpdir(), 'rollcall-pin-'));
 try {
-  for (const module of ['kubernetes', 'etcd', 'kwok', 'coredns', 'gateway-api'] as const) await pin(module);
+  for (const module of Object.keys(MODULES) as ModuleName[]) if (module !== 'pause') await pin(module);
 } finally {
   await rm(directory, { recursive: true });
 }

@@ -23,7 +23,17 @@ export interface CommandContext {
   readonly stagesPath: string;
   /** Where the addresses of pods are taken from; undefined: where kwok takes them from by itself. */
   readonly podCidr?: string | undefined;
+  /** Paths of the audit log and of {@link auditPolicy}. */
+  readonly audit?: { readonly log: string; readonly policy: string } | undefined;
 }
+
+/** Every request once, when it has been answered or, for a watch, when it has begun; without bodies. */
+export const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+`;
 
 /** The arguments of each component. Only loopback addresses are listened on or advertised. */
 export const componentArguments: Readonly<Record<ComponentName, (context: CommandContext) => string[]>> = {
@@ -42,7 +52,7 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
       '--log-level=warn',
     ];
   },
-  'kube-apiserver': ({ ports, certificates }) => [
+  'kube-apiserver': ({ ports, certificates, audit }) => [
     `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
     '--bind-address=127.0.0.1',
     '--advertise-address=127.0.0.1',
@@ -60,6 +70,9 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
     // Ten times the defaults' order: what is measured against this server is our own code, not its throttling.
     '--max-requests-inflight=2000',
     '--max-mutating-requests-inflight=1000',
+    ...(audit === undefined
+      ? []
+      : [`--audit-policy-file=${audit.policy}`, `--audit-log-path=${audit.log}`, '--audit-log-mode=blocking']),
   ],
   'kube-controller-manager': ({ certificates, kubeconfigPath }) => [
     `--kubeconfig=${kubeconfigPath}`,

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { isApiServerReady } from './api-server-probe.ts';
 import { createCertificates } from './certificates.ts';
 import {
+  auditPolicy,
   type CommandContext,
   type ComponentName,
   type ControlPlanePorts,
@@ -33,6 +34,8 @@ export interface ControlPlaneOptions {
   readonly controllerManager?: boolean;
   /** The namespace of the kubeconfig's context, created when it is not "default"; "default" by default. */
   readonly namespace?: string;
+  /** A file for one line of JSON per request (audit.k8s.io/v1 Event): who, what, and how it ended. */
+  readonly auditLog?: string;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -115,8 +118,10 @@ async function startOnPorts(options: ControlPlaneOptions, ports: ControlPlanePor
   const admin = { ca: certificates.ca, certificate: certificates.adminCertificate, key: certificates.adminKey };
   await writeKubeconfig(kubeconfigPath, { server, client: admin, namespace });
   const stagesPath = join(directory, 'kwok-stages.yaml');
-  const { podCidr } = options;
-  const context: CommandContext = { directory, ports, certificates, kubeconfigPath, stagesPath, podCidr };
+  const { podCidr, auditLog } = options;
+  const audit = auditLog === undefined ? undefined : { log: auditLog, policy: join(directory, 'audit-policy.yaml') };
+  if (audit !== undefined) await writeFile(audit.policy, auditPolicy);
+  const context: CommandContext = { directory, ports, certificates, kubeconfigPath, stagesPath, podCidr, audit };
   const components = componentRunner(options, context);
   const isReady = (): Promise<boolean> => isApiServerReady(server, admin);
   const startApiServer = async (): Promise<void> => {

@@ -10,7 +10,13 @@ export const MODULES = {
   coredns: { path: 'github.com/coredns/coredns', name: 'rollcall.dev/coredns-binary' },
   /** Our own, of nothing but the standard library. */
   pause: { path: undefined, name: 'rollcall.dev/pause-binary' },
+  helm: { path: 'helm.sh/helm/v4', name: 'rollcall.dev/helm-binary' },
   'gateway-api': { path: 'sigs.k8s.io/gateway-api', name: 'rollcall.dev/gateway-api-crds' },
+  'cert-manager': { path: 'github.com/cert-manager/cert-manager', name: 'rollcall.dev/cert-manager-crds' },
+  'prometheus-operator': {
+    path: 'github.com/prometheus-operator/prometheus-operator',
+    name: 'rollcall.dev/prometheus-operator-crds',
+  },
 } as const;
 
 export type ModuleName = keyof typeof MODULES;
@@ -30,6 +36,7 @@ export const BINARIES = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   coredns: { module: 'coredns', package: OWN },
   pause: { module: 'pause', package: OWN },
+  helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
 } as const satisfies Record<string, { module: ModuleName; package: string }>;
 
 export type BinaryName = keyof typeof BINARIES;
@@ -57,7 +64,10 @@ export async function readVersions(): Promise<Versions> {
     kwok: version('kwok'),
     coredns: version('coredns'),
     pause: version('pause'),
+    helm: version('helm'),
     'gateway-api': version('gateway-api'),
+    'cert-manager': version('cert-manager'),
+    'prometheus-operator': version('prometheus-operator'),
   };
 }
 

@@ -1,6 +1,6 @@
-import { findGatewayApiCrds } from '@rollcall/local/gateway-api.ts';
 import { runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
+import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TRAEFIK_IMAGE } from './images/images.ts';
@@ -21,7 +21,10 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
 
   beforeAll(async () => {
     const target = sharedCluster();
-    const crds = await findGatewayApiCrds({ cacheDirectory: defaultCacheDirectory(process.env), log: console.error });
+    const crds = await findPublishedCrds('gateway-api', {
+      cacheDirectory: defaultCacheDirectory(process.env),
+      log: console.error,
+    });
     await runKubectl(target, ['apply', '--server-side', '-f', crds]);
     await runKubectl(target, ['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
     namespace = await createClusterNamespace();

@@ -24,10 +24,21 @@ declare module 'vitest' {
     redisUrl: string;
     /** For files; removed after the run. */
     temporaryDirectory: string;
-    kubernetesBinaries: KubernetesBinaries<'etcd' | 'kube-apiserver' | 'kube-controller-manager' | 'kubectl'>;
+    kubernetesBinaries: KubernetesBinaries<(typeof BINARIES)[number]>;
     redisBinary: RedisBinary;
   }
 }
+
+/** Scheduler and kwok are for the chart's tests, which have a control plane of their own. */
+const BINARIES = [
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'kwok',
+  'kubectl',
+  'helm',
+] as const;
 
 const log = (line: string): void => console.error(line);
 
@@ -48,7 +59,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     cacheDirectory: cacheDirectory(process.env, 'redis'),
     log,
   });
-  const binaries = await findKubernetesBinaries(['etcd', 'kube-apiserver', 'kube-controller-manager', 'kubectl'], {
+  const binaries = await findKubernetesBinaries(BINARIES, {
     assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
     cacheDirectory: defaultCacheDirectory(process.env),
     log,

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
-import { findGatewayApiCrds } from '@rollcall/local/gateway-api.ts';
 import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
+import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 
@@ -45,7 +45,12 @@ export async function startCluster({ gatewayApi = false } = {}): Promise<Cluster
   const kubectl = (args: readonly string[], run?: KubectlRun) =>
     runKubectl({ kubectl: binaries.kubectl, kubeconfigPath }, args, run);
   if (gatewayApi) {
-    await kubectl(['apply', '--server-side', '-f', await findGatewayApiCrds({ cacheDirectory, log: report })]);
+    await kubectl([
+      'apply',
+      '--server-side',
+      '-f',
+      await findPublishedCrds('gateway-api', { cacheDirectory, log: report }),
+    ]);
     await kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
   }
   const connection = await connectByFile(kubeconfigPath, {

@@ -1,7 +1,7 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { goProblem, proxiesOnly, readGoEnvironment, requiredGoVersion, runGo } from './go-toolchain.ts';
-import { cacheKey, MODULES, MODULES_DIRECTORY, readVersions } from './kubernetes-modules.ts';
+import { cacheKey, MODULES, MODULES_DIRECTORY, type ModuleName, readVersions } from './kubernetes-modules.ts';
 
 export interface FindCrdsOptions {
   /** The cache's root; see `defaultCacheDirectory`. */
@@ -11,38 +11,48 @@ export interface FindCrdsOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Where the module keeps the definitions of its standard channel. */
-const STANDARD = join('config', 'crd', 'standard');
+/** Where each module keeps its definitions; of the Gateway API those of the standard channel. */
+const FOLDERS = {
+  'gateway-api': join('config', 'crd', 'standard'),
+  'cert-manager': join('deploy', 'crds'),
+  'prometheus-operator': join('example', 'prometheus-operator-crd'),
+} as const satisfies Partial<Record<ModuleName, string>>;
+
+/** A project whose custom resources Rollcall or its chart can use. */
+export type CrdModule = keyof typeof FOLDERS;
 
 /**
- * Finds the custom resource definitions of the Gateway API: in the cache, else in the pinned Go module, of which they are kept
+ * Finds the custom resource definitions of a project: in the cache, else in the pinned Go module, of which they are kept
  * in the cache. Several processes may do so at the same time.
  *
  * @returns the directory with their YAML files.
  * @throws when the module is needed and Go is missing, too old, or fails.
  */
-export async function findGatewayApiCrds({ cacheDirectory, log, signal }: FindCrdsOptions): Promise<string> {
-  const source = join(MODULES_DIRECTORY, 'gateway-api');
+export async function findPublishedCrds(
+  name: CrdModule,
+  { cacheDirectory, log, signal }: FindCrdsOptions,
+): Promise<string> {
+  const source = join(MODULES_DIRECTORY, name);
   const goMod = await readFile(join(source, 'go.mod'), 'utf8');
   const goSum = await readFile(join(source, 'go.sum'), 'utf8');
-  const version = (await readVersions())['gateway-api'];
+  const version = (await readVersions())[name];
   const key = cacheKey({ goMod, goSum, linkerFlags: '', platform: '' });
-  const directory = join(cacheDirectory, `gateway-api-${version}-${key}`);
+  const directory = join(cacheDirectory, `${name}-${version}-${key}`);
   if (await isThere(directory)) return directory;
   const go = await readGoEnvironment();
   const problem = goProblem(go, requiredGoVersion(goMod));
   if (problem !== undefined) throw new Error(problem);
-  log(`Fetching the definitions of the Gateway API ${version}. First run only: they are kept in ${directory}`);
+  log(`Fetching the definitions of ${name} ${version}. First run only: they are kept in ${directory}`);
   const env = { GOWORK: 'off', GOPROXY: proxiesOnly(go?.proxy ?? '') };
-  const module = `${MODULES['gateway-api'].path}@v${version}`;
+  const module = `${MODULES[name].path}@v${version}`;
   // Run beside go.sum, so that what comes is what was pinned.
   const downloaded: { readonly Dir: string } = JSON.parse(
     await runGo(['mod', 'download', '-json', module], { cwd: source, env, signal }),
   );
   await mkdir(cacheDirectory, { recursive: true });
-  const temporary = await mkdtemp(join(cacheDirectory, '.gateway-api-'));
+  const temporary = await mkdtemp(join(cacheDirectory, `.${name}-`));
   try {
-    await copyDefinitions(join(downloaded.Dir, STANDARD), temporary);
+    await copyDefinitions(join(downloaded.Dir, FOLDERS[name]), temporary);
     await rename(temporary, directory);
   } catch (err) {
     await rm(temporary, { recursive: true, force: true });

@@ -1,0 +1,101 @@
+// What `helm test` runs in a pod: goes through the registry's API the way a program does, and finds in it what only the operator puts
+// there. Ends with 1 and the reason when something does not work.
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+
+const DEADLINE_MS = 180_000;
+const startedAt = performance.now();
+const { REGISTRY_URL, EXPECTED_SERVICE, TOKEN_FILE, REDIS_URL } = process.env;
+const token = TOKEN_FILE === undefined ? undefined : (await readFile(TOKEN_FILE, 'utf8')).trim();
+
+async function call(method, path, body) {
+  const response = await fetch(REGISTRY_URL + path, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(10_000),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+}
+
+/** Tries until it is so: other replicas learn of a write a moment later, and an installation may still be starting. */
+async function eventually(what, attempt) {
+  let last;
+  while (performance.now() - startedAt < DEADLINE_MS) {
+    try {
+      last = await attempt();
+      if (last === true) {
+        console.log(`ok: ${what}`);
+        return;
+      }
+    } catch (error) {
+      last = error.cause?.message ?? error.message;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  throw new Error(`not so: ${what}; last seen: ${JSON.stringify(last)}`);
+}
+
+function answersWith(method, path, { status, body }) {
+  return async () => {
+    const answer = await call(method, path, body);
+    return answer.status === status ? true : answer;
+  };
+}
+
+/** As Redis' protocol has it. */
+function command(parts) {
+  return `*${parts.length}\r\n${parts.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join('')}`;
+}
+
+function redisAnswers(url) {
+  const { hostname, port, username, password } = new URL(url);
+  const words = ['AUTH', ...(username === '' ? [] : [decodeURIComponent(username)]), decodeURIComponent(password)];
+  return new Promise((resolve, reject) => {
+    let heard = '';
+    const socket = connect({ host: hostname, port: Number(port === '' ? 6379 : port), timeout: 5000 });
+    socket.on('error', reject);
+    socket.on('timeout', () => socket.destroy(new Error('no answer')));
+    socket.on('connect', () => socket.write((password === '' ? '' : command(words)) + command(['PING'])));
+    socket.on('data', (chunk) => {
+      heard += String(chunk);
+      if (heard.includes('+PONG') || heard.includes('-')) {
+        socket.destroy();
+        resolve(heard.includes('+PONG') ? true : heard);
+      }
+    });
+    socket.on('close', () => reject(new Error('closed')));
+  });
+}
+
+const service = `helm-test-${randomBytes(4).toString('hex')}`;
+const registration = { service_name: service, service_url: 'http://helm-test.invalid', capabilities: ['rest'] };
+
+await eventually('the registry reaches the API server and PostgreSQL', async () => {
+  const { status, body } = await call('GET', '/health');
+  return (status === 200 && body.store === 'connected' && body.database === 'connected') || body;
+});
+await eventually('a program registers', answersWith('POST', '/services/register', { status: 200, body: registration }));
+try {
+  await eventually('it is found', answersWith('GET', `/services/${service}`, { status: 200 }));
+  await eventually('its heartbeat is taken', answersWith('POST', `/services/${service}/heartbeat`, { status: 200 }));
+  await eventually('the list names it', async () => {
+    const { body } = await call('GET', `/services?prefix=${service}`);
+    return body.total === 1 || body;
+  });
+} finally {
+  await call('DELETE', `/services/${service}`).catch(() => undefined);
+}
+await eventually('it is gone', answersWith('GET', `/services/${service}`, { status: 404 }));
+await eventually('the history answers', answersWith('GET', '/updates/history', { status: 200 }));
+if (EXPECTED_SERVICE !== undefined) {
+  const found = answersWith('GET', `/services/${EXPECTED_SERVICE}`, { status: 200 });
+  await eventually('the operator has registered an annotated Service', found);
+}
+if (REDIS_URL !== undefined) await eventually('Redis answers', () => redisAnswers(REDIS_URL));
+console.log('Rollcall works');

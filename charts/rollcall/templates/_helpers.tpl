@@ -1,0 +1,172 @@
+{{- define "rollcall.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* At most 40 characters, so that what is appended still makes a DNS label. */}}
+{{- define "rollcall.fullname" -}}
+{{- $name := include "rollcall.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select the pods of a component. Takes root and component. */}}
+{{- define "rollcall.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "rollcall.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* Labels of an object. Takes root and component. */}}
+{{- define "rollcall.labels" -}}
+{{ include "rollcall.selectorLabels" . }}
+app.kubernetes.io/part-of: rollcall
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "rollcall.image" -}}
+{{- with .Values.image -}}
+{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) -}}
+{{- with .digest }}@{{ . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollcall.customResourcesNamespace" -}}
+{{- default .Release.Namespace .Values.customResources.namespace -}}
+{{- end -}}
+
+{{/*
+The second map over the first, in all depths, as YAML. Sprig's mergeOverwrite keeps the first's value where the second's is false, 0
+or empty, so that nothing could be switched off.
+*/}}
+{{- define "rollcall.merged" -}}
+{{- $result := deepCopy .base -}}
+{{- range $key, $value := .over -}}
+{{- $present := get $result $key -}}
+{{- if and (kindIs "map" $value) (kindIs "map" $present) -}}
+{{- $_ := set $result $key (include "rollcall.merged" (dict "base" $present "over" $value) | fromYaml) -}}
+{{- else -}}
+{{- $_ := set $result $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $result -}}
+{{- end -}}
+
+{{/* The enabled processes with all their fields, by name, as YAML. Takes the root. */}}
+{{- define "rollcall.processes" -}}
+{{- $processes := dict -}}
+{{- range $name, $given := .Values.processes -}}
+{{- $process := include "rollcall.merged" (dict "base" $.Values.defaults "over" (default dict $given)) | fromYaml -}}
+{{- if $process.enabled -}}
+{{- $_ := set $processes $name $process -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $processes -}}
+{{- end -}}
+
+{{/* The namespaces of a scope as a list in JSON; ["*"] means all. Takes root and scope. */}}
+{{- define "rollcall.namespacesOf" -}}
+{{- $own := list (include "rollcall.customResourcesNamespace" .root) -}}
+{{- if eq .scope "cluster" -}}
+{{- list "*" | toJson -}}
+{{- else if eq .scope "release" -}}
+{{- list .root.Release.Namespace | toJson -}}
+{{- else if eq .scope "customResources" -}}
+{{- $own | toJson -}}
+{{- else -}}
+{{- $given := (get .root.Values .scope).namespaces -}}
+{{- ternary (list "*") (default $own $given | uniq) (has "*" $given) | toJson -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The namespaces of a scope as a setting of the processes. Takes root, scope and what stands for all namespaces. */}}
+{{- define "rollcall.namespaceSetting" -}}
+{{- $namespaces := include "rollcall.namespacesOf" . | fromJsonArray -}}
+{{- ternary .all (join "," $namespaces) (has "*" $namespaces) -}}
+{{- end -}}
+
+{{/* Whether a database is embedded: "true" or nothing. Takes root and database (postgresql or redis). */}}
+{{- define "rollcall.isEmbedded" -}}
+{{- $external := (get .root.Values .database).external -}}
+{{- if not (or $external.url $external.secretName) }}true{{ end -}}
+{{- end -}}
+
+{{/* Name of the Secret with the URL of a database. Takes root and database. */}}
+{{- define "rollcall.databaseSecret" -}}
+{{- $values := get .root.Values .database -}}
+{{- if $values.external.secretName -}}
+{{- $values.external.secretName -}}
+{{- else if and $values.existingSecret (include "rollcall.isEmbedded" .) -}}
+{{- $values.existingSecret -}}
+{{- else -}}
+{{- include "rollcall.fullname" .root }}-{{ .database }}
+{{- end -}}
+{{- end -}}
+
+{{/* An environment variable with the URL of a database. Takes root, database and variable. */}}
+{{- define "rollcall.databaseUrl" -}}
+{{- $external := (get .root.Values .database).external -}}
+- name: {{ .variable }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "rollcall.databaseSecret" . }}
+      key: {{ ternary $external.secretKey "url" (ne $external.secretName "") }}
+{{- end -}}
+
+{{/* Annotations that start pods anew when a URL in the values changes. Takes root, database and redis (whether they are used). */}}
+{{- define "rollcall.checksums" -}}
+{{- $root := .root -}}
+{{- $used := . -}}
+{{- range $database := list "postgresql" "redis" -}}
+{{- $url := (get $root.Values $database).external.url -}}
+{{- if and $url (get $used $database) }}
+rollcall.dev/{{ $database }}-checksum: {{ sha256sum $url }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the restricted Pod Security Standard asks of a container. */}}
+{{- define "rollcall.restrictedContainer" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* Where a pod runs. Takes nodeSelector, tolerations, affinity and priorityClassName. */}}
+{{- define "rollcall.scheduling" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "rollcall.imagePullSecrets" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Egress that every pod with a name to look up needs: DNS, wherever it is (a cache of the node has a link-local address). */}}
+{{- define "rollcall.dnsEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+{{- end -}}

@@ -1,0 +1,227 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { definitions, documentedValues, generateChartReadme } from '../../tools/chart.ts';
+import { CHART, environmentOf, helm, NAMESPACE, objectOf, podsOf, RELEASE, renderChart, type Values } from './chart.ts';
+
+const valuesFile = await readFile(join(CHART, 'values.yaml'), 'utf8');
+
+test('helm lint --strict finds nothing', async () => {
+  expect(await helm(['lint', '--strict', CHART])).toContain('0 chart(s) failed');
+});
+
+test('README.md and the definitions are what `npm run generate` makes of values.yaml and crds/', async () => {
+  expect(await readFile(join(CHART, 'README.md'), 'utf8')).toBe(generateChartReadme(valuesFile));
+  const copies = await definitions(new URL('../../charts/rollcall/files/crds/', import.meta.url));
+  expect(copies).toEqual(await definitions(new URL('../../crds/', import.meta.url)));
+});
+
+test('the chart is of the version of the repository', async () => {
+  const chart = parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8')) as { appVersion: string };
+  const manifest = JSON.parse(await readFile(join(CHART, '..', '..', 'package.json'), 'utf8')) as { version: string };
+  expect(chart.appVersion).toBe(manifest.version);
+});
+
+test('every value has a row, with the comment above it', () => {
+  const rows = documentedValues(valuesFile);
+  const keys = rows.map(({ key }) => key);
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(rows).toContainEqual({
+    key: 'crds.install',
+    value: true,
+    description: 'Whether the chart installs the custom resource definitions, and upgrades them.',
+  });
+  expect(keys).toContain('image.pullPolicy');
+});
+
+describe('values that the schema refuses', () => {
+  test.each<[string, Values, string]>([
+    ['a name that it does not know', { replicaCount: 3 }, 'replicaCount'],
+    ['a field that no process has', { processes: { registry: { replica: 3 } } }, 'replica'],
+    ['a default that no process has', { defaults: { resource: {} } }, 'resource'],
+    ['a number of replicas in words', { processes: { registry: { replicas: 'two' } } }, 'replicas'],
+    ['an unknown way to authenticate', { authentication: { mode: 'basic' } }, 'mode'],
+    ['an unknown level of logs', { logLevel: 'loud' }, 'logLevel'],
+    ['a namespace that can be none', { delivery: { namespaces: ['Shop'] } }, 'namespaces'],
+    ['a digest of another kind', { image: { digest: 'md5:1' } }, 'digest'],
+    ['an unknown scope of rights', right({ scope: 'everywhere', rules: [rule] }), 'scope'],
+    ['rights without rules', right({ scope: 'cluster', rules: [] }), 'rules'],
+    ['a route that belongs to no Gateway', { processes: { registry: { httpRoute: { enabled: true } } } }, 'parentRefs'],
+    ['a process named like a database', { processes: { redis: {} } }, 'redis'],
+    ['a size that is none', { postgresql: { persistence: { size: 'large' } } }, 'size'],
+    ['a password as a value', { postgresql: { password: 'x' } }, 'password'],
+  ])('%s', async (_what, values, named) => {
+    const refusal = await renderChart(values).then(
+      () => 'accepted',
+      (error: Error) => error.message,
+    );
+    expect(refusal).toContain("values don't meet the specifications of the schema");
+    expect(refusal).toContain(named);
+  });
+});
+
+const rule = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
+
+function right(rights: object): Values {
+  return { processes: { registry: { rbac: { more: rights } } } };
+}
+
+test('an Ingress for a port that the process does not have is refused', async () => {
+  const values = { processes: { registry: { ingress: { enabled: true, port: 'grpc' } } } };
+  await expect(renderChart(values)).rejects.toThrow('processes.registry.ingress.port names no port of the process');
+});
+
+describe('what values lead to', () => {
+  test('operator and registry run twice, with embedded databases, when nothing is said', async () => {
+    const objects = await renderChart();
+    const replicas = objects
+      .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+      .map(({ metadata, spec }) => [metadata.name, (spec as { replicas: number }).replicas]);
+    expect(Object.fromEntries(replicas)).toEqual({
+      'rollcall-operator': 2,
+      'rollcall-registry': 2,
+      'rollcall-postgresql': 1,
+      'rollcall-redis': 1,
+    });
+    expect(environmentOf(objects, 'rollcall-registry')).toMatchObject({
+      ROLLCALL_NAMESPACE: NAMESPACE,
+      ROLLCALL_DATABASE_URL: { secretKeyRef: { name: 'rollcall-postgresql', key: 'url' } },
+    });
+    expect(objects.filter(({ kind }) => kind.startsWith('ClusterRole'))).toEqual([]);
+  });
+
+  test('a new process needs an entry and no template', async () => {
+    const gateway = {
+      replicas: 3,
+      ports: {
+        http: { port: 3000, from: 'anywhere' },
+        grpc: { port: 50_051, appProtocol: 'kubernetes.io/h2c', from: [] },
+      },
+      redis: true,
+      env: { ROLLCALL_REGISTRY_URL: 'http://{{ include "rollcall.fullname" . }}-registry:3001' },
+      rbac: {
+        clients: {
+          scope: 'customResources',
+          rules: [{ apiGroups: ['rollcall.dev'], resources: ['apiclients'], verbs: ['get'] }],
+        },
+      },
+      autoscaling: { enabled: true },
+      ingress: { enabled: true, hosts: ['api.example.com'] },
+      podDisruptionBudget: { enabled: false },
+    };
+    const objects = await renderChart({ processes: { gateway } });
+    const made = objects.filter(({ metadata }) => metadata.name.startsWith('rollcall-gateway')).map(({ kind }) => kind);
+    expect(made.toSorted()).toEqual([
+      'Deployment',
+      'HorizontalPodAutoscaler',
+      'Ingress',
+      'NetworkPolicy',
+      'Role',
+      'RoleBinding',
+      'Service',
+      'ServiceAccount',
+    ]);
+    expect(podsOf(objects).find(({ name }) => name === 'rollcall-gateway')?.template.spec.containers[0]?.args).toEqual([
+      'gateway',
+    ]);
+    expect(environmentOf(objects, 'rollcall-gateway')).toMatchObject({
+      ROLLCALL_REGISTRY_URL: 'http://rollcall-registry:3001',
+      ROLLCALL_REDIS_URL: { secretKeyRef: { name: 'rollcall-redis', key: 'url' } },
+    });
+    expect(objectOf(objects, 'Deployment', 'rollcall-gateway')['spec']).not.toHaveProperty('replicas');
+  });
+
+  test('a process without rights gets no token', async () => {
+    const objects = await renderChart({ processes: { payment: {} } });
+    const tokens = podsOf(objects).map(({ name, template }) => [name, template.spec['automountServiceAccountToken']]);
+    expect(Object.fromEntries(tokens)).toEqual({
+      'rollcall-operator': true,
+      'rollcall-registry': true,
+      'rollcall-payment': false,
+      'rollcall-postgresql': false,
+      'rollcall-redis': false,
+      'rollcall-test': false,
+    });
+  });
+
+  test('what is on by default can be switched off for one process', async () => {
+    const off = {
+      podDisruptionBudget: { enabled: false },
+      preStopSeconds: 0,
+      topologySpread: [],
+      rbac: { tokens: null },
+    };
+    const objects = await renderChart({ processes: { registry: off, operator: { enabled: false } } });
+    expect(objects.filter(({ kind }) => kind === 'PodDisruptionBudget')).toEqual([]);
+    expect(objects.filter(({ metadata }) => metadata.name.includes('operator'))).toEqual([]);
+    const spec = podsOf(objects).find(({ name }) => name === 'rollcall-registry')?.template.spec;
+    expect(spec).not.toHaveProperty('topologySpreadConstraints');
+    expect(spec?.containers[0]).not.toHaveProperty('lifecycle');
+  });
+
+  test('an external database leaves the embedded one out, and its URL is in a Secret only', async () => {
+    const url = 'postgres://me:word@db.example.com/rollcall';
+    const objects = await renderChart({
+      postgresql: { external: { url } },
+      redis: { external: { secretName: 'mine' } },
+    });
+    expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
+    const holders = objects.filter((object) => JSON.stringify(object).includes('word@'));
+    expect(holders.map(({ kind }) => kind)).toEqual(['Secret']);
+  });
+
+  test('namespaces for deliveries and imports reach the operator, and it gets rights in these alone', async () => {
+    const objects = await renderChart({
+      delivery: { namespaces: ['shop', 'billing'] },
+      import: { namespaces: ['web'] },
+    });
+    expect(environmentOf(objects, 'rollcall-operator')).toMatchObject({
+      ROLLCALL_DELIVERY_NAMESPACES: 'shop,billing',
+      ROLLCALL_IMPORT_NAMESPACES: 'web',
+    });
+    const roles = objects.filter(
+      ({ kind, metadata }) => kind === 'Role' && metadata.name.startsWith('rollcall-operator'),
+    );
+    expect(roles.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).toSorted()).toEqual([
+      'billing/rollcall-operator-delivery',
+      'rollcall/rollcall-operator-jobs',
+      'rollcall/rollcall-operator-registrations',
+      'shop/rollcall-operator-delivery',
+      'web/rollcall-operator-import',
+    ]);
+  });
+
+  test('"*" is what it takes for rights in the whole cluster', async () => {
+    const objects = await renderChart({ delivery: { namespaces: ['*'] }, import: { namespaces: ['*'] } });
+    expect(environmentOf(objects, 'rollcall-operator')).toMatchObject({
+      ROLLCALL_DELIVERY_NAMESPACES: '*',
+      ROLLCALL_IMPORT_NAMESPACES: '',
+    });
+    const wide = objects.filter(({ kind }) => kind === 'ClusterRole').map(({ metadata }) => metadata.name);
+    expect(wide.toSorted()).toEqual(['rollcall:rollcall-operator-delivery', 'rollcall:rollcall-operator-import']);
+  });
+
+  test('a Service can have the name of the release', async () => {
+    for (const { template } of podsOf(await renderChart())) expect(template.spec['enableServiceLinks']).toBe(false);
+  });
+
+  test('databases are not restarted by a new version of the chart', async () => {
+    const pods = podsOf(await renderChart());
+    for (const { template } of pods.filter(({ name }) => /postgresql|redis/.test(name))) {
+      expect(Object.keys(template.metadata.labels).toSorted()).toEqual([
+        'app.kubernetes.io/component',
+        'app.kubernetes.io/instance',
+        'app.kubernetes.io/name',
+      ]);
+    }
+  });
+});
+
+test('the operator is known by the Lease that it may patch', async () => {
+  const objects = await renderChart();
+  const lease = objects.filter(({ kind }) => kind === 'Lease').map(({ metadata }) => metadata.name);
+  const role = objectOf(objects, 'Role', `${RELEASE}-operator-registrations`);
+  const rules = role['rules'] as readonly { readonly resourceNames?: readonly string[] }[];
+  expect(rules.flatMap(({ resourceNames = [] }) => resourceNames)).toEqual(lease);
+});

@@ -1,0 +1,108 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { REPOSITORY } from '@rollcall/local/services.ts';
+import { inject } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+export const CHART = join(REPOSITORY, 'charts', 'rollcall');
+export const RELEASE = 'rollcall';
+export const NAMESPACE = 'rollcall';
+
+/** Values of the chart, as far as they are not the defaults. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** An object that the chart makes. */
+export interface ChartObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly [field: string]: unknown;
+}
+
+export interface HelmOptions {
+  readonly values?: Values;
+  /** The cluster; without one Helm has none to ask. */
+  readonly kubeconfig?: string;
+}
+
+/** Runs Helm with a home of its own. @returns what it prints. @throws with what it says when it fails. */
+export async function helm(args: readonly string[], { values, kubeconfig }: HelmOptions = {}): Promise<string> {
+  const home = join(inject('temporaryDirectory'), 'helm');
+  const child = spawn(
+    inject('kubernetesBinaries').helm,
+    [...args, ...(values === undefined ? [] : ['--values', '-'])],
+    {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: home,
+        KUBECONFIG: kubeconfig ?? '/dev/null',
+      },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    },
+  );
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(values === undefined ? '' : JSON.stringify(values));
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject).once('close', resolve);
+  });
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  if (code !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr.trim()}${stdout.trim()}`);
+  return stdout;
+}
+
+/** All objects of the chart with these values, those of hooks included. */
+export async function renderChart(values: Values = {}): Promise<ChartObject[]> {
+  const output = await helm(['template', RELEASE, CHART, '--namespace', NAMESPACE], { values });
+  const documents = parseAllDocuments(output, { uniqueKeys: true });
+  if (!Array.isArray(documents)) return [];
+  return documents.flatMap((document) => {
+    const [fault] = document.errors;
+    if (fault !== undefined) throw fault;
+    const object = document.toJS() as ChartObject | null;
+    return object === null ? [] : [object];
+  });
+}
+
+/** The object of this kind and name. @throws when the chart makes none, or several. */
+export function objectOf(objects: readonly ChartObject[], kind: string, name: string): ChartObject {
+  const [found, ...more] = objects.filter((object) => object.kind === kind && object.metadata.name === name);
+  if (found === undefined || more.length > 0) throw new Error(`There is not one ${kind} ${name}`);
+  return found;
+}
+
+interface PodTemplate {
+  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly spec: {
+    readonly containers: readonly {
+      readonly args?: readonly string[];
+      readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: object }[];
+      readonly [field: string]: unknown;
+    }[];
+    readonly volumes?: readonly object[];
+    readonly [field: string]: unknown;
+  };
+}
+
+/** The pods of Deployments and StatefulSets, and the test's. */
+export function podsOf(objects: readonly ChartObject[]): { readonly name: string; readonly template: PodTemplate }[] {
+  return objects.flatMap((object) => {
+    const { name } = object.metadata;
+    if (object.kind === 'Pod') return [{ name, template: object as unknown as PodTemplate }];
+    if (object.kind !== 'Deployment' && object.kind !== 'StatefulSet') return [];
+    const { template } = object['spec'] as { readonly template: PodTemplate };
+    return [{ name, template }];
+  });
+}
+
+/** The environment of the only container of a Deployment. */
+export function environmentOf(objects: readonly ChartObject[], name: string): Record<string, string | object> {
+  const pod = podsOf(objects).find((candidate) => candidate.name === name);
+  const variables = pod?.template.spec.containers[0]?.env ?? [];
+  return Object.fromEntries(variables.map((variable) => [variable.name, variable.value ?? variable.valueFrom ?? '']));
+}

@@ -1,0 +1,64 @@
+import { join } from 'node:path';
+import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
+import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
+import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
+import { type CrdModule, findPublishedCrds } from '@rollcall/local/published-crds.ts';
+import { inject } from 'vitest';
+import { NAMESPACE } from './chart.ts';
+
+/** A control plane of one test file's own. */
+export interface ChartCluster extends AsyncDisposable {
+  readonly controlPlane: ControlPlane;
+  readonly kubeconfig: string;
+  /** The audit log; empty unless it was asked for. */
+  readonly auditLog: string;
+  kubectl(args: readonly string[], run?: KubectlRun): Promise<string>;
+}
+
+export interface ChartClusterOptions {
+  /** Names the directory. */
+  readonly name: string;
+  /** Other projects whose custom resources are known. */
+  readonly crds?: readonly CrdModule[];
+  /** Fake nodes, on which pods become ready. */
+  readonly workloads?: boolean;
+  /** Namespaces besides {@link NAMESPACE}. */
+  readonly namespaces?: readonly string[];
+  readonly isAudited?: boolean;
+}
+
+export async function startChartCluster(options: ChartClusterOptions): Promise<ChartCluster> {
+  const { name, crds = [], workloads = false, namespaces = [], isAudited = false } = options;
+  const directory = join(inject('temporaryDirectory'), name);
+  const auditLog = join(directory, 'audit.log');
+  await using stack = new AsyncDisposableStack();
+  const controlPlane = stack.use(
+    await startControlPlane({
+      directory,
+      binaries: inject('kubernetesBinaries'),
+      workloads,
+      controllerManager: true,
+      ...(isAudited ? { auditLog } : {}),
+      log: () => undefined,
+    }),
+  );
+  const target = { kubectl: inject('kubernetesBinaries').kubectl, kubeconfigPath: controlPlane.kubeconfigPath };
+  const kubectl = (args: readonly string[], run?: KubectlRun) => runKubectl(target, args, run);
+  for (const namespace of [NAMESPACE, ...namespaces]) await kubectl(['create', 'namespace', namespace]);
+  for (const module of crds) {
+    const found = await findPublishedCrds(module, {
+      cacheDirectory: defaultCacheDirectory(process.env),
+      log: (line) => console.error(line),
+    });
+    await kubectl(['apply', '--server-side', '-f', found]);
+  }
+  await kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
+  const kept = stack.move();
+  return {
+    controlPlane,
+    kubeconfig: controlPlane.kubeconfigPath,
+    auditLog,
+    kubectl,
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}

@@ -1,0 +1,133 @@
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CHART, helm, NAMESPACE, RELEASE, type Values } from './chart.ts';
+import { type ChartCluster, startChartCluster } from './cluster.ts';
+
+// No pod runs here: what an installation does while it serves is proven on a real node.
+
+let cluster: ChartCluster;
+
+beforeAll(async () => {
+  cluster = await startChartCluster({ name: 'chart-lifecycle' });
+  // The chart brings its own.
+  await cluster.kubectl(['delete', 'crd', '--all']);
+}, 300_000);
+
+afterAll(() => cluster[Symbol.asyncDispose]());
+
+const run = (args: readonly string[], values?: Values) =>
+  helm([...args, '--namespace', NAMESPACE], {
+    kubeconfig: cluster.kubeconfig,
+    ...(values === undefined ? {} : { values }),
+  });
+const install = (values: Values = {}) => run(['install', RELEASE, CHART], values);
+const upgrade = (values: Values = {}) => run(['upgrade', RELEASE, CHART], values);
+const uninstall = () => run(['uninstall', RELEASE]);
+
+interface Listed {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly uid: string; readonly ownerReferences?: readonly object[] };
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+async function list(kinds: string): Promise<Listed[]> {
+  const answer = await cluster.kubectl(['get', kinds, '--namespace', NAMESPACE, '--output=json']);
+  return (JSON.parse(answer) as { items: Listed[] }).items;
+}
+
+async function passwords(): Promise<Record<string, Readonly<Record<string, string>> | undefined>> {
+  const secrets = await list('secrets');
+  const ours = secrets.filter(({ metadata }) => metadata.name.startsWith('rollcall-'));
+  return Object.fromEntries(ours.map(({ metadata, data }) => [metadata.name, data]));
+}
+
+/** All that is in the namespace but for what Kubernetes puts into every one. */
+async function leftovers(): Promise<string[]> {
+  const kinds = await cluster.kubectl(['api-resources', '--namespaced', '--verbs=list', '--output=name']);
+  const countable = kinds
+    .trim()
+    .split('\n')
+    .filter((kind) => !/^events|metrics/.test(kind));
+  const names = await cluster.kubectl(['get', countable.join(','), '--namespace', NAMESPACE, '--output=name']);
+  const own = new Set(['configmap/kube-root-ca.crt', 'serviceaccount/default']);
+  return names
+    .split('\n')
+    .filter((name) => name !== '' && !own.has(name))
+    .toSorted();
+}
+
+async function definitions(): Promise<string[]> {
+  return (await cluster.kubectl(['get', 'crd', '--output=name'])).split('\n').filter((name) => name !== '');
+}
+
+const registration = JSON.stringify({
+  apiVersion: 'rollcall.dev/v1alpha1',
+  kind: 'ServiceRegistration',
+  metadata: { name: 'shop', namespace: NAMESPACE },
+  spec: { serviceName: 'shop', url: 'http://shop', source: 'Manifest' },
+});
+
+test('passwords are made once, and outlive upgrades, rollbacks and a second installation', async () => {
+  await install();
+  const first = await passwords();
+  expect(Object.keys(first).toSorted()).toEqual(['rollcall-postgresql', 'rollcall-redis']);
+  const [password = '', url = ''] = ['password', 'url'].map((key) =>
+    Buffer.from(first['rollcall-postgresql']?.[key] ?? '', 'base64').toString(),
+  );
+  expect(password).toMatch(/^[A-Za-z0-9]{32}$/);
+  expect(url).toBe(`postgres://rollcall:${password}@rollcall-postgresql:5432/rollcall`);
+  await upgrade({ logLevel: 'debug' });
+  expect(await passwords()).toEqual(first);
+  await run(['rollback', RELEASE, '1']);
+  expect(await passwords()).toEqual(first);
+  await uninstall();
+  await waitUntil('everything else is gone', async () => (await leftovers()).length <= 2, { timeoutMs: 60_000 });
+  await install();
+  expect((await passwords())['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
+});
+
+test('an upgrade brings the definitions up to date and keeps what is registered', async () => {
+  await waitUntil('the definitions are served', async () => (await definitions()).length === 5, { timeoutMs: 60_000 });
+  await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
+  await cluster.kubectl(['apply', '--filename=-'], { stdin: registration });
+  const [before] = await list('serviceregistrations');
+  // As an older chart had them.
+  const printed = ['get', 'crd', 'serviceregistrations.rollcall.dev', '--output=jsonpath={.spec.names.shortNames}'];
+  expect(await cluster.kubectl(printed)).toBe('["sreg"]');
+  const older = JSON.stringify({ spec: { names: { shortNames: [] } } });
+  await cluster.kubectl(['patch', 'crd', 'serviceregistrations.rollcall.dev', '--type=merge', `--patch=${older}`]);
+  expect(await cluster.kubectl(printed)).not.toContain('sreg');
+  await upgrade({ logLevel: 'warn' });
+  expect(await cluster.kubectl(printed)).toBe('["sreg"]');
+  const [after] = await list('serviceregistrations');
+  expect(after?.metadata.uid).toBe(before?.metadata.uid);
+});
+
+test('uninstalling leaves the definitions, what is registered, the volume and its password', async () => {
+  await waitUntil('the claim of PostgreSQL is there', async () => (await list('persistentvolumeclaims')).length === 1, {
+    timeoutMs: 60_000,
+  });
+  await uninstall();
+  await expect
+    .poll(leftovers, { timeout: 60_000, interval: 500 })
+    .toEqual([
+      'persistentvolumeclaim/data-rollcall-postgresql-0',
+      'secret/rollcall-postgresql',
+      'serviceregistration.rollcall.dev/shop',
+    ]);
+  expect(await definitions()).toHaveLength(5);
+});
+
+test('uninstalling leaves nothing where the values say so', async () => {
+  await install({ crds: { keep: false }, postgresql: { persistence: { keep: false } } });
+  await waitUntil(
+    'the claim of PostgreSQL belongs to its StatefulSet',
+    async () => (await list('persistentvolumeclaims')).some(({ metadata }) => metadata.ownerReferences?.length === 1),
+    { timeoutMs: 60_000 },
+  );
+  await uninstall();
+  await expect.poll(definitions, { timeout: 60_000, interval: 500 }).toEqual([]);
+  await expect.poll(leftovers, { timeout: 60_000, interval: 500 }).toEqual([]);
+  const wide = await cluster.kubectl(['get', 'clusterrole,clusterrolebinding', '--output=name']);
+  expect(wide).not.toContain('rollcall');
+});

@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ChartObject, NAMESPACE, podsOf, renderChart, type Values } from './chart.ts';
+import { type ChartCluster, startChartCluster } from './cluster.ts';
+import { type Dimension, pairwise } from './pairwise.ts';
+
+/** What can be chosen independently. The first answer of each is the default. */
+const dimensions = {
+  postgresql: {
+    embedded: {},
+    'without a volume': { postgresql: { persistence: { enabled: false } } },
+    'volume goes': { postgresql: { persistence: { keep: false, storageClass: 'fast', size: '20Gi' } } },
+    'existing Secret': { postgresql: { existingSecret: 'mine' } },
+    'external URL': { postgresql: { external: { url: 'postgres://a:b@db/rollcall' } } },
+    'external Secret': { postgresql: { external: { secretName: 'mine', secretKey: 'dsn' } } },
+  },
+  redis: {
+    embedded: {},
+    'existing Secret': { redis: { existingSecret: 'mine' } },
+    'external URL': { redis: { external: { url: 'redis://:b@cache' } } },
+  },
+  network: {
+    'only what must': {},
+    none: { networkPolicy: { enabled: false } },
+    strict: {
+      networkPolicy: {
+        apiServer: { cidrs: ['10.0.0.1/32', 'fd00::/64'], ports: [6443] },
+        metrics: { from: 'anywhere' },
+      },
+      defaults: { egress: [{ to: [{ ipBlock: { cidr: '10.0.0.0/8' } }] }] },
+      processes: {
+        operator: { egress: [] },
+        registry: { egress: [], redis: true, ports: { http: { port: 3001, from: [{ podSelector: {} }] } } },
+      },
+    },
+  },
+  namespaces: {
+    own: {},
+    named: { delivery: { namespaces: ['shop'] }, import: { namespaces: ['shop', 'rollcall'] } },
+    all: { delivery: { namespaces: ['*'] }, import: { namespaces: ['*'] } },
+    'apart from the release': { customResources: { namespace: 'shop' }, import: { enabled: false } },
+  },
+  authentication: {
+    off: {},
+    tokens: { authentication: { mode: 'token-review' } },
+    audience: { authentication: { mode: 'token-review', audience: 'rollcall' } },
+  },
+  entrance: {
+    none: {},
+    ingress: {
+      processes: { registry: { ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' } } } },
+    },
+    'ingress with a certificate': {
+      processes: {
+        registry: {
+          ingress: {
+            enabled: true,
+            hosts: ['registry.example.com', 'r.example.com'],
+            tls: { enabled: true, certManager: { issuer: { name: 'letsencrypt' } } },
+          },
+        },
+      },
+    },
+    'Gateway API': {
+      processes: {
+        registry: {
+          httpRoute: {
+            enabled: true,
+            parentRefs: [{ name: 'public', namespace: 'gateways' }],
+            hostnames: ['registry.example.com'],
+            timeouts: { request: '0s' },
+          },
+        },
+      },
+    },
+  },
+  monitoring: {
+    none: {},
+    pods: { monitoring: { podMonitor: { enabled: true, labels: { release: 'p' } }, rules: { enabled: true } } },
+    services: { monitoring: { serviceMonitor: { enabled: true }, dashboards: { enabled: true } } },
+  },
+  size: {
+    default: {},
+    'scaled by load': {
+      defaults: {
+        autoscaling: { enabled: true, behavior: { scaleDown: { stabilizationWindowSeconds: 60 } } },
+        podDisruptionBudget: { maxUnavailable: '50%' },
+      },
+    },
+    single: { defaults: { replicas: 1, podDisruptionBudget: { enabled: false }, topologySpread: [] } },
+  },
+  placement: {
+    anywhere: {},
+    chosen: {
+      imagePullSecrets: [{ name: 'pull' }],
+      image: { repository: 'registry.example.com/rollcall', digest: `sha256:${'0'.repeat(64)}` },
+      commonLabels: { team: 'platform' },
+      fullnameOverride: 'rc',
+      defaults: {
+        nodeSelector: { disk: 'ssd' },
+        tolerations: [{ key: 'a', operator: 'Exists' }],
+        affinity: { nodeAffinity: {} },
+        priorityClassName: 'system-cluster-critical',
+        podLabels: { a: 'b' },
+        podAnnotations: { a: 'b' },
+        serviceAccount: { annotations: { a: 'b' } },
+        extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' }],
+        extraVolumes: [{ name: 'ca', configMap: { name: 'ca' } }],
+        extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
+      },
+      postgresql: { nodeSelector: { disk: 'ssd' } },
+      redis: { tolerations: [{ key: 'a', operator: 'Exists' }] },
+    },
+  },
+  processes: {
+    'operator and registry': {},
+    'registry alone': { processes: { operator: { enabled: false } }, tests: { enabled: false } },
+    'one more': {
+      processes: {
+        gateway: {
+          ports: {
+            http: { port: 3000, from: 'anywhere' },
+            grpc: { port: 50_051, appProtocol: 'kubernetes.io/h2c', from: [{ namespaceSelector: {} }] },
+          },
+          service: { type: 'LoadBalancer' },
+          redis: true,
+          rbac: {
+            keys: {
+              scope: 'release',
+              rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['k'], verbs: ['get'] }],
+            },
+          },
+          grpcRoute: {
+            enabled: true,
+            parentRefs: [{ name: 'public' }],
+            matches: [{ method: { service: 'a.B' } }],
+          },
+        },
+      },
+    },
+  },
+  definitions: { kept: {}, deleted: { crds: { keep: false } }, 'from elsewhere': { crds: { install: false } } },
+} as const satisfies Readonly<Record<string, Dimension<Values>>>;
+
+let cluster: ChartCluster;
+
+beforeAll(async () => {
+  cluster = await startChartCluster({
+    name: 'chart-matrix',
+    namespaces: ['shop'],
+    crds: ['gateway-api', 'cert-manager', 'prometheus-operator'],
+  });
+  // What a namespace that enforces it refuses is refused here.
+  const level = 'pod-security.kubernetes.io/enforce=restricted';
+  await cluster.kubectl(['label', 'namespace', NAMESPACE, level]);
+}, 300_000);
+
+afterAll(() => cluster[Symbol.asyncDispose]());
+
+const combinations = pairwise(dimensions);
+
+describe('the API server takes all objects of the chart', () => {
+  test.each(combinations.map((combination) => [nameOf(combination), combination] as const))('%s', async (_, chosen) => {
+    const objects = await renderChart(valuesOf(chosen));
+    expect(objects.length).toBeGreaterThan(5);
+    const items = [...objects.filter(({ kind }) => kind !== 'Pod'), ...barePods(objects)];
+    const taken = await dryRun(items);
+    expect(taken.trim().split('\n').length).toBe(items.length);
+  });
+});
+
+test('every two answers meet in one of the combinations', () => {
+  const answers = Object.entries(dimensions).flatMap(([dimension, given]) =>
+    Object.keys(given).map((answer) => [dimension, answer] as const),
+  );
+  const apart = answers.flatMap(([a, one]) =>
+    answers
+      .filter(([b, other]) => a < b && !combinations.some((chosen) => chosen[a] === one && chosen[b] === other))
+      .map(([b, other]) => ({ [a]: one, [b]: other })),
+  );
+  expect(apart).toEqual([]);
+  expect(combinations.length).toBeLessThan(45);
+});
+
+test('the dry run would refuse a pod that may do more, and a field that does not exist', async () => {
+  const [pod] = barePods(await renderChart({ defaults: { securityContext: { allowPrivilegeEscalation: true } } }));
+  await expect(dryRun([pod ?? {}])).rejects.toThrow('violates PodSecurity "restricted');
+  const deployment = (await renderChart()).find(({ kind }) => kind === 'Deployment');
+  const spec = { ...(deployment?.['spec'] as object), replica: 2 };
+  await expect(dryRun([{ ...deployment, spec }])).rejects.toThrow('unknown field "replica"');
+});
+
+/** @returns the names of what the API server would take, a line each. */
+function dryRun(items: readonly object[]): Promise<string> {
+  const stdin = JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+  const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--filename=-', '--output=name'];
+  return cluster.kubectl(args, { stdin });
+}
+
+/** The pods that controllers would make: only pods themselves are refused by the Pod Security Standard. */
+function barePods(objects: readonly ChartObject[]): object[] {
+  return podsOf(objects).map(({ name, template }) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...template.metadata, name: `dry-run-${name}`, namespace: NAMESPACE },
+    spec: {
+      ...template.spec,
+      // Its own is not there, as nothing is.
+      serviceAccountName: 'default',
+      volumes: [
+        ...(template.spec.volumes ?? []).filter((volume) => !('name' in volume && volume.name === 'data')),
+        { name: 'data', emptyDir: {} },
+      ],
+    },
+  }));
+}
+
+function nameOf(combination: Readonly<Record<string, string>>): string {
+  const chosen = Object.entries(combination).filter(
+    ([dimension, answer]) => answer !== Object.keys(dimensions[dimension as keyof typeof dimensions])[0],
+  );
+  return chosen.length === 0 ? 'all defaults' : chosen.map((choice) => choice.join(': ')).join(', ');
+}
+
+function valuesOf(combination: Readonly<Record<string, string>>): Values {
+  const chosen = Object.entries(combination).map(
+    ([dimension, answer]) => (dimensions as Readonly<Record<string, Dimension<Values>>>)[dimension]?.[answer] ?? {},
+  );
+  return chosen.reduce<Values>((merged, values) => merge(merged, values), {});
+}
+
+function merge(base: Values, over: Values): Values {
+  const merged: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    const present = merged[key];
+    merged[key] = isMap(present) && isMap(value) ? merge(present, value) : value;
+  }
+  return merged;
+}
+
+function isMap(value: unknown): value is Values {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,331 @@
+import { join } from 'node:path';
+import { deliveryJobKind, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { deleteState } from '@rollcall/operator/delivery/saved-state.ts';
+import { createApplier, StaleError } from '@rollcall/operator/runtime/apply.ts';
+import { createEventRecorder } from '@rollcall/operator/runtime/events.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { deploymentKind, httpRouteKind, leaseKind, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { collectionPath, type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { connectionOptions, readCluster, writeKubeconfig } from '../kube/fixtures.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { startReadyReplica } from '../support/replica.ts';
+import { type ChartObject, environmentOf, NAMESPACE, renderChart } from './chart.ts';
+import { type ChartCluster, startChartCluster } from './cluster.ts';
+import {
+  covers,
+  describeRight,
+  describeUse,
+  isBinding,
+  isRole,
+  type Right,
+  readUses,
+  rightsOf,
+  rulesOf,
+  type Use,
+} from './rights.ts';
+import {
+  DELIVERY_NAMESPACE,
+  IMPORT_NAMESPACE,
+  useDeliveries,
+  useImports,
+  useRegistrations,
+  useWebhooks,
+} from './usage.ts';
+
+const OPERATOR = 'rollcall-operator';
+const REGISTRY = 'rollcall-registry';
+
+/** Delivery, import and the custom resources each in a namespace of their own, so that no role makes up for another. */
+const values = {
+  delivery: { namespaces: [DELIVERY_NAMESPACE] },
+  import: { namespaces: [IMPORT_NAMESPACE] },
+  authentication: { mode: 'token-review' },
+};
+
+/** Asked for where it may be refused: only to say where a Deployment is that may not be delivered to. */
+const tolerated = 'rollcall-operator in *: list deployments.apps';
+
+const resources = new AsyncDisposableStack();
+let cluster: ChartCluster;
+let admin: KubeConnection;
+let objects: readonly ChartObject[];
+let rights: readonly Right[];
+let uses: readonly Use[];
+const kubeconfigs: Record<string, string> = {};
+
+beforeAll(async () => {
+  cluster = resources.use(
+    await startChartCluster({
+      name: 'chart-rbac',
+      namespaces: [DELIVERY_NAMESPACE, IMPORT_NAMESPACE],
+      crds: ['gateway-api'],
+      workloads: true,
+      isAudited: true,
+    }),
+  );
+  admin = await connectByFile(cluster.kubeconfig, connectionOptions);
+  resources.defer(() => admin.close());
+  objects = await renderChart(values);
+  rights = rightsOf(objects);
+  await applyAll(objects.filter((object) => isRole(object) || isBinding(object) || object.kind === 'ServiceAccount'));
+  const { cluster: server } = await readCluster(cluster.kubeconfig);
+  for (const account of [OPERATOR, REGISTRY]) {
+    kubeconfigs[account] = await writeKubeconfig({
+      cluster: server,
+      user: { token: await tokenOf(account, NAMESPACE) },
+    });
+  }
+  await use();
+  const usual = await readUses(cluster.auditLog, NAMESPACE);
+  await useSeldom();
+  const seldom = await readUses(cluster.auditLog, NAMESPACE);
+  // The rest of it was chosen here, and proves nothing.
+  uses = [
+    ...usual,
+    ...seldom.filter(({ verb, resource }) => verb === 'get' || /^(events|controllerrev)/.test(resource)),
+  ];
+}, 600_000);
+
+afterAll(() => resources.disposeAsync());
+
+async function applyAll(items: readonly object[]): Promise<void> {
+  const stdin = JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+  await cluster.kubectl(['apply', '--server-side', '--filename=-'], { stdin });
+}
+
+async function tokenOf(account: string, namespace: string): Promise<string> {
+  return (await cluster.kubectl(['create', 'token', account, '--namespace', namespace])).trim();
+}
+
+/** Starts the real processes, with the environment that the chart gives them, and makes them do all that they can do. */
+async function use(): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const database = stack.use(await createDatabase());
+  const start = async (account: string, script: string, settings: Readonly<Record<string, string>>) => {
+    // Ports are free ones, and the URL of the database is in a Secret.
+    const given = Object.entries(environmentOf(objects, account)).flatMap(([name, value]) =>
+      typeof value === 'string' && !name.endsWith('PORT') ? [[name, value] as const] : [],
+    );
+    return stack.use(
+      await startReadyReplica(script, {
+        logDirectory: join(inject('temporaryDirectory'), 'chart-rbac'),
+        kubeconfig: kubeconfigs[account] ?? '',
+        namespace: NAMESPACE,
+        settings: { ...Object.fromEntries(given), ...settings },
+      }),
+    );
+  };
+  const operator = start(OPERATOR, 'operator/src/main.ts', { ROLLCALL_RETENTION_SECONDS: '1' });
+  const registry = await start(REGISTRY, 'services/registry/src/main.ts', {
+    ROLLCALL_DATABASE_URL: database.url,
+    ROLLCALL_TTL_SECONDS: '5',
+    ROLLCALL_JOB_RETENTION_SECONDS: '0',
+  });
+  await operator;
+  const installation = { cluster, api: registry.url, token: await tokenOf('default', DELIVERY_NAMESPACE) };
+  await useWebhooks(installation);
+  await Promise.all([useRegistrations(installation), useImports(installation), useDeliveries(installation)]);
+}
+
+/**
+ * What the operator does only when somebody else writes at the same moment, or says the same twice: by its own code and its own
+ * account, without waiting for such a moment.
+ */
+async function useSeldom(): Promise<void> {
+  const connection = await connectByFile(kubeconfigs[OPERATOR] ?? '', connectionOptions);
+  const events = createEventRecorder({
+    connection,
+    clock: systemClock,
+    log: createLogger('test', 'silent'),
+    component: OPERATOR,
+    host: 'test',
+    onDropped: () => undefined,
+  });
+  const heard = { recordWrite: () => undefined, recordDelete: () => undefined };
+  const kinds: readonly (readonly [ResourceKind<KubeObject>, string])[] = [
+    [serviceRegistrationKind, NAMESPACE],
+    [leaseKind, NAMESPACE],
+    [deliveryJobKind, NAMESPACE],
+    [deploymentKind, DELIVERY_NAMESPACE],
+    [serviceKind, DELIVERY_NAMESPACE],
+    [httpRouteKind, DELIVERY_NAMESPACE],
+  ];
+  const caches = kinds.map(([kind]) => ({ kind, informer: heard }));
+  const applier = createApplier({ connection, fieldManager: OPERATOR, caches, events });
+  await applyAll(kinds.map(([kind, namespace]) => minimal(kind, namespace)));
+  for (const [kind, namespace] of kinds) {
+    const object = await resourceClient(admin, kind, namespace).get('seldom');
+    const outdated = { ...object, metadata: { ...object.metadata, uid: '00000000-0000-0000-0000-000000000000' } };
+    const change =
+      kind === leaseKind
+        ? ({ action: 'delete', kind, object: outdated } as const)
+        : ({ action: 'patch', kind, object: outdated, patch: { metadata: { labels: { a: 'b' } } } } as const);
+    await expect(applier.apply(change)).rejects.toThrow(StaleError);
+  }
+  const job = await resourceClient(admin, deliveryJobKind, NAMESPACE).get('seldom');
+  await applier.apply(deleteState(job satisfies DeliveryJob));
+  await events.start();
+  const occurrence = { regarding: job, type: 'Normal', reason: 'Seldom', message: 'seen' } as const;
+  for (const _ of [1, 2]) events.record(occurrence);
+  const told = ['get', 'events', '--namespace', NAMESPACE, '--output=jsonpath={.items[?(@.reason=="Seldom")].count}'];
+  await waitUntil('both are told', async () => (await cluster.kubectl(told)) === '2', { timeoutMs: 20_000 });
+  await events.stop();
+  await connection.close();
+}
+
+function minimal({ apiVersion, kind }: ResourceKind<KubeObject>, namespace: string): object {
+  const labelled = { app: 'seldom' };
+  const specs: Readonly<Record<string, object>> = {
+    ServiceRegistration: { serviceName: 'seldom', url: 'http://seldom', source: 'Manifest' },
+    Lease: {},
+    DeliveryJob: {
+      serviceName: 'seldom',
+      operation: 'Deploy',
+      version: '1',
+      artifact: { type: 'image', url: 'registry.example/seldom:1' },
+      strategy: 'Rolling',
+    },
+    Deployment: {
+      replicas: 0,
+      selector: { matchLabels: labelled },
+      template: {
+        metadata: { labels: labelled },
+        spec: { containers: [{ name: 'main', image: 'registry.example/x:1' }] },
+      },
+    },
+    Service: { selector: labelled, ports: [{ port: 80 }] },
+    HTTPRoute: { rules: [{ backendRefs: [{ name: 'seldom', port: 80 }] }] },
+  };
+  return { apiVersion, kind, metadata: { name: 'seldom', namespace }, spec: specs[kind] };
+}
+
+test('no process is refused what it asks for', () => {
+  const refused = uses.filter(({ isAllowed }) => !isAllowed).map(describeUse);
+  expect(refused.filter((use) => use !== tolerated)).toEqual([]);
+  expect(uses.length).toBeGreaterThan(50);
+});
+
+test('no process has a right that it does not use', () => {
+  const unused = rights.filter((right) => !uses.some((use) => use.isAllowed && covers(right, use)));
+  expect(unused.map(describeRight)).toEqual([]);
+});
+
+test('without any one right a request that the process has made is refused', async () => {
+  await applyAll(rights.flatMap((right) => rolesWithout(right)));
+  const allowed = uses.filter((use) => use.isAllowed);
+  const withoutEffect: string[] = [];
+  await Promise.all(
+    rights.map(async (right) => {
+      const user = userWithout(right);
+      // Everything else goes on as before: what is refused is refused for want of this right.
+      const others = onePerRight(allowed, right);
+      const missing = async () => {
+        const answers = await Promise.all(others.map((use) => isAllowed(user, use)));
+        return others.filter((_, index) => answers[index] !== true).map(describeUse);
+      };
+      await expect.poll(missing, { timeout: 60_000, interval: 200 }).toEqual([]);
+      const concerned = allowed.filter((use) => covers(right, use));
+      const answers = await Promise.all(concerned.map((use) => isAllowed(user, use)));
+      if (answers.every((answer) => answer)) withoutEffect.push(describeRight(right));
+    }),
+  );
+  expect(withoutEffect).toEqual([]);
+}, 240_000);
+
+/** The user that has all rights of an account but one. */
+function userWithout(right: Right): string {
+  return `without-${rights.indexOf(right)}`;
+}
+
+async function isAllowed(user: string, { namespace, group, resource, verb, name }: Use): Promise<boolean> {
+  const [plural = '', subresource] = resource.split('/');
+  const review = await admin.request<{ status: { allowed: boolean } }>({
+    method: 'POST',
+    path: '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+    body: {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user, resourceAttributes: { namespace, group, resource: plural, subresource, verb, name } },
+    },
+  });
+  return review.status.allowed;
+}
+
+/** One use of each other right of the account, and none that this one covers. */
+function onePerRight(allowed: readonly Use[], right: Right): Use[] {
+  const others = rights.filter((other) => other !== right && other.account === right.account);
+  return others.flatMap((other) => {
+    const use = allowed.find((candidate) => covers(other, candidate) && !covers(right, candidate));
+    return use === undefined ? [] : [use];
+  });
+}
+
+/** Copies of the account's roles, less the right, bound to {@link userWithout}. */
+function rolesWithout(right: Right): object[] {
+  const user = userWithout(right);
+  const kept = rights.filter((other) => other !== right && other.account === right.account);
+  const scopes = [...new Set(kept.map(({ namespace }) => namespace))];
+  return scopes.flatMap((namespace) => {
+    const prefix = namespace === undefined ? 'Cluster' : '';
+    const apiVersion = 'rbac.authorization.k8s.io/v1';
+    const metadata = { name: user, ...(namespace === undefined ? {} : { namespace }) };
+    return [
+      {
+        apiVersion,
+        kind: `${prefix}Role`,
+        metadata,
+        rules: rulesOf(kept.filter((other) => other.namespace === namespace)),
+      },
+      {
+        apiVersion,
+        kind: `${prefix}RoleBinding`,
+        metadata,
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: `${prefix}Role`, name: user },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+      },
+    ];
+  });
+}
+
+describe('Secrets', () => {
+  const secrets = { apiVersion: 'v1', plural: 'secrets', namespaced: true, kind: 'Secret' } as const;
+
+  /** The status with which a list of Secrets is answered; of all namespaces when none is given. */
+  async function listAs(account: string, namespace?: string): Promise<number> {
+    const connection = await connectByFile(kubeconfigs[account] ?? '', connectionOptions);
+    try {
+      await connection.request({ method: 'GET', path: collectionPath(secrets, namespace) });
+      return 200;
+    } catch (error) {
+      if (error instanceof KubeApiError) return error.code;
+      throw error;
+    } finally {
+      await connection.close();
+    }
+  }
+
+  const elsewhere = [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, 'kube-system', 'default', undefined];
+
+  test('the operator can read none', async () => {
+    for (const namespace of [NAMESPACE, ...elsewhere]) expect(await listAs(OPERATOR, namespace)).toBe(403);
+  });
+
+  test('the registry can read those in the namespace of the webhook configurations, and no other', async () => {
+    expect(await listAs(REGISTRY, NAMESPACE)).toBe(200);
+    for (const namespace of elsewhere) expect(await listAs(REGISTRY, namespace)).toBe(403);
+  });
+
+  test("with a namespace of their own for the custom resources nobody has rights in the release's", async () => {
+    const apart = await renderChart({ ...values, customResources: { namespace: 'objects' } });
+    const roles = apart.filter(isRole).map(({ kind, metadata }) => `${kind} ${metadata.namespace}`);
+    expect(roles).not.toContain(`Role ${NAMESPACE}`);
+    expect(roles).toContain('Role objects');
+  });
+});

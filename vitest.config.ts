@@ -13,7 +13,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{crds,platform,operator,fetcher,services/*,clients/*,cli,local,bench}/**/*.test.ts'],
+          include: ['{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts'],
           exclude: ['**/node_modules/**'],
           // Milliseconds each on an idle machine; a busy one must not fail them.
           testTimeout: 20_000,

@@ -1,0 +1,51 @@
+# The image of every process: the container's arguments are `registry`, `operator` or `fetch ...`.
+#
+#   docker build --tag rollcall --build-arg REVISION=$(git rev-parse HEAD) .
+#
+# The same sources and bases give the same layers, byte for byte, where the builder sets all times to that of the sources:
+#
+#   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) docker buildx build --output type=image,name=rollcall,rewrite-timestamp=true .
+#   buildah build --timestamp $(git log -1 --format=%ct) --tag rollcall .
+
+# Any image with this release of Node and its npm; add @sha256:... to pin the very build.
+ARG NODE_IMAGE=docker.io/library/node:26.10.0-bookworm-slim
+# What the processes run on needs `node` on the PATH and nothing else, no npm and no shell.
+ARG RUNTIME_IMAGE=${NODE_IMAGE}
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /app
+COPY . .
+ARG SOURCE_DATE_EPOCH=
+# The lock file is for developers' packages too, of which npm would miss those for other platforms. Nobody but root may write
+# anything; declarations and source maps are half of the packages, and nothing reads them. The packages get a layer of their own,
+# which stays the same from version to version.
+RUN --mount=type=cache,target=/root/.npm \
+    npm pkg delete devDependencies \
+    && npm ci --omit=dev --workspace=@rollcall/image \
+    && node tools/sbom.ts > sbom.cdx.json \
+    && rm -r package-lock.json .npmrc tools \
+    && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' \) -exec rm {} + \
+    && chmod -R u=rwX,go=rX . \
+    && mkdir /packages && mv node_modules /packages/
+# Kubernetes takes the number of the user alone from an image: without an entry its group would be root.
+RUN echo rollcall:x:65532:65532::/nonexistent:/usr/sbin/nologin >> /etc/passwd && echo rollcall:x:65532: >> /etc/group
+
+FROM ${RUNTIME_IMAGE}
+COPY --from=build /etc/passwd /etc/group /etc/
+COPY --from=build /packages /app
+COPY --from=build /app /app
+WORKDIR /app
+ENV NODE_ENV=production
+# Numeric, or Kubernetes could not tell that it is not root.
+USER 65532:65532
+# See docs/decisions.md for the flag.
+ENTRYPOINT ["node", "--max-semi-space-size=8", "/app/image/src/main.ts"]
+ARG VERSION=0.1.0
+ARG REVISION=
+ARG RUNTIME_IMAGE
+LABEL org.opencontainers.image.title="Rollcall" \
+      org.opencontainers.image.description="Service registry, delivery operator and API front door for Kubernetes" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${RUNTIME_IMAGE}"

@@ -1,0 +1,62 @@
+/** A process of the image. */
+interface Process {
+  readonly about: string;
+  readonly takesArguments: boolean;
+  /** Loads its main file, which runs it. */
+  readonly start: () => Promise<unknown>;
+}
+
+/** By the argument that chooses them. Each is loaded alone: what the others need costs it nothing. */
+const processes: ReadonlyMap<string, Process> = new Map([
+  [
+    'registry',
+    {
+      about: 'the HTTP API that services register with, and that pipelines call',
+      takesArguments: false,
+      start: () => import('@rollcall/registry/main.ts'),
+    },
+  ],
+  [
+    'operator',
+    {
+      about: 'expires registrations, imports Services, delivers versions',
+      takesArguments: false,
+      start: () => import('@rollcall/operator/main.ts'),
+    },
+  ],
+  [
+    'fetch',
+    {
+      about: 'brings a binary into a pod; see rollcall fetch --help',
+      takesArguments: true,
+      start: () => import('@rollcall/fetcher/main.ts'),
+    },
+  ],
+]);
+
+const width = Math.max(...[...processes.keys()].map((name) => name.length));
+
+export const usage = `Usage: rollcall PROCESS
+
+${[...processes].map(([name, { about }]) => `  ${name.padEnd(width)}  ${about}`).join('\n')}
+
+Settings are read from the environment; a process that lacks one names it.
+`;
+
+/** What to start, or what to say instead. */
+export type Choice =
+  | { readonly start: () => Promise<unknown> }
+  | { readonly start?: never; readonly exitCode: 0; readonly text: string }
+  | { readonly start?: never; readonly exitCode: 2; readonly text: string };
+
+/** Chooses the process by the arguments of the container. */
+export function chooseProcess([name, ...rest]: readonly string[]): Choice {
+  if (name === '--help') return { exitCode: 0, text: usage };
+  if (name === undefined) return { exitCode: 2, text: `rollcall: which process?\n\n${usage}` };
+  const found = processes.get(name);
+  if (found === undefined) return { exitCode: 2, text: `rollcall: there is no process "${name}"\n\n${usage}` };
+  if (!found.takesArguments && rest.length > 0) {
+    return { exitCode: 2, text: `rollcall: ${name} takes no arguments, its settings are read from the environment\n` };
+  }
+  return { start: found.start };
+}

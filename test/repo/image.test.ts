@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { reproducible } from '../../tools/sbom.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+const read = (path: string): Promise<string> => readFile(join(ROOT, path), 'utf8');
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly workspaces: readonly string[];
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+}
+
+const manifest = async (path: string): Promise<Manifest> => JSON.parse(await read(join(path, 'package.json')));
+
+describe('the Dockerfile', () => {
+  test('has the Node that everything is tested with, and the version of this release', async () => {
+    const dockerfile = await read('Dockerfile');
+    const { version, devDependencies } = await manifest('.');
+    expect(dockerfile).toContain(`ARG NODE_IMAGE=docker.io/library/node:${devDependencies?.['node']}-`);
+    expect(dockerfile).toContain(`ARG VERSION=${version}\n`);
+  });
+
+  test('copies every workspace that a process of the image needs, and none has dependencies for development', async () => {
+    const included = new Set((await read('.dockerignore')).match(/(?<=^!).+$/gm));
+    const folders = new Map<string, string>();
+    for (const folder of (await manifest('.')).workspaces) folders.set((await manifest(folder)).name, folder);
+    const needed = new Set(['@rollcall/image']);
+    for (const name of needed) {
+      const folder = folders.get(name) ?? '';
+      expect(included).toContain(folder.split('/')[0]);
+      const { dependencies = {}, devDependencies } = await manifest(folder);
+      expect(devDependencies).toBeUndefined();
+      for (const dependency of Object.keys(dependencies)) if (folders.has(dependency)) needed.add(dependency);
+    }
+    expect(needed.size).toBeGreaterThan(4);
+  });
+});
+
+describe("the image's entry point", () => {
+  test.each([
+    { args: ['registry'], code: 1, err: /ROLLCALL_DATABASE_URL is required/ },
+    { args: ['fetch'], code: 2, err: /rollcall fetch: Wrong usage: --url is required/ },
+    { args: ['gatekeeper'], code: 2, err: /there is no process "gatekeeper"/ },
+    { args: [], code: 2, err: /which process\?/ },
+  ])('ends with $code for $args', async ({ args, code, err }) => {
+    expect(await run(args)).toEqual({ code, out: '', err: expect.stringMatching(err) });
+  });
+
+  test('explains itself', async () => {
+    expect(await run(['--help'])).toEqual({ code: 0, out: expect.stringMatching(/^Usage: rollcall PROCESS/), err: '' });
+  });
+});
+
+describe('the bill of materials', () => {
+  test('does not tell when and where it was made, but what it is about', () => {
+    const first = reproducible(document('urn:uuid:1', '2026-11-21T10:00:00Z', 'app'), undefined);
+    expect(reproducible(document('urn:uuid:2', '2026-11-22T10:00:00Z', 'elsewhere'), undefined)).toEqual(first);
+    expect(first).toEqual({
+      serialNumber: expect.stringMatching(/^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/),
+      metadata: { component: { 'bom-ref': 'rollcall@1.0.0', name: 'rollcall' } },
+      components: [{ 'bom-ref': '@rollcall/crds@1.0.0', name: '@rollcall/crds' }],
+    });
+  });
+
+  test('has the time of the sources, and another serial number for it', () => {
+    const untimed = reproducible(document('urn:uuid:1', '', 'app'), undefined);
+    const timed = reproducible(document('urn:uuid:1', '', 'app'), '1700000000');
+    expect(timed).toMatchObject({ metadata: { timestamp: '2023-11-14T22:13:20.000Z' } });
+    expect(timed).not.toMatchObject({ serialNumber: Reflect.get(untimed, 'serialNumber') });
+  });
+});
+
+async function run(args: readonly string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, [join(ROOT, 'image/src/main.ts'), ...args], { env: {}, stdio: 'pipe' });
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code, out, err };
+}
+
+function document(serialNumber: string, timestamp: string, name: string): Parameters<typeof reproducible>[0] {
+  return {
+    serialNumber,
+    metadata: { timestamp, component: { 'bom-ref': 'rollcall@1.0.0', name } },
+    components: [{ 'bom-ref': '@rollcall/crds@1.0.0', name: 'crds' }],
+  };
+}

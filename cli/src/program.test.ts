@@ -37,6 +37,9 @@ const commands = [
   'abort',
   'history',
   'stats',
+  'deliveries',
+  'delivery',
+  'replay',
   'health',
 ];
 

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addGlobalOptions, serverOf } from './command.ts';
+import { addNotificationCommands } from './commands/deliveries.ts';
 import { addDeliveryCommands } from './commands/delivery.ts';
 import { addHealthCommand } from './commands/health.ts';
 import { addJobCommands } from './commands/jobs.ts';
@@ -76,6 +77,7 @@ function buildProgram(deps: CliDeps, json: boolean): Command {
   addDeliveryCommands(program, deps);
   addJobCommands(program, deps);
   addUpdateCommands(program, deps);
+  addNotificationCommands(program, deps);
   addHealthCommand(program, deps);
   return program;
 }

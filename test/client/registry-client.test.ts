@@ -13,7 +13,7 @@ interface EndpointExample {
 
 const release = { service_name: 'shop', version: '1.4.0' };
 
-/** Every endpoint of contract 1. */
+/** Every endpoint of contract 1, and those of deliveries. */
 const endpoints: readonly EndpointExample[] = [
   { call: (client) => client.health(), what: 'GET /health' },
   {
@@ -72,6 +72,17 @@ const endpoints: readonly EndpointExample[] = [
   },
   { call: (client) => client.webhookConfig(), what: 'GET /webhooks/config' },
   { call: (client) => client.webhookConfig('shop'), what: 'GET /webhooks/config?service_name=shop' },
+  { call: (client) => client.listDeliveries(), what: 'GET /webhooks/deliveries' },
+  {
+    call: (client) => client.listDeliveries({ service_name: 'a&b', state: 'dead', limit: 5 }),
+    what: 'GET /webhooks/deliveries?service_name=a%26b&state=dead&limit=5',
+  },
+  { call: (client) => client.getDelivery('1/2'), what: 'GET /webhooks/deliveries/1%2F2' },
+  {
+    call: (client) => client.replayDelivery('1/2'),
+    what: 'POST /webhooks/deliveries/1%2F2/replay',
+    body: { delivery_id: '1/2', action: 'replay' },
+  },
 ];
 
 describe('registry client', () => {
@@ -126,6 +137,15 @@ describe('registry client', () => {
     const client = clientOf(server);
     for (const call of [client.getService, client.deregister, client.heartbeat, client.serviceHistory]) {
       await expect(call(name)).rejects.toMatchObject({ status: 400, error: 'Invalid service name' });
+    }
+    expect(server.calls).toEqual([]);
+  });
+
+  it.each(['', '.', '..'])('sends nothing for the delivery %j', async (id) => {
+    await using server = await startContractServer();
+    const client = clientOf(server);
+    for (const call of [client.getDelivery, client.replayDelivery]) {
+      await expect(call(id)).rejects.toMatchObject({ status: 404, error: 'Delivery not found' });
     }
     expect(server.calls).toEqual([]);
   });

@@ -81,6 +81,13 @@ export function jobSegment(jobId: string): string {
   return encodeURIComponent(jobId);
 }
 
+/** The same for the id of a delivery. */
+export function deliverySegment(id: string): string {
+  if (!isSegment(id))
+    throw new RegistryError(`'${id}' is not a delivery id`, { status: 404, error: 'Delivery not found' });
+  return encodeURIComponent(id);
+}
+
 function isSegment(text: string): boolean {
   return text !== '' && text !== '.' && text !== '..';
 }

@@ -9,6 +9,7 @@ import {
   signed,
   type WebhookOptions,
 } from './api-call.ts';
+import { deliveryCalls } from './delivery-calls.ts';
 import { jobCalls } from './job-calls.ts';
 import { errorFromAnswer, parseObject } from './registry-error.ts';
 import type {
@@ -46,7 +47,7 @@ export interface HistoryOptions extends CallOptions {
 }
 
 /**
- * The registry API (contract 1, and delivery jobs), a method per endpoint. Results are the API's JSON as it is.
+ * The registry API (contract 1, delivery jobs, and what became of notifications), a method per endpoint. Results are the API's JSON as it is.
  *
  * Every method rejects with a {@link RegistryError}: with `status`, `error` and `message` where the registry refused,
  * without `status` where none answered. With several servers, calls that may be repeated are tried on the next one when one
@@ -61,6 +62,7 @@ export function createRegistryClient(options: ConnectionOptions) {
     ...serviceCalls(transport),
     ...updateCalls(transport),
     ...webhookCalls(transport),
+    ...deliveryCalls(transport),
     ...jobCalls(transport),
   };
 }

@@ -189,6 +189,7 @@ test('a dead letter is sent again as the same message, as often as any', { timeo
   await notify('again');
   await expect.poll(() => deadLetters('again'), eventually).toHaveLength(1);
   const [dead] = await deadLetters('again');
+  expect((await delivery.get(`/webhooks/deliveries/${String(dead?.['id'])}`)).body).toEqual(dead);
   const path = `/webhooks/deliveries/${String(dead?.['id'])}/replay`;
   for (const body of [undefined, {}, { webhook_secret: 'other' }]) {
     expect((await delivery.post(path, body)).status).toBe(401);
@@ -210,10 +211,14 @@ test('a dead letter is sent again as the same message, as often as any', { timeo
   expect(new Set(sent.map((request) => request.body)).size).toBe(1);
 });
 
-test('what cannot be sent again is 404, whatever it is called', async () => {
+test('what is not there can be neither read nor sent again: 404, whatever it is called', async () => {
   for (const id of [randomUUID(), 'x', '1', `${randomUUID()}'`, '..%2f']) {
-    const answer = await delivery.post(`/webhooks/deliveries/${id}/replay`, {});
-    expect(answer).toMatchObject({ status: 404, body: { error: 'Delivery not found', message: expect.any(String) } });
+    for (const answer of [
+      await delivery.post(`/webhooks/deliveries/${id}/replay`, {}),
+      await delivery.get(`/webhooks/deliveries/${id}`),
+    ]) {
+      expect(answer).toMatchObject({ status: 404, body: { error: 'Delivery not found', message: expect.any(String) } });
+    }
   }
 });
 

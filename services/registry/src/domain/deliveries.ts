@@ -101,13 +101,23 @@ export async function listDeliveries(
 }
 
 /**
+ * One message to a channel.
+ *
+ * @throws RegistryError DELIVERY_NOT_FOUND.
+ */
+export async function readDelivery({ deliveries }: Pick<DeliveriesDeps, 'deliveries'>, id: string): Promise<Delivery> {
+  const delivery = UUID.test(id) ? await deliveries.find(id) : undefined;
+  if (delivery === undefined) throw new RegistryError('DELIVERY_NOT_FOUND', 'There is no delivery of this id');
+  return delivery;
+}
+
+/**
  * Has a message sent once more, as the same message, to where its channel leads now.
  *
  * @throws RegistryError DELIVERY_NOT_FOUND, INVALID_SIGNATURE.
  */
 export async function replayDelivery(deps: DeliveriesDeps, id: string, proof: CallProof): Promise<void> {
-  const delivery = UUID.test(id) ? await deps.deliveries.find(id) : undefined;
-  if (delivery === undefined) throw new RegistryError('DELIVERY_NOT_FOUND', 'There is no delivery of this id');
+  const delivery = await readDelivery(deps, id);
   const admission = await authorizeCall(deps, delivery.serviceName, proof);
   await admission.carryOut(() => deps.deliveries.replay(delivery.id));
 }

@@ -1,11 +1,12 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import { type DeliveriesDeps, listDeliveries, replayDelivery } from '../domain/deliveries.ts';
+import { type DeliveriesDeps, listDeliveries, readDelivery, replayDelivery } from '../domain/deliveries.ts';
 import { RegistryError } from '../domain/errors.ts';
 import { ErrorResponse } from '../schemas/common.ts';
 import {
   DeliveriesQuery,
   DeliveriesResponse,
   DeliveryParams,
+  DeliveryRecord,
   deliveryRecord,
   ReplayBody,
   ReplayResponse,
@@ -34,6 +35,18 @@ export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
       const { deliveries, total } = await listDeliveries(deps, { serviceName, state, limit });
       return { deliveries: deliveries.map(deliveryRecord), total };
     },
+  );
+  app.get(
+    '/webhooks/deliveries/:id',
+    {
+      schema: {
+        tags,
+        summary: 'One notification, and how far it has come',
+        params: DeliveryParams,
+        response: { 200: DeliveryRecord, ...errors },
+      },
+    },
+    async (request) => deliveryRecord(await readDelivery(deps, request.params.id)),
   );
   withRawBody(app, (signed) => {
     signed.post(

@@ -6,7 +6,7 @@ import { Secret } from './webhooks.ts';
 const State = Type.Enum([...deliveryStates], { description: 'dead: given up, can be replayed' });
 
 /** Neither the URL nor the secret. */
-const DeliveryRecord = Type.Object({
+export const DeliveryRecord = Type.Object({
   id: Type.String({ format: 'uuid', description: 'The webhook-id that it is sent with' }),
   service_name: Type.String(),
   channel: Type.String(),

@@ -72,8 +72,8 @@ export const annotations = {
   /** On a Deployment: the Secret, in its namespace, whose token or username and password fetch the binary. */
   artifactSecret: 'rollcall.dev/artifact-secret',
   /**
-   * On a Deployment, while a DeliveryJob works on it: the uid of the job and, after a slash, the generation that its write of the
-   * pod template made.
+   * On a Deployment, while a DeliveryJob works on it: its claim, which is namespace, name and uid of the job and the time at which it
+   * left the queue, separated by slashes; after that, the generation that its write of the pod template made.
    */
   delivering: 'rollcall.dev/delivering',
   /** On what a DeliveryJob changed, while it is undone: the uid of the job. */

@@ -3,6 +3,7 @@ import type { Deployment, Lease, Pod, Service } from '@rollcall/platform/kube/bu
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
+import { claimOn } from './claim.ts';
 import { policyFor } from './default-policy.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { headOf, isFinished, isRunning } from './queue.ts';
@@ -29,8 +30,14 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   };
   const lookAtJobUid = (uid: string | undefined) => look(relations.jobsByUid.get(uid ?? '')[0]);
 
+  /** Who has claimed it works on it also when it has got another service's label since. */
+  function ofDeployment(deployment: Deployment): void {
+    lookAtService(serviceNameOf(deployment));
+    lookAtJobUid(claimOn(deployment)?.uid);
+  }
+
   function ofDeploymentUid(uid: string | undefined): void {
-    for (const deployment of relations.deploymentsByUid.get(uid ?? '')) lookAtService(serviceNameOf(deployment));
+    relations.deploymentsByUid.get(uid ?? '').forEach(ofDeployment);
     for (const extra of relations.extraDeploymentsByUid.get(uid ?? '')) lookAtJobUid(jobUidOf(extra));
   }
 
@@ -39,7 +46,6 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   }
 
   const ofReplicaSet = (replicaSet: DigestedReplicaSet) => ofDeploymentUid(controllerUidOf(replicaSet));
-  const ofDeployment = (deployment: Deployment) => lookAtService(serviceNameOf(deployment));
   const ofRegistration = ({ spec }: ServiceRegistration) => lookAtService(spec.serviceName);
 
   function ofService(service: Service): void {

@@ -1,4 +1,4 @@
-import { deliveryJobKind, labels } from '@rollcall/crds/kinds.ts';
+import { annotations, deliveryJobKind, labels } from '@rollcall/crds/kinds.ts';
 import {
   controllerRevisionKind,
   deploymentKind,
@@ -54,6 +54,7 @@ type OutsideEdit =
   | 'template undone'
   | 'selector'
   | 'unpin'
+  | 'unclaim'
   | 'route'
   | 'route around the canary'
   | 'delete deployment'
@@ -88,6 +89,7 @@ const worldEvent: fc.Arbitrary<WorldEvent> = fc.oneof(
         'template undone',
         'selector',
         'unpin',
+        'unclaim',
         'route',
         'route around the canary',
         'delete deployment',
@@ -229,7 +231,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   }
 
   function look(): void {
-    for (let round = 0; round < 6; round += 1) {
+    for (let round = 0; round < 7; round += 1) {
       const snapshot = world.observe();
       if (snapshot === undefined) return;
       const { changes } = planJob(snapshot);
@@ -399,6 +401,9 @@ function editFromOutside(world: World, what: OutsideEdit): boolean {
     case 'unpin':
       store.patch(serviceKind, 'shop-0', { spec: { selector: { 'pod-template-hash': null } } });
       return true;
+    case 'unclaim':
+      store.patch(deploymentKind, 'shop', { metadata: { annotations: { [annotations.delivering]: null } } });
+      return true;
     case 'route':
       store.patch(httpRouteKind, 'shop', { spec: { rules: [{ backendRefs: [{ name: 'elsewhere', port: 1 }] }] } });
       return true;
@@ -448,6 +453,8 @@ interface Outcome {
 function judge({ world, before, outside, editedAt, scenario, refused, isEvent }: Outcome): void {
   const job = world.job();
   const status = job?.status;
+  // Whose pods cannot follow who scales, because nobody may write them, stays where it waits for a person.
+  if (refused === 'for good' && status?.phase === 'Paused') return;
   expect(status?.phase, `ends: ${JSON.stringify(status)}`).toMatch(/^(Succeeded|RolledBack|Failed)$/);
   if (refused === 'for good') return;
   expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');
@@ -477,7 +484,10 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent }:
     expect(status?.phase).not.toBe('Succeeded');
   }
   if (outside !== undefined) return judgeEdited(world, outside);
-  // Its traffic is served as before, but the user's Deployment may have kept the new version.
+  // What could not be restored in time is restored as soon as that is allowed.
+  if (status?.failure?.reason === 'RollbackIncomplete') {
+    expect({ ...(belongings(world) as object), services: userBelongings(belongings(world)) }).toStrictEqual(before);
+  }
   if (refused !== 'never' && status?.phase === 'Failed') return;
   const image = status?.phase === 'Succeeded' && scenario.artifact === 'image' ? NEW_IMAGE : OLD_IMAGE;
   for (const service of userServices(world)) {

@@ -1,3 +1,4 @@
+import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import {
@@ -22,6 +23,7 @@ export interface DirectReads {
   /** As {@link listDeployments} of all namespaces; undefined when that is not allowed. */
   listDeploymentsIfAllowed(labelSelector: string): Promise<readonly Deployment[] | undefined>;
   findRevision(job: DeliveryJob): Promise<ControllerRevision | undefined>;
+  findJob(namespace: string, name: string): Promise<DeliveryJob | undefined>;
   listPods(namespace: string, labelSelector: string): Promise<readonly Pod[]>;
   /** Undefined where the API has no such kind. */
   listRoutes(namespace: string): Promise<readonly HttpRoute[] | undefined>;
@@ -51,6 +53,7 @@ export function createDirectReads(connection: KubeConnection): DirectReads {
     listDeploymentsIfAllowed: (labelSelector) => unless(listDeployments(labelSelector), ({ code }) => code === 403),
     findRevision: ({ metadata: { name, namespace = '' } }) =>
       resourceClient(connection, controllerRevisionKind, namespace).find(name),
+    findJob: (namespace, name) => resourceClient(connection, deliveryJobKind, namespace).find(name),
     listPods: (namespace, labelSelector) => list(podKind, { namespace, labelSelector }),
     listRoutes: (namespace) => unless(list(httpRouteKind, { namespace }), isNotFound),
   };

@@ -34,6 +34,9 @@ const unfinished: ReadonlySet<string | undefined> = new Set<FailureReason>(['Rol
 /** Of changes that are still to be made at a deadline. */
 export const NOT_TAKEN = 'the API server has not taken all changes in time';
 
+/** Of those of them that are still made when the job has ended: what a user can do. */
+export const STILL_TRIED = `${NOT_TAKEN}. They are tried again until it takes them, unless another job takes the Deployment over first: mend what the Events ChangeRejected of this job name, or deploy the version that is to run`;
+
 export function failure(reason: FailureReason, message: string): DeliveryFailure {
   return { reason, message };
 }

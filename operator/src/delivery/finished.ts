@@ -1,5 +1,6 @@
 import { finalizers } from '@rollcall/crds/kinds.ts';
-import type { Change, Decision } from '../runtime/decision.ts';
+import { type Change, type Decision, independently } from '../runtime/decision.ts';
+import { claimInTheWay } from './claim.ts';
 import { isExtraGone, removeExtra } from './extra-deployment.ts';
 import { endedEarly } from './failures.ts';
 import { patchFinalizers } from './preparation.ts';
@@ -8,6 +9,7 @@ import type { JobSnapshot } from './snapshot.ts';
 import { handBack } from './strategies/promotion.ts';
 import { isExtraInUse } from './traffic/in-use.ts';
 import { clusterOf, readyCount, surroundingsOf, viewJob } from './view.ts';
+import { restoreLate, unclaimWorkload } from './workload.ts';
 
 /** Nobody waits for what is left. */
 const LOOK_MS = 10_000;
@@ -25,15 +27,28 @@ export function planFinished(snapshot: JobSnapshot): Decision {
   if (!isExtraGone({ around })) {
     return { changes: isMissed(snapshot) ? [] : removeExtra({ around }), requeueAfterMs: LOOK_MS };
   }
+  // What it has to hand back has to wait.
+  if (endedEarly(snapshot.job.status?.failure) && isOthersTurn(snapshot)) {
+    return { changes: [], requeueAfterMs: LOOK_MS };
+  }
   const kept = held.filter((finalizer) => finalizer !== finalizers.delivery);
   return { changes: [patchFinalizers(snapshot, kept)] };
 }
 
-/** What the API server had refused to the end. A job that runs by now may have set what looks like the same. */
+/** What the API server had refused to the end; of a job that ended before it had changed anything, the claim. */
 function lateHandingBack(snapshot: JobSnapshot): readonly Change[] {
-  const { job, saved, queue } = snapshot;
-  if (job.status === undefined || !endedEarly(job.status.failure) || queue.ahead !== undefined) return [];
-  return handBack(viewJob(snapshot, saved ?? reconstructState(snapshot), job.status));
+  const { job, saved } = snapshot;
+  if (job.status === undefined) return [];
+  const cluster = clusterOf(snapshot);
+  if (!endedEarly(job.status.failure)) return cluster === undefined ? [] : unclaimWorkload(cluster.deployment, job);
+  if (isOthersTurn(snapshot)) return [];
+  const view = viewJob(snapshot, saved ?? reconstructState(snapshot), job.status);
+  return independently([...handBack(view), ...restoreLate(view)]);
+}
+
+/** Whether a job runs by now that may have set what looks like this one's. */
+function isOthersTurn({ job, queue, workload }: JobSnapshot): boolean {
+  return queue.ahead !== undefined || (workload.found === 'one' && claimInTheWay(workload.cluster, job) !== undefined);
 }
 
 /** Whether the Deployment has too few pods of its own to do without those that are left. */

@@ -1,3 +1,4 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { changedFromOutside, endOf, failure } from './failures.ts';
@@ -22,10 +23,12 @@ const beforeCutOver: ReadonlySet<string | undefined> = new Set([
 
 /** What ends a job's way forward at any stage, the weightiest first. */
 export function findInterruption(view: JobView): DeliveryFailure | undefined {
-  const { job, cluster, template } = view;
+  const { job, cluster, template, claim } = view;
   if (cluster === undefined) return workloadDeleted(view);
   if (job.metadata.deletionTimestamp !== undefined) return failure('JobDeleted', 'The job was deleted');
   if (job.spec.abort) return failure('Aborted', 'The job was aborted');
+  if (isHandedBack(view)) return undefined;
+  if (claim === 'other') return changedFromOutside(`The annotation ${annotations.delivering} of ${nameIn(view)}`);
   if (template === 'foreign') return templateChanged(view);
   if (cluster.deployment.spec.paused === true) {
     return failure('WorkloadPaused', `Deployment ${cluster.deployment.metadata.name} was paused during the job`);
@@ -43,6 +46,7 @@ export function findEscalation(view: JobView, lost: DeliveryFailure | undefined)
   if (known === undefined || endOf(known) === 'Failed') return undefined;
   if (lost !== undefined) return lost;
   if (cluster === undefined) return workloadDeleted(view);
+  if (isHandedBack(view)) return undefined;
   return template === 'foreign' ? templateChanged(view) : undefined;
 }
 
@@ -50,8 +54,17 @@ function workloadDeleted({ status }: JobView): DeliveryFailure {
   return failure('WorkloadDeleted', `Deployment ${status.workload?.name} was deleted during the job`);
 }
 
-function templateChanged({ status }: JobView): DeliveryFailure {
-  return changedFromOutside(`The pod template of Deployment ${status.workload?.name}`);
+function templateChanged(view: JobView): DeliveryFailure {
+  return changedFromOutside(`The pod template of ${nameIn(view)}`);
+}
+
+function nameIn({ status }: JobView): string {
+  return `Deployment ${status.workload?.name}`;
+}
+
+/** Whether the job, at its end, has let go of the Deployment and another has taken it: what is there now is that one's. */
+function isHandedBack({ status, claim }: JobView): boolean {
+  return status.stage === 'Finishing' && claim === 'other';
 }
 
 /** One that leads to the job's pods, and that it did not find when it began. */

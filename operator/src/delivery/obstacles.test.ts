@@ -49,15 +49,18 @@ interface Cluster {
   readonly extra?: Deployment;
   readonly jobs?: readonly DeliveryJob[];
   readonly services?: readonly Service[];
+  /** The job `b`, as the API server has it. */
+  readonly stored?: DeliveryJob;
 }
 
 /** An API server that has these, and copies that follow it. */
-function setUp({ pods = [], extra, jobs = [], services = [] }: Cluster) {
+function setUp({ pods = [], extra, jobs = [], services = [], stored }: Cluster) {
   const requests: string[] = [];
   async function answer({ path, query }: KubeRequest): Promise<unknown> {
     requests.push(`${path.split('/').slice(-2).join('/')} ${String(query?.['labelSelector'] ?? '')}`.trim());
     if (path.endsWith('/pods')) return { items: pods };
     if (extra !== undefined && path.endsWith(`/deployments/${extra.metadata.name}`)) return extra;
+    if (stored !== undefined && path.endsWith('/deliveryjobs/b')) return stored;
     throw new KubeApiError(404, { code: 404, reason: 'NotFound', message: 'not there' });
   }
   const connection: KubeConnection = {
@@ -88,8 +91,8 @@ function setUp({ pods = [], extra, jobs = [], services = [] }: Cluster) {
     pass: (ms: number) => {
       nowMs += ms;
     },
-    observe: (strategy: 'Rolling' | 'BlueGreen' = 'BlueGreen') =>
-      observe({ job, saved: undefined, relations }, { deployment, services: [service], strategy }),
+    observe: (strategy: 'Rolling' | 'BlueGreen' = 'BlueGreen', of = deployment) =>
+      observe({ job, saved: undefined, relations }, { deployment: of, services: [service], strategy }),
   };
 }
 
@@ -135,6 +138,36 @@ test('a canary Service of a job that is gone is left over, and one of a user is 
   const made = { ...canary, metadata: { ...canary.metadata, labels: { 'rollcall.dev/job': 'uid-a' } } };
   expect((await setUp({ services: [made] }).observe()).leftovers).toHaveLength(1);
   expect((await setUp({ services: [canary] }).observe()).taken).toEqual(['Service shop-canary']);
+});
+
+const CLAIM = 'default/b/uid-b/2026-01-01T00:00:00Z';
+const claimed = {
+  ...deployment,
+  metadata: { ...deployment.metadata, annotations: { 'rollcall.dev/delivering': CLAIM } },
+};
+const at = (phase: 'Pending' | 'Progressing' | 'Failed', startedAt = '2026-01-01T00:00:00Z') =>
+  buildJob({ metadata: { name: 'b', uid: 'uid-b' }, status: { phase, startedAt } });
+
+test.for<[string, Cluster, boolean]>([
+  ['that runs', { jobs: [at('Progressing')], stored: at('Progressing') }, false],
+  ['that has ended', { jobs: [at('Failed')], stored: at('Failed') }, true],
+  ['that has ended, by what the API server says', { jobs: [at('Progressing')], stored: at('Failed') }, true],
+  ['that has not begun, by a copy that is behind', { jobs: [at('Pending')], stored: at('Progressing') }, false],
+  ['that nobody has heard of, by a copy that is behind', { stored: at('Progressing') }, false],
+  ['that is gone', {}, true],
+  ['that is another one of that name', { stored: buildJob({ metadata: { name: 'b', uid: 'uid-c' } }) }, true],
+  ['that has returned to the queue', { stored: buildJob({ metadata: { name: 'b', uid: 'uid-b' } }) }, true],
+  ['that has left the queue anew', { stored: at('Progressing', '2026-01-01T00:00:09Z') }, true],
+])('a claim is of a job %s', async ([, cluster, isAbandoned]) => {
+  const { abandonedClaim } = await setUp(cluster).observe('BlueGreen', claimed);
+  expect(abandonedClaim).toBe(isAbandoned ? CLAIM : undefined);
+});
+
+test('a claim of a job of another namespace stands: nobody can ask about it', async () => {
+  const { observe, requests } = setUp({});
+  const metadata = { ...deployment.metadata, annotations: { 'rollcall.dev/delivering': 'elsewhere/b/uid-b/x' } };
+  expect((await observe('BlueGreen', { ...deployment, metadata })).abandonedClaim).toBeUndefined();
+  expect(requests.filter((request) => request.includes('deliveryjobs'))).toEqual([]);
 });
 
 test('many looks at once read once; what is about to go is read again', async () => {

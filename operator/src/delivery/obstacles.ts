@@ -1,6 +1,7 @@
-import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type Claim, claimInTheWay } from './claim.ts';
 import { isInUse, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { canaryServiceName, extraDeploymentNames } from './names.ts';
@@ -15,7 +16,7 @@ const MAX_AGE_MS = 1000;
 
 export interface ObstacleObserverDeps {
   readonly relations: Relations;
-  readonly reads: Pick<DirectReads, 'findDeployment' | 'listPods'>;
+  readonly reads: Pick<DirectReads, 'findDeployment' | 'findJob' | 'listPods'>;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
@@ -29,10 +30,12 @@ interface Site {
 /** Finds what is in a job's way where it is to begin. @throws as the API server's client. */
 export type ObserveObstacles = (knowledge: Knowledge, site: Site) => Promise<Obstacles>;
 
-export const noObstacles: Obstacles = { taken: [], leftovers: [], shared: [] };
+export const noObstacles: Obstacles = { taken: [], leftovers: [], shared: [], abandonedClaim: undefined };
 
 export function createObstacleObserver({ relations, reads, clock }: ObstacleObserverDeps): ObserveObstacles {
-  const recent = createRecentAnswers<Obstacles>(clock, MAX_AGE_MS);
+  const recent = createRecentAnswers<Omit<Obstacles, 'abandonedClaim'>>(clock, MAX_AGE_MS);
+  /** By the text of the claim: what is abandoned once is so for ever. */
+  const recentClaims = createRecentAnswers<boolean>(clock, MAX_AGE_MS);
 
   /** Whether nobody will ever need again what is labelled with this job. */
   function isOver(jobUid: string | undefined): boolean {
@@ -71,7 +74,25 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
     return other === undefined ? [] : [{ service: name, pod: other.metadata.name }];
   }
 
-  async function look({ job }: Knowledge, site: Site): Promise<Obstacles> {
+  /**
+   * Whether the job has left the pass in which it made this claim. That it has ended is told by the copy; else the API server is
+   * asked, whose answer is younger than the claim: a copy that does not know the pass yet says the same as one that knows its end.
+   */
+  async function isAbandoned({ namespace, name, uid, startedAt }: Claim): Promise<boolean> {
+    const [known] = relations.jobsByUid.get(uid);
+    if (known !== undefined && isFinished(known)) return true;
+    const current = await reads.findJob(namespace, name);
+    return current?.metadata.uid !== uid || isFinished(current) || current.status?.startedAt !== startedAt;
+  }
+
+  async function abandonedClaimOn(deployment: Deployment, job: DeliveryJob): Promise<string | undefined> {
+    const claim = claimInTheWay({ deployment, abandonedClaim: undefined }, job);
+    // The jobs of another installation cannot be seen.
+    if (claim === undefined || claim.namespace !== job.metadata.namespace) return undefined;
+    return (await recentClaims.get(claim.text, () => isAbandoned(claim))) ? claim.text : undefined;
+  }
+
+  async function look({ job }: Knowledge, site: Site): Promise<Omit<Obstacles, 'abandonedClaim'>> {
     const pinned = site.strategy === 'Rolling' ? [] : site.services;
     const [objects, ...shared] = await Promise.all([
       inTheWay(site),
@@ -86,10 +107,14 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
   }
 
   return async (knowledge, site) => {
-    const { uid = '' } = knowledge.job.metadata;
+    const { job, saved } = knowledge;
+    const abandonedClaim = await abandonedClaimOn(site.deployment, job);
+    // Who gets into the way of a job that has begun finds it there.
+    if (saved !== undefined || isFinished(job)) return { ...noObstacles, abandonedClaim };
+    const { uid = '' } = job.metadata;
     const found = await recent.get(uid, () => look(knowledge, site));
     // They are about to go.
     if (found.leftovers.length > 0) recent.forget(uid);
-    return found;
+    return { ...found, abandonedClaim };
   };
 }

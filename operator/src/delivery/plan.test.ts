@@ -76,7 +76,8 @@ test('a job that waits and is known to wait writes nothing', () => {
 
 test('a job that prepares while another has left the queue before it returns there, as if it had never left', () => {
   const queue = { ahead, supersededBy: undefined };
-  const early = buildAtStage({ strategy: 'Rolling', stage: 'Preparing', snapshot: { queue, saved: undefined } });
+  const preparing = { strategy: 'Rolling', stage: 'Preparing' } as const;
+  const early = buildAtStage({ ...preparing, isClaimed: false, snapshot: { queue, saved: undefined } });
   const [write, ...others] = planJob(early).changes;
   expect(others.map(({ action }) => action)).toEqual(['event']);
   const { conditions, ...status } = (write?.action === 'status' ? write.status : {}) as DeliveryJobStatus;
@@ -90,8 +91,9 @@ test('a job that prepares while another has left the queue before it returns the
     stageStartedAt: AT,
     observedGeneration: 1,
   });
-  const late = buildAtStage({ strategy: 'Rolling', stage: 'Preparing', snapshot: { queue } });
-  expect(planJob(late).changes.map(({ action }) => action)).toEqual(['delete', 'status', 'event']);
+  // The claim goes after the status: whoever relies on it must not be able to begin any more.
+  const late = buildAtStage({ ...preparing, snapshot: { queue } });
+  expect(planJob(late).changes.map(({ action }) => action)).toEqual(['delete', 'status', 'event', 'patch']);
 });
 
 const service = buildService();
@@ -372,7 +374,8 @@ test.for<[string, Partial<JobSnapshot>, string, string[]]>([
 ])('of an ended job, %s', ([, snapshot, reason, expected]) => {
   const cluster = buildCluster({ services: [pinnedTo('new')], extra: buildExtra(3) });
   const status = { phase: 'Failed', failure: { reason, message: 'm' } } as const;
-  const { changes } = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Failed', cluster, status, snapshot }));
+  const wish = { strategy: 'BlueGreen', stage: 'Failed', cluster, status, snapshot } as const;
+  const { changes } = planJob(buildAtStage({ ...wish, isClaimed: reason !== 'Aborted' }));
   const told = changes.flatMap((change) => (change.action === 'patch' ? [change] : []));
   const released = told.filter(({ patch }) => !JSON.stringify(patch).includes('"replicas":0'));
   expect(released.map(({ kind, object }) => `${kind.kind} ${object.metadata.name}`)).toEqual(expected);

@@ -13,6 +13,7 @@ import type { JobSnapshot } from './snapshot.ts';
 import { buildStatus, endStatus, type StatusUpdate, writeStatus } from './status.ts';
 import { blueGreenStages } from './strategies/blue-green.ts';
 import { canaryStages } from './strategies/canary.ts';
+import { isUnclaimed, planClaiming } from './strategies/claiming.ts';
 import { promotionStages } from './strategies/promotion.ts';
 import { rollbackStages } from './strategies/rollback.ts';
 import { rollingStages } from './strategies/rolling.ts';
@@ -64,7 +65,7 @@ function planStage(snapshot: JobSnapshot, status: DeliveryJobStatus): Decision {
     if (interruption !== undefined) return rollBack(view, interruption, {});
   }
   const row = stage ?? stages.Reverting;
-  const plan = row.plan(view);
+  const plan = isUnclaimed(view) ? planClaiming(view) : row.plan(view);
   if (known === undefined && plan.failure !== undefined) return rollBack(view, plan.failure, plan.progress);
   const worse = known === undefined ? undefined : (findEscalation(view, lost) ?? plan.failure);
   const fields = { ...plan.progress, ...(worse === undefined ? {} : { failure: worse }) };

@@ -3,6 +3,7 @@ import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.g
 import { type Deployment, deploymentKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import { targetTemplate } from './artifact.ts';
+import { claimInTheWay, claimState } from './claim.ts';
 import { NOT_TAKEN } from './failures.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from './fingerprint.ts';
 import { saveState } from './saved-state.ts';
@@ -15,7 +16,7 @@ import { withoutPin } from './traffic/selector.ts';
 import { REVISION_ANNOTATION } from './trim.ts';
 import { runningVersion } from './version.ts';
 import { clusterOf, readyCount } from './view.ts';
-import { rolloutOf } from './workload.ts';
+import { claimWorkload, rolloutOf } from './workload.ts';
 
 /** Kubernetes' own default. */
 const DEFAULT_DEADLINE_SECONDS = 600;
@@ -54,7 +55,10 @@ function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; r
   return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
 }
 
-/** What is first: the finalizer, then the record of all that is to be handed back. Then the strategy begins. */
+/** So often a job looks whether another is still behind a claim. */
+const CLAIM_LOOK_MS = 5000;
+
+/** What is first: the finalizer, the claim, the record of all that is to be handed back. Then the strategy begins. */
 export function planPreparing(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
@@ -67,6 +71,7 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   if (!guarded.includes(finalizers.delivery)) {
     return untilDeadline(snapshot, [patchFinalizers(snapshot, [...guarded, finalizers.delivery])]);
   }
+  if (claimState(cluster, job) !== 'own') return claim(snapshot, cluster);
   if (saved !== undefined) return beginStrategy(snapshot, cluster, saved);
   const next = stateToSave(snapshot, cluster);
   const leftovers = next.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
@@ -74,6 +79,19 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   const current = cluster.replicaSets.find((group) => group.current);
   const waits = next.strategy === 'Rolling' ? undefined : unsettled(cluster, current);
   return waits === undefined ? untilDeadline(snapshot, [saveState(job, next)]) : waitForCalm(snapshot, waits);
+}
+
+/** Nothing is recorded before: what another job has set for itself is not how things were. */
+function claim(snapshot: JobSnapshot, cluster: ClusterView): Decision {
+  const { job } = snapshot;
+  const { deployment } = cluster;
+  const other = claimInTheWay(cluster, job);
+  if (other === undefined) return untilDeadline(snapshot, claimWorkload(deployment, job));
+  const waits = `job ${other.name} delivers to Deployment ${deployment.metadata.name}`;
+  const decision = waitFor(snapshot, { reason: 'WorkloadClaimed', waits, message: `Waits: ${waits}` });
+  const { requeueAfterMs } = decision;
+  if (requeueAfterMs === undefined) return decision;
+  return { ...decision, requeueAfterMs: Math.min(requeueAfterMs, CLAIM_LOOK_MS) };
 }
 
 /** What the API server refuses for ever must not keep the queue waiting. */
@@ -111,13 +129,21 @@ function unsettled({ deployment, replicaSets }: ClusterView, current: PodGroup |
 }
 
 function waitForCalm(snapshot: JobSnapshot, waits: string): Decision {
+  return waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message: `Waits for a stable Deployment: ${waits}` });
+}
+
+interface Waiting {
+  /** For which the job ends at the deadline. */
+  readonly reason: string;
+  readonly waits: string;
+  readonly message: string;
+}
+
+function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): Decision {
   const { job, policy, now } = snapshot;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const endMs = preparedByMs(snapshot);
-  if (now.getTime() >= endMs) {
-    return failBefore(snapshot, { reason: 'WorkloadNotStable', message: `${waits}, after ${seconds} s` });
-  }
-  const message = `Waits for a stable Deployment: ${waits}`;
+  if (now.getTime() >= endMs) return failBefore(snapshot, { reason, message: `${waits}, after ${seconds} s` });
   const status = buildStatus(job, now, { phase: 'Progressing', stage: 'Preparing', message });
   return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
 }

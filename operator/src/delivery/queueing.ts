@@ -5,6 +5,8 @@ import { deleteState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
 import { buildStatus, endStatus, writeStatus } from './status.ts';
+import { clusterOf } from './view.ts';
+import { unclaimWorkload } from './workload.ts';
 
 /** A job that has not begun: it waits for its turn, is given up, or begins. */
 export function planQueued(snapshot: JobSnapshot): Decision {
@@ -26,8 +28,16 @@ export function returnToQueue(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   const { conditions = [] } = job.status ?? {};
   const status = waitingStatus({ ...job, status: { phase: 'Pending', conditions } }, snapshot);
-  // What was saved may be another by the time it is this job's turn.
-  return { changes: [...(saved === undefined ? [] : [deleteState(job)]), ...writeStatus(job, status)] };
+  const cluster = clusterOf(snapshot);
+  return {
+    changes: [
+      // What was saved may be another by the time it is this job's turn.
+      ...(saved === undefined ? [] : [deleteState(job)]),
+      ...writeStatus(job, status),
+      // Only after the status: who relies on the claim must not be able to begin any more.
+      ...(cluster === undefined ? [] : unclaimWorkload(cluster.deployment, job)),
+    ],
+  };
 }
 
 /** The same for as long as it waits: hundreds that wait must not all be written whenever the one ahead of them changes. */

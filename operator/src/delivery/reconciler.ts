@@ -2,6 +2,7 @@ import { deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { controllerRevisionKind, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import { type Change, type Decision, TerminalError } from '../runtime/decision.ts';
@@ -54,13 +55,19 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     },
     onFailed(key, error) {
       const job = jobs.get(key);
-      if (job === undefined || !(error instanceof TerminalError)) return;
-      const message = `${error.message}: ${errorMessage(error.cause)}`;
+      const message = rejectionIn(error);
+      if (job === undefined || message === undefined) return;
       deps.events.record({ regarding: job, type: 'Warning', reason: 'ChangeRejected', message });
     },
     // Whatever the API server rejects, the job's deadline has to be seen.
     retriesTerminalErrors: true,
   };
+}
+
+/** What the API server, or who reviews for it, has rejected; undefined for anything else. */
+function rejectionIn(error: unknown): string | undefined {
+  if (error instanceof TerminalError) return `${error.message}: ${errorMessage(error.cause)}`;
+  return error instanceof KubeApiError && error.code === 403 ? error.message : undefined;
 }
 
 /** Of these kinds there is no copy that would tell of the change. */

@@ -87,6 +87,8 @@ export interface Obstacles {
   readonly leftovers: readonly (Deployment | Service)[];
   /** Those of `services` that the job is to pin and that select a pod of others too, with the name of that pod. */
   readonly shared: readonly { readonly service: string; readonly pod: string }[];
+  /** The claim of another job on the Deployment, see `claim.ts`, that this job may take over. */
+  readonly abandonedClaim: string | undefined;
 }
 
 /** The pods of one ReplicaSet. */

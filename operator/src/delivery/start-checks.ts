@@ -1,5 +1,6 @@
 import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { targetTemplate } from './artifact.ts';
+import { claimInTheWay } from './claim.ts';
 import { isAsDesired } from './fingerprint.ts';
 import { canaryServiceName, extraDeploymentName } from './names.ts';
 import type { ClusterView, JobSnapshot } from './snapshot.ts';
@@ -43,6 +44,8 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   if (deletionTimestamp !== undefined) {
     return { reason: 'WorkloadDeleted', message: `Deployment ${name} is being deleted` };
   }
+  // As another job has it for now; this one waits for how it leaves it.
+  if (claimInTheWay(cluster, job) !== undefined) return undefined;
   if (deployment.spec.paused === true) {
     return { reason: 'WorkloadPaused', message: `Deployment ${name} is paused: nothing that is put there rolls out` };
   }

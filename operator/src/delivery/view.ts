@@ -1,6 +1,7 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type ClaimState, claimState, writeMark } from './claim.ts';
 import { isAsDesired, templateFingerprint } from './fingerprint.ts';
 import type { ClusterView, JobSnapshot, PodGroup, SavedState, Surroundings } from './snapshot.ts';
 
@@ -20,6 +21,8 @@ export interface JobView {
   readonly cluster: ClusterView | undefined;
   readonly around: Surroundings;
   readonly template: TemplateState;
+  /** `none` also when the Deployment is gone. */
+  readonly claim: ClaimState;
   /** Whether the job has put its pod template there, be it there or not any more. */
   readonly touched: boolean;
   /** Whether the new version is what ran before: then there is nothing to roll out. */
@@ -57,6 +60,7 @@ export function viewJob(snapshot: JobSnapshot, saved: SavedState, status: Delive
     cluster,
     around: surroundingsOf(snapshot),
     template,
+    claim: cluster === undefined ? 'none' : claimState(cluster, job),
     touched:
       template === 'target' || recordedFingerprint(saved, status) !== templateFingerprint(saved.deployment.template),
     unchanged,
@@ -94,11 +98,6 @@ function templateState({ job, cluster, saved, status }: TemplateKnowledge): Temp
   if (recorded !== before) return 'foreign';
   // Patched, but not recorded yet: the API server has put its defaults into what it was given, and whoever reviews for it more.
   return isAsWritten(deployment, job) || isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
-}
-
-/** What the job marks a Deployment with by the very write of the template that makes this generation of it. */
-export function writeMark({ metadata }: DeliveryJob, generation: number): string {
-  return `${metadata.uid ?? ''}/${generation}`;
 }
 
 /** Whether nothing of the Deployment was changed since the job wrote the template: that is what was made of the job's. */

@@ -3,7 +3,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, HttpRoute, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { createObstacleObserver, noObstacles } from './obstacles.ts';
+import { createObstacleObserver } from './obstacles.ts';
 import { isFinished } from './queue.ts';
 import type { RecentRoutes } from './recent-routes.ts';
 import type { Relations } from './relations.ts';
@@ -14,7 +14,7 @@ import type { Workloads } from './workloads.ts';
 export interface WorkloadObserverDeps {
   readonly relations: Relations;
   readonly workloads: Workloads;
-  readonly reads: Pick<DirectReads, 'findDeployment' | 'listPods'>;
+  readonly reads: Pick<DirectReads, 'findDeployment' | 'findJob' | 'listPods'>;
   readonly routes: Pick<RecentRoutes, 'list'>;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
@@ -54,13 +54,8 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
   async function around(settled: Settled, deployment: Deployment): Promise<WorkloadView> {
     const { namespace = '' } = deployment.metadata;
     const surroundings = await surroundingsOf(settled, { namespace, podLabels: labelsOf(deployment) });
-    const { saved, job } = settled;
     const { services } = surroundings;
-    // Who gets into the way later finds the job there.
-    const obstacles =
-      saved !== undefined || isFinished(job)
-        ? noObstacles
-        : await observeObstacles(settled, { deployment, services, strategy: strategyFor(settled) });
+    const obstacles = await observeObstacles(settled, { deployment, services, strategy: strategyFor(settled) });
     return { found: 'one', cluster: buildClusterView(settled, { surroundings, deployment, obstacles }) };
   }
 

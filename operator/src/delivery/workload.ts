@@ -1,11 +1,13 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../runtime/decision.ts';
 import { versionParts } from './artifact.ts';
+import { claimOn, ownClaim, writeMark } from './claim.ts';
+import { endedEarly } from './failures.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
-import { type JobView, writeMark } from './view.ts';
+import type { JobView } from './view.ts';
 
 /** On the way back, surplus pods of the old version may all come up at once. */
 const fastStrategy: DeploymentStrategy = {
@@ -44,6 +46,17 @@ export function deadlineSeconds({ rolling }: DeliveryPolicySpec, { spec }: Deplo
   return Math.max(rolling.progressDeadlineSeconds, (spec.minReadySeconds ?? 0) + 1);
 }
 
+/** Claims a Deployment for a job, whoever may have claimed it before; see `claim.ts`. */
+export function claimWorkload(deployment: Deployment, job: DeliveryJob): readonly Change[] {
+  return patchDeployment(deployment, { annotations: { [annotations.delivering]: ownClaim(job) } });
+}
+
+/** Takes the claim of a job back that has changed nothing else. */
+export function unclaimWorkload(deployment: Deployment, job: DeliveryJob): readonly Change[] {
+  if (claimOn(deployment)?.text !== ownClaim(job)) return [];
+  return patchDeployment(deployment, { annotations: { [annotations.delivering]: null } });
+}
+
 /** Gives the user's Deployment the new version; nothing when it has it. */
 export function updateWorkload(view: JobView): readonly Change[] {
   const { cluster, saved, policy, job, template, unchanged } = view;
@@ -69,24 +82,28 @@ export function updateWorkload(view: JobView): readonly Change[] {
  * nothing to take out the Deployment is written: what another operator, that no longer leads, decided on before fails then.
  */
 export function restoreWorkload(view: JobView): readonly Change[] {
-  const { cluster, saved, job, template, unchanged } = view;
-  if (cluster === undefined) return [];
+  const { cluster, saved, job, template, unchanged, claim } = view;
+  if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const isReverting = template === 'target' && !unchanged;
   return patchDeployment(deployment, {
     annotations: {
       ...(isReverting || runsOldVersion(view) ? versionBefore(view) : {}),
-      [annotations.delivering]: null,
+      [annotations.delivering]: ownClaim(job),
       [annotations.rollingBack]: job.metadata.uid ?? '',
     },
     ...(isReverting ? { spec: { template: saved.deployment.template, strategy: fastStrategy } } : {}),
   });
 }
 
-/** Gives back what only the job wanted. What somebody else has set since stays. */
-export function releaseWorkload(view: JobView): readonly Change[] {
-  const { cluster, saved, policy, failure } = view;
-  if (cluster === undefined) return [];
+/**
+ * Gives back what only the job wanted. What somebody else has set since stays.
+ *
+ * @param isLast whether the job has nothing else to give back: only then it lets go of the Deployment.
+ */
+export function releaseWorkload(view: JobView, isLast: boolean): readonly Change[] {
+  const { cluster, saved, policy, failure, claim } = view;
+  if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const { strategy, progressDeadlineSeconds } = deployment.spec;
   const { maxSurge, maxUnavailable } = policy.rolling;
@@ -98,7 +115,7 @@ export function releaseWorkload(view: JobView): readonly Change[] {
   return patchDeployment(deployment, {
     annotations: {
       ...(failure !== undefined && runsOldVersion(view) ? versionBefore(view) : {}),
-      [annotations.delivering]: null,
+      ...(isLast && claim === 'own' && !isLeft(view) ? { [annotations.delivering]: null } : {}),
       [annotations.rollingBack]: null,
     },
     spec: {
@@ -107,6 +124,24 @@ export function releaseWorkload(view: JobView): readonly Change[] {
         ? { progressDeadlineSeconds: before.progressDeadlineSeconds }
         : {}),
     },
+  });
+}
+
+/**
+ * Whether a rollback has ended without the old template, and the Deployment is still the job's: a later job, or a user, may have
+ * meant the version that runs to stay.
+ */
+function isLeft({ claim, template, unchanged, failure }: JobView): boolean {
+  return endedEarly(failure) && claim === 'own' && template === 'target' && !unchanged;
+}
+
+/** Puts the template back that could not be put back in time. The old pods come up as the user's own strategy says. */
+export function restoreLate(view: JobView): readonly Change[] {
+  const { cluster, saved } = view;
+  if (cluster === undefined || !isLeft(view)) return [];
+  return patchDeployment(cluster.deployment, {
+    annotations: versionBefore(view),
+    spec: { template: saved.deployment.template },
   });
 }
 

@@ -1,7 +1,19 @@
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
-import { createPolicy, createService, createWorld, deploy, startOperator, untilEnd, type World } from './world.ts';
+import {
+  createPolicy,
+  createService,
+  createWorld,
+  deploy,
+  expectedState,
+  quick,
+  startOperator,
+  stateOf,
+  untilEnd,
+  untilJob,
+  type World,
+} from './world.ts';
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -84,4 +96,75 @@ test('a job that brings a new version succeeds, by each strategy, where policies
     expect(metadata.annotations).toMatchObject({ 'rollcall.dev/version': '2' });
     expect(metadata.annotations).not.toHaveProperty('rollcall.dev/delivering');
   }
+});
+
+const isOld = (object: string) => `${object}.spec.template.spec.containers[0].image.endsWith(':1')`;
+
+/** Has the API server refuse to give the image `:1` to a Deployment of the namespace that has another. */
+async function refuseOldImage({ namespace }: World): Promise<() => Promise<void>> {
+  const { connection } = cluster;
+  const spec = {
+    failurePolicy: 'Fail',
+    matchConstraints: {
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+      resourceRules: [{ apiGroups: ['apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['deployments'] }],
+    },
+    validations: [{ expression: `${isOld('oldObject')} || !${isOld('object')}`, message: 'the image 1 is banned' }],
+  };
+  const binding = { policyName: namespace, validationActions: ['Deny'] };
+  const root = '/apis/admissionregistration.k8s.io/v1';
+  const create = (plural: string, kind: string, content: object) =>
+    connection.request({
+      method: 'POST',
+      path: `${root}/${plural}`,
+      body: { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata: { name: namespace }, spec: content },
+    });
+  await create('validatingadmissionpolicies', 'ValidatingAdmissionPolicy', spec);
+  await create('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding', binding);
+  return async () => {
+    for (const plural of ['validatingadmissionpolicybindings', 'validatingadmissionpolicies']) {
+      await connection.request({ method: 'DELETE', path: `${root}/${plural}/${namespace}` });
+    }
+  };
+}
+
+test('a template that a policy of the cluster refuses to take back is taken back once it is allowed', async (context) => {
+  const world = await createWorld(cluster, context);
+  const { deployments } = world;
+  await createPolicy(world, '*', { rolling: { ...quick.rolling, progressDeadlineSeconds: 4 } });
+  const original = await createService(world, 'shop');
+  await createService(world, 'probe', { replicas: 0, wait: false });
+  const lift = await refuseOldImage(world);
+  context.onTestFinished(() => lift().catch(() => undefined));
+  const give = (tag: string) =>
+    deployments.patch('probe', {
+      spec: { template: { spec: { containers: [{ name: 'main', image: `registry.example/probe:${tag}` }] } } },
+    });
+  async function takeBack(): Promise<string> {
+    await give('2');
+    return give('1').then(
+      () => 'taken',
+      (error: Error) => error.message,
+    );
+  }
+  // The API server takes a policy up some time after it was made.
+  await expect.poll(takeBack, { timeout: 60_000, interval: 500 }).toContain('banned');
+
+  await startOperator(world);
+  const name = await deploy(world, 'shop', { strategy: 'Rolling', tag: 'unready-2' });
+  const ended = await untilJob(world, name, ({ finishedAt }) => finishedAt !== undefined);
+  expect(ended.status?.failure?.reason).toBe('RollbackIncomplete');
+  expect(ended.status?.message).toContain('tried again');
+  expect((await stateOf(world, 'shop')).image).toContain('unready-2');
+  expect((await world.events(name)).map(({ reason, message }) => `${reason} ${message}`)).toContainEqual(
+    expect.stringMatching(/^ChangeRejected .*the image 1 is banned/),
+  );
+  await lift();
+  await untilEnd(world, name);
+  await expect
+    .poll(() => stateOf(world, 'shop'), { timeout: 60_000, interval: 200 })
+    .toEqual(expectedState(original, '1'));
+  const after = await deployments.get('shop');
+  expect(after.metadata.annotations).not.toHaveProperty('rollcall.dev/delivering');
+  expect(after.spec).toEqual(original.deployment.spec);
 });

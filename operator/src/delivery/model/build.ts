@@ -1,4 +1,4 @@
-import { finalizers, labels } from '@rollcall/crds/kinds.ts';
+import { annotations, finalizers, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, HttpRoute, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
@@ -204,6 +204,8 @@ export interface StageWish {
   readonly stage: string;
   readonly seconds?: number;
   readonly cluster?: ClusterView;
+  /** Whether the Deployment is claimed by the job; true by default. */
+  readonly isClaimed?: boolean;
   readonly saved?: Partial<SavedState>;
   readonly policy?: Partial<DeliveryPolicySpec>;
   readonly status?: Partial<DeliveryJobStatus>;
@@ -212,9 +214,20 @@ export interface StageWish {
   readonly snapshot?: Partial<JobSnapshot>;
 }
 
+/** What stands on the Deployment of {@link buildAtStage}. */
+export const CLAIM = `default/deploy-shop/uid-job/${new Date(START - 100_000).toISOString()}`;
+
+/** With the claim of the job, where the Deployment's annotations say nothing of one. */
+function claimed(cluster: ClusterView): ClusterView {
+  const { deployment } = cluster;
+  const { metadata } = deployment;
+  const noted = { [annotations.delivering]: CLAIM, ...metadata.annotations };
+  return { ...cluster, deployment: { ...deployment, metadata: { ...metadata, annotations: noted } } };
+}
+
 /** A job that has been at a stage for so many seconds. */
 export function buildAtStage(wish: StageWish): JobSnapshot {
-  const { strategy, stage, seconds = 1, cluster } = wish;
+  const { strategy, stage, seconds = 1, cluster = buildCluster(), isClaimed = true } = wish;
   const status: DeliveryJobStatus = {
     phase: 'Progressing',
     stage,
@@ -233,7 +246,7 @@ export function buildAtStage(wish: StageWish): JobSnapshot {
       ...(wish.metadata === undefined ? {} : { metadata: wish.metadata }),
     }),
     saved: buildSaved(strategy, { policy: buildPolicy(wish.policy), ...wish.saved }),
-    ...(cluster === undefined ? {} : { cluster }),
+    cluster: isClaimed ? claimed(cluster) : cluster,
     ...wish.snapshot,
   });
 }

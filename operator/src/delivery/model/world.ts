@@ -9,6 +9,7 @@ import {
   type Service,
   serviceKind,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { claimOn } from '../claim.ts';
 import { templateFingerprint } from '../fingerprint.ts';
 import { canaryServiceName } from '../names.ts';
 import { noObstacles } from '../obstacles.ts';
@@ -48,8 +49,9 @@ export interface World {
   readonly machinery: Machinery;
   nowMs: number;
   readonly measurements: Measurement[];
-  observe(): JobSnapshot | undefined;
-  job(): DeliveryJob | undefined;
+  /** @param name of the job; there may be others than that of {@link createWorld}. */
+  observe(name?: string): JobSnapshot | undefined;
+  job(name?: string): DeliveryJob | undefined;
   deployment(): Deployment | undefined;
   /** Whether the job does a rolling update, as it was asked to or because there were no pods when it began. */
   isRolling(): boolean;
@@ -66,11 +68,11 @@ export function createWorld(scenario: Scenario): World {
   const policy = policyOf(scenario);
   populate(store, scenario);
 
-  function observe(): JobSnapshot | undefined {
-    const job = store.find(deliveryJobKind, 'job');
+  function observe(name = 'job'): JobSnapshot | undefined {
+    const job = store.find(deliveryJobKind, name);
     if (job === undefined) return undefined;
     if (isFinished(job) && job.metadata.finalizers?.includes(finalizers.delivery) !== true) return undefined;
-    const saved = readSavedState(job, store.find(controllerRevisionKind, 'job'));
+    const saved = readSavedState(job, store.find(controllerRevisionKind, name));
     return {
       job,
       policy,
@@ -95,7 +97,15 @@ export function createWorld(scenario: Scenario): World {
     const replicaSets = groupsOf(deployment).filter(
       ({ pods, current, hash }) => pods.length > 0 || current || hash === job.status?.stableHash,
     );
-    return { found: 'one', cluster: { ...surroundings, ...noObstacles, deployment, fingerprint, replicaSets } };
+    const obstacles = { ...noObstacles, abandonedClaim: abandonedClaimOn(deployment) };
+    return { found: 'one', cluster: { ...surroundings, ...obstacles, deployment, fingerprint, replicaSets } };
+  }
+
+  function abandonedClaimOn(deployment: Deployment): string | undefined {
+    const claim = claimOn(deployment);
+    const holder = claim === undefined ? undefined : store.find(deliveryJobKind, claim.name);
+    const isHeld = holder !== undefined && !isFinished(holder) && holder.status?.startedAt === claim?.startedAt;
+    return isHeld ? undefined : claim?.text;
   }
 
   function surroundingsFor(job: DeliveryJob): Surroundings {
@@ -140,7 +150,7 @@ export function createWorld(scenario: Scenario): World {
     nowMs: Date.parse('2026-11-21T12:00:00Z'),
     measurements: [],
     observe,
-    job: () => store.find(deliveryJobKind, 'job'),
+    job: (name = 'job') => store.find(deliveryJobKind, name),
     deployment: () => store.find(deploymentKind, 'shop'),
     isRolling() {
       const job = store.find(deliveryJobKind, 'job');

@@ -299,7 +299,7 @@ const rows: Row[] = [
     'Finishing',
     'then it has succeeded',
     { ...UPDATED, extra: undefined },
-    { status: RECORDED },
+    { status: RECORDED, isClaimed: false },
     { stage: 'Succeeded', does: [] },
   ],
 ];
@@ -416,7 +416,14 @@ const backRows: Row[] = [
       ],
     },
   ],
-  ['Finishing', 'then it is rolled back', {}, DOWN, { stage: 'RolledBack', does: [] }],
+  [
+    'Finishing',
+    'then lets go of the Deployment',
+    {},
+    DOWN,
+    { does: [`patch Deployment shop {"metadata":{"annotations":{"${annotations.delivering}":null}}}`] },
+  ],
+  ['Finishing', 'then it is rolled back', {}, { ...DOWN, isClaimed: false }, { stage: 'RolledBack', does: [] }],
 ];
 
 /** The API server has refused to unpin the Service, and the Deployment too, to the deadline. */

@@ -1,11 +1,11 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import { type Change, independently } from '../../runtime/decision.ts';
 import { isExtraGone, removeExtra } from '../extra-deployment.ts';
-import { failure, NOT_TAKEN } from '../failures.ts';
+import { failure, STILL_TRIED } from '../failures.ts';
 import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
 import { releaseServices, steer } from '../traffic/selector.ts';
 import { type JobView } from '../view.ts';
-import { releaseWorkload } from '../workload.ts';
+import { claimWorkload, releaseWorkload } from '../workload.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
@@ -119,11 +119,21 @@ function planFinishing(view: JobView): StagePlan {
 
 function notHandedBack({ failure: known, job }: JobView): DeliveryFailure {
   return known === undefined
-    ? failure('NotHandedBack', `${job.spec.version} runs, but ${NOT_TAKEN}: Services and Deployment are not as before`)
-    : failure('RollbackIncomplete', `${known.message}; ${NOT_TAKEN}`);
+    ? failure(
+        'NotHandedBack',
+        `${job.spec.version} runs, but Services and Deployment are not as before: ${STILL_TRIED}`,
+      )
+    : failure('RollbackIncomplete', `${known.message}; ${STILL_TRIED}`);
 }
 
-/** The changes after which nothing of the user's has anything that only the job wanted. */
+/**
+ * The changes after which nothing of the user's has anything that only the job wanted. The claim on the Deployment goes last: what
+ * looks like the job's could be of the next one by then.
+ */
 export function handBack(view: JobView): readonly Change[] {
-  return independently([...releaseServices(view), ...releaseRoutes(view), ...releaseWorkload(view)]);
+  const { claim, cluster, job } = view;
+  if (claim === 'other') return [];
+  const around = [...releaseServices(view), ...releaseRoutes(view)];
+  if (around.length > 0 && claim === 'none' && cluster !== undefined) return claimWorkload(cluster.deployment, job);
+  return independently([...around, ...releaseWorkload(view, around.length === 0)]);
 }

@@ -1,6 +1,6 @@
 import { type Change, independently } from '../../runtime/decision.ts';
 import { emptyExtra, isExtraGone } from '../extra-deployment.ts';
-import { failure, NOT_TAKEN } from '../failures.ts';
+import { failure, STILL_TRIED } from '../failures.ts';
 import type { PodGroup } from '../snapshot.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
 import { isExtraInUse } from '../traffic/in-use.ts';
@@ -39,7 +39,7 @@ function planRestoring(view: JobView): StagePlan {
   if (!isOver(view, progressDeadlineSeconds)) {
     return { message, changes, lookAgainMs: untilMs(view, progressDeadlineSeconds) };
   }
-  const why = changes.length > 0 ? NOT_TAKEN : 'the pods of the old version do not become ready';
+  const why = changes.length > 0 ? STILL_TRIED : 'the pods of the old version do not become ready';
   return { message, failure: failure('RollbackIncomplete', `${message}; ${why}`), next: afterRestoring(view) };
 }
 

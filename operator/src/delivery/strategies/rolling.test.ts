@@ -7,6 +7,7 @@ import {
   buildDeployment,
   buildPods,
   buildTemplate,
+  CLAIM,
   NEW,
   OLD,
   type StageWish,
@@ -60,10 +61,10 @@ function amended(generation: number, written: string, image = `${NEW}@sha256:1`)
 }
 
 test('what policies of the cluster make of the template is recorded, as long as nobody has changed it since', () => {
-  const own = decide({ cluster: amended(5, 'uid-job/5') });
+  const own = decide({ cluster: amended(5, `${CLAIM}/5`) });
   const made = templateFingerprint(buildTemplate(`${NEW}@sha256:1`));
   expect(own.changes).toMatchObject([{ action: 'status', status: { templateFingerprint: made } }]);
-  for (const cluster of [amended(6, 'uid-job/5'), amended(5, 'uid-other/5')]) {
+  for (const cluster of [amended(6, `${CLAIM}/5`), amended(5, CLAIM), amended(5, 'default/other/uid-other/x/5')]) {
     expect(tell(decide({ cluster })).status.failure?.reason).toBe('ChangedFromOutside');
   }
 });
@@ -71,7 +72,7 @@ test('what policies of the cluster make of the template is recorded, as long as 
 test('the write of the template names the generation that it makes', () => {
   const cluster = buildCluster({ deployment: buildDeployment({ generation: 4 }) });
   const patch = decide({ cluster }).changes.find(({ action }) => action === 'patch');
-  expect(patch).toMatchObject({ patch: { metadata: { annotations: { [annotations.delivering]: 'uid-job/5' } } } });
+  expect(patch).toMatchObject({ patch: { metadata: { annotations: { [annotations.delivering]: `${CLAIM}/5` } } } });
 });
 
 test.for([
@@ -155,25 +156,27 @@ test('a version that runs already only gets its name', () => {
   expect(tell(decide({ ...wish, cluster: named })).status.stage).toBe('Finishing');
 });
 
-const finish = (spec: object) => {
+const UNCLAIMED = `"metadata":{"annotations":{"${annotations.delivering}":null}}`;
+const finish = (spec: object, isClaimed = true) => {
   const deployment = buildDeployment({
     image: NEW,
     metadata: version('1.1.0'),
     spec: { template: buildTemplate(NEW), ...spec },
   });
-  return decide({ stage: 'Finishing', status: recorded, cluster: buildCluster({ deployment }) });
+  return decide({ stage: 'Finishing', status: recorded, cluster: buildCluster({ deployment }), isClaimed });
 };
 
 test('what the policy wanted is handed back at the end, and what somebody else has set since is not', () => {
   const policyStrategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } };
   expect(tell(finish({ strategy: policyStrategy, progressDeadlineSeconds: 600 })).does).toEqual([
-    'patch Deployment shop {"spec":{"strategy":{"rollingUpdate":{"maxSurge":"50%","maxUnavailable":"10%"}},"progressDeadlineSeconds":300}}',
+    `patch Deployment shop {${UNCLAIMED},"spec":{"strategy":{"rollingUpdate":{"maxSurge":"50%","maxUnavailable":"10%"}},"progressDeadlineSeconds":300}}`,
   ]);
   const own = {
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 5, maxUnavailable: 0 } },
     progressDeadlineSeconds: 77,
   };
-  expect(tell(finish(own))).toMatchObject({ does: [], status: { phase: 'Succeeded' } });
+  expect(tell(finish(own)).does).toEqual([`patch Deployment shop {${UNCLAIMED}}`]);
+  expect(tell(finish(own, false))).toMatchObject({ does: [], status: { phase: 'Succeeded' } });
 });
 
 test('all pods of the old version may come up at once on the way back', () => {
@@ -232,6 +235,6 @@ test.for([
   ['ChangedFromOutside', 'Failed'],
   ['RollbackIncomplete', 'Failed'],
 ] as const)('undone for %s, a job ends as %s', ([reason, phase]) => {
-  const decision = decide({ stage: 'Finishing', status: { failure: { reason, message: 'why' } } });
+  const decision = decide({ stage: 'Finishing', isClaimed: false, status: { failure: { reason, message: 'why' } } });
   expect(tell(decision).status).toMatchObject({ phase, failure: { reason } });
 });

@@ -87,6 +87,11 @@ describe('a job that succeeds', () => {
       expect.arrayContaining([expect.objectContaining({ type: 'Succeeded', status: 'True' })]),
     );
     await until('the Events are there', async () => (await world.events(job)).length >= 2);
+    const milestones = status?.milestones?.map(({ phase, step }) => `${phase} ${step ?? ''}`.trim()) ?? [];
+    expect(new Set(milestones).size).toBe(milestones.length);
+    const steps = milestones.filter((milestone) => milestone.startsWith('Progressing'));
+    expect(steps).toEqual(['Progressing', ...quick.canary.steps.map((_, step) => `Progressing ${step}`)]);
+    expect(milestones.at(-1)).toMatch(/^Promoting/);
     // What it saved goes with the job.
     expect(await world.revisions.find(job)).toBeDefined();
     expect(metadata.finalizers ?? []).toEqual([]);

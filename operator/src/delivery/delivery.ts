@@ -11,18 +11,18 @@ import { type Controller, createController } from '../runtime/controller.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import type { RuntimeMetrics } from '../runtime/runtime-metrics.ts';
 import { createChecks } from './checks/checks.ts';
-import { watchConcernedJobs } from './concerned-jobs.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
-import { createDirectReads } from './direct-reads.ts';
-import type { DeliveryInformers } from './informers.ts';
-import { createMeasurements } from './measurements.ts';
-import { createDeliveryObserver } from './observe.ts';
-import type { RecentRoutes } from './recent-routes.ts';
+import { watchConcernedJobs } from './observe/concerned-jobs.ts';
+import { createDirectReads } from './observe/direct-reads.ts';
+import type { DeliveryInformers } from './observe/informers.ts';
+import { createMeasurements } from './observe/measurements.ts';
+import { createDeliveryObserver } from './observe/observer.ts';
+import type { RecentRoutes } from './observe/recent-routes.ts';
+import { createRelations } from './observe/relations.ts';
+import { createWorkloadObserver } from './observe/workload-view.ts';
+import { createWorkloads } from './observe/workloads.ts';
+import { deploymentCache } from './observe/write-caches.ts';
 import { deliveryReconciler } from './reconciler.ts';
-import { createRelations } from './relations.ts';
-import { createWorkloadObserver } from './workload-view.ts';
-import { createWorkloads } from './workloads.ts';
-import { deploymentCache } from './write-caches.ts';
 
 /** Measurements under way at once, of all jobs. */
 const MEASUREMENTS_AT_ONCE = 32;

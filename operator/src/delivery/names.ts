@@ -1,5 +1,10 @@
 import { hash } from 'node:crypto';
 
+/** Of a pod: the ReplicaSet that it belongs to, also part of its name. */
+export const HASH_LABEL = 'pod-template-hash';
+/** Of a Deployment and of a ReplicaSet; the newest has the highest. */
+export const REVISION_ANNOTATION = 'deployment.kubernetes.io/revision';
+
 const suffixes = { BlueGreen: '-green', Canary: '-canary' } as const;
 
 /** A pod is named `<deployment>-<10 of hash>-<5 of random>`, and its host by the first 63 characters of that. */

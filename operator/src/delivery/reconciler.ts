@@ -8,7 +8,7 @@ import type { Reconciler } from '../runtime/controller.ts';
 import { type Change, type Decision, TerminalError } from '../runtime/decision.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
-import type { DeliveryObserver } from './observe.ts';
+import type { DeliveryObserver } from './observe/observer.ts';
 import { planJob } from './plan.ts';
 import { isFinished } from './queue.ts';
 import type { JobSnapshot } from './snapshot.ts';

@@ -106,7 +106,7 @@ export interface PodGroup {
 export interface PodView {
   readonly name: string;
   readonly ready: boolean;
-  /** Why it cannot run, where that will not mend itself; see `pod-faults.ts`. */
+  /** Why it cannot run, where that will not mend itself; see `observe/pod-faults.ts`. */
   readonly fault: PodFault | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrate
 import type { Deployment, HttpRoute, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
 import { templateFingerprint } from '../fingerprint.ts';
-import { noObstacles } from '../obstacles.ts';
+import { noObstacles } from '../observe/obstacles.ts';
 import type { ClusterView, JobSnapshot, PodFault, PodGroup, SavedState } from '../snapshot.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00.000Z');

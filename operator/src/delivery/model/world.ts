@@ -12,7 +12,7 @@ import {
 import { claimOn } from '../claim.ts';
 import { templateFingerprint } from '../fingerprint.ts';
 import { canaryServiceName } from '../names.ts';
-import { noObstacles } from '../obstacles.ts';
+import { noObstacles } from '../observe/obstacles.ts';
 import { isFinished } from '../queue.ts';
 import { readSavedState } from '../saved-state.ts';
 import type { JobSnapshot, Measurement, PodGroup, Surroundings, WorkloadView } from '../snapshot.ts';

@@ -4,8 +4,8 @@ import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds
 import type { Change } from '../../runtime/decision.ts';
 import { changedFromOutside } from '../failures.ts';
 import { isSameJson } from '../fingerprint.ts';
+import { HASH_LABEL } from '../names.ts';
 import type { PodGroup } from '../snapshot.ts';
-import { HASH_LABEL } from '../trim.ts';
 import { type JobView, readyCount } from '../view.ts';
 import { rolloutOf } from '../workload.ts';
 

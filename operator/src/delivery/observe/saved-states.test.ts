@@ -1,6 +1,6 @@
 import type { ControllerRevision } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
-import { buildAtStage, buildJob } from './model/build.ts';
+import { buildAtStage, buildJob } from '../model/build.ts';
 import { createSavedStates } from './saved-states.ts';
 
 test('what a job has saved is read once, and anew after it has returned to the queue', async () => {

@@ -3,10 +3,10 @@ import type { Deployment, Lease, Pod, Service } from '@rollcall/platform/kube/bu
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
-import { claimOn } from './claim.ts';
-import { policyFor } from './default-policy.ts';
+import { claimOn } from '../claim.ts';
+import { policyFor } from '../default-policy.ts';
+import { headOf, isFinished, isRunning } from '../queue.ts';
 import type { DeliveryInformers } from './informers.ts';
-import { headOf, isFinished, isRunning } from './queue.ts';
 import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
 import { selects } from './selection.ts';
 import type { DigestedReplicaSet } from './trim.ts';

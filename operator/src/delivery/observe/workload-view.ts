@@ -1,14 +1,14 @@
 import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, HttpRoute, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { isFinished } from '../queue.ts';
+import type { QueueView, Surroundings, WorkloadView } from '../snapshot.ts';
+import { strategyOf } from '../start-checks.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createObstacleObserver } from './obstacles.ts';
-import { isFinished } from './queue.ts';
 import type { RecentRoutes } from './recent-routes.ts';
 import type { Relations } from './relations.ts';
-import type { QueueView, Surroundings, WorkloadView } from './snapshot.ts';
-import { strategyOf } from './start-checks.ts';
 import type { Workloads } from './workloads.ts';
 
 export interface WorkloadObserverDeps {

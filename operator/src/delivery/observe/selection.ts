@@ -1,5 +1,5 @@
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { HASH_LABEL } from './trim.ts';
+import { HASH_LABEL } from '../names.ts';
 
 type Labels = Readonly<Record<string, string>>;
 

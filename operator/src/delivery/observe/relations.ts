@@ -4,9 +4,9 @@ import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-k
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
+import { isFinished, isRunning, type JobOrder, jobOrder } from '../queue.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { indexBy, type ObjectIndex } from './object-index.ts';
-import { isFinished, isRunning, type JobOrder, jobOrder } from './queue.ts';
 import type { DigestedReplicaSet } from './trim.ts';
 
 /** What belongs to what, so that no event and no look has to go through everything. */

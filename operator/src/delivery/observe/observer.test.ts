@@ -12,10 +12,10 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
+import { buildAtStage, buildCluster } from '../model/build.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
-import { buildAtStage, buildCluster } from './model/build.ts';
-import { createDeliveryObserver } from './observe.ts';
+import { createDeliveryObserver } from './observer.ts';
 import { createRelations } from './relations.ts';
 import { createSavedStates } from './saved-states.ts';
 

@@ -1,13 +1,9 @@
 import { finalizers, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, Pod, ReplicaSet } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { templateFingerprint } from './fingerprint.ts';
-import { isFinished } from './queue.ts';
-
-/** Of a pod: the ReplicaSet that it belongs to, also part of its name. */
-export const HASH_LABEL = 'pod-template-hash';
-/** Of a Deployment and of a ReplicaSet; the newest has the highest. */
-export const REVISION_ANNOTATION = 'deployment.kubernetes.io/revision';
+import { templateFingerprint } from '../fingerprint.ts';
+import { HASH_LABEL, REVISION_ANNOTATION } from '../names.ts';
+import { isFinished } from '../queue.ts';
 
 /** `kubectl apply` keeps a copy of the whole object in it. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';

@@ -1,13 +1,13 @@
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, HttpRoute, Pod, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { templateFingerprint } from './fingerprint.ts';
-import { canaryServiceName } from './names.ts';
+import { templateFingerprint } from '../fingerprint.ts';
+import { canaryServiceName, HASH_LABEL, REVISION_ANNOTATION } from '../names.ts';
+import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from '../snapshot.ts';
 import { podFault } from './pod-faults.ts';
 import type { Relations } from './relations.ts';
 import { selects } from './selection.ts';
-import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from './snapshot.ts';
-import { type DigestedReplicaSet, HASH_LABEL, REVISION_ANNOTATION } from './trim.ts';
+import { type DigestedReplicaSet } from './trim.ts';
 
 /** What is known of one job and of everything. */
 export interface Knowledge {

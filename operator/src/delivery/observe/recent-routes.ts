@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type HttpRoute, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import type { WriteCache } from '../runtime/apply.ts';
+import type { WriteCache } from '../../runtime/apply.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 

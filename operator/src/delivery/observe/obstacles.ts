@@ -1,15 +1,15 @@
 import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { type Claim, claimInTheWay } from './claim.ts';
+import { type Claim, claimInTheWay } from '../claim.ts';
+import { canaryServiceName, extraDeploymentNames } from '../names.ts';
+import { isFinished } from '../queue.ts';
+import type { Obstacles } from '../snapshot.ts';
+import { withoutPin } from '../traffic/selector.ts';
 import { isInUse, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { canaryServiceName, extraDeploymentNames } from './names.ts';
-import { isFinished } from './queue.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 import { controllerUidOf, jobUidOf, type Relations } from './relations.ts';
-import type { Obstacles } from './snapshot.ts';
-import { withoutPin } from './traffic/selector.ts';
 
 /** A job that waits for a Deployment to calm down is looked at with every event of its pods. */
 const MAX_AGE_MS = 1000;

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { CheckSubject, Checks } from './checks/check.ts';
+import type { CheckSubject, Checks } from '../checks/check.ts';
+import type { DueCheck, Measurement } from '../snapshot.ts';
 import { createSlots } from './slots.ts';
-import type { DueCheck, Measurement } from './snapshot.ts';
 
 export interface MeasurementsDeps {
   readonly checks: Pick<Checks, 'measure'>;

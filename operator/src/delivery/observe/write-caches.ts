@@ -3,7 +3,7 @@ import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import { type Deployment, deploymentKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import type { WriteCache } from '../runtime/apply.ts';
+import type { WriteCache } from '../../runtime/apply.ts';
 import type { DeliveryInformers } from './informers.ts';
 
 /** Makes what jobs write visible to the next look. @param services every copy of Services that anybody keeps. */

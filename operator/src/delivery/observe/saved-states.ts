@@ -1,8 +1,8 @@
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { isFinished, isRunning } from '../queue.ts';
+import { readSavedState } from '../saved-state.ts';
+import type { SavedState } from '../snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { isFinished, isRunning } from './queue.ts';
-import { readSavedState } from './saved-state.ts';
-import type { SavedState } from './snapshot.ts';
 
 /** What jobs have saved. It never changes as long as they run, so it is read once. */
 export interface SavedStates {

@@ -5,12 +5,12 @@ import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
+import { buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../model/build.ts';
+import type { QueueView } from '../snapshot.ts';
 import { createDirectReads } from './direct-reads.ts';
 import { createDeliveryInformers } from './informers.ts';
-import { buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from './model/build.ts';
 import { createRecentRoutes } from './recent-routes.ts';
 import { createRelations } from './relations.ts';
-import type { QueueView } from './snapshot.ts';
 import { createWorkloadObserver } from './workload-view.ts';
 import { createWorkloads } from './workloads.ts';
 

@@ -2,17 +2,17 @@ import { finalizers, objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
-import { dueChecks } from './analysis.ts';
-import type { CheckSubject } from './checks/check.ts';
-import { policyFor } from './default-policy.ts';
+import { dueChecks } from '../analysis.ts';
+import type { CheckSubject } from '../checks/check.ts';
+import { policyFor } from '../default-policy.ts';
+import { isFinished, queueView } from '../queue.ts';
+import type { ArtifactSettings, ClusterView, JobSnapshot } from '../snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
-import { isFinished, queueView } from './queue.ts';
 import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
 import type { Relations } from './relations.ts';
 import { createSavedStates } from './saved-states.ts';
-import type { ArtifactSettings, ClusterView, JobSnapshot } from './snapshot.ts';
 import type { ObserveWorkload } from './workload-view.ts';
 
 export interface DeliveryObserverDeps {

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { createNamespace, type TestNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { startRegistry } from '../support/registry.ts';
+import { type Replica, startReadyReplica } from '../support/replica.ts';
+import { CHART, objectOf, renderChart } from './chart.ts';
+
+const AUDIENCE = 'rollcall';
+/** The name under which the chart has the registry's Service registered. */
+const SELF = 'rollcall-registry';
+
+const resources = new AsyncDisposableStack();
+let namespace: TestNamespace;
+let registry: Replica;
+let operator: Replica;
+let tokenFile: string;
+let wrongTokenFile: string;
+
+beforeAll(async () => {
+  namespace = resources.use(await createNamespace('smoke'));
+  const database = resources.use(await createDatabase());
+  const settings = { ROLLCALL_AUTHENTICATION: 'token-review', ROLLCALL_TOKEN_AUDIENCE: AUDIENCE };
+  registry = resources.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url, settings }));
+  operator = resources.use(
+    await startReadyReplica('operator/src/main.ts', {
+      logDirectory: inject('temporaryDirectory'),
+      kubeconfig: inject('kubeconfig'),
+      namespace: namespace.name,
+      settings: { ROLLCALL_IMPORT_NAMESPACES: namespace.name },
+    }),
+  );
+  await namespace.kubectl(['create', 'serviceaccount', 'tester']);
+  tokenFile = join(inject('temporaryDirectory'), `${namespace.name}-token`);
+  await writeFile(tokenFile, await namespace.kubectl(['create', 'token', 'tester', '--audience', AUDIENCE]));
+  wrongTokenFile = `${tokenFile}-wrong`;
+  await writeFile(wrongTokenFile, 'wrong');
+  // As the chart makes it, for this namespace.
+  const { metadata, ...service } = objectOf(await renderChart(), 'Service', SELF);
+  const { annotations } = metadata;
+  const stdin = JSON.stringify({ ...service, metadata: { name: SELF, annotations } });
+  await namespace.kubectl(['apply', '--filename=-'], { stdin });
+}, 180_000);
+
+afterAll(() => resources.disposeAsync());
+
+interface Outcome {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** Runs what `helm test` runs in a pod. */
+async function smoke(environment: Readonly<Record<string, string>>): Promise<Outcome> {
+  const env = {
+    PATH: process.env['PATH'],
+    REGISTRY_URL: `${registry.url}/api/v1`,
+    TOKEN_FILE: tokenFile,
+    ...environment,
+  };
+  const script = join(CHART, 'files', 'test', 'smoke.mjs');
+  return promisify(execFile)(process.execPath, [script], { env }).then(
+    ({ stdout }) => ({ code: 0, output: stdout }),
+    (error: { code: number; stdout: string; stderr: string }) => ({
+      code: error.code,
+      output: error.stdout + error.stderr,
+    }),
+  );
+}
+
+test('helm test passes where registry, operator, PostgreSQL and Redis work, and leaves nothing registered', async () => {
+  const { code, output } = await smoke({ EXPECTED_SERVICE: SELF, REDIS_URL: inject('redisUrl') });
+  expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/\nRollcall works\n$/) });
+  expect(output).toContain('ok: the operator has registered an annotated Service');
+  expect(output).toContain('ok: Redis answers');
+  const token = await readFile(tokenFile, 'utf8');
+  expect(output).not.toContain(token.slice(-40));
+  expect(await namespace.kubectl(['get', 'serviceregistrations', '--output=name'])).not.toContain('helm-test');
+});
+
+test.each<[string, () => Readonly<Record<string, string>>, string]>([
+  ['the operator does nothing', () => ({ EXPECTED_SERVICE: 'nobody' }), 'not so: the operator has registered'],
+  ['the registry is away', () => ({ REGISTRY_URL: 'http://127.0.0.1:9/api/v1' }), 'not so: the registry reaches'],
+  ['the token is refused', () => ({ TOKEN_FILE: wrongTokenFile }), 'not so: a program registers'],
+  [
+    'Redis refuses the password',
+    () => ({ REDIS_URL: Object.assign(new URL(inject('redisUrl')), { password: 'wrong' }).href }),
+    'not so: Redis answers',
+  ],
+])('helm test fails where %s', async (_what, environment, message) => {
+  const { code, output } = await smoke({ ...environment(), DEADLINE_SECONDS: '4' });
+  expect(code).toBe(1);
+  expect(output).toContain(message);
+});
+
+test('alerts and dashboards ask for metrics that the processes have', async () => {
+  const served = await Promise.all(
+    [registry, operator].map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
+  );
+  const known = new Set(served.join('\n').match(/(?<=^# TYPE )\w+/gm) ?? []);
+  const files = await Promise.all(
+    ['alerts.yaml', 'dashboards/delivery.json', 'dashboards/registry.json'].map((file) =>
+      readFile(join(CHART, 'files', file), 'utf8'),
+    ),
+  );
+  const asked = new Set(files.join('\n').match(/\b[a-z_]+(?=\{namespace=)/g) ?? []);
+  expect(asked.size).toBeGreaterThan(15);
+  // Prometheus' own, and the parts of a histogram.
+  const unknown = [...asked].filter((name) => name !== 'up' && !known.has(name.replace(/_(bucket|count|sum)$/, '')));
+  expect(unknown).toEqual([]);
+});

@@ -35,6 +35,7 @@ export async function writeTestImages(file: string, traefik?: string): Promise<v
     { path: 'app/package.json', content: Buffer.from('{"type":"module"}') },
     await script('server.ts'),
     await script('load.ts'),
+    await script('artifacts.ts'),
   ];
   const images = Object.entries(APP_TAGS).map(
     ([tag, env]): Image => ({
@@ -82,7 +83,7 @@ async function nodeLayer(node: string): Promise<Layer> {
 }
 
 /** The paths under which a program looks for its shared libraries, the loader's own included. */
-async function sharedLibraries(program: string): Promise<string[]> {
+export async function sharedLibraries(program: string): Promise<string[]> {
   const { stdout } = await run('ldd', [program]);
   const libraries = parseLdd(stdout);
   // Before glibc 2.34 these were loaded by name only, at the first look-up of a host.

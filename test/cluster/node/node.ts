@@ -34,6 +34,8 @@ export interface NodeOptions {
   readonly packages: string | undefined;
   /** Writes a docker-archive with images that the node is to have. */
   readonly writeImages: (file: string) => Promise<void>;
+  /** Further docker-archives. */
+  readonly archives?: readonly string[];
   readonly log: (line: string) => void;
 }
 
@@ -134,8 +136,8 @@ async function waitForPods(target: KubectlTarget): Promise<void> {
 }
 
 async function importImages(runner: NodeRunner, file: (name: string) => string, options: NodeOptions): Promise<void> {
-  const archives = [file('node-images.tar'), file('images.tar')] as const;
-  const written = Promise.all([writeNodeImages(archives[0], options.binaries), options.writeImages(archives[1])]);
+  const own = [file('node-images.tar'), file('images.tar')] as const;
+  const written = Promise.all([writeNodeImages(own[0], options.binaries), options.writeImages(own[1])]);
   written.catch(() => undefined);
   const answers = async (): Promise<boolean> =>
     runner.run(['ctr', 'version']).then(
@@ -145,7 +147,7 @@ async function importImages(runner: NodeRunner, file: (name: string) => string, 
   const { failed } = runner;
   await waitUntil('containerd answers', answers, { timeoutMs: STEP_TIMEOUT_MS, intervalMs: 200, failed });
   await written;
-  for (const archive of archives) {
+  for (const archive of [...own, ...(options.archives ?? [])]) {
     await runner.run(['ctr', '-n', 'k8s.io', 'images', 'import', '--snapshotter', 'overlayfs', archive]);
   }
 }

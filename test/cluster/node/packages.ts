@@ -31,18 +31,32 @@ export interface FetchPackagesOptions {
  *
  * @throws where there is no apt-get, or it cannot fetch them.
  */
-export async function findPackages({ cacheDirectory, log, signal }: FetchPackagesOptions): Promise<string | undefined> {
+export async function findPackages(options: FetchPackagesOptions): Promise<string | undefined> {
   if (await hasPackages()) return undefined;
-  const directory = join(cacheDirectory, `packages-${process.arch}`);
+  return fetchPackages({ ...options, name: 'packages', packages: PACKAGES, arrange });
+}
+
+interface FetchNamedOptions extends FetchPackagesOptions {
+  /** Of their directory in the cache. */
+  readonly name: string;
+  readonly packages: readonly [string, ...string[]];
+  /** Does what an installation would have done. */
+  readonly arrange: (directory: string) => Promise<void>;
+}
+
+/** The directory with the distribution's packages, unpacked at the first use. @throws as {@link findPackages}. */
+export async function fetchPackages(options: FetchNamedOptions): Promise<string> {
+  const { cacheDirectory, name, packages, arrange, log, signal } = options;
+  const directory = join(cacheDirectory, `${name}-${process.arch}`);
   if (existsSync(directory)) return directory;
-  if (!(await hasDebianTools())) throw new Error(`Install ${PACKAGES.join(', ')}: there is no apt-get to fetch them`);
-  log(`Fetching ${PACKAGES.join(', ')} with apt-get. First run only: unpacked in ${directory}, nothing is installed`);
-  const temporary = join(cacheDirectory, `.packages-${process.pid}`);
+  if (!(await hasDebianTools())) throw new Error(`Install ${packages.join(', ')}: there is no apt-get to fetch them`);
+  log(`Fetching ${packages.join(', ')} with apt-get. First run only: unpacked in ${directory}, nothing is installed`);
+  const temporary = join(cacheDirectory, `.${name}-${process.pid}`);
   const unpacked = join(temporary, 'unpacked');
   try {
     await mkdir(temporary, { recursive: true });
     await fetchDebianPackage({
-      choices: [PACKAGES],
+      choices: [packages],
       accepts: () => true,
       directory: unpacked,
       workDirectory: join(temporary, 'apt'),

@@ -6,6 +6,7 @@ import { findExecutable } from '@rollcall/local/executables.ts';
 import { installCrds } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
 import { APP_REPOSITORY, writeTestImages } from '../images/images.ts';
+import { findRollcallImages, imageProblem, ROLLCALL_IMAGE } from '../images/rollcall-image.ts';
 import { runCommand } from '../node/command.ts';
 import { NODE_BINARIES, startNode } from '../node/node.ts';
 import { findPackages } from '../node/packages.ts';
@@ -20,6 +21,8 @@ export interface ClusterFacts {
   readonly kubectl: string;
   /** Repository of the test program's images; its tags are in images/images.ts. */
   readonly appRepository: string;
+  /** Rollcall's own image, of the working tree unless E2E_ROLLCALL_IMAGE names another; undefined where it cannot be built. */
+  readonly rollcallImage: string | undefined;
   /** Whether the cluster has the image of Traefik. */
   readonly traefik: boolean;
 }
@@ -59,13 +62,28 @@ function traefikBinary({ env }: ClusterOptions): string | undefined {
   return file === '' ? undefined : file;
 }
 
+/** Archives with Rollcall's image, or none where it cannot be built. */
+async function rollcallArchives({ env, log }: ClusterOptions): Promise<readonly string[]> {
+  const problem = await imageProblem();
+  if (problem === undefined) {
+    return Object.values(await findRollcallImages({ cacheDirectory: cacheDirectory(env, 'image'), log }));
+  }
+  log(`Without Rollcall's own image: ${problem}`);
+  return [];
+}
+
+function nameOfBuilt(archives: readonly string[]): string | undefined {
+  return archives.length === 0 ? undefined : ROLLCALL_IMAGE;
+}
+
 /** A cluster that somebody else has made. It must have the images of the test program, or be able to pull them. */
 async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promise<OpenCluster> {
   const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
   await installCrds({ kubectl, kubeconfigPath });
   const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
+  const rollcallImage = options.env['E2E_ROLLCALL_IMAGE'];
   return {
-    facts: { kind: 'given', kubeconfigPath, kubectl, appRepository, traefik: false },
+    facts: { kind: 'given', kubeconfigPath, kubectl, appRepository, rollcallImage, traefik: false },
     [Symbol.asyncDispose]: async () => undefined,
   };
 }
@@ -93,7 +111,8 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
   await runCommand(['kind', 'create', 'cluster', ...where, '--config', config, '--wait', '180s']);
   const archive = join(directory, 'images.tar');
   await writeTestImages(archive, traefikBinary(options));
-  await runCommand(['kind', 'load', 'image-archive', archive, '--name', name]);
+  const archives = await rollcallArchives(options);
+  for (const each of [archive, ...archives]) await runCommand(['kind', 'load', 'image-archive', each, '--name', name]);
   await installCrds({ kubectl, kubeconfigPath });
   const kept = stack.move();
   return {
@@ -102,6 +121,7 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
       kubeconfigPath,
       kubectl,
       appRepository: APP_REPOSITORY,
+      rollcallImage: nameOfBuilt(archives),
       traefik: traefikBinary(options) !== undefined,
     },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
@@ -109,13 +129,15 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
 }
 
 async function openNode(options: ClusterOptions): Promise<OpenCluster> {
-  const node = await startNode({ ...(await findNodeParts(options)), log: options.log });
+  const archives = await rollcallArchives(options);
+  const node = await startNode({ ...(await findNodeParts(options)), archives, log: options.log });
   return {
     facts: {
       kind: 'node',
       kubeconfigPath: node.kubeconfigPath,
       kubectl: (await findKubernetesBinaries(['kubectl'], binaryOptions(options))).kubectl,
       appRepository: APP_REPOSITORY,
+      rollcallImage: nameOfBuilt(archives),
       traefik: traefikBinary(options) !== undefined,
     },
     [Symbol.asyncDispose]: () => node.stop(),

@@ -1,5 +1,5 @@
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { Artifact, DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
@@ -33,14 +33,18 @@ export interface StageOptions {
   readonly manifests?: readonly object[];
   /** URL that the client uses; that of the Service by default. */
   readonly target?: string;
+  /** Of the service's Deployment. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Of the operator, by the names of their variables. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** A service of four pods of version v1, a steady client of it, and an operator for its namespace. */
 export interface DeliveryStage extends AsyncDisposable {
   readonly namespace: ClusterNamespace;
   readonly load: () => Promise<LoadReport>;
-  /** Deploys version v2 and returns at once. */
-  deploy(strategy: DeliveryStrategy): Promise<JobRun>;
+  /** Deploys version v2, by default its image, and returns at once. */
+  deploy(strategy: DeliveryStrategy, artifact?: Artifact): Promise<JobRun>;
 }
 
 /** One job, followed. Instants are milliseconds since 1970. */
@@ -63,6 +67,8 @@ export async function openDeliveryStage({
   env = {},
   manifests = [],
   target,
+  annotations = {},
+  settings = {},
 }: StageOptions): Promise<DeliveryStage> {
   const { kubeconfigPath, appRepository } = sharedCluster();
   await using stack = new AsyncDisposableStack();
@@ -78,7 +84,7 @@ export async function openDeliveryStage({
   const apiVersion = 'rollcall.dev/v1alpha1';
   const spec = { serviceName: SERVICE, drainSeconds: 5, ...policy };
   await namespace.apply(
-    appDeployment({ name: SERVICE, image, replicas: REPLICAS, labels, env }),
+    appDeployment({ name: SERVICE, image, replicas: REPLICAS, labels, annotations, env }),
     appService(SERVICE),
     { apiVersion, kind: 'DeliveryPolicy', metadata: { name: SERVICE }, spec },
     ...manifests,
@@ -94,6 +100,7 @@ export async function openDeliveryStage({
       logDirectory: inject('clusterDirectory'),
       kubeconfig: kubeconfigPath,
       namespace: namespace.name,
+      settings,
     }),
   );
   const jobs = resourceClient(connection, deliveryJobKind, namespace.name);
@@ -101,8 +108,7 @@ export async function openDeliveryStage({
   return {
     namespace,
     load: () => readLoad(namespace, CLIENT),
-    deploy: async (strategy) => {
-      const artifact = { type: 'image', url: `${appRepository}:v2` } as const;
+    deploy: async (strategy, artifact = { type: 'image', url: `${appRepository}:v2` }) => {
       const spec = { serviceName: SERVICE, operation: 'Deploy', version: 'v2', artifact, strategy } as const;
       await namespace.apply({
         apiVersion: 'rollcall.dev/v1alpha1',

@@ -5,6 +5,7 @@ export interface AppOptions {
   readonly replicas?: number;
   /** Labels of the Deployment itself. */
   readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -12,11 +13,12 @@ const PORT = 8080;
 /** Seconds that a pod which is told to end goes on as before, until every node has heard of it. */
 const LEAVE_SECONDS = 3;
 
-export function appDeployment({ name, image, replicas = 1, labels = {}, env = {} }: AppOptions): object {
+export function appDeployment(options: AppOptions): object {
+  const { name, image, replicas = 1, labels = {}, annotations = {}, env = {} } = options;
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
-    metadata: { name, labels: { app: name, ...labels } },
+    metadata: { name, labels: { app: name, ...labels }, annotations },
     spec: {
       replicas,
       selector: { matchLabels: { app: name } },

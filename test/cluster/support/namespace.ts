@@ -9,6 +9,9 @@ export const noCluster = typeof inject('cluster') === 'string';
 /** Whether the cluster is no node of our own: its network cannot be reached from here. */
 export const noNode = noCluster || sharedCluster().kind !== 'node';
 
+/** Whether the cluster lacks Rollcall's own image. */
+export const noRollcallImage = noCluster || sharedCluster().rollcallImage === undefined;
+
 /** Whether there is no Gateway to be had. */
 export const noTraefik = noCluster || !sharedCluster().traefik;
 

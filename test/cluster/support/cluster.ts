@@ -81,7 +81,7 @@ async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promi
   const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
   await installCrds({ kubectl, kubeconfigPath });
   const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
-  const rollcallImage = options.env['E2E_ROLLCALL_IMAGE'];
+  const rollcallImage = options.env['E2E_ROLLCALL_IMAGE'] || undefined;
   return {
     facts: { kind: 'given', kubeconfigPath, kubectl, appRepository, rollcallImage, traefik: false },
     [Symbol.asyncDispose]: async () => undefined,

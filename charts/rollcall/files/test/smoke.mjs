@@ -97,5 +97,6 @@ if (EXPECTED_SERVICE !== undefined) {
   const found = answersWith('GET', `/services/${EXPECTED_SERVICE}`, { status: 200 });
   await eventually('the operator has registered an annotated Service', found);
 }
-if (REDIS_URL !== undefined) await eventually('Redis answers', () => redisAnswers(REDIS_URL));
+// One behind TLS is not asked: this speaks the bare protocol.
+if (REDIS_URL?.startsWith('redis:')) await eventually('Redis answers', () => redisAnswers(REDIS_URL));
 console.log('Rollcall works');

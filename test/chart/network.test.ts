@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest';
+import { objectOf, podsOf, renderChart, type Values } from './chart.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Peer {
+  readonly podSelector?: { readonly matchLabels?: Labels };
+  readonly namespaceSelector?: { readonly matchLabels?: Labels };
+}
+
+interface Rule {
+  readonly ports: readonly { readonly port: number }[];
+  /** Absent: anyone. */
+  readonly from?: readonly Peer[];
+}
+
+interface Policy {
+  readonly podSelector: { readonly matchLabels: Labels };
+  readonly policyTypes: readonly string[];
+  /** Null: nobody. */
+  readonly ingress?: readonly Rule[] | null;
+  readonly egress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
+}
+
+function matches(labels: Labels, wanted: Labels = {}): boolean {
+  return Object.entries(wanted).every(([key, value]) => labels[key] === value);
+}
+
+function componentOf(labels: Labels): string {
+  return labels['app.kubernetes.io/component'] ?? '';
+}
+
+function comersOf({ from }: Rule, pods: readonly Labels[]): string[] {
+  if (from === undefined) return ['anyone'];
+  const comers = from.flatMap(({ podSelector, namespaceSelector }) =>
+    namespaceSelector === undefined
+      ? pods.filter((pod) => matches(pod, podSelector?.matchLabels)).map(componentOf)
+      : [`namespace ${JSON.stringify(namespaceSelector.matchLabels ?? {})}`],
+  );
+  return comers.toSorted();
+}
+
+/** Who may connect to each port of each component: those of the release, and others as the policies name them. */
+async function admitted(values: Values = {}): Promise<Record<string, readonly string[]>> {
+  const objects = await renderChart(values);
+  const pods = podsOf(objects).map(({ template }) => template.metadata.labels);
+  const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy').map(({ spec }) => spec as Policy);
+  const result: Record<string, readonly string[]> = {};
+  for (const pod of pods) {
+    const guards = policies.filter(({ podSelector }) => matches(pod, podSelector.matchLabels));
+    const rules = guards.flatMap(({ ingress }) => ingress ?? []);
+    // A pod that no policy selects is open to all.
+    if (guards.length === 0) result[componentOf(pod)] = ['anyone'];
+    for (const { policyTypes } of guards) expect(policyTypes).toEqual(['Ingress', 'Egress']);
+    for (const rule of rules) result[`${componentOf(pod)}:${rule.ports[0]?.port}`] = comersOf(rule, pods);
+  }
+  return result;
+}
+
+const prometheus = ['namespace {"kubernetes.io/metadata.name":"monitoring"}'];
+
+test('programs reach the registry, Prometheus the admin ports, and the databases are for those that use them', async () => {
+  expect(await admitted()).toEqual({
+    // It listens on nothing.
+    test: ['anyone'],
+    'operator:9090': prometheus,
+    'registry:3001': ['anyone'],
+    'registry:9090': prometheus,
+    'postgresql:5432': ['registry'],
+    'redis:6379': ['test'],
+  });
+});
+
+test('ports can be closed to all but some, and to all', async () => {
+  const from = [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'operator' } } }];
+  const values = {
+    networkPolicy: { metrics: { from: [] } },
+    processes: { registry: { ports: { http: { port: 3001, from } }, redis: true } },
+  };
+  expect(await admitted(values)).toEqual({
+    test: ['anyone'],
+    'registry:3001': ['operator', 'test'],
+    'postgresql:5432': ['registry'],
+    'redis:6379': ['registry', 'test'],
+  });
+});
+
+test('embedded databases connect to nothing, and a process only to what it needs', async () => {
+  const rbac = { own: { scope: 'release', rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] } };
+  const objects = await renderChart({ processes: { payment: { database: true }, gateway: { redis: true, rbac } } });
+  const egress = (name: string) => {
+    const rules = (objectOf(objects, 'NetworkPolicy', name)['spec'] as Policy).egress ?? [];
+    return rules.map(({ ports }) => ports.map(({ port }) => port));
+  };
+  expect(egress('rollcall-postgresql')).toEqual([]);
+  expect(egress('rollcall-redis')).toEqual([]);
+  const dns = [53, 53];
+  const apiServer = [443, 6443];
+  expect(egress('rollcall-payment')).toEqual([dns, [5432]]);
+  expect(egress('rollcall-gateway')).toEqual([dns, apiServer, [6379]]);
+});

@@ -1,6 +1,7 @@
 import { fastify } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { Actor } from '../lifecycle.ts';
+import { settleMessageShapes } from './message-shapes.ts';
 
 export interface AdminOptions {
   readonly host: string;
@@ -12,6 +13,8 @@ export interface AdminOptions {
 
 /** The admin port that every process has and no ingress exposes: `/livez`, `/readyz`, `/metrics` (DESIGN section 2). */
 export function adminServer({ host, port, metrics, unready }: AdminOptions): Actor {
+  // Of a process's servers this one is made first, before anything is read.
+  settleMessageShapes();
   const app = fastify({ forceCloseConnections: true });
   app.get('/livez', () => 'ok');
   app.get('/readyz', (_request, reply) => {

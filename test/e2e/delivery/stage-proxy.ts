@@ -12,15 +12,15 @@ import type { World } from './world.ts';
 
 type JobStatus = NonNullable<DeliveryJob['status']>;
 
-/** The job's `status` is stored, and the operator that wrote it waits for the answer. @returns whether it is to get one. */
-export type StatusHook = (status: JobStatus) => Promise<boolean>;
+/** A job's `status` is stored, and the operator that wrote it waits for the answer. @returns whether it is to get one. */
+export type StatusHook = (status: JobStatus, job: string) => Promise<boolean>;
 
 /**
- * Stands between an operator and the API server, so that a test can end the operator right after it has stored a stage:
- * by a watch it would come to know of it too late.
+ * Stands between an operator and the API server, so that a test can act right after the operator has stored a stage: by a
+ * watch it would come to know of it too late.
  * @returns the path of a kubeconfig that leads through it. Stopped when the test ends.
  */
-export async function startStageProxy(world: World, job: string, onStatus: StatusHook): Promise<string> {
+export async function startStageProxy(world: World, onStatus: StatusHook): Promise<string> {
   const { cluster, namespace, onTestFinished } = world;
   const { cluster: target, user } = await accessFromFile(cluster.controlPlane.kubeconfigPath);
   const [ca, cert, key] = await Promise.all([
@@ -29,7 +29,7 @@ export async function startStageProxy(world: World, job: string, onStatus: Statu
     content(user, 'client-key'),
   ]);
   const agent = new Agent({ keepAlive: true, ca, cert, key });
-  const statusPath = `/namespaces/${namespace}/deliveryjobs/${job}/status`;
+  const statusPath = new RegExp(`/namespaces/${namespace}/deliveryjobs/([^/]+)/status$`);
 
   async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { method, url = '/', headers } = incoming;
@@ -40,15 +40,15 @@ export async function startStageProxy(world: World, job: string, onStatus: Statu
       void,
     ];
     const { statusCode = 502 } = answer;
-    const isStored = method !== 'GET' && statusCode < 300 && url.split('?')[0]?.endsWith(statusPath) === true;
-    if (!isStored) {
+    const job = statusPath.exec(url.split('?')[0] ?? '')?.[1];
+    if (method === 'GET' || statusCode >= 300 || job === undefined) {
       outgoing.writeHead(statusCode, answer.headers);
       outgoing.flushHeaders();
       return pipeline(answer, outgoing);
     }
     const body = await buffer(answer);
     const { status } = JSON.parse(body.toString()) as DeliveryJob;
-    if (status !== undefined && !(await onStatus(status))) {
+    if (status !== undefined && !(await onStatus(status, job))) {
       outgoing.destroy();
       return undefined;
     }
@@ -69,7 +69,7 @@ export async function startStageProxy(world: World, job: string, onStatus: Statu
     await once(server, 'close');
   });
   const { port } = server.address() as AddressInfo;
-  const path = join(cluster.directory, `${job}.kubeconfig.json`);
+  const path = join(cluster.directory, `${namespace}.kubeconfig.json`);
   await writeFile(path, JSON.stringify(kubeconfig(`http://127.0.0.1:${port}`, namespace)));
   return path;
 }

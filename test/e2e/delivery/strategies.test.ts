@@ -1,6 +1,6 @@
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
-import type { HttpRoute } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type HttpRoute, podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
@@ -33,6 +33,39 @@ const nameOf = (strategy: DeliveryStrategy) => strategy.toLowerCase();
 
 async function untilServed(world: World, name: string, expected: object): Promise<void> {
   await expect.poll(() => stateOf(world, name), { timeout: 60_000, interval: 200 }).toEqual(expected);
+}
+
+/** No pod of the service may be evicted. Returns when the budget knows of them all. */
+async function guardByBudget({ cluster, namespace }: World, name: string): Promise<void> {
+  const options = [`--namespace=${namespace}`, `--selector=app=${name}`, '--max-unavailable=0'];
+  await cluster.kubectl(['create', 'poddisruptionbudget', name, ...options]);
+  const condition = '--for=jsonpath={.status.expectedPods}=3';
+  await cluster.kubectl([
+    'wait',
+    `--namespace=${namespace}`,
+    `poddisruptionbudget/${name}`,
+    condition,
+    '--timeout=60s',
+  ]);
+}
+
+/** Asks for the eviction of each pod of the service. @returns those that the budget did not keep, and why. */
+async function evictAll(world: World, name: string): Promise<string[]> {
+  const { cluster, namespace } = world;
+  const evicted: string[] = [];
+  for (const { metadata } of await world.list(podKind, `app=${name}`)) {
+    const path = `/api/v1/namespaces/${namespace}/pods/${metadata.name}/eviction`;
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: metadata.name, namespace } };
+    const outcome = await cluster
+      .kubectl(['create', '--raw', path, '-f', '-'], { stdin: JSON.stringify(eviction) })
+      .then(
+        () => 'evicted',
+        (error: unknown) => String(error),
+      );
+    // One that went by itself meanwhile is not found.
+    if (!/disruption budget|not found/i.test(outcome)) evicted.push(`${metadata.name}: ${outcome}`);
+  }
+  return evicted;
 }
 
 describe('a job that succeeds', () => {
@@ -121,6 +154,34 @@ describe('a job that succeeds', () => {
       expect(await stateOf(world, name)).toMatchObject({ running: [`registry.example/${name}:slow-2`], leftovers: [] });
     }
     for (const job of jobs) expect((await world.jobs.get(job)).status?.phase).toBe('Succeeded');
+  });
+
+  test('a PodDisruptionBudget keeps guarding the pods of a service, old and new, and holds no job up', async (context) => {
+    const world = await createWorld(cluster, context);
+    await startOperator(world);
+    await createPolicy(world, '*', {
+      blueGreen: { bakeSeconds: 0, autoPromote: false },
+      canary: { steps: [{ weight: 50 }], trafficRouter: 'Replicas' },
+    });
+    const names = strategies.map(nameOf);
+    await Promise.all(names.map((name) => createService(world, name)));
+    await Promise.all(names.map((name) => guardByBudget(world, name)));
+    const jobs = await Promise.all(
+      strategies.map((strategy) => deploy(world, nameOf(strategy), { strategy, tag: 'slow-2', version: '2' })),
+    );
+    const [rolling = '', ...gated] = jobs;
+    await untilJob(world, rolling, ({ stage }) => stage === 'Updating');
+    await expect(evictAll(world, 'rolling')).resolves.toEqual([]);
+    for (const job of gated) {
+      const { spec } = await untilJob(world, job, ({ phase }) => phase === 'Paused');
+      await expect(evictAll(world, spec.serviceName)).resolves.toEqual([]);
+      await world.jobs.patch(job, { spec: { promote: true } });
+    }
+    for (const job of jobs) expect((await untilEnd(world, job)).status?.phase).toBe('Succeeded');
+    for (const name of names) {
+      await expect.poll(async () => (await stateOf(world, name)).ready, { timeout: 60_000 }).toBe(3);
+      await expect(evictAll(world, name)).resolves.toEqual([]);
+    }
   });
 
   test('a smoke test is asked of the pods of the new version before they get traffic', async (context) => {

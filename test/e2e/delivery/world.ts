@@ -173,6 +173,16 @@ export async function createService(
   return { deployment: await world.deployments.get(name), service };
 }
 
+/** An HTTPRoute of the service's name that leads to it. */
+export function createRoute(world: World, name: string): Promise<HttpRoute> {
+  return world.routes.create({
+    apiVersion: 'gateway.networking.k8s.io/v1',
+    kind: 'HTTPRoute',
+    metadata: metadata(world, name),
+    spec: { rules: [{ backendRefs: [{ name, port: 80 }] }] },
+  });
+}
+
 export type PolicyChanges = Partial<Omit<DeliveryPolicySpec, 'serviceName'>>;
 
 /** @param changes to {@link quick}; absent fields get the defaults of the custom resource. */

@@ -2,8 +2,8 @@ import { deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { controllerRevisionKind, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
+import { ForbiddenError } from '../runtime/apply.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import { type Change, type Decision, TerminalError } from '../runtime/decision.ts';
 import type { EventRecorder } from '../runtime/events.ts';
@@ -64,10 +64,10 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
   };
 }
 
-/** What the API server, or who reviews for it, has rejected; undefined for anything else. */
+/** Which change the API server, or who reviews for it, has rejected; undefined for anything else, as for what may not be read. */
 function rejectionIn(error: unknown): string | undefined {
-  if (error instanceof TerminalError) return `${error.message}: ${errorMessage(error.cause)}`;
-  return error instanceof KubeApiError && error.code === 403 ? error.message : undefined;
+  if (!(error instanceof TerminalError || error instanceof ForbiddenError)) return undefined;
+  return `${error.message}: ${errorMessage(error.cause)}`;
 }
 
 /** Of these kinds there is no copy that would tell of the change. */

@@ -1,6 +1,6 @@
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import { isAlreadyExists, isConflict, isForbidden, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import {
   type KubeObject,
@@ -16,6 +16,14 @@ export class StaleError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'StaleError';
+  }
+}
+
+/** The API server, or who reviews for it, does not let the operator make a change; it may later. */
+export class ForbiddenError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ForbiddenError';
   }
 }
 
@@ -40,6 +48,7 @@ export interface Applier {
    *
    * @throws StaleError when the object is not the one that was observed; the caches then hold what it is now.
    * @throws TerminalError when the API server rejects the object itself.
+   * @throws ForbiddenError when it does not allow the change.
    * @throws KubeApiError, KubeUnreachableError otherwise.
    */
   apply(change: Change): Promise<void>;
@@ -110,6 +119,11 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
         }
         if (isInvalid(error)) {
           throw new TerminalError(`The API server rejects the ${change.kind.kind}`, { cause: error });
+        }
+        if (isForbidden(error)) {
+          throw new ForbiddenError(`The API server does not allow the ${change.kind.kind} to be changed`, {
+            cause: error,
+          });
         }
         throw error;
       }

@@ -68,6 +68,11 @@ export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === 409 && error.reason === 'AlreadyExists';
 }
 
+/** Who asks may not, or what is asked for may not be: by the API server's rules, or those of who reviews for it. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof KubeApiError && error.code === 403;
+}
+
 /** The resource version is too old to watch or page from: list again. */
 export function isGone(error: unknown): boolean {
   return error instanceof KubeApiError && (error.code === 410 || error.reason === 'Expired');

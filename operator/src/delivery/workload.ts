@@ -51,9 +51,9 @@ export function claimWorkload(deployment: Deployment, job: DeliveryJob): readonl
   return patchDeployment(deployment, { annotations: { [annotations.delivering]: ownClaim(job) } });
 }
 
-/** Takes the claim of a job back that has changed nothing else. */
+/** Takes the claim of a job back, of whichever pass, that has changed nothing else. */
 export function unclaimWorkload(deployment: Deployment, job: DeliveryJob): readonly Change[] {
-  if (claimOn(deployment)?.text !== ownClaim(job)) return [];
+  if (claimOn(deployment)?.uid !== job.metadata.uid) return [];
   return patchDeployment(deployment, { annotations: { [annotations.delivering]: null } });
 }
 

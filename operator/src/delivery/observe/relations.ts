@@ -4,6 +4,7 @@ import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-k
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
+import { claimOn } from '../claim.ts';
 import { isFinished, isRunning, type JobOrder, jobOrder } from '../queue.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { indexBy, type ObjectIndex } from './object-index.ts';
@@ -23,6 +24,8 @@ export interface Relations {
   /** By service name. */
   readonly deployments: ObjectIndex<Deployment>;
   readonly deploymentsByUid: ObjectIndex<Deployment>;
+  /** By the uid of the job whose claim stands on them. */
+  readonly claimedDeployments: ObjectIndex<Deployment>;
   /** By the uid of the job that made them. */
   readonly extraDeployments: ObjectIndex<Deployment>;
   readonly extraDeploymentsByUid: ObjectIndex<Deployment>;
@@ -46,6 +49,7 @@ export function createRelations(informers: DeliveryInformers): Relations {
     policies: indexBy([policies], ({ spec }) => spec.serviceName),
     deployments: indexBy(deployments, serviceNameOf),
     deploymentsByUid: indexBy(deployments, uidOf),
+    claimedDeployments: indexBy(deployments, (deployment) => claimOn(deployment)?.uid),
     extraDeployments: indexBy(extraDeployments, jobUidOf),
     extraDeploymentsByUid: indexBy(extraDeployments, uidOf),
     replicaSets: indexBy(replicaSets, controllerUidOf),

@@ -1,3 +1,4 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
@@ -22,7 +23,7 @@ function setUp() {
   const asked: string[] = [];
   async function answer({ path }: KubeRequest): Promise<unknown> {
     asked.push(path.split('/').at(-1) ?? '');
-    if (path.includes('/deployments/')) {
+    if (path.includes('/deployments/') || path.includes('/deliveryjobs/')) {
       throw new KubeApiError(404, { code: 404, reason: 'NotFound', message: 'not there' });
     }
     return { items: path.endsWith('/httproutes') ? [route] : [] };
@@ -42,7 +43,8 @@ function setUp() {
     services: [services],
   });
   const relations = createRelations(informers);
-  for (const informer of informers.deployments) informer.recordWrite(buildDeployment());
+  const claim = { annotations: { [annotations.delivering]: 'default/deploy-shop/uid-job/2026-01-01T00:00:00Z' } };
+  for (const informer of informers.deployments) informer.recordWrite(buildDeployment({ metadata: claim }));
   services.recordWrite(buildService());
   let nowMs = 0;
   const clock = { monotonicMs: () => nowMs };
@@ -57,8 +59,8 @@ function setUp() {
     pass: (ms: number) => {
       nowMs += ms;
     },
-    look: (ahead?: QueueView['ahead']) =>
-      observe({ job: buildJob(), saved: undefined, relations, policy }, { ahead, supersededBy: undefined }),
+    look: (ahead?: QueueView['ahead'], job = buildJob()) =>
+      observe({ job, saved: undefined, relations, policy }, { ahead, supersededBy: undefined }),
   };
 }
 
@@ -68,6 +70,17 @@ test('nobody asks the API server for a job that waits for another', async () => 
   expect(asked).toEqual([]);
   expect(await look()).toMatchObject({ found: 'one', cluster: { routes: [route] } });
   expect(asked).toContain('httproutes');
+});
+
+test('of a job that was given up in the queue, the Deployment is looked up that still carries its claim', async () => {
+  const { look } = setUp();
+  const status = { phase: 'RolledBack', stage: 'RolledBack' } as const;
+  expect(await look(undefined, buildJob({ status }))).toMatchObject({
+    found: 'one',
+    cluster: { deployment: { metadata: { name: 'shop' } } },
+  });
+  const other = buildJob({ status, metadata: { uid: 'uid-other' } });
+  expect(await look(undefined, other)).toEqual({ found: 'none' });
 });
 
 test('routes are listed once in a second, and anew after they were written', async () => {

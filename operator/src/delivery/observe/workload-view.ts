@@ -34,7 +34,7 @@ interface Place {
 export type ObserveWorkload = (settled: Settled, queue: QueueView) => Promise<WorkloadView>;
 
 export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkload {
-  const { workloads } = deps;
+  const { relations, workloads } = deps;
   const observeObstacles = createObstacleObserver(deps);
 
   async function routesFor(settled: Settled, { namespace }: Place, services: readonly Service[]) {
@@ -59,12 +59,19 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
     return { found: 'one', cluster: buildClusterView(settled, { surroundings, deployment, obstacles }) };
   }
 
+  /** What a job has left that returned to the queue, which forgets where it was, and was given up there. */
+  async function claimedBy(settled: Settled): Promise<WorkloadView> {
+    const [deployment] = relations.claimedDeployments.get(settled.job.metadata.uid ?? '');
+    return deployment === undefined ? { found: 'none' } : around(settled, deployment);
+  }
+
   return async (settled, queue) => {
     const { job, saved } = settled;
     const reference = job.status?.workload;
     if (reference === undefined) {
       // Nobody asks as long as the job waits: all that wait would be looked at with every event of the one that runs.
-      if (queue.ahead !== undefined || isFinished(job)) return { found: 'none' };
+      if (isFinished(job)) return claimedBy(settled);
+      if (queue.ahead !== undefined) return { found: 'none' };
       const found = await workloads.findByName(job.spec.serviceName);
       return found.found === 'one' ? around(settled, found.deployment) : found;
     }

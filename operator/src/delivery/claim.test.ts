@@ -9,6 +9,8 @@ import {
   buildCluster,
   buildDeployment,
   buildJob,
+  buildRoute,
+  buildSnapshot,
   buildTemplate,
   CLAIM,
   NEW,
@@ -80,10 +82,16 @@ test('a job waits for another that has claimed its Deployment, and gives up at t
   const cluster = claimedBy(OTHER, { services: [pinnedTo('old')] });
   const waiting = preparing({ cluster });
   expect(tell(waiting)).toMatchObject({ status: { stage: 'Preparing' }, does: [] });
-  expect(waiting.changes[0]).toMatchObject({ status: { message: expect.stringContaining('job deploy-cart') } });
+  expect(waiting.changes[0]).toMatchObject({
+    status: { message: 'Waits: job default/deploy-cart delivers to Deployment shop' },
+  });
   expect(waiting.requeueAfterMs).toBe(5000);
   const late = tell(preparing({ cluster, seconds: 600 }));
   expect(late.status).toMatchObject({ phase: 'Failed', failure: { reason: 'WorkloadClaimed' } });
+  const foreign = preparing({ cluster: claimedBy(OTHER.replace('default', 'elsewhere')), seconds: 600 });
+  expect(tell(foreign).status.failure?.message).toMatch(
+    /^job elsewhere\/deploy-cart delivers to Deployment shop \(if nothing runs that job, remove the annotation rollcall.dev\/delivering\), after/,
+  );
   const calm = tell(preparing({ cluster: buildCluster({ services: [pinnedTo('old')] }) }));
   expect(calm.status).toMatchObject({ failure: { reason: 'StrategyNotSupported' } });
 });
@@ -94,13 +102,45 @@ test('a job from whose Deployment somebody has taken the claim writes nothing bu
   expect(tell(planJob(buildAtStage({ ...wish, isClaimed: true }))).does).toEqual([
     'patch Service shop {"spec":{"selector":{"pod-template-hash":"old"}}}',
   ]);
-  const late = tell(planJob(buildAtStage({ ...wish, seconds: 600 })));
-  expect(late.status).toMatchObject({ stage: 'Reverting', failure: { reason: 'ProgressDeadlineExceeded' } });
   // On the way back nothing waits for it.
   const back = tell(planJob(buildAtStage({ ...wish, spec: { abort: true } })));
   expect(back.does.at(-1)).toBe(
     `patch Deployment shop {"metadata":{"annotations":{"${annotations.delivering}":"${CLAIM}","${annotations.rollingBack}":"uid-job"}}}`,
   );
+});
+
+/** A job that has been at a gate for long, and whose claim is gone. */
+function atGate(missedForSeconds: number | undefined) {
+  const lastTransitionTime = new Date(START - (missedForSeconds ?? 0) * 1000).toISOString();
+  const missed = { type: 'ClaimHeld', status: 'False', reason: 'r', message: 'm', lastTransitionTime } as const;
+  const status = missedForSeconds === undefined ? {} : { conditions: [missed] };
+  const wish: StageWish = { strategy: 'BlueGreen', stage: 'Gate', seconds: 100_000, isClaimed: false, status };
+  return tell(planJob(buildAtStage(wish)));
+}
+
+test.for([undefined, 599])('however long a stage has lasted, a claim missed for %s s is made again', (seconds) => {
+  expect(atGate(seconds)).toMatchObject({ status: { phase: 'Paused', stage: 'Gate' }, does: [claims] });
+});
+
+test('a job that cannot make its claim again within the deadline is undone', () => {
+  const failure = { reason: 'ProgressDeadlineExceeded' };
+  expect(atGate(600).status).toMatchObject({ stage: 'Reverting', failure });
+});
+
+test('a template that was marked before there were claims is known, and recorded before the claim takes the mark away', () => {
+  const metadata = { generation: 7, annotations: { [annotations.delivering]: 'uid-job/7' } };
+  const amended = buildTemplate(NEW, { app: 'shop', by: 'policy' });
+  const of = (generation: number) =>
+    buildCluster({
+      deployment: buildDeployment({ generation, metadata: { ...metadata, generation }, spec: { template: amended } }),
+    });
+  const wish: StageWish = { strategy: 'Rolling', stage: 'Updating', cluster: of(7) };
+  const { changes } = planJob(buildAtStage(wish));
+  expect(tell({ changes }).does).toEqual([claims]);
+  expect(changes[0]).toMatchObject({ action: 'status', status: { templateFingerprint: templateFingerprint(amended) } });
+  // Written since by somebody else.
+  const lost = tell(planJob(buildAtStage({ ...wish, cluster: of(8) })));
+  expect(lost.status).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
 });
 
 test('a job whose Deployment somebody has given to another is undone, and leaves the Deployment alone', () => {
@@ -113,6 +153,36 @@ test('a job whose Deployment somebody has given to another is undone, and leaves
   for (const stage of ['Reverting', 'Restoring', 'Finishing']) {
     const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster, status })));
     expect(does.filter((text) => text.includes('Deployment shop '))).toEqual([]);
+  }
+});
+
+test('a job whose Deployment somebody has given to another still releases what it has marked, and nothing else', () => {
+  const rules = [{ backendRefs: [{ name: 'shop' }] }];
+  const failure = { reason: 'ChangedFromOutside', message: 'm' };
+  const finishing = (uid: string | undefined) => {
+    const annotated = uid === undefined ? {} : { annotations: { [annotations.rollingBack]: uid } };
+    const [service, route] = [pinnedTo('old'), buildRoute(rules)];
+    const services = [{ ...service, metadata: { ...service.metadata, ...annotated } }];
+    const routes = [{ ...route, metadata: { ...route.metadata, ...annotated } }];
+    return tell(
+      planJob(
+        buildAtStage({
+          strategy: 'Canary',
+          stage: 'Finishing',
+          cluster: claimedBy(OTHER, { services, routes }),
+          saved: { routes: [{ name: 'shop', rules }] },
+          status: { failure },
+        }),
+      ),
+    );
+  };
+  const unmarks = `{"metadata":{"annotations":{"${annotations.rollingBack}":null}}`;
+  expect(finishing('uid-job').does).toEqual([
+    `patch Service shop ${unmarks},"spec":{"selector":{"pod-template-hash":null}}}`,
+    `patch HTTPRoute shop ${unmarks}}`,
+  ]);
+  for (const uid of ['uid-cart', undefined]) {
+    expect(finishing(uid)).toMatchObject({ status: { phase: 'Failed', failure }, does: [] });
   }
 });
 
@@ -131,6 +201,15 @@ test('the claim is given back last, and what comes after it is the affair of the
 });
 
 const letsGo = `patch DeliveryJob deploy-shop {"metadata":{"finalizers":["${finalizers.history}"]}}`;
+
+test('a job that was given up after it had returned to the queue takes back the claim of any pass', () => {
+  const status = { phase: 'RolledBack', stage: 'RolledBack', failure: { reason: 'Cancelled', message: 'm' } } as const;
+  const job = buildJob({ status });
+  const at = (claim: string) => tell(planJob(buildSnapshot({ job, cluster: claimedBy(claim) }))).does;
+  expect(at(CLAIM)).toEqual([unclaims]);
+  expect(at(EARLIER)).toEqual([unclaims]);
+  expect(at(OTHER)).toEqual([letsGo]);
+});
 
 test('a job that has ended while it prepared takes its claim back', () => {
   const status: Partial<DeliveryJobStatus> = { phase: 'RolledBack', failure: { reason: 'Aborted', message: 'm' } };

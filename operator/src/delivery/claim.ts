@@ -42,6 +42,14 @@ export function writeMark(job: DeliveryJob, generation: number): string {
   return `${ownClaim(job)}/${generation}`;
 }
 
+/** Whether this generation of a Deployment is what the job's write of the template made. */
+export function isMarked({ metadata }: Deployment, job: DeliveryJob): boolean {
+  const { generation = 0 } = metadata;
+  const mark = metadata.annotations?.[annotations.delivering];
+  // The latter is how a job was marked that began before there were claims.
+  return mark === writeMark(job, generation) || mark === `${job.metadata.uid}/${generation}`;
+}
+
 /** The claim on a Deployment; undefined where there is none, or nothing that could be one. */
 export function claimOn({ metadata }: Deployment): Claim | undefined {
   const [namespace, name, uid, startedAt] = metadata.annotations?.[annotations.delivering]?.split('/') ?? [];

@@ -1,6 +1,6 @@
 import type { DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
-import { jobConditions, missedForMs, type Standing, unreadyForMs } from './conditions.ts';
+import { jobConditions, missedForMs, type Standing, unclaimedForMs, unreadyForMs } from './conditions.ts';
 
 const at = '2026-11-21T12:00:00.000Z';
 const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Standing => ({
@@ -10,6 +10,7 @@ const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Sta
   observedGeneration: 2,
   at: time,
   pods,
+  isUnclaimed: false,
 });
 const told = (conditions: ReturnType<typeof jobConditions>) =>
   Object.fromEntries(conditions.map(({ type, status }) => [type, status]));
@@ -38,4 +39,17 @@ test('pods that were never ready are coming up, those that were are missed', () 
   expect(missedForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(0);
   expect(unreadyForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(15_000);
   expect(told(jobConditions(ready, standing('Progressing', 'growing')))['PodsReady']).toBe('Unknown');
+});
+
+test('a claim is missed from when it was first not there, until it is there again', () => {
+  const missed = jobConditions([], { ...standing('Progressing'), isUnclaimed: true });
+  const later = jobConditions(missed, {
+    ...standing('Paused', undefined, '2026-11-21T12:00:10.000Z'),
+    isUnclaimed: true,
+  });
+  expect(told(later)).toEqual({ Progressing: 'False', Succeeded: 'Unknown', ClaimHeld: 'False' });
+  expect(unclaimedForMs({ phase: 'Paused', conditions: later }, Date.parse(at) + 15_000)).toBe(15_000);
+  const again = jobConditions(later, standing('Progressing'));
+  expect(told(again)).not.toHaveProperty('ClaimHeld');
+  expect(unclaimedForMs({ phase: 'Progressing', conditions: again }, Date.parse(at) + 15_000)).toBe(0);
 });

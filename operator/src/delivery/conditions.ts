@@ -3,6 +3,8 @@ import { type Condition, setCondition } from '@rollcall/platform/kube/conditions
 
 /** Whether the pods that the job relies on are ready. It is Unknown while they come up. */
 const PODS_READY = 'PodsReady';
+/** False while the Deployment lacks the claim of a job that goes forward; else there is no such condition. */
+const CLAIMED = 'ClaimHeld';
 
 const ends: ReadonlySet<DeliveryPhase> = new Set(['Succeeded', 'RolledBack', 'Failed']);
 
@@ -16,21 +18,31 @@ export interface Standing {
   readonly at: string;
   /** Undefined: nothing is relied on. `growing`: more pods were just asked for. */
   readonly pods: 'ready' | 'short' | 'growing' | undefined;
+  readonly isUnclaimed: boolean;
 }
 
-/** All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends), PodsReady. */
+/** All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends), PodsReady, ClaimHeld. */
 export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
   const { phase, reason, message, observedGeneration, at } = standing;
   const said = { reason, message, observedGeneration };
   const isEnded = ends.has(phase);
   const isProgressing = !isEnded && phase !== 'Pending' && phase !== 'Paused';
-  let conditions: Condition[] = known?.filter(({ type }) => type !== PODS_READY) ?? [];
+  const isKept = ({ type }: Condition) => type !== PODS_READY && (type !== CLAIMED || standing.isUnclaimed);
+  let conditions: Condition[] = known?.filter(isKept) ?? [];
   conditions = setCondition(conditions, { type: 'Progressing', status: isProgressing ? 'True' : 'False', ...said }, at);
   const succeeded = isEnded ? (phase === 'Succeeded' ? 'True' : 'False') : 'Unknown';
   conditions = setCondition(conditions, { type: 'Succeeded', status: succeeded, ...said }, at);
+  if (standing.isUnclaimed) {
+    conditions = setCondition(conditions, { type: CLAIMED, status: 'False', ...unclaimed, observedGeneration }, at);
+  }
   const pods = podsCondition(known, standing);
   return pods === undefined ? conditions : [...conditions, pods];
 }
+
+const unclaimed = {
+  reason: 'ClaimMissing',
+  message: 'The Deployment lacks the claim of this job, which makes it again',
+};
 
 function podsCondition(known: DeliveryJobStatus['conditions'], standing: Standing): Condition | undefined {
   const { pods, observedGeneration, at } = standing;
@@ -71,6 +83,12 @@ export function unreadyForMs(status: DeliveryJobStatus, nowMs: number): number {
 /** How long pods have been ready, in ms; 0 when they are not, or nobody has written yet that they are. */
 export function readyForMs(status: DeliveryJobStatus, nowMs: number): number {
   return sinceMs(status, nowMs, (value) => value === 'True');
+}
+
+/** How long a claim that was removed has been missing, in ms; 0 when nobody has written yet that it is. */
+export function unclaimedForMs({ conditions }: DeliveryJobStatus, nowMs: number): number {
+  const condition = conditions?.find(({ type }) => type === CLAIMED);
+  return condition === undefined ? 0 : Math.max(0, nowMs - Date.parse(condition.lastTransitionTime));
 }
 
 function sinceMs(

@@ -104,6 +104,7 @@ function describe({ view, row, plan, fields }: Standpoint): StatusUpdate {
     message: fields.failure?.message ?? plan.message,
     fields,
     ...(pods === undefined ? {} : { pods }),
+    isUnclaimed: isUnclaimed(view),
   };
 }
 

@@ -87,7 +87,12 @@ function claim(snapshot: JobSnapshot, cluster: ClusterView): Decision {
   const { deployment } = cluster;
   const other = claimInTheWay(cluster, job);
   if (other === undefined) return untilDeadline(snapshot, claimWorkload(deployment, job));
-  const waits = `job ${other.name} delivers to Deployment ${deployment.metadata.name}`;
+  // Of another installation nobody here can tell whether it is still there.
+  const hint =
+    other.namespace === job.metadata.namespace
+      ? ''
+      : ` (if nothing runs that job, remove the annotation ${annotations.delivering})`;
+  const waits = `job ${other.namespace}/${other.name} delivers to Deployment ${deployment.metadata.name}${hint}`;
   const decision = waitFor(snapshot, { reason: 'WorkloadClaimed', waits, message: `Waits: ${waits}` });
   const { requeueAfterMs } = decision;
   if (requeueAfterMs === undefined) return decision;

@@ -28,6 +28,8 @@ export interface StatusUpdate {
     Omit<DeliveryJobStatus, 'phase' | 'stage' | 'reason' | 'message' | 'milestones' | 'conditions'>
   >;
   readonly pods?: Standing['pods'];
+  /** False by default. */
+  readonly isUnclaimed?: boolean;
 }
 
 /** Every field of the status, all of which the operator owns: server-side apply removes what it leaves out. */
@@ -37,7 +39,7 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
   const observedGeneration = job.metadata.generation ?? 0;
   const reason = cut(update.reason ?? update.stage, REASON_LIMIT);
   const message = cut(update.message, MESSAGE_LIMIT);
-  const { phase, stage, pods } = update;
+  const { phase, stage, pods, isUnclaimed = false } = update;
   const isNewStage = stage !== known.stage || (update.fields?.step ?? known.step) !== known.step;
   const status = {
     ...known,
@@ -48,7 +50,7 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
     reason,
     message,
     observedGeneration,
-    conditions: jobConditions(conditions, { phase, reason, message, observedGeneration, at, pods }),
+    conditions: jobConditions(conditions, { phase, reason, message, observedGeneration, at, pods, isUnclaimed }),
   };
   return { ...status, ...milestonesOf(status, at) };
 }

@@ -1,7 +1,5 @@
-import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
-import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { type ClaimState, claimState, writeMark } from './claim.ts';
+import { type ClaimState, claimState, isMarked } from './claim.ts';
 import { isAsDesired, templateFingerprint } from './fingerprint.ts';
 import type { ClusterView, JobSnapshot, PodGroup, SavedState, Surroundings } from './snapshot.ts';
 
@@ -97,12 +95,7 @@ function templateState({ job, cluster, saved, status }: TemplateKnowledge): Temp
   if (fingerprint === recorded) return 'target';
   if (recorded !== before) return 'foreign';
   // Patched, but not recorded yet: the API server has put its defaults into what it was given, and whoever reviews for it more.
-  return isAsWritten(deployment, job) || isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
-}
-
-/** Whether nothing of the Deployment was changed since the job wrote the template: that is what was made of the job's. */
-function isAsWritten({ metadata }: Deployment, job: DeliveryJob): boolean {
-  return metadata.annotations?.[annotations.delivering] === writeMark(job, metadata.generation ?? 0);
+  return isMarked(deployment, job) || isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
 }
 
 function recordedFingerprint(saved: SavedState, { templateFingerprint: recorded }: DeliveryJobStatus): string {

@@ -88,7 +88,8 @@ test(
     const second = await deploy(world, 'cart');
     await until(
       'the other waits',
-      async () => (await world.jobs.get(second)).status?.message?.includes(`job ${first} delivers`) === true,
+      async () =>
+        (await world.jobs.get(second)).status?.message?.includes(`job ${world.namespace}/${first} delivers`) === true,
       WAIT_MS,
     );
     expect((await world.jobs.get(second)).status?.stage).toBe('Preparing');

@@ -1,6 +1,7 @@
+import { unclaimedForMs } from '../conditions.ts';
 import type { JobView } from '../view.ts';
 import { claimWorkload } from '../workload.ts';
-import { isOver, type StagePlan, untilMs } from './strategy.ts';
+import type { StagePlan } from './strategy.ts';
 import { lateFailure } from './upkeep.ts';
 
 /**
@@ -11,12 +12,17 @@ export function isUnclaimed({ claim, cluster, failure, status }: JobView): boole
   return claim === 'none' && cluster !== undefined && failure === undefined && status.stage !== 'Finishing';
 }
 
-/** In place of what the stage wants: without the claim nothing else is written. */
+/**
+ * In place of what the stage wants: without the claim nothing else is written. The deadline begins when the claim is first missed: the
+ * stage may have lasted for long. What the template is known to be is written before the claim, which may replace the mark that tells.
+ */
 export function planClaiming(view: JobView): StagePlan {
-  const { cluster, job, policy, status } = view;
+  const { cluster, job, nowMs, policy, status, template } = view;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const message = `Claims Deployment ${status.workload?.name} again`;
   if (cluster === undefined) return { message };
-  if (isOver(view, seconds)) return { message, failure: lateFailure(message, seconds) };
-  return { message, changes: claimWorkload(cluster.deployment, job), lookAgainMs: untilMs(view, seconds) };
+  const leftMs = seconds * 1000 - unclaimedForMs(status, nowMs);
+  if (leftMs <= 0) return { message, failure: lateFailure(message, seconds) };
+  const progress = template === 'target' ? { templateFingerprint: cluster.fingerprint } : {};
+  return { message, progress, changes: claimWorkload(cluster.deployment, job), lookAgainMs: nowMs + leftMs };
 }

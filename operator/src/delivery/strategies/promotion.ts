@@ -1,4 +1,5 @@
-import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryFailure, DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Change, independently } from '../../runtime/decision.ts';
 import { isExtraGone, removeExtra } from '../extra-deployment.ts';
 import { failure, STILL_TRIED } from '../failures.ts';
@@ -128,12 +129,19 @@ function notHandedBack({ failure: known, job }: JobView): DeliveryFailure {
 
 /**
  * The changes after which nothing of the user's has anything that only the job wanted. The claim on the Deployment goes last: what
- * looks like the job's could be of the next one by then.
+ * looks like the job's could be of the next one by then. Of a job that is undone because another has the Deployment, only what it has
+ * marked is certain to be its own.
  */
 export function handBack(view: JobView): readonly Change[] {
-  const { claim, cluster, job } = view;
-  if (claim === 'other') return [];
+  const { claim, cluster, failure, job } = view;
   const around = [...releaseServices(view), ...releaseRoutes(view)];
+  if (claim === 'other') return failure === undefined ? [] : independently(around.filter(isOfMarked(job)));
   if (around.length > 0 && claim === 'none' && cluster !== undefined) return claimWorkload(cluster.deployment, job);
   return independently([...around, ...releaseWorkload(view, around.length === 0)]);
+}
+
+/** Whether a change is made to what the rollback of this job has marked. */
+function isOfMarked(job: DeliveryJob): (change: Change) => boolean {
+  return (change) =>
+    change.action === 'patch' && change.object.metadata.annotations?.[annotations.rollingBack] === job.metadata.uid;
 }

@@ -15,7 +15,8 @@ const PATH = '/api/v1/services/{name}';
 const CONNECTIONS = 32;
 const WARM_UP_REQUESTS = 30_000;
 const REQUESTS_PER_ROUND = 30_000;
-const PACED_MS = 4_000;
+const SETTLE_MS = 2_000;
+const PACED_MS = SETTLE_MS + 4_000;
 
 /** `GET /services/{name}` of all names in turn, against bare servers that answer the same bytes. */
 export const lookups: Bench = {
@@ -45,7 +46,7 @@ export const lookups: Bench = {
     });
     log(`lookups: busy: ${runs.describeShares()}`);
     const rate = medianRate(runs.of('registry'));
-    const pace = { ratePerSecond: rate / 2, durationMs: PACED_MS };
+    const pace = { ratePerSecond: rate / 2, durationMs: PACED_MS, settleMs: SETTLE_MS };
     const paced = await alternate({
       registry: { ...registry, run: () => lookUp(registry.port, pace) },
       http: { ...http, run: () => lookUp(http.port, pace) },

@@ -9,11 +9,14 @@ export async function runAtPace(pace: Pace, senders: readonly Send[]): Promise<L
   const statuses = new Map<number | 'none', number>();
   const latencies: number[] = [];
   const startedAtMs = performance.now();
+  const countsFromMs = startedAtMs + ('settleMs' in pace ? (pace.settleMs ?? 0) : 0);
   const cpuBefore = process.cpuUsage();
+  let answers = 0;
 
   async function one(send: Send, index: number, dueAtMs: number): Promise<void> {
     const status = await send(index);
-    latencies.push(performance.now() - dueAtMs);
+    if (dueAtMs >= countsFromMs) latencies.push(performance.now() - dueAtMs);
+    answers += 1;
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   }
 
@@ -25,11 +28,11 @@ export async function runAtPace(pace: Pace, senders: readonly Send[]): Promise<L
   let failures = 0;
   for (const [status, count] of statuses) if (status === 'none' || status < 200 || status > 299) failures += count;
   return {
-    requests: latencies.length,
+    requests: answers,
     failures,
     statuses: Object.fromEntries(statuses),
     elapsedMs,
-    perSecond: (latencies.length / elapsedMs) * 1000,
+    perSecond: (answers / elapsedMs) * 1000,
     latencyMs: { p50: quantile(latencies, 0.5), p99: quantile(latencies, 0.99), max: quantile(latencies, 1) },
     generatorCpuMs: (cpu.user + cpu.system) / 1000,
   };

@@ -14,8 +14,11 @@ export function nameOf({ prefix, first }: NameRange, index: number): string {
 export type Pace =
   /** So many, each connection sending the next as soon as it has its answer. */
   | { readonly amount: number }
-  /** So many a second for so long, whatever the answers do; latency counts from when each was due. */
-  | { readonly ratePerSecond: number; readonly durationMs: number };
+  /**
+   * So many a second for so long, whatever the answers do; latency counts from when each was due, and not in the first
+   * `settleMs` (0 by default), in which server and generator come back from having rested.
+   */
+  | { readonly ratePerSecond: number; readonly durationMs: number; readonly settleMs?: number };
 
 /** HTTP/1.1 requests to 127.0.0.1, the names in turn. */
 export interface HttpTask {

@@ -143,7 +143,19 @@ test('a channel for which too many wait takes no more; others do, and job events
       { event: 'job.failed', channel: 'chat', attempts: 0, last_result: 'not sent: 1000 others wait for the channel' },
     ]);
   await expect.poll(() => receiver.received.filter(({ path }) => path === '/ops').length, eventually).toBe(2);
+  const [letter] = (await dead()) as { id: string }[];
+  const replay = () => delivery.post(`/webhooks/deliveries/${letter?.id}/replay`, {});
+  const read = async () => (await delivery.get(`/webhooks/deliveries/${letter?.id}`)).body['state'];
+  expect(await replay()).toMatchObject({ status: 503, body: { error: 'Channel is full' } });
+  expect(await read()).toBe('dead');
 
+  await delivery.pool.query(`DELETE FROM deliveries WHERE service_name = 'full' AND event = 'notification' AND id IN (
+    SELECT id FROM deliveries WHERE service_name = 'full' AND channel = 'chat' AND state = 'pending' LIMIT 500)`);
+  expect((await replay()).status).toBe(200);
+  expect(await read()).toBe('pending');
+  // It is on its way, which is what was asked for, however many wait.
+  await fill(delivery.pool, { service: 'full', state: 'pending', count: 500, days: 0 });
+  expect((await replay()).status).toBe(200);
   await delivery.pool.query(`DELETE FROM deliveries WHERE service_name = 'full' AND event = 'notification' AND id IN (
     SELECT id FROM deliveries WHERE service_name = 'full' AND channel = 'chat' AND state = 'pending' LIMIT 500)`);
   expect((await delivery.post('/webhooks/notify', notification('full'))).status).toBe(200);

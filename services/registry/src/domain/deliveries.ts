@@ -70,8 +70,12 @@ export interface DeliveryStore {
   find(id: string): Promise<Delivery | undefined>;
   /** Newest first, and the number of all that match. */
   list(query: DeliveryQuery): Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
-  /** Has it sent once more, with all its attempts, unless it is on its way. */
-  replay(id: string): Promise<void>;
+  /**
+   * Has it sent once more, with all its attempts, unless it is on its way.
+   *
+   * @returns false where too many wait for its channel: then nothing has changed.
+   */
+  replay(id: string): Promise<boolean>;
 }
 
 /** What became of one attempt to send a message. */
@@ -114,10 +118,18 @@ export async function readDelivery({ deliveries }: Pick<DeliveriesDeps, 'deliver
 /**
  * Has a message sent once more, as the same message, to where its channel leads now.
  *
- * @throws RegistryError DELIVERY_NOT_FOUND, INVALID_SIGNATURE.
+ * @throws RegistryError DELIVERY_NOT_FOUND, INVALID_SIGNATURE, CHANNEL_FULL.
  */
 export async function replayDelivery(deps: DeliveriesDeps, id: string, proof: CallProof): Promise<void> {
   const delivery = await readDelivery(deps, id);
   const admission = await authorizeCall(deps, delivery.serviceName, proof);
-  await admission.carryOut(() => deps.deliveries.replay(delivery.id));
+  await admission.carryOut(async () => {
+    if (!(await deps.deliveries.replay(delivery.id))) throw channelFull(delivery);
+  });
+}
+
+/** What is answered where too many wait for a channel. */
+export function channelFull({ serviceName, channel }: Pick<Delivery, 'serviceName' | 'channel'>): RegistryError {
+  const reason = `Too many notifications wait for channel '${channel}' of service '${serviceName}'`;
+  return new RegistryError('CHANNEL_FULL', reason);
 }

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { Delivery, DeliveryAttempt, DeliveryStore, Severity } from './deliveries.ts';
+import { channelFull, type Delivery, type DeliveryAttempt, type DeliveryStore, type Severity } from './deliveries.ts';
 import { RegistryError } from './errors.ts';
 import { type StandardMessage, sign, signStandard } from './signatures.ts';
 import { isSlackEndpoint, slackMessage } from './slack.ts';
@@ -52,10 +52,7 @@ export async function notify(deps: NotifyDeps, input: NotificationInput): Promis
     lane: laneOf(endpoint.url),
     createdAt,
   });
-  if (!isStored) {
-    const reason = `Too many notifications wait for channel '${channel}' of service '${serviceName}'`;
-    throw new RegistryError('CHANNEL_FULL', reason);
-  }
+  if (!isStored) throw channelFull({ serviceName, channel });
 }
 
 /** What goes to the same host has the same lane, which does not tell the host. */

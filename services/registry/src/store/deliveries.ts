@@ -90,11 +90,21 @@ export function createDeliveryRecords(pool: () => Pool, onNew: () => void): Deli
     },
     list: async (query) => list(pool(), query),
     async replay(id) {
-      await pool().query(
-        `UPDATE deliveries SET state = 'pending', queue_id = $2 WHERE id = $1 AND state <> 'pending'`,
+      // Asked again as it is written: of two that replay it at the same moment, one puts it into the queue.
+      const { rows } = await pool().query<{ refused: boolean }>(
+        `WITH found AS (
+           SELECT id, state <> 'pending' AND ${isFull('deliveries.service_name', 'deliveries.channel')} AS refused
+           FROM deliveries WHERE id = $1
+         ), replayed AS (
+           UPDATE deliveries SET state = 'pending', queue_id = $2 FROM found
+           WHERE deliveries.id = found.id AND NOT found.refused AND deliveries.state <> 'pending'
+         )
+         SELECT refused FROM found`,
         [id, randomUUID()],
       );
+      if (rows[0]?.refused === true) return false;
       onNew();
+      return true;
     },
     async settle({ id, queueId }, { state, result, at }) {
       await pool().query(
@@ -129,12 +139,8 @@ async function insert(client: Pool | PoolClient, delivery: NewDelivery, excess: 
     `INSERT INTO deliveries (id, service_name, channel, event, payload, lane, queue_id, created_at, state, last_result)
      SELECT $1::uuid, $2::text, $3::text, $4::text, $5::json, $6::text, $7::uuid, $8::timestamptz,
        CASE WHEN is_full THEN 'dead' ELSE 'pending' END, CASE WHEN is_full THEN $9::text END
-     FROM (
-       SELECT EXISTS (
-         SELECT FROM deliveries WHERE service_name = $2 AND channel = $3 AND state = 'pending' OFFSET $10::int
-       ) AS is_full
-     ) waiting
-     WHERE NOT is_full OR $11::boolean`,
+     FROM (SELECT ${isFull('$2', '$3')} AS is_full) waiting
+     WHERE NOT is_full OR $10::boolean`,
     [
       id,
       serviceName,
@@ -145,11 +151,18 @@ async function insert(client: Pool | PoolClient, delivery: NewDelivery, excess: 
       randomUUID(),
       createdAt,
       `not sent: ${WAITING_MAX} others wait for the channel`,
-      WAITING_MAX - 1,
       excess === 'dead',
     ],
   );
   return rowCount === 1;
+}
+
+/** SQL: whether as many wait for the channel as may. */
+function isFull(serviceName: string, channel: string): string {
+  return `EXISTS (
+    SELECT FROM deliveries waiting
+    WHERE waiting.service_name = ${serviceName} AND waiting.channel = ${channel} AND waiting.state = 'pending'
+    OFFSET ${WAITING_MAX - 1})`;
 }
 
 interface DeliveryRow {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
+import { createAutomaticDeployments } from '@rollcall/registry/store/automatic-deployments.ts';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -229,6 +230,18 @@ test('names that selectors have signs for are told apart', async () => {
   expect((await announce(twin, '1.0.0')).body['job_id']).toBeDefined();
   nextSecond();
   expect((await announce(service, '1.0.0', { via: replica })).body).not.toHaveProperty('job_id');
+});
+
+test('more than a hundred that wait for their turn are refused at once, and taken when it is there', async () => {
+  const automatic = createAutomaticDeployments(() => delivery.pool);
+  const gate = Promise.withResolvers<string>();
+  const waiting = Array.from({ length: 100 }, () => automatic.alone('slow', () => gate.promise));
+  for (const service of ['slow', 'another']) {
+    await expect(automatic.alone(service, async () => 'done')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  }
+  gate.resolve('done');
+  expect(await Promise.all(waiting)).toEqual(Array.from({ length: 100 }, () => 'done'));
+  expect(await automatic.alone('slow', async () => 'one more')).toBe('one more');
 });
 
 test('many announcements at once do not wait for one another for good', { timeout: 120_000 }, async () => {

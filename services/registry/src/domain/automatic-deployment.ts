@@ -25,7 +25,11 @@ export interface AutomaticDeployment {
 
 /** Which releases were made a job of by themselves: each once, even where a replica dies in between. */
 export interface AutomaticDeployments {
-  /** Does the work of one service at a time, whichever replica asks for it. */
+  /**
+   * Does the work of one service at a time, whichever replica asks for it.
+   *
+   * @throws RegistryError STORE_UNAVAILABLE at once when too much of it waits.
+   */
   alone<T>(serviceName: string, work: () => Promise<T>): Promise<T>;
   /**
    * @returns when the release was first to be deployed, which is what its job is named after; undefined where its job was created,

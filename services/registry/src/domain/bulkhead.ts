@@ -8,14 +8,17 @@ export interface Bulkhead {
   readonly runs: number;
 }
 
-/** @param limit how much may be under way at a time. */
-export function createBulkhead(limit: number): Bulkhead {
+/**
+ * @param limit how much may be under way at a time.
+ * @param refusal what is said to what is over it.
+ */
+export function createBulkhead(limit: number, refusal = 'Too many lookups of unknown names'): Bulkhead {
   let underWay = 0;
   let runs = 0;
   return {
     async run(work) {
       runs += 1;
-      if (underWay >= limit) throw new RegistryError('STORE_UNAVAILABLE', 'Too many lookups of unknown names');
+      if (underWay >= limit) throw new RegistryError('STORE_UNAVAILABLE', refusal);
       underWay += 1;
       try {
         return await work();

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
+import { createBulkhead } from '../domain/bulkhead.ts';
 import type { Artifact } from '../domain/delivery-ports.ts';
 import { createKeyedMutex } from '../domain/keyed-mutex.ts';
 
@@ -10,17 +11,23 @@ import { createKeyedMutex } from '../domain/keyed-mutex.ts';
  */
 const LANES = 3;
 
+/** So many wait for their turn, or have it: while the database or the API server is slow, more would pile up without end. */
+const WAITING_MAX = 100;
+
 /** @param pool throws while the schema is not there yet. */
 export function createAutomaticDeployments(pool: () => Pool): AutomaticDeployments {
   const lanes = createKeyedMutex();
+  const waiting = createBulkhead(WAITING_MAX, 'Too many versions are to be deployed by themselves');
   return {
     alone: (serviceName, work) =>
-      lanes.run(laneOf(serviceName), () =>
-        inTransaction(pool(), async (client) => {
-          const lock = `rollcall-automatic-deployments-${serviceName}`;
-          await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock]);
-          return work();
-        }),
+      waiting.run(() =>
+        lanes.run(mutexKeyOf(serviceName), () =>
+          inTransaction(pool(), async (client) => {
+            const lock = `rollcall-automatic-deployments-${serviceName}`;
+            await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock]);
+            return work();
+          }),
+        ),
       ),
     async begin({ release, at }) {
       const { serviceName, version, artifact } = release;
@@ -44,7 +51,7 @@ export function createAutomaticDeployments(pool: () => Pool): AutomaticDeploymen
   };
 }
 
-function laneOf(serviceName: string): string {
+function mutexKeyOf(serviceName: string): string {
   const [byte = 0] = createHash('sha256').update(serviceName).digest();
   return String(byte % LANES);
 }

@@ -78,9 +78,12 @@ async function stopAll(started: readonly Actor[], options: ActorOptions, exitCod
   return exitCode;
 }
 
-/** Resolves with the name of the first SIGINT or SIGTERM. */
+/**
+ * Resolves with the name of the first SIGINT or SIGTERM. Later ones change nothing: stopping has a deadline anyway, and whoever
+ * repeats the signal must not cut off what is still being answered and written.
+ */
 export function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve(signal));
   });
 }

@@ -3,8 +3,13 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, expect, test } from 'vitest';
+import { freePorts } from '@rollcall/local/ports.ts';
+import { startService, waitUntilReady } from '@rollcall/local/services.ts';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { describe, expect, inject, test } from 'vitest';
 import { reproducible } from '../../tools/sbom.ts';
+import { createNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -57,6 +62,40 @@ describe("the image's entry point", () => {
   test('explains itself', async () => {
     expect(await run(['--help'])).toEqual({ code: 0, out: expect.stringMatching(/^Usage: rollcall PROCESS/), err: '' });
   });
+});
+
+test('what drains goes on when it is told to end once more', { timeout: 180_000 }, async () => {
+  await using namespace = await createNamespace('image');
+  await using database = await createDatabase();
+  const [port = 0, adminPort = 0] = await freePorts(2);
+  const registry = await startService(
+    {
+      name: 'image-registry',
+      script: 'image/src/main.ts',
+      args: ['registry'],
+      env: {
+        KUBECONFIG: inject('kubeconfig'),
+        ROLLCALL_NAMESPACE: namespace.name,
+        ROLLCALL_HOST: '127.0.0.1',
+        ROLLCALL_PORT: String(port),
+        ROLLCALL_ADMIN_PORT: String(adminPort),
+        ROLLCALL_DATABASE_URL: database.url,
+        ROLLCALL_DRAIN_SECONDS: '5',
+      },
+    },
+    { logDirectory: inject('temporaryDirectory'), env: { PATH: process.env['PATH'] } },
+  );
+  try {
+    const { failed } = registry;
+    await waitUntilReady(registry, adminPort);
+    process.kill(registry.pid, 'SIGTERM');
+    const isDraining = async () => (await readFile(registry.logFile, 'utf8')).includes('"stopping"');
+    await waitUntil('it says that it stops', isDraining, { timeoutMs: 30_000, failed });
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.kill(registry.pid, signal);
+    expect(await registry.exited).toEqual({ code: 0, signal: null });
+  } finally {
+    await registry.stop();
+  }
 });
 
 describe('the bill of materials', () => {

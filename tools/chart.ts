@@ -72,7 +72,7 @@ Generated from values.yaml by tools/chart.ts (\`npm run generate\`). Do not edit
 
 \`\`\`
 helm install rollcall charts/rollcall --namespace rollcall --create-namespace
-helm test rollcall --namespace rollcall --logs
+helm test rollcall --namespace rollcall
 \`\`\`
 
 Kubernetes 1.33 or newer. Nothing else is needed: PostgreSQL and Redis are embedded unless \`postgresql.external\` and \`redis.external\`
@@ -80,7 +80,8 @@ say where others are. \`helm upgrade\` upgrades the custom resource definitions 
 \`postgresql.persistence.keep\` say: the definitions with all custom resources, the volume and its password.
 
 Tools that render the chart without a cluster (Argo CD, \`helm template | kubectl apply\`) cannot see the Secrets that are there, and
-would make new passwords every time: give them \`postgresql.existingSecret\` and \`redis.existingSecret\`.
+would make new passwords every time: give them \`postgresql.existingSecret\` and \`redis.existingSecret\`. Nor can they see how many pods there
+are: where autoscaling is switched on, a process has one pod until the autoscaler makes more.
 
 | value | default | |
 | --- | --- | --- |

@@ -169,6 +169,9 @@ describe('what values lead to', () => {
     expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
     const holders = objects.filter((object) => JSON.stringify(object).includes('word@'));
     expect(holders.map(({ kind }) => kind)).toEqual(['Secret']);
+    expect(environmentOf(objects, 'rollcall-registry')).toMatchObject({
+      ROLLCALL_DATABASE_URL: { secretKeyRef: { name: holders[0]?.metadata.name, key: 'url' } },
+    });
   });
 
   test('namespaces for deliveries and imports reach the operator, and it gets rights in these alone', async () => {
@@ -215,6 +218,30 @@ describe('what values lead to', () => {
         'app.kubernetes.io/name',
       ]);
     }
+  });
+});
+
+async function alerts(values: Values = {}): Promise<readonly { readonly alert: string; readonly expr: string }[]> {
+  const objects = await renderChart({ monitoring: { rules: { enabled: true } }, ...values });
+  const { groups } = objectOf(objects, 'PrometheusRule', RELEASE)['spec'] as {
+    readonly groups: readonly { readonly rules: Awaited<ReturnType<typeof alerts>> }[];
+  };
+  return groups.flatMap(({ rules }) => rules);
+}
+
+describe('alerts', () => {
+  test('on too few of something are also raised where there is none at all, for the sum of nothing is nothing', async () => {
+    const few = (await alerts()).filter(({ expr }) => expr.includes(' < '));
+    expect(few.map(({ alert }) => alert)).toEqual(['RollcallNoLeader']);
+    for (const { expr } of few) expect(expr).toMatch(/^\(sum\(.+\) or vector\(0\)\) < 1$/);
+  });
+
+  test('miss no leader where the release has no operator', async () => {
+    const all = (await alerts()).map(({ alert }) => alert);
+    const processes = { operator: { enabled: false } };
+    const left = (await alerts({ processes })).map(({ alert }) => alert);
+    expect(left).toEqual(all.filter((alert) => alert !== 'RollcallNoLeader'));
+    expect(left.length).toBe(all.length - 1);
   });
 });
 

@@ -1,5 +1,5 @@
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { CHART, helm, NAMESPACE, RELEASE, type Values } from './chart.ts';
 import { type ChartCluster, startChartCluster } from './cluster.ts';
 
@@ -12,6 +12,9 @@ beforeAll(async () => {
   // The chart brings its own.
   await cluster.kubectl(['delete', 'crd', '--all']);
 }, 300_000);
+
+// What a test before, or the same one when it is tried again, has left.
+beforeEach(() => run(['uninstall', RELEASE, '--ignore-not-found']));
 
 afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -60,6 +63,16 @@ async function definitions(): Promise<string[]> {
   return (await cluster.kubectl(['get', 'crd', '--output=name'])).split('\n').filter((name) => name !== '');
 }
 
+const ofRegistry = ['deployment/rollcall-registry', '--namespace', NAMESPACE];
+
+function replicas(): Promise<string> {
+  return cluster.kubectl(['get', ...ofRegistry, '--output=jsonpath={.spec.replicas}']);
+}
+
+function scaleTo(count: number): Promise<string> {
+  return cluster.kubectl(['scale', ...ofRegistry, `--replicas=${count}`]);
+}
+
 const registration = JSON.stringify({
   apiVersion: 'rollcall.dev/v1alpha1',
   kind: 'ServiceRegistration',
@@ -68,7 +81,8 @@ const registration = JSON.stringify({
 });
 
 test('passwords are made once, and outlive upgrades, rollbacks and a second installation', async () => {
-  await install();
+  // Without --logs: a pod that has succeeded is deleted before they could be read.
+  expect(await install()).toMatch(/^ *helm test rollcall --namespace rollcall$/m);
   const first = await passwords();
   expect(Object.keys(first).toSorted()).toEqual(['rollcall-postgresql', 'rollcall-redis']);
   const [password = '', url = ''] = ['password', 'url'].map((key) =>
@@ -86,7 +100,44 @@ test('passwords are made once, and outlive upgrades, rollbacks and a second inst
   expect((await passwords())['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
 });
 
+test('the password of the volume is found again after a time with another database', async () => {
+  await install();
+  const first = await passwords();
+  const url = 'postgres://me:word@db.example.com/rollcall';
+  await upgrade({ postgresql: { external: { url } }, redis: { external: { url: 'redis://:word@cache.example.com' } } });
+  const meanwhile = await passwords();
+  expect(Object.keys(meanwhile).toSorted()).toEqual([
+    'rollcall-postgresql',
+    'rollcall-postgresql-external',
+    'rollcall-redis-external',
+  ]);
+  expect(meanwhile['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
+  // Without any value Helm would take those of before.
+  await upgrade({ logLevel: 'info' });
+  const last = await passwords();
+  expect(Object.keys(last).toSorted()).toEqual(['rollcall-postgresql', 'rollcall-redis']);
+  expect(last['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
+});
+
+test('no pod ends because autoscaling begins, nor at an upgrade or a rollback while it goes on', async () => {
+  const scaled = { replicas: 3, autoscaling: { enabled: true } };
+  await install({ processes: { registry: { replicas: 3 } } });
+  expect(await replicas()).toBe('3');
+  await upgrade({ processes: { registry: scaled } });
+  expect(await replicas()).toBe('3');
+  for (const count of [5, 4]) {
+    // As the autoscaler does.
+    await scaleTo(count);
+    await upgrade({ commonLabels: { count: String(count) }, processes: { registry: scaled } });
+    expect(await replicas()).toBe(String(count));
+  }
+  await scaleTo(6);
+  await run(['rollback', RELEASE]);
+  expect(await replicas()).toBe('6');
+});
+
 test('an upgrade brings the definitions up to date and keeps what is registered', async () => {
+  await install();
   await waitUntil('the definitions are served', async () => (await definitions()).length === 5, { timeoutMs: 60_000 });
   await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
   await cluster.kubectl(['apply', '--filename=-'], { stdin: registration });
@@ -104,6 +155,9 @@ test('an upgrade brings the definitions up to date and keeps what is registered'
 });
 
 test('uninstalling leaves the definitions, what is registered, the volume and its password', async () => {
+  await install();
+  await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
+  await cluster.kubectl(['apply', '--filename=-'], { stdin: registration });
   await waitUntil('the claim of PostgreSQL is there', async () => (await list('persistentvolumeclaims')).length === 1, {
     timeoutMs: 60_000,
   });

@@ -19,7 +19,7 @@ interface Policy {
   readonly policyTypes: readonly string[];
   /** Null: nobody. */
   readonly ingress?: readonly Rule[] | null;
-  readonly egress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
+  readonly egress?: readonly { readonly ports?: readonly { readonly port: number }[] }[];
 }
 
 function matches(labels: Labels, wanted: Labels = {}): boolean {
@@ -85,12 +85,29 @@ test('ports can be closed to all but some, and to all', async () => {
   });
 });
 
+test('what talks to the API server may do so wherever that is, also where "anywhere" stands for no node', async () => {
+  const values = { processes: { mailer: { egress: 'anywhere' } } };
+  const egress = async (name: string, more: Values = {}) => {
+    const policy = objectOf(await renderChart({ ...values, ...more }), 'NetworkPolicy', `rollcall-${name}`);
+    return (policy['spec'] as Policy).egress;
+  };
+  const ports = [443, 6443].map((port) => ({ port, protocol: 'TCP' }));
+  for (const name of ['operator', 'registry']) {
+    expect(await egress(name)).toContainEqual({ ports });
+    const to = [{ ipBlock: { cidr: '10.0.0.1/32' } }];
+    const named = await egress(name, { networkPolicy: { apiServer: { cidrs: ['10.0.0.1/32'] } } });
+    expect(named).toContainEqual({ ports, to });
+    expect(named).not.toContainEqual({ ports });
+  }
+  expect(await egress('mailer')).not.toContainEqual({ ports });
+});
+
 test('embedded databases connect to nothing, and a process only to what it needs', async () => {
   const rbac = { own: { scope: 'release', rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] } };
   const objects = await renderChart({ processes: { payment: { database: true }, gateway: { redis: true, rbac } } });
   const egress = (name: string) => {
     const rules = (objectOf(objects, 'NetworkPolicy', name)['spec'] as Policy).egress ?? [];
-    return rules.map(({ ports }) => ports.map(({ port }) => port));
+    return rules.map(({ ports = [] }) => ports.map(({ port }) => port));
   };
   expect(egress('rollcall-postgresql')).toEqual([]);
   expect(egress('rollcall-redis')).toEqual([]);

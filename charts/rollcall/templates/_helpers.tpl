@@ -105,6 +105,9 @@ or empty, so that nothing could be switched off.
 {{- $values := get .root.Values .database -}}
 {{- if $values.external.secretName -}}
 {{- $values.external.secretName -}}
+{{- else if $values.external.url -}}
+{{- /* Not the embedded one's, whose password is kept as long as its volume. */ -}}
+{{- include "rollcall.fullname" .root }}-{{ .database }}-external
 {{- else if and $values.existingSecret (include "rollcall.isEmbedded" .) -}}
 {{- $values.existingSecret -}}
 {{- else -}}

@@ -111,7 +111,7 @@ async function use(): Promise<void> {
   const start = async (account: string, script: string, settings: Readonly<Record<string, string>>) => {
     // Ports are free ones, and the URL of the database is in a Secret.
     const given = Object.entries(environmentOf(objects, account)).flatMap(([name, value]) =>
-      typeof value === 'string' && !name.endsWith('PORT') ? [[name, value] as const] : [],
+      typeof value === 'string' && !name.endsWith('_PORT') ? [[name, value] as const] : [],
     );
     return stack.use(
       await startReadyReplica(script, {

@@ -32,6 +32,8 @@ export interface ControlPlaneOptions {
   readonly podCidr?: string;
   /** Garbage collection, namespace deletion, Deployments, EndpointSlices, ...; always on with `workloads`. */
   readonly controllerManager?: boolean;
+  /** Rollcall's custom resource definitions; installed by default. */
+  readonly customResources?: boolean;
   /** The namespace of the kubeconfig's context, created when it is not "default"; "default" by default. */
   readonly namespace?: string;
   /** A file for one line of JSON per request (audit.k8s.io/v1 Event): who, what, and how it ended. */
@@ -136,7 +138,7 @@ async function startOnPorts(options: ControlPlaneOptions, ports: ControlPlanePor
     log(`API server ready after ${Math.round(performance.now() - started)} ms: ${server}`);
     if (options.workloads || options.controllerManager === true) await components.start('kube-controller-manager');
     await Promise.all([
-      installCrds(target, signal),
+      options.customResources === false ? undefined : installCrds(target, signal),
       options.workloads ? startWorkloads(components, { target, stagesPath, signal }) : undefined,
       namespace === 'default' ? undefined : runKubectl(target, ['create', 'namespace', namespace], { signal }),
     ]);

@@ -18,6 +18,8 @@ export interface ChartCluster extends AsyncDisposable {
 export interface ChartClusterOptions {
   /** Names the directory. */
   readonly name: string;
+  /** Whether Rollcall's own custom resources are known; true by default. */
+  readonly customResources?: boolean;
   /** Other projects whose custom resources are known. */
   readonly crds?: readonly CrdModule[];
   /** Fake nodes, on which pods become ready. */
@@ -28,7 +30,7 @@ export interface ChartClusterOptions {
 }
 
 export async function startChartCluster(options: ChartClusterOptions): Promise<ChartCluster> {
-  const { name, crds = [], workloads = false, namespaces = [], isAudited = false } = options;
+  const { name, customResources = true, crds = [], workloads = false, namespaces = [], isAudited = false } = options;
   const directory = join(inject('temporaryDirectory'), name);
   const auditLog = join(directory, 'audit.log');
   await using stack = new AsyncDisposableStack();
@@ -38,6 +40,7 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
       binaries: inject('kubernetesBinaries'),
       workloads,
       controllerManager: true,
+      customResources,
       ...(isAudited ? { auditLog } : {}),
       log: () => undefined,
     }),
@@ -52,7 +55,8 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
     });
     await kubectl(['apply', '--server-side', '-f', found]);
   }
-  await kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
+  const isKnown = ['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all'];
+  if (customResources || crds.length > 0) await kubectl(isKnown);
   const kept = stack.move();
   return {
     controlPlane,

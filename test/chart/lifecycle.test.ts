@@ -8,9 +8,8 @@ import { type ChartCluster, startChartCluster } from './cluster.ts';
 let cluster: ChartCluster;
 
 beforeAll(async () => {
-  cluster = await startChartCluster({ name: 'chart-lifecycle' });
   // The chart brings its own.
-  await cluster.kubectl(['delete', 'crd', '--all']);
+  cluster = await startChartCluster({ name: 'chart-lifecycle', customResources: false });
 }, 300_000);
 
 // What a test before, or the same one when it is tried again, has left.

@@ -19,8 +19,9 @@ ARG SOURCE_DATE_EPOCH=
 # The lock file is for developers' packages too, of which npm would miss those for other platforms. Nobody but root may write
 # anything; declarations and source maps are half of the packages, and nothing reads them. The packages get a layer of their own,
 # which stays the same from version to version.
-RUN --mount=type=cache,target=/root/.npm \
-    npm pkg delete devDependencies \
+RUN --mount=type=cache,target=/tmp/npm \
+    export npm_config_cache=/tmp/npm \
+    && npm pkg delete devDependencies \
     && npm ci --omit=dev --workspace=@rollcall/image \
     && node tools/sbom.ts > sbom.cdx.json \
     && rm -r package-lock.json .npmrc tools \

@@ -13,7 +13,7 @@ export interface AdminOptions {
 
 /** The admin port that every process has and no ingress exposes: `/livez`, `/readyz`, `/metrics` (DESIGN section 2). */
 export function adminServer({ host, port, metrics, unready }: AdminOptions): Actor {
-  // Of a process's servers this one is made first, before anything is read.
+  // Every process has this server, and makes it before any listens and before what it watches is read.
   settleMessageShapes();
   const app = fastify({ forceCloseConnections: true });
   app.get('/livez', () => 'ok');

@@ -14,6 +14,7 @@ import {
   startOperator,
   stateOf,
   untilEnd,
+  webhookCheck,
 } from './world.ts';
 
 let cluster: Cluster;
@@ -58,16 +59,7 @@ test.concurrent.for(scenarios)(
         autoPromote: false,
         smokeTest: { path: '/', port, scheme: 'HTTP', timeoutSeconds: 5 },
       },
-      analysis: [
-        {
-          name: 'webhook',
-          initialDelaySeconds: 0,
-          intervalSeconds: 1,
-          count: 1,
-          failureLimit: 0,
-          webhook: { url, timeoutSeconds: 5 },
-        },
-      ],
+      analysis: [webhookCheck(url, { count: 1 })],
       canary: { steps: [{ weight: 34, pauseSeconds: 1 }], trafficRouter: router },
     });
     const names = stages.map((stage) => stage.toLowerCase());

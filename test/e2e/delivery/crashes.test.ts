@@ -18,6 +18,7 @@ import {
   untilEnd,
   untilJob,
   type World,
+  webhookCheck,
 } from './world.ts';
 
 let cluster: Cluster;
@@ -144,16 +145,7 @@ test.concurrent.for(scenarios)(
       drainSeconds: 1,
       rolling: { ...quick.rolling, progressDeadlineSeconds: tag.startsWith('unready') ? 15 : 120 },
       blueGreen: { bakeSeconds: 1, autoPromote: false, smokeTest },
-      analysis: [
-        {
-          name: 'webhook',
-          initialDelaySeconds: 0,
-          intervalSeconds: 1,
-          count: 2,
-          failureLimit: 0,
-          webhook: { url, timeoutSeconds: 5 },
-        },
-      ],
+      analysis: [webhookCheck(url)],
       canary: { steps: [25, 50].map((weight) => ({ weight, pauseSeconds: 1 })), trafficRouter: router },
     });
     const original = await createService(world, 'shop');

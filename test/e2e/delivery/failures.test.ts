@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
-import type { AnalysisCheck, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
@@ -24,6 +24,7 @@ import {
   untilEnd,
   untilJob,
   type World,
+  webhookCheck,
 } from './world.ts';
 
 let cluster: Cluster;
@@ -103,7 +104,7 @@ describe('checks', () => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
     const { url } = await serveStatus(context, () => 503);
-    await createPolicy(world, '*', { analysis: [check(url)] });
+    await createPolicy(world, '*', { analysis: [webhookCheck(url)] });
     const names = strategies.map((strategy) => strategy.toLowerCase());
     const originals = await Promise.all(names.map((name) => createService(world, name)));
     const guard = await startGuard(world, names);
@@ -123,9 +124,9 @@ describe('checks', () => {
     let asked = 0;
     const { url: flaky } = await serveStatus(context, () => (++asked === 1 ? 503 : 200));
     const { url: broken } = await serveStatus(context, () => 503);
-    await createPolicy(world, 'flaky', { analysis: [check(flaky, { failureLimit: 1, count: 3 })] });
-    await createPolicy(world, 'held', { analysis: [check(broken, { count: 1 })], onFailure: 'Hold' });
-    await createPolicy(world, 'given-up', { analysis: [check(broken, { count: 1 })], onFailure: 'Hold' });
+    await createPolicy(world, 'flaky', { analysis: [webhookCheck(flaky, { failureLimit: 1, count: 3 })] });
+    await createPolicy(world, 'held', { analysis: [webhookCheck(broken, { count: 1 })], onFailure: 'Hold' });
+    await createPolicy(world, 'given-up', { analysis: [webhookCheck(broken, { count: 1 })], onFailure: 'Hold' });
     const originals = await Promise.all(['flaky', 'held', 'given-up'].map((name) => createService(world, name)));
     const [flakyJob, heldJob, givenUpJob] = await Promise.all([
       deploy(world, 'flaky'),
@@ -147,7 +148,7 @@ describe('checks', () => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
     const { url, server } = await serveStatus(context, () => undefined);
-    await createPolicy(world, 'shop', { analysis: [check(url, { webhook: { url, timeoutSeconds: 300 } })] });
+    await createPolicy(world, 'shop', { analysis: [webhookCheck(url, { webhook: { url, timeoutSeconds: 300 } })] });
     const original = await createService(world, 'shop');
     const asked = once(server, 'request');
     const job = await deploy(world, 'shop', { strategy: 'BlueGreen' });
@@ -386,19 +387,6 @@ async function reportHealthy({ cluster, namespace }: World, name: string, versio
     { metadata: { name }, status: { health, currentVersion: version } },
     { fieldManager: 'rollcall-registry-health', force: true, subresource: 'status' },
   );
-}
-
-/** A check by a webhook, twice. */
-function check(url: string, rest: Partial<AnalysisCheck> = {}): AnalysisCheck {
-  return {
-    name: 'verdict',
-    initialDelaySeconds: 0,
-    intervalSeconds: 1,
-    count: 2,
-    failureLimit: 0,
-    webhook: { url, timeoutSeconds: 5 },
-    ...rest,
-  };
 }
 
 /** Waits until the job is in the stage, letting it through the gates before that. */

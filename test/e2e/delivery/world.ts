@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
-import type { DeliveryJob, DeliveryJobSpec, DeliveryPolicy, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type {
+  AnalysisCheck,
+  DeliveryJob,
+  DeliveryJobSpec,
+  DeliveryPolicy,
+  DeliveryPolicySpec,
+} from '@rollcall/crds/types.gen.ts';
 import { logTail } from '@rollcall/local/processes.ts';
 import {
   type ControllerRevision,
@@ -203,6 +209,19 @@ interface PartialPolicy {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace: string };
   readonly spec: Partial<DeliveryPolicySpec>;
+}
+
+/** A check by a webhook, twice. */
+export function webhookCheck(url: string, rest: Partial<AnalysisCheck> = {}): AnalysisCheck {
+  return {
+    name: 'verdict',
+    initialDelaySeconds: 0,
+    intervalSeconds: 1,
+    count: 2,
+    failureLimit: 0,
+    webhook: { url, timeoutSeconds: 5 },
+    ...rest,
+  };
 }
 
 export interface NewJob extends Partial<Pick<DeliveryJobSpec, 'strategy' | 'operation'>> {

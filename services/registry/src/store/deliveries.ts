@@ -115,7 +115,8 @@ export function createDeliveryRecords(pool: () => Pool, onNew: () => void): Deli
     },
     stranded: async (queue, limit) => stranded(pool(), queue, limit),
     async prune({ state, days }, limit) {
-      // Rows that another replica is just deleting are left to it.
+      // Rows that another replica is just deleting are left to it. Without the second condition the index, which has none that are
+      // pending, could not serve a state that is a parameter.
       const { rowCount } = await pool().query(
         `DELETE FROM deliveries WHERE id IN (
            SELECT id FROM deliveries

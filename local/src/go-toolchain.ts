@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
-import { constants, tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
+import { constants, getPriority, tmpdir } from 'node:os';
 import { findExecutable } from './executables.ts';
 import { deathSignalPrefix } from './processes.ts';
 
@@ -32,19 +33,34 @@ export function requiredGoVersion(goMod: string): string {
   return version;
 }
 
+/** What Go is needed for, and what does without it; both for the reader of an error. */
+export interface GoUse {
+  /** A sentence's beginning, such as `Traefik is built from source`. */
+  readonly purpose: string;
+  /** Its end, after "Install Go ..., or". */
+  readonly instead: string;
+}
+
+export const KUBERNETES_USE: GoUse = {
+  purpose: 'The Kubernetes binaries are built from source',
+  instead: 'set KUBEBUILDER_ASSETS to a directory that holds the binaries',
+};
+
 /**
  * Why this Go cannot build a module that requires `required`, or undefined when it can. Since 1.21 Go fetches a newer
  * toolchain by itself unless GOTOOLCHAIN says `local`.
  */
-export function goProblem(go: GoEnvironment | undefined, required: string): string | undefined {
-  const remedy =
-    `Install Go ${required} or newer (https://go.dev/doc/install), ` +
-    'or set KUBEBUILDER_ASSETS to a directory that holds the binaries.';
-  if (go === undefined) return `The Kubernetes binaries are built from source and Go is not installed. ${remedy}`;
+export function goProblem(
+  go: GoEnvironment | undefined,
+  required: string,
+  { purpose, instead }: GoUse = KUBERNETES_USE,
+): string | undefined {
+  const remedy = `Install Go ${required} or newer (https://go.dev/doc/install), or ${instead}.`;
+  if (go === undefined) return `${purpose} and Go is not installed. ${remedy}`;
   const found = go.version.replace(/^go/, '');
   if (!isOlder(found, required)) return undefined;
   if (!isOlder(found, '1.21') && !go.toolchain.startsWith('local')) return undefined;
-  return `The Kubernetes binaries are built from source and Go ${found} is too old for that. ${remedy}`;
+  return `${purpose} and Go ${found} is too old for that. ${remedy}`;
 }
 
 function isOlder(version: string, required: string): boolean {
@@ -93,6 +109,7 @@ export async function runGo(args: readonly string[], { cwd, env = {}, signal }: 
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
+  if (child.pid !== undefined) void keepNiceness(child.pid);
   const abort = (): void => {
     if (child.pid !== undefined) process.kill(-child.pid, constants.signals.SIGTERM);
   };
@@ -110,4 +127,15 @@ export async function runGo(args: readonly string[], { cwd, env = {}, signal }: 
   } finally {
     signal?.removeEventListener('abort', abort);
   }
+}
+
+/**
+ * Where the kernel shares the processors out among sessions first, niceness counts inside a session only: a build that is to be in
+ * nobody's way has to say so for the session of its own.
+ */
+async function keepNiceness(pid: number): Promise<void> {
+  const niceness = getPriority();
+  if (niceness <= 0) return;
+  // Not there where the kernel does not.
+  await writeFile(`/proc/${pid}/autogroup`, String(niceness)).catch(() => undefined);
 }

@@ -1,0 +1,95 @@
+import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { isExecutable } from './executables.ts';
+import { tryLock } from './file-lock.ts';
+import { type GoUse, goProblem, proxiesOnly, readGoEnvironment, requiredGoVersion, runGo } from './go-toolchain.ts';
+
+/** Programs of one Go module that are built once and kept. */
+export interface GoBuild extends GoUse {
+  /** Such as `etcd 3.7.3`; for the log. */
+  readonly title: string;
+  /** Folder with the go.mod and go.sum; nothing is written there. */
+  readonly source: string;
+  /** In a cache. Whatever changes the programs must change it. */
+  readonly directory: string;
+  /** What `go build` is given, by the name of the executable. */
+  readonly packages: Readonly<Record<string, string>>;
+  readonly linkerFlags: string;
+}
+
+export interface GoBuildOptions {
+  /** Takes a line of progress. Silent when nothing has to be built. */
+  readonly log: (line: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const PROGRESS_INTERVAL_MS = 15_000;
+const LOCK_INTERVAL_MS = 500;
+
+/**
+ * Builds what is not there yet. Several processes may do so at the same time: one builds, the others wait for it.
+ *
+ * @throws when Go is missing, too old, or fails, and the signal's reason when it was aborted.
+ */
+export async function ensureBuilt(build: GoBuild, options: GoBuildOptions): Promise<void> {
+  const { log, signal } = options;
+  const started = performance.now();
+  let tellAt = started;
+  while ((await notYetBuilt(build)).length > 0) {
+    signal?.throwIfAborted();
+    await mkdir(build.directory, { recursive: true });
+    const attempt = await tryLock(join(build.directory, '.lock'));
+    if ('lock' in attempt) {
+      try {
+        return await buildAll(build, options);
+      } finally {
+        await attempt.lock.release();
+      }
+    }
+    if (performance.now() >= tellAt) {
+      log(`Waiting for process ${attempt.heldBy}, which builds ${build.title}: ${elapsed(started)} so far`);
+      tellAt += PROGRESS_INTERVAL_MS;
+    }
+    await sleep(LOCK_INTERVAL_MS, signal);
+  }
+}
+
+/** The names of the programs that have still to be built. */
+export async function notYetBuilt({ directory, packages }: GoBuild): Promise<string[]> {
+  const missing: string[] = [];
+  for (const name of Object.keys(packages)) if (!(await isExecutable(join(directory, name)))) missing.push(name);
+  return missing;
+}
+
+async function buildAll(build: GoBuild, { log, signal }: GoBuildOptions): Promise<void> {
+  const { title, source, directory, packages, linkerFlags } = build;
+  const go = await readGoEnvironment();
+  const problem = goProblem(go, requiredGoVersion(await readFile(join(source, 'go.mod'), 'utf8')), build);
+  if (problem !== undefined) throw new Error(problem);
+  const env = { CGO_ENABLED: '0', GOWORK: 'off', GOPROXY: proxiesOnly(go?.proxy ?? '') };
+  const names = await notYetBuilt(build);
+  log(`Building ${names.join(', ')} (${title}) from source. First run only: the result is kept in ${directory}`);
+  for (const name of names) {
+    const temporary = join(directory, `.${name}.${process.pid}`);
+    const flags = ['-mod=readonly', '-buildvcs=false', '-trimpath', '-ldflags', linkerFlags];
+    const started = performance.now();
+    const progress = setInterval(
+      () => log(`  ${name}: still building after ${elapsed(started)}`),
+      PROGRESS_INTERVAL_MS,
+    );
+    try {
+      await runGo(['build', ...flags, '-o', temporary, packages[name] ?? ''], { cwd: source, env, signal });
+      const { size } = await stat(temporary);
+      await rename(temporary, join(directory, name));
+      log(`  ${name}: built in ${elapsed(started)} (${Math.round(size / 1e6)} MB)`);
+    } finally {
+      clearInterval(progress);
+      await rm(temporary, { force: true });
+    }
+  }
+}
+
+function elapsed(since: number): string {
+  return `${Math.round((performance.now() - since) / 1000)} s`;
+}

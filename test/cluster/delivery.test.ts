@@ -1,19 +1,8 @@
-import { availableParallelism, loadavg } from 'node:os';
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
-import { sleep } from '@rollcall/platform/retry.ts';
 import { describe, expect, test } from 'vitest';
-import {
-  type DeliveryStage,
-  loadUntil,
-  openDeliveryStage,
-  type PolicyChanges,
-  type StageOptions,
-} from './support/delivery.ts';
-import { countRequests, failuresSince, type LoadReport, shareOf } from './support/load-report.ts';
+import { openDeliveryStage, type PolicyChanges, type StageOptions } from './support/delivery.ts';
 import { noCluster } from './support/namespace.ts';
-
-/** Requests that each job is watched for, at least. */
-const REQUESTS = 50_000;
+import { expectNoFailure, expectOnly, expectReturn, expectShare, untilAnswered } from './support/traffic.ts';
 
 interface Case {
   readonly strategy: DeliveryStrategy;
@@ -68,7 +57,7 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
     const decidedAt = Date.now();
     await job.abort();
     expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
-    await expectReturn({ stage, decidedAt, before, strategy, rollbackLimitMs });
+    await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
   });
 
   test.each(cases)('while $strategy fails its checks and rolls back', async ({ strategy, policy, rollbackLimitMs }) => {
@@ -76,7 +65,8 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
     const before = await stage.load();
     const job = await stage.deploy(strategy);
     expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
-    await expectReturn({ stage, decidedAt: job.enteredPhase('RollingBack'), before, strategy, rollbackLimitMs });
+    const decidedAt = job.enteredPhase('RollingBack');
+    await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
   });
 });
 
@@ -90,56 +80,7 @@ test.skipIf(noCluster)('a canary gets the share of the requests that its pods al
   const job = await stage.deploy('Canary');
   for (const { weight } of steps) {
     await job.reachedWeight(weight);
-    // For connections from before to have been used up.
-    await sleep(5000);
-    const from = await stage.load();
-    await sleep(15_000);
-    const share = shareOf('v2', from, await stage.load());
-    console.log(`canary of weight ${weight}: ${share.toFixed(1)} % of the requests`);
-    expect(Math.abs(share - weight)).toBeLessThan(5);
+    await expectShare({ stage, weight, settleMs: 5000, measureMs: 15_000, title: 'canary' });
   }
-  await job.ended();
+  expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
 });
-
-async function untilAnswered(version: string, stage: DeliveryStage, since: LoadReport): Promise<void> {
-  const known = since.answers[version]?.count ?? 0;
-  const answered = async (): Promise<number> => ((await stage.load()).answers[version]?.count ?? 0) - known;
-  await expect.poll(answered, { timeout: 120_000, interval: 200 }).toBeGreaterThan(100);
-}
-
-interface Return {
-  readonly stage: DeliveryStage;
-  readonly decidedAt: number;
-  readonly before: LoadReport;
-  readonly strategy: DeliveryStrategy;
-  readonly rollbackLimitMs: number;
-}
-
-/** Expects that all traffic has returned, in time and without a failed request. */
-async function expectReturn({ stage, decidedAt, before, strategy, rollbackLimitMs }: Return): Promise<void> {
-  const after = await expectNoFailure(stage, before, strategy);
-  const lastAt = after.answers['v2']?.lastAt ?? 0;
-  // The new version has served, or the time would mean nothing.
-  expect(lastAt).toBeGreaterThan(0);
-  const returnedMs = Math.max(0, lastAt - decidedAt);
-  console.log(`${strategy}: all traffic on the old version ${returnedMs} ms after the decision to roll back`);
-  // A machine with more work than processors takes longer for everything.
-  const slack = Math.max(1, (loadavg()[0] ?? 1) / availableParallelism());
-  expect(returnedMs).toBeLessThan(rollbackLimitMs * slack);
-  await expectOnly('v1', stage);
-}
-
-async function expectNoFailure(stage: DeliveryStage, before: LoadReport, strategy: string): Promise<LoadReport> {
-  const after = await loadUntil(stage, before, REQUESTS);
-  const failed = after.failed - before.failed;
-  console.log(`${strategy}: ${failed} of ${countRequests(after) - countRequests(before)} requests failed`);
-  const failures = failuresSince(before, after);
-  expect({ failed, failures }).toEqual({ failed: 0, failures: [] });
-  return after;
-}
-
-async function expectOnly(version: string, stage: DeliveryStage): Promise<void> {
-  const from = await stage.load();
-  await loadUntil(stage, from, 1000);
-  expect(shareOf(version, from, await stage.load())).toBe(100);
-}

@@ -1,69 +1,101 @@
-import { runKubectl } from '@rollcall/local/kubectl.ts';
-import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
-import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
-import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { TRAEFIK_IMAGE } from './images/images.ts';
-import { loadUntil, openDeliveryStage, SERVICE } from './support/delivery.ts';
-import { failuresSince, shareOf } from './support/load-report.ts';
-import { type ClusterNamespace, createClusterNamespace, noTraefik, sharedCluster } from './support/namespace.ts';
-import { installTraefik, type TestGateway } from './support/traefik.ts';
+import { type DeliveryStage, openDeliveryStage, type PolicyChanges, SERVICE } from './support/delivery.ts';
+import type { LoadReport } from './support/load-report.ts';
+import { noTraefik } from './support/namespace.ts';
+import { openTraefik, type TestTraefik } from './support/traefik.ts';
+import { expectNoFailure, expectOnly, expectReturn, expectShare } from './support/traffic.ts';
 
-const REQUESTS = 50_000;
+const TITLE = 'canary behind a Gateway';
+const ROLLBACK_LIMIT_MS = 10_000;
+/** Traefik chooses a pod for each request. */
+const REQUESTS_PER_CONNECTION = 1000;
+
+const settled = { title: TITLE, settleMs: 3000 };
 
 /**
- * With the Traefik of TRAEFIK_BIN: a static executable. One that is built without what needs ACME and passwords does; routing is
- * all that is used here.
+ * With the Traefik of traefik/binary.ts. One that is built without what needs ACME and passwords does; routing is all that is used
+ * here.
  */
 describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
-  let namespace: ClusterNamespace;
-  let gateway: TestGateway;
+  let traefik: TestTraefik;
 
   beforeAll(async () => {
-    const target = sharedCluster();
-    const crds = await findPublishedCrds('gateway-api', {
-      cacheDirectory: defaultCacheDirectory(process.env),
-      log: console.error,
-    });
-    await runKubectl(target, ['apply', '--server-side', '-f', crds]);
-    await runKubectl(target, ['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
-    namespace = await createClusterNamespace();
-    gateway = await installTraefik(namespace, TRAEFIK_IMAGE);
+    traefik = await openTraefik();
   });
-  afterAll(() => namespace?.[Symbol.asyncDispose]());
+  afterAll(() => traefik?.[Symbol.asyncDispose]());
 
-  test('gets exactly its weight, and no request fails', async () => {
-    const steps = [
-      { weight: 10, pauseSeconds: 25 },
-      { weight: 50, pauseSeconds: 25 },
-    ];
+  function openStage(policy: PolicyChanges): Promise<DeliveryStage> {
     const route = {
       apiVersion: 'gateway.networking.k8s.io/v1',
       kind: 'HTTPRoute',
       metadata: { name: 'shop' },
-      spec: { parentRefs: [gateway.reference], rules: [{ backendRefs: [{ name: SERVICE, port: 80 }] }] },
+      spec: { parentRefs: [traefik.gateway], rules: [{ backendRefs: [{ name: SERVICE, port: 80 }] }] },
     };
-    const policy = { canary: { steps, trafficRouter: 'GatewayAPI' } };
-    await using stage = await openDeliveryStage({ policy, manifests: [route], target: gateway.url });
-    // The first requests may come before the route is known.
-    await expect
-      .poll(async () => Object.keys((await stage.load()).answers), { timeout: 60_000, interval: 500 })
-      .toContain('v1');
-    const before = await stage.load();
+    return openDeliveryStage({
+      policy,
+      manifests: [route],
+      target: traefik.url,
+      requestsPerConnection: REQUESTS_PER_CONNECTION,
+    });
+  }
+
+  test('gets its weight, and no request fails', async () => {
+    const steps = [
+      { weight: 10, pauseSeconds: 25 },
+      { weight: 50, pauseSeconds: 25 },
+    ];
+    await using stage = await openStage(canary(...steps));
+    const before = await untilRouted(stage);
     const job = await stage.deploy('Canary');
     for (const { weight } of steps) {
       await job.reachedWeight(weight);
-      await sleep(3000);
-      const from = await stage.load();
-      await sleep(15_000);
-      const share = shareOf('v2', from, await stage.load());
-      console.log(`canary of weight ${weight} behind a Gateway: ${share.toFixed(1)} % of the requests`);
-      expect(Math.abs(share - weight)).toBeLessThan(5);
+      await expectShare({ ...settled, stage, weight, measureMs: 15_000 });
     }
     expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
-    const after = await loadUntil(stage, before, REQUESTS);
-    const failures = failuresSince(before, after);
+    await expectNoFailure(stage, before, TITLE);
     console.log(job.timeline());
-    expect({ failed: after.failed - before.failed, failures }).toEqual({ failed: 0, failures: [] });
+    await expectOnly('v2', stage);
+  });
+
+  test('gives its traffic back when it is aborted, and no request fails', async () => {
+    const weight = 30;
+    await using stage = await openStage(canary({ weight }));
+    const before = await untilRouted(stage);
+    const job = await stage.deploy('Canary');
+    await job.reachedWeight(weight);
+    await expectShare({ ...settled, stage, weight, measureMs: 10_000 });
+    const decidedAt = Date.now();
+    await job.abort();
+    expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
+    await expectReturn({ stage, decidedAt, before, title: `aborted ${TITLE}`, limitMs: ROLLBACK_LIMIT_MS });
+  });
+
+  test('gives its traffic back when its checks fail, and no request fails', async () => {
+    const weight = 30;
+    const http = { port: 8080, bodyContains: 'v1' };
+    const analysis = [{ name: 'old', http, initialDelaySeconds: 25, intervalSeconds: 1 }];
+    await using stage = await openStage({ ...canary({ weight, pauseSeconds: 1 }), analysis });
+    const before = await untilRouted(stage);
+    const job = await stage.deploy('Canary');
+    await job.reached('StepVerifying');
+    // The job is followed meanwhile, so that the moment of the decision is seen.
+    const [{ status }] = await Promise.all([
+      job.ended(),
+      expectShare({ ...settled, stage, weight, measureMs: 10_000 }),
+    ]);
+    expect(status).toMatchObject({ phase: 'RolledBack' });
+    const decidedAt = job.enteredPhase('RollingBack');
+    await expectReturn({ stage, decidedAt, before, title: `failing ${TITLE}`, limitMs: ROLLBACK_LIMIT_MS });
   });
 });
+
+/** The first requests may come before the route is known. */
+async function untilRouted(stage: DeliveryStage): Promise<LoadReport> {
+  const versions = async (): Promise<string[]> => Object.keys((await stage.load()).answers);
+  await expect.poll(versions, { timeout: 60_000, interval: 500 }).toContain('v1');
+  return stage.load();
+}
+
+function canary(...steps: readonly object[]): PolicyChanges {
+  return { canary: { steps, trafficRouter: 'GatewayAPI' } };
+}

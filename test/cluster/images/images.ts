@@ -21,7 +21,7 @@ const APP_TAGS: Readonly<Record<string, readonly string[]>> = {
   errors: ['APP_FAULT=errors'],
 };
 
-/** An image of the Traefik that TRAEFIK_BIN names. */
+/** An image of the Traefik that traefik/binary.ts finds. */
 export const TRAEFIK_IMAGE = 'registry.invalid/rollcall/traefik:1';
 
 /**

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { findExecutable } from '@rollcall/local/executables.ts';
-import { installCrds } from '@rollcall/local/kubectl.ts';
+import { installCrds, type KubectlTarget, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
 import { APP_REPOSITORY, writeTestImages } from '../images/images.ts';
 import { findRollcallImages, imageProblem, ROLLCALL_IMAGE } from '../images/rollcall-image.ts';
@@ -11,6 +11,7 @@ import { runCommand } from '../node/command.ts';
 import { NODE_BINARIES, startNode } from '../node/node.ts';
 import { findPackages } from '../node/packages.ts';
 import { nodeProblem } from '../node/requirements.ts';
+import { findTraefik } from '../traefik/binary.ts';
 
 /** What tests have to know of the cluster they run on. */
 export interface ClusterFacts {
@@ -25,6 +26,8 @@ export interface ClusterFacts {
   readonly rollcallImage: string | undefined;
   /** Whether the cluster has the image of Traefik. */
   readonly traefik: boolean;
+  /** Where a node's ports are reached from here; undefined where they are not. */
+  readonly nodeAddress: string | undefined;
 }
 
 export interface OpenCluster extends AsyncDisposable {
@@ -56,10 +59,15 @@ function binaryOptions({ env, log }: ClusterOptions): Parameters<typeof findKube
   return { assetsDirectory: env['KUBEBUILDER_ASSETS'], cacheDirectory: defaultCacheDirectory(env), log };
 }
 
-/** TRAEFIK_BIN: a static executable of Traefik, without which the tests that need a Gateway are skipped. */
-function traefikBinary({ env }: ClusterOptions): string | undefined {
-  const file = env['TRAEFIK_BIN'];
-  return file === '' ? undefined : file;
+/** How long the tests wait for Traefik to be built; on a machine with two processors to itself it takes a third of that. */
+const TRAEFIK_TIMEOUT_MS = 15 * 60_000;
+
+/** A static executable of Traefik, without which the tests that need an Ingress or a Gateway are skipped. */
+async function traefikBinary({ env, log }: ClusterOptions): Promise<string | undefined> {
+  const found = await findTraefik({ env, log, signal: AbortSignal.timeout(TRAEFIK_TIMEOUT_MS) });
+  if ('file' in found) return found.file;
+  log(`Skipped: what needs an Ingress or a Gateway, because ${found.problem}`);
+  return undefined;
 }
 
 /** Archives with Rollcall's image, or none where it cannot be built. */
@@ -83,7 +91,15 @@ async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promi
   const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
   const rollcallImage = options.env['E2E_ROLLCALL_IMAGE'] || undefined;
   return {
-    facts: { kind: 'given', kubeconfigPath, kubectl, appRepository, rollcallImage, traefik: false },
+    facts: {
+      kind: 'given',
+      kubeconfigPath,
+      kubectl,
+      appRepository,
+      rollcallImage,
+      traefik: false,
+      nodeAddress: undefined,
+    },
     [Symbol.asyncDispose]: async () => undefined,
   };
 }
@@ -110,10 +126,12 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
   const where = ['--name', name, '--kubeconfig', kubeconfigPath];
   await runCommand(['kind', 'create', 'cluster', ...where, '--config', config, '--wait', '180s']);
   const archive = join(directory, 'images.tar');
-  await writeTestImages(archive, traefikBinary(options));
+  const traefik = await traefikBinary(options);
+  await writeTestImages(archive, traefik);
   const archives = await rollcallArchives(options);
   for (const each of [archive, ...archives]) await runCommand(['kind', 'load', 'image-archive', each, '--name', name]);
   await installCrds({ kubectl, kubeconfigPath });
+  const nodeAddress = await kindAddress({ kubectl, kubeconfigPath });
   const kept = stack.move();
   return {
     facts: {
@@ -122,15 +140,24 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
       kubectl,
       appRepository: APP_REPOSITORY,
       rollcallImage: nameOfBuilt(archives),
-      traefik: traefikBinary(options) !== undefined,
+      traefik: traefik !== undefined,
+      nodeAddress,
     },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }
 
+/** Docker's network is the machine's own on Linux alone. */
+async function kindAddress(target: KubectlTarget): Promise<string | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const path = '{.items[0].status.addresses[?(@.type=="InternalIP")].address}';
+  return (await runKubectl(target, ['get', 'nodes', `--output=jsonpath=${path}`])) || undefined;
+}
+
 async function openNode(options: ClusterOptions): Promise<OpenCluster> {
+  const traefik = await traefikBinary(options);
   const archives = await rollcallArchives(options);
-  const node = await startNode({ ...(await findNodeParts(options)), archives, log: options.log });
+  const node = await startNode({ ...(await findNodeParts(options, traefik)), archives, log: options.log });
   return {
     facts: {
       kind: 'node',
@@ -138,15 +165,23 @@ async function openNode(options: ClusterOptions): Promise<OpenCluster> {
       kubectl: (await findKubernetesBinaries(['kubectl'], binaryOptions(options))).kubectl,
       appRepository: APP_REPOSITORY,
       rollcallImage: nameOfBuilt(archives),
-      traefik: traefikBinary(options) !== undefined,
+      traefik: traefik !== undefined,
+      nodeAddress: node.addresses.node,
     },
     [Symbol.asyncDispose]: () => node.stop(),
   };
 }
 
-/** What `startNode` is made of: binaries, packages and images; fetched and built at the first use. */
-export async function findNodeParts(options: ClusterOptions): Promise<Omit<Parameters<typeof startNode>[0], 'log'>> {
+/**
+ * What `startNode` is made of: binaries, packages and images; fetched and built at the first use.
+ *
+ * @param traefik a static executable, for an image.
+ */
+export async function findNodeParts(
+  options: ClusterOptions,
+  traefik?: string,
+): Promise<Omit<Parameters<typeof startNode>[0], 'log'>> {
   const binaries = await findKubernetesBinaries(NODE_BINARIES, binaryOptions(options));
   const packages = await findPackages({ cacheDirectory: cacheDirectory(options.env, 'node'), log: options.log });
-  return { binaries, packages, writeImages: (file) => writeTestImages(file, traefikBinary(options)) };
+  return { binaries, packages, writeImages: (file) => writeTestImages(file, traefik) };
 }

@@ -33,6 +33,8 @@ export interface StageOptions {
   readonly manifests?: readonly object[];
   /** URL that the client uses; that of the Service by default. */
   readonly target?: string;
+  /** Of the client: after these it makes a new connection. */
+  readonly requestsPerConnection?: number;
   /** Of the service's Deployment. */
   readonly annotations?: Readonly<Record<string, string>>;
   /** Of the operator, by the names of their variables. */
@@ -67,6 +69,7 @@ export async function openDeliveryStage({
   env = {},
   manifests = [],
   target,
+  requestsPerConnection = 10,
   annotations = {},
   settings = {},
 }: StageOptions): Promise<DeliveryStage> {
@@ -92,7 +95,7 @@ export async function openDeliveryStage({
   await waitForRollout(namespace, SERVICE);
   const serviceUrl = `http://${SERVICE}.${namespace.name}.svc.cluster.local`;
   await namespace.apply(
-    loadPod({ name: CLIENT, image, target: target ?? serviceUrl, rate: RATE, requestsPerConnection: 10 }),
+    loadPod({ name: CLIENT, image, target: target ?? serviceUrl, rate: RATE, requestsPerConnection }),
   );
   await namespace.kubectl('wait', '--for=condition=Ready', `pod/${CLIENT}`, '--timeout=120s');
   stack.use(

@@ -12,7 +12,7 @@ export const noNode = noCluster || sharedCluster().kind !== 'node';
 /** Whether the cluster lacks Rollcall's own image. */
 export const noRollcallImage = noCluster || sharedCluster().rollcallImage === undefined;
 
-/** Whether there is no Gateway to be had. */
+/** Whether there is neither an Ingress controller nor a Gateway to be had. */
 export const noTraefik = noCluster || !sharedCluster().traefik;
 
 /** @throws when there is no cluster. */

@@ -1,19 +1,14 @@
-import { type ClusterNamespace, waitForRollout } from './namespace.ts';
+import { runKubectl } from '@rollcall/local/kubectl.ts';
+import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
+import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
+import { TRAEFIK_IMAGE } from '../images/images.ts';
+import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRollout } from './namespace.ts';
 
 const NAME = 'traefik';
-/** The entry point, to which a Gateway's listener must be the same port. */
+const OWNER_LABEL = 'rollcall.dev/test-namespace';
+/** The entry point's; a Gateway's listener must have the same. */
 const WEB_PORT = 8000;
 const PING_PORT = 8082;
-
-const ARGUMENTS = [
-  `--entrypoints.web.address=:${WEB_PORT}`,
-  `--entrypoints.ping.address=:${PING_PORT}`,
-  '--ping.entrypoint=ping',
-  '--providers.kubernetesgateway=true',
-  '--providers.providersthrottleduration=200ms',
-  '--global.checknewversion=false',
-  '--global.sendanonymoususage=false',
-];
 
 const GATEWAY_API = 'gateway.networking.k8s.io';
 const ROUTED = [
@@ -27,39 +22,90 @@ const ROUTED = [
 ];
 const READ = ['get', 'list', 'watch'];
 
-/** A Gateway, to which routes of all namespaces may attach. */
-export interface TestGateway {
-  /** For `parentRefs`. */
-  readonly reference: { readonly name: string; readonly namespace: string };
+/** Traefik as an Ingress controller and as the Gateway API's implementation, with a Gateway to which routes of all namespaces may attach. */
+export interface TestTraefik extends AsyncDisposable {
+  /** For `ingressClassName`. */
+  readonly ingressClass: string;
+  /** The Gateway, for `parentRefs`. */
+  readonly gateway: { readonly name: string; readonly namespace: string };
   /** Where pods reach it. */
   readonly url: string;
+  /** Where we do, or undefined where we cannot. */
+  readonly hostUrl: string | undefined;
 }
 
-/** Runs Traefik as the Gateway API's implementation. The definitions of the Gateway API must be there. */
-export async function installTraefik(namespace: ClusterNamespace, image: string): Promise<TestGateway> {
+/** Runs Traefik, in a namespace of its own. What it needs beside that namespace goes with it, but for the Gateway API's definitions. */
+export async function openTraefik(): Promise<TestTraefik> {
+  await installGatewayApi();
+  const { nodeAddress } = sharedCluster();
+  const namespace = await createClusterNamespace();
+  try {
+    await namespace.apply(...(await manifests(namespace)));
+    await waitForRollout(namespace, NAME);
+    const nodePort = await namespace.kubectl('get', 'service', NAME, '--output=jsonpath={.spec.ports[0].nodePort}');
+    return {
+      ingressClass: namespace.name,
+      gateway: { name: NAME, namespace: namespace.name },
+      url: `http://${NAME}.${namespace.name}.svc.cluster.local`,
+      hostUrl: nodeAddress === undefined ? undefined : `http://${nodeAddress}:${nodePort}`,
+      [Symbol.asyncDispose]: () => namespace[Symbol.asyncDispose](),
+    };
+  } catch (err) {
+    await namespace[Symbol.asyncDispose]();
+    throw err;
+  }
+}
+
+async function installGatewayApi(): Promise<void> {
+  const crds = await findPublishedCrds('gateway-api', {
+    cacheDirectory: defaultCacheDirectory(process.env),
+    log: console.error,
+  });
+  await runKubectl(sharedCluster(), ['apply', '--server-side', '-f', crds]);
+  await runKubectl(sharedCluster(), ['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
+}
+
+/** Everything that belongs to the whole cluster is named after the namespace and owned by it. */
+async function manifests(namespace: ClusterNamespace): Promise<object[]> {
+  const { name } = namespace;
+  const uid = await namespace.kubectl('get', 'namespace', name, '--output=jsonpath={.metadata.uid}');
   const metadata = { name: NAME };
-  const role = `${NAME}-${namespace.name}`;
-  await namespace.apply(
+  const shared = {
+    name,
+    labels: { [OWNER_LABEL]: name },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Namespace', name, uid }],
+  };
+  return [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
-    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: role }, rules: rules() },
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: shared, rules: rules() },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRoleBinding',
-      metadata: { name: role },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
-      subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: namespace.name }],
+      metadata: shared,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: name }],
     },
-    { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: deployment(image) },
+    { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: deployment(name) },
     {
       apiVersion: 'v1',
       kind: 'Service',
       metadata,
-      spec: { selector: { app: NAME }, ports: [{ name: 'web', port: 80, targetPort: WEB_PORT }] },
+      spec: {
+        type: 'NodePort',
+        selector: { app: NAME },
+        ports: [{ name: 'web', port: 80, targetPort: WEB_PORT }],
+      },
+    },
+    {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'IngressClass',
+      metadata: shared,
+      spec: { controller: 'traefik.io/ingress-controller' },
     },
     {
       apiVersion: `${GATEWAY_API}/v1`,
       kind: 'GatewayClass',
-      metadata: { name: role },
+      metadata: shared,
       spec: { controllerName: 'traefik.io/gateway-controller' },
     },
     {
@@ -67,28 +113,48 @@ export async function installTraefik(namespace: ClusterNamespace, image: string)
       kind: 'Gateway',
       metadata,
       spec: {
-        gatewayClassName: role,
+        gatewayClassName: name,
         listeners: [{ name: 'web', protocol: 'HTTP', port: WEB_PORT, allowedRoutes: { namespaces: { from: 'All' } } }],
       },
     },
-  );
-  await waitForRollout(namespace, NAME);
-  return {
-    reference: { name: NAME, namespace: namespace.name },
-    url: `http://${NAME}.${namespace.name}.svc.cluster.local`,
-  };
+  ];
 }
 
 function rules(): object[] {
   return [
     { apiGroups: [''], resources: ['services', 'secrets', 'configmaps', 'namespaces', 'nodes'], verbs: READ },
     { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: READ },
+    { apiGroups: ['networking.k8s.io'], resources: ['ingresses', 'ingressclasses'], verbs: READ },
+    { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['update'] },
     { apiGroups: [GATEWAY_API], resources: [...ROUTED, 'referencegrants', 'listenersets'], verbs: READ },
     { apiGroups: [GATEWAY_API], resources: ROUTED.map((name) => `${name}/status`), verbs: ['update', 'patch'] },
   ];
 }
 
-function deployment(image: string): object {
+/** @param owner Ingresses of this class are served, and Gateways whose class has this label. */
+function programArguments(owner: string): string[] {
+  const { nodeAddress } = sharedCluster();
+  return [
+    `--entrypoints.web.address=:${WEB_PORT}`,
+    `--entrypoints.ping.address=:${PING_PORT}`,
+    '--ping.entrypoint=ping',
+    '--providers.kubernetesgateway=true',
+    `--providers.kubernetesgateway.labelselector=${OWNER_LABEL}=${owner}`,
+    '--providers.kubernetesingress=true',
+    `--providers.kubernetesingress.ingressclass=${owner}`,
+    ...(nodeAddress === undefined
+      ? []
+      : [
+          `--providers.kubernetesgateway.statusaddress.ip=${nodeAddress}`,
+          `--providers.kubernetesingress.ingressendpoint.ip=${nodeAddress}`,
+        ]),
+    '--providers.providersthrottleduration=200ms',
+    '--global.checknewversion=false',
+    '--global.sendanonymoususage=false',
+  ];
+}
+
+function deployment(owner: string): object {
   return {
     selector: { matchLabels: { app: NAME } },
     template: {
@@ -99,8 +165,8 @@ function deployment(image: string): object {
         containers: [
           {
             name: NAME,
-            image,
-            args: ARGUMENTS,
+            image: TRAEFIK_IMAGE,
+            args: programArguments(owner),
             readinessProbe: { httpGet: { path: '/ping', port: PING_PORT }, periodSeconds: 1 },
           },
         ],

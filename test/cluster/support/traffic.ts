@@ -1,0 +1,80 @@
+import { availableParallelism, loadavg } from 'node:os';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { expect } from 'vitest';
+import { type DeliveryStage, loadUntil } from './delivery.ts';
+import { countRequests, failuresSince, type LoadReport, shareOf } from './load-report.ts';
+
+/** Requests that each job is watched for, at least. */
+const REQUESTS = 50_000;
+
+/** Percentage points by which a canary's share of the requests may be off. */
+const TOLERANCE = 5;
+
+/** Waits until a version has answered, a hundred times since the report. */
+export async function untilAnswered(version: string, stage: DeliveryStage, since: LoadReport): Promise<void> {
+  const known = since.answers[version]?.count ?? 0;
+  const answered = async (): Promise<number> => ((await stage.load()).answers[version]?.count ?? 0) - known;
+  await expect.poll(answered, { timeout: 120_000, interval: 200 }).toBeGreaterThan(100);
+}
+
+interface Share {
+  readonly stage: DeliveryStage;
+  /** Percentage that version v2 has to have, give or take {@link TOLERANCE}. */
+  readonly weight: number;
+  /** Until connections from before have been used up, and routers know. */
+  readonly settleMs: number;
+  readonly measureMs: number;
+  /** Begins the line that tells. */
+  readonly title: string;
+}
+
+/** Expects that version v2 gets its share of the requests. */
+export async function expectShare({ stage, weight, settleMs, measureMs, title }: Share): Promise<void> {
+  await sleep(settleMs);
+  const from = await stage.load();
+  await sleep(measureMs);
+  const share = shareOf('v2', from, await stage.load());
+  console.log(`${title} of weight ${weight}: ${share.toFixed(1)} % of the requests`);
+  expect(Math.abs(share - weight)).toBeLessThan(TOLERANCE);
+}
+
+interface Return {
+  readonly stage: DeliveryStage;
+  readonly decidedAt: number;
+  readonly before: LoadReport;
+  /** Begins the lines that tell. */
+  readonly title: string;
+  /** From the decision to roll back to the last answer of version v2. */
+  readonly limitMs: number;
+}
+
+/** Expects that all traffic has returned to version v1, in time and without a failed request. */
+export async function expectReturn({ stage, decidedAt, before, title, limitMs }: Return): Promise<void> {
+  const after = await expectNoFailure(stage, before, title);
+  const lastAt = after.answers['v2']?.lastAt ?? 0;
+  // The new version has served, or the time would mean nothing.
+  expect(lastAt).toBeGreaterThan(0);
+  const returnedMs = Math.max(0, lastAt - decidedAt);
+  console.log(`${title}: all traffic on the old version ${returnedMs} ms after the decision to roll back`);
+  // A machine with more work than processors takes longer for everything.
+  const slack = Math.max(1, (loadavg()[0] ?? 1) / availableParallelism());
+  expect(returnedMs).toBeLessThan(limitMs * slack);
+  await expectOnly('v1', stage);
+}
+
+/** Expects that no request has failed since the report, of at least {@link REQUESTS}. */
+export async function expectNoFailure(stage: DeliveryStage, before: LoadReport, title: string): Promise<LoadReport> {
+  const after = await loadUntil(stage, before, REQUESTS);
+  const failed = after.failed - before.failed;
+  console.log(`${title}: ${failed} of ${countRequests(after) - countRequests(before)} requests failed`);
+  const failures = failuresSince(before, after);
+  expect({ failed, failures }).toEqual({ failed: 0, failures: [] });
+  return after;
+}
+
+/** Expects that from now on all requests are answered by this version. */
+export async function expectOnly(version: string, stage: DeliveryStage): Promise<void> {
+  const from = await stage.load();
+  await loadUntil(stage, from, 1000);
+  expect(shareOf(version, from, await stage.load())).toBe(100);
+}

@@ -20,6 +20,7 @@ describe('writeDockerArchive', () => {
     const base: Layer = [
       { path: 'usr/bin/program', content: { file: source }, executable: true },
       { path: 'etc/name', content: Buffer.from('shop') },
+      { path: 'bin', target: 'usr/bin' },
     ];
     const own: Layer = [{ path: 'empty', content: Buffer.alloc(0) }];
     const images: Image[] = ['v1', 'v2'].map((tag) => ({
@@ -43,6 +44,7 @@ describe('writeDockerArchive', () => {
     expect(config.rootfs.diff_ids[0]).toBe(`sha256:${createHash('sha256').update(layer).digest('hex')}`);
     const listing = await runCommand(['tar', '--list', '--verbose', '--file', join(directory, 'layer-0.tar')]);
     expect(listing.split('\n').map((line) => line.split(/\s+/).toSpliced(3, 2).join(' '))).toEqual([
+      'lrwxrwxrwx 0/0 0 bin -> usr/bin',
       'drwxr-xr-x 0/0 0 etc/',
       '-rw-r--r-- 0/0 4 etc/name',
       'drwxr-xr-x 0/0 0 usr/',

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runCommand } from '../node/command.ts';
 import { openImageStore } from './buildah.ts';
+import { findOrBuild } from './image-cache.ts';
 import { sharedLibraries } from './images.ts';
 
 /** The npm of the image that the Dockerfile names. */
@@ -36,25 +36,15 @@ export async function findNodeBases(options: BaseOptions): Promise<string> {
     .update(await readFile(import.meta.filename))
     .digest('hex')
     .slice(0, 16);
-  const directory = join(options.cacheDirectory, `bases-${key}`);
-  if (existsSync(directory)) return directory;
-  const temporary = await mkdtemp(join(options.cacheDirectory, '.bases-'));
-  try {
-    const roots = join(temporary, 'roots');
+  return findOrBuild({ cacheDirectory: options.cacheDirectory, kind: 'bases', key }, async (directory) => {
+    const roots = join(directory, 'roots');
     await writeRoots(roots, npmrc, options);
-    const store = await openImageStore({ ...options, directory: temporary });
+    const store = await openImageStore({ ...options, directory });
     const dockerfile = join(roots, 'Dockerfile');
     await store.build({ name: NODE_BASES.NODE_IMAGE, dockerfile, context: join(roots, 'build') });
     await store.build({ name: NODE_BASES.RUNTIME_IMAGE, dockerfile, context: join(roots, 'runtime') });
     await rm(roots, { recursive: true });
-    await rename(temporary, directory).catch((err: unknown) => {
-      // Another process was faster.
-      if (!existsSync(directory)) throw err;
-    });
-    return directory;
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+  });
 }
 
 async function writeRoots(directory: string, npmrc: NpmSettings, { packages }: BaseOptions): Promise<void> {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasDebianTools } from '@rollcall/local/debian-packages.ts';
 import { findExecutable } from '@rollcall/local/executables.ts';
 import { REPOSITORY } from '@rollcall/local/services.ts';
 import { findBuildah, type ImageStore, openImageStore } from './buildah.ts';
+import { findOrBuild } from './image-cache.ts';
 import { findNodeBases, NODE_BASES } from './node-base.ts';
 
 /** The image of the Dockerfile, as it is in the working tree. */
@@ -17,11 +17,6 @@ export const TRUSTING_IMAGE = 'registry.invalid/rollcall/rollcall:e2e-trusting';
 const TRUSTING_DOCKERFILE = `FROM ${ROLLCALL_IMAGE}
 ENV NODE_EXTRA_CA_CERTS=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt
 `;
-
-/** How many versions stay in the cache. */
-const KEPT: Readonly<Record<string, number>> = { rollcall: 2, bases: 1 };
-/** No build takes as long. */
-const ABANDONED_MS = 3_600_000;
 
 /** Why the image cannot be built on this machine, in a sentence, or undefined when it can. */
 export async function imageProblem(): Promise<string | undefined> {
@@ -48,25 +43,12 @@ export interface RollcallArchives {
 /** The archives with the images, built when they are not in the cache, where they are found by the content of what they are made of. */
 export async function findRollcallImages(options: ImageOptions): Promise<RollcallArchives> {
   const { cacheDirectory, log } = options;
-  const directory = join(cacheDirectory, `rollcall-${await contentKey()}`);
-  if (!existsSync(directory)) {
+  const directory = await findOrBuild({ cacheDirectory, kind: 'rollcall', key: await contentKey() }, async (built) => {
     const started = performance.now();
     log("Building Rollcall's image");
-    await mkdir(cacheDirectory, { recursive: true });
-    const temporary = await mkdtemp(join(cacheDirectory, '.archives-'));
-    try {
-      await buildArchives(temporary, options);
-      await rename(temporary, directory).catch((err: unknown) => {
-        // Another process was faster.
-        if (!existsSync(directory)) throw err;
-      });
-    } finally {
-      await rm(temporary, { recursive: true, force: true });
-    }
+    await buildArchives(built, options);
     log(`Rollcall's image: built in ${Math.round((performance.now() - started) / 1000)} s`);
-  }
-  await markUsed(directory);
-  await removeOld(cacheDirectory);
+  });
   return archivesIn(directory);
 }
 
@@ -89,7 +71,6 @@ async function withImage(options: ImageOptions, use: (store: ImageStore) => Prom
   await mkdir(cacheDirectory, { recursive: true });
   const common = { packages: await findBuildah(options), downloads: join(cacheDirectory, 'downloads'), signal };
   const beneath = await findNodeBases({ ...common, cacheDirectory });
-  await markUsed(beneath);
   const directory = await mkdtemp(join(cacheDirectory, '.store-'));
   try {
     const store = await openImageStore({ ...common, directory, beneath });
@@ -136,28 +117,4 @@ async function filesBelow(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true });
   const kept = entries.filter(({ name }) => name !== 'node_modules' && !name.endsWith('.test.ts'));
   return (await Promise.all(kept.map(({ name }) => filesBelow(join(path, name))))).flat();
-}
-
-async function markUsed(path: string): Promise<void> {
-  const now = new Date();
-  await utimes(path, now, now);
-}
-
-/** Keeps what was used last of each kind, and removes what builds that were killed have left. */
-async function removeOld(cacheDirectory: string): Promise<void> {
-  const aged = await Promise.all(
-    (await readdir(cacheDirectory)).map(async (name) => {
-      // Gone when another process has just removed or renamed it.
-      const stats = await stat(join(cacheDirectory, name)).catch(() => undefined);
-      return { name, age: stats === undefined ? 0 : Date.now() - stats.mtimeMs };
-    }),
-  );
-  const byAge = aged.toSorted((a, b) => a.age - b.age);
-  const old = [
-    ...Object.entries(KEPT).flatMap(([kind, kept]) =>
-      byAge.filter(({ name }) => name.startsWith(`${kind}-`)).slice(kept),
-    ),
-    ...byAge.filter(({ name, age }) => name.startsWith('.') && age > ABANDONED_MS),
-  ];
-  await Promise.all(old.map(({ name }) => rm(join(cacheDirectory, name), { recursive: true, force: true })));
 }

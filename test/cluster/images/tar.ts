@@ -2,12 +2,14 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 
-/** A file or directory of an archive. */
+/** A file, directory or symbolic link of an archive. */
 export interface TarEntry {
   /** Without a leading slash; at most 100 bytes. */
   readonly path: string;
   /** Its content, or the file that has it. Absent for a directory. */
   readonly content?: Buffer | { readonly file: string };
+  /** Where a link leads, instead of a content; at most 100 bytes. */
+  readonly target?: string;
   readonly executable?: boolean;
 }
 
@@ -72,20 +74,24 @@ function padded(size: number): number {
 }
 
 /** A header of the POSIX ustar format. */
-function header({ path, content, executable = false }: TarEntry, size: number): Buffer {
-  const isDirectory = content === undefined && size === 0;
+function header({ path, content, target, executable = false }: TarEntry, size: number): Buffer {
+  const isLink = target !== undefined;
+  const isDirectory = content === undefined && !isLink && size === 0;
   const name = isDirectory ? `${path}/` : path;
-  if (Buffer.byteLength(name) > 100) throw new Error(`Too long for an entry of an archive: ${name}`);
+  for (const each of [name, target ?? '']) {
+    if (Buffer.byteLength(each) > 100) throw new Error(`Too long for an entry of an archive: ${each}`);
+  }
   const block = Buffer.alloc(BLOCK);
   block.write(name, 0);
-  block.write(octal(isDirectory || executable ? 0o755 : 0o644, 8), 100);
+  block.write(octal(isLink ? 0o777 : isDirectory || executable ? 0o755 : 0o644, 8), 100);
   block.write(octal(0, 8), 108);
   block.write(octal(0, 8), 116);
   block.write(octal(size, 12), 124);
   block.write(octal(0, 12), 136);
   // The checksum is made as if its own field held spaces.
   block.write(' '.repeat(8), 148);
-  block.write(isDirectory ? '5' : '0', 156);
+  block.write(isLink ? '2' : isDirectory ? '5' : '0', 156);
+  block.write(target ?? '', 157);
   block.write('ustar\x0000', 257);
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);

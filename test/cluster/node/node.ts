@@ -15,6 +15,7 @@ import { type NodeComponent, type NodeContext, nodeArguments, nodeFiles } from '
 import { corednsManifest } from './coredns.ts';
 import { installGuard, linkNode } from './network.ts';
 import { claimSlot, clearSlot, recordFirstProcess, type Slot } from './slots.ts';
+import { createStorage } from './storage.ts';
 
 export const NODE_BINARIES = [
   'etcd',
@@ -124,6 +125,8 @@ async function startIn(slot: Slot, runner: NodeRunner, options: NodeOptions): Pr
   tell('images there');
   await Promise.all([start('kubelet'), start('kube-proxy')]);
   await runKubectl(target, ['apply', '-f', '-'], { stdin: corednsManifest(addresses) });
+  const storage = await createStorage({ directory: file('volumes'), nodeName: NODE_NAME });
+  await runKubectl(target, ['apply', '-f', '-'], { stdin: storage });
   await Promise.race([runner.failed, waitForPods(target)]);
   tell('Ready, with DNS');
 }

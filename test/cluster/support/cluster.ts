@@ -5,6 +5,7 @@ import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { findExecutable } from '@rollcall/local/executables.ts';
 import { installCrds, type KubectlTarget, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
+import { databaseProblem, findDatabaseImages } from '../images/database-images.ts';
 import { APP_REPOSITORY, writeTestImages } from '../images/images.ts';
 import { findRollcallImages, imageProblem, ROLLCALL_IMAGE } from '../images/rollcall-image.ts';
 import { runCommand } from '../node/command.ts';
@@ -18,12 +19,15 @@ export interface ClusterFacts {
   /** given: by E2E_KUBECONFIG; kind: made with it; node: our own, see node/node.ts. */
   readonly kind: 'given' | 'kind' | 'node';
   readonly kubeconfigPath: string;
-  /** Path of the executable. */
+  /** Paths of the executables. */
   readonly kubectl: string;
+  readonly helm: string;
   /** Repository of the test program's images; its tags are in images/images.ts. */
   readonly appRepository: string;
   /** Rollcall's own image, of the working tree unless E2E_ROLLCALL_IMAGE names another; undefined where it cannot be built. */
   readonly rollcallImage: string | undefined;
+  /** Whether pods can have the images of PostgreSQL and Redis that the chart names. */
+  readonly databaseImages: boolean;
   /** Whether the cluster has the image of Traefik. */
   readonly traefik: boolean;
   /** Where a node's ports are reached from here; undefined where they are not. */
@@ -80,13 +84,21 @@ async function rollcallArchives({ env, log }: ClusterOptions): Promise<readonly 
   return [];
 }
 
+/** Archives with stand-ins for the databases' public images, or none where they cannot be built. */
+async function databaseArchives({ env, log }: ClusterOptions): Promise<readonly string[]> {
+  const problem = await databaseProblem();
+  if (problem === undefined) return findDatabaseImages({ cacheDirectory: cacheDirectory(env, 'image'), log });
+  log(`Without images of PostgreSQL and Redis: ${problem}`);
+  return [];
+}
+
 function nameOfBuilt(archives: readonly string[]): string | undefined {
   return archives.length === 0 ? undefined : ROLLCALL_IMAGE;
 }
 
 /** A cluster that somebody else has made. It must have the images of the test program, or be able to pull them. */
 async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promise<OpenCluster> {
-  const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
+  const { kubectl, helm } = await findKubernetesBinaries(['kubectl', 'helm'], binaryOptions(options));
   await installCrds({ kubectl, kubeconfigPath });
   const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
   const rollcallImage = options.env['E2E_ROLLCALL_IMAGE'] || undefined;
@@ -95,8 +107,10 @@ async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promi
       kind: 'given',
       kubeconfigPath,
       kubectl,
+      helm,
       appRepository,
       rollcallImage,
+      databaseImages: true,
       traefik: false,
       nodeAddress: undefined,
     },
@@ -113,7 +127,7 @@ async function canUseKind(): Promise<boolean> {
 }
 
 async function openKind(options: ClusterOptions): Promise<OpenCluster> {
-  const { kubectl } = await findKubernetesBinaries(['kubectl'], binaryOptions(options));
+  const { kubectl, helm } = await findKubernetesBinaries(['kubectl', 'helm'], binaryOptions(options));
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'rollcall-kind-'));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -138,8 +152,10 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
       kind: 'kind',
       kubeconfigPath,
       kubectl,
+      helm,
       appRepository: APP_REPOSITORY,
       rollcallImage: nameOfBuilt(archives),
+      databaseImages: true,
       traefik: traefik !== undefined,
       nodeAddress,
     },
@@ -157,14 +173,19 @@ async function kindAddress(target: KubectlTarget): Promise<string | undefined> {
 async function openNode(options: ClusterOptions): Promise<OpenCluster> {
   const traefik = await traefikBinary(options);
   const archives = await rollcallArchives(options);
-  const node = await startNode({ ...(await findNodeParts(options, traefik)), archives, log: options.log });
+  const databases = await databaseArchives(options);
+  const { kubectl, helm } = await findKubernetesBinaries(['kubectl', 'helm'], binaryOptions(options));
+  const parts = await findNodeParts(options, traefik);
+  const node = await startNode({ ...parts, archives: [...archives, ...databases], log: options.log });
   return {
     facts: {
       kind: 'node',
       kubeconfigPath: node.kubeconfigPath,
-      kubectl: (await findKubernetesBinaries(['kubectl'], binaryOptions(options))).kubectl,
+      kubectl,
+      helm,
       appRepository: APP_REPOSITORY,
       rollcallImage: nameOfBuilt(archives),
+      databaseImages: databases.length > 0,
       traefik: traefik !== undefined,
       nodeAddress: node.addresses.node,
     },

@@ -21,17 +21,47 @@ export const serverErrors = {
   INTERNAL: { status: 500, error: 'Internal error', when: 'A fault of ours; the log has it' },
 } as const satisfies Record<string, { status: number; error: string; when: string }>;
 
+interface HttpErrorOptions {
+  readonly message: string;
+  readonly headers?: Record<string, string>;
+  /** For {@link codedErrorBody}. */
+  readonly code?: string | undefined;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** An error that already knows its answer. */
 export class HttpError extends Error {
   readonly statusCode: number;
   readonly error: string;
+  readonly code: string;
+  readonly details: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(statusCode: number, error: string, options: { message: string; headers?: Record<string, string> }) {
+  constructor(statusCode: number, error: string, options: HttpErrorOptions) {
     super(options.message);
     this.name = 'HttpError';
     this.statusCode = statusCode;
     this.error = error;
+    this.code = options.code ?? 'INVALID_REQUEST';
+    this.details = options.details ?? {};
     this.headers = options.headers ?? {};
   }
 }
+
+/** How an application tells of an error in the body of its answer. */
+export type RenderError = (error: HttpError) => object;
+
+export const plainErrorBody: RenderError = ({ error, message }) => ({ error, message }) satisfies ErrorBody;
+
+/** The body of every error answer of the gateway, federation, communication and payment (contracts 2 and 3, "Errors"). */
+export interface CodedErrorBody {
+  readonly error: {
+    /** Constant for a kind of error, in UPPER_SNAKE. */
+    readonly code: string;
+    readonly message: string;
+    readonly details: Readonly<Record<string, unknown>>;
+  };
+}
+
+export const codedErrorBody: RenderError = ({ code, message, details }) =>
+  ({ error: { code, message, details } }) satisfies CodedErrorBody;

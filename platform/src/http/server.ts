@@ -14,7 +14,7 @@ import {
 import { Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../log.ts';
 import { prepareClosing } from './closing.ts';
-import { type ErrorBody, HttpError, serverErrors } from './errors.ts';
+import { HttpError, plainErrorBody, type RenderError, serverErrors } from './errors.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
 
 /** A Fastify application whose routes are typed by their TypeBox schemas. */
@@ -33,8 +33,12 @@ export interface ServerOptions {
   readonly bodyLimit: number;
   /** Turns an error of the domain into its answer; undefined: not one of its errors. */
   readonly mapError: (error: unknown) => HttpError | undefined;
+  /** The body of error answers; that of the registry API when absent. */
+  readonly renderError?: RenderError;
   /** How long answers may take to be fetched once the server closes; then they are cut off. */
   readonly closingLimitMs: number;
+  /** A request that has not come in full by then is answered with 408; 30 s when absent, 0: never. */
+  readonly requestTimeoutMs?: number;
 }
 
 /**
@@ -49,8 +53,11 @@ const MAX_PARAM_LENGTH = 12_000;
  * A Fastify application with what all Rollcall services share: no coercion of types, every error in the contract's shape,
  * request duration metrics, and time limits. It does not listen.
  */
-export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs }: ServerOptions): App {
+export function createServer(options: ServerOptions): App {
+  const { log, metrics, bodyLimit, mapError, closingLimitMs, renderError = plainErrorBody } = options;
   const loggerInstance: FastifyBaseLogger = log;
+  const answer = (reply: FastifyReply, error: HttpError): FastifyReply =>
+    reply.status(error.statusCode).headers(error.headers).send(renderError(error));
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
@@ -58,7 +65,7 @@ export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs
     childLoggerFactory: (logger) => logger,
     bodyLimit,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
     // What comes over an open connection while the server closes is still answered; the answer closes the connection.
@@ -66,7 +73,7 @@ export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs
     frameworkErrors(error, _request, reply) {
       answer(reply, fromFastify(error) ?? internalError());
     },
-    clientErrorHandler: refuseMalformed,
+    clientErrorHandler: (error, socket) => refuseMalformed(error, socket, renderError),
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   const duration = new Histogram({
@@ -101,28 +108,22 @@ export function createServer({ log, metrics, bodyLimit, mapError, closingLimitMs
     request.log.error({ err: error, reqId, method, route: routeOptions.url }, 'request failed');
     return answer(reply, internalError());
   });
-  app.setNotFoundHandler((request, reply) => answerUnrouted(request, reply, pathMethods));
+  app.setNotFoundHandler((request, reply) => {
+    const refusal = unrouted(request, pathMethods);
+    return refusal instanceof HttpError ? answer(reply, refusal) : reply.status(204).header('allow', refusal).send();
+  });
   return app;
 }
 
-/** There is no such path, or not with this method; OPTIONS asks which ones there are. */
-function answerUnrouted({ method, url }: FastifyRequest, reply: FastifyReply, pathMethods: PathMethods): FastifyReply {
+/** There is no such path, or not with this method. @returns the path's methods where OPTIONS asks for them. */
+function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): HttpError | string {
   const path = pathOf(url);
   const methods = pathMethods.at(path);
-  if (methods.length === 0) {
-    const { status, error } = serverErrors.PATH_NOT_FOUND;
-    return answer(reply, new HttpError(status, error, { message: `No such path: ${method} ${path}` }));
-  }
+  if (methods.length === 0) return serverError('PATH_NOT_FOUND', { message: `No such path: ${method} ${path}` });
   const allow = [...methods, 'OPTIONS'].sort().join(', ');
-  if (method === 'OPTIONS') return reply.status(204).header('allow', allow).send();
-  const { status, error } = serverErrors.METHOD_NOT_ALLOWED;
+  if (method === 'OPTIONS') return allow;
   const message = `${path} can be called with ${allow}, not with ${method}`;
-  return answer(reply, new HttpError(status, error, { message, headers: { allow } }));
-}
-
-function answer(reply: FastifyReply, { statusCode, error, message, headers }: HttpError): FastifyReply {
-  const body: ErrorBody = { error, message };
-  return reply.status(statusCode).headers(headers).send(body);
+  return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow } });
 }
 
 /** `curl -d ''` and many libraries name a type for a body of no bytes; a request without a body is not refused for that. */
@@ -134,9 +135,16 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? url;
 }
 
+function serverError(
+  code: keyof typeof serverErrors,
+  options: { readonly message: string; readonly headers?: Record<string, string> },
+): HttpError {
+  const { status, error } = serverErrors[code];
+  return new HttpError(status, error, { ...options, code });
+}
+
 function internalError(): HttpError {
-  const { status, error } = serverErrors.INTERNAL;
-  return new HttpError(status, error, { message: 'The request failed for a reason of ours' });
+  return serverError('INTERNAL', { message: 'The request failed for a reason of ours' });
 }
 
 /** Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that does not match. */
@@ -145,16 +153,17 @@ function fromFastify(error: unknown): HttpError | undefined {
   const { statusCode, validation, message }: Partial<FastifyError> & Error = error;
   if (validation !== undefined) return new HttpError(400, 'Invalid request', { message });
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
-  const known = Object.values(serverErrors).find(({ status }) => status === statusCode);
-  return new HttpError(statusCode, known?.error ?? 'Invalid request', { message });
+  const [code, known] = Object.entries(serverErrors).find(([, { status }]) => status === statusCode) ?? [];
+  return new HttpError(statusCode, known?.error ?? 'Invalid request', { message, code });
 }
 
 /** Answers what is no HTTP request, which never gets as far as a route, and closes the connection. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, renderError: RenderError): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
-  const status = MALFORMED.get(error.code ?? '') ?? 400;
-  const body: ErrorBody = { error: 'Invalid request', message: STATUS_CODES[status] ?? 'Bad Request' };
-  const text = JSON.stringify(body);
+  const code = MALFORMED.get(error.code ?? '');
+  const status = code === undefined ? 400 : serverErrors[code].status;
+  const message = STATUS_CODES[status] ?? 'Bad Request';
+  const text = JSON.stringify(renderError(new HttpError(status, 'Invalid request', { message, code })));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json',
@@ -165,7 +174,7 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.destroySoon();
 }
 
-const MALFORMED: ReadonlyMap<string, number> = new Map([
-  ['ERR_HTTP_REQUEST_TIMEOUT', serverErrors.REQUEST_TIMEOUT.status],
-  ['HPE_HEADER_OVERFLOW', serverErrors.HEADERS_TOO_LARGE.status],
+const MALFORMED: ReadonlyMap<string, keyof typeof serverErrors> = new Map([
+  ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
+  ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
 ]);

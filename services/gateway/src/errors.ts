@@ -1,0 +1,48 @@
+import { CodedError } from '@rollcall/platform/errors.ts';
+import { HttpError } from '@rollcall/platform/http/errors.ts';
+
+/** Everything that the gateway refuses or cannot do: its answer, and the sentence for when nothing more precise is known. */
+export const errorCatalogue = {
+  INVALID_REQUEST: { status: 400, message: 'The request is not valid' },
+  INVALID_PATH: { status: 400, message: 'The path is not in its plain form' },
+  UNAUTHENTICATED: { status: 401, message: 'A bearer token is required' },
+  INVALID_TOKEN: { status: 401, message: 'The bearer token is not valid' },
+  INSUFFICIENT_SCOPE: { status: 403, message: 'The token lacks a scope that the route requires' },
+  ROUTE_NOT_FOUND: { status: 404, message: 'No route has this path' },
+  SERVICE_NOT_FOUND: { status: 404, message: 'No service of that name is registered' },
+  RATE_LIMITED: { status: 429, message: 'The rate limit is used up' },
+  UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached' },
+  UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is no HTTP' },
+  UPSTREAM_UNAVAILABLE: { status: 503, message: 'The service has failed too often and gets a pause' },
+  DISCOVERY_UNAVAILABLE: { status: 503, message: 'What is registered is not known yet' },
+  TOO_MANY_CONNECTIONS: { status: 503, message: 'This replica has as many connections as it can serve' },
+  UPSTREAM_TIMEOUT: { status: 504, message: 'The service did not answer in time' },
+} as const satisfies Record<string, { status: number; message: string }>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+interface GatewayErrorOptions extends ErrorOptions {
+  readonly message?: string;
+  readonly headers?: Record<string, string>;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/** An error of the gateway. The message is for its client: it must hold neither secrets nor addresses of backends. */
+export class GatewayError extends CodedError<ErrorCode> {
+  readonly headers: Record<string, string>;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, options: GatewayErrorOptions = {}) {
+    super(code, options.message ?? errorCatalogue[code].message, options);
+    this.name = 'GatewayError';
+    this.headers = options.headers ?? {};
+    this.details = options.details ?? {};
+  }
+}
+
+/** The HTTP answer to an error of the gateway; undefined for anything else. */
+export function mapError(error: unknown): HttpError | undefined {
+  if (!(error instanceof GatewayError)) return undefined;
+  const { code, message, details } = error;
+  return new HttpError(errorCatalogue[code].status, code, { code, message, details, headers: error.headers });
+}

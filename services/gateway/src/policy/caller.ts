@@ -1,0 +1,24 @@
+/** How much a caller may ask for (contract 3, "Limits"). */
+export type Tier = 'premium' | 'standard' | 'free';
+
+/** Who makes a request, as proven by its access token. */
+export interface Caller {
+  /** The token's `sub`: the client's id, or what an external issuer calls its subject. */
+  readonly subject: string;
+  readonly tier: Tier;
+  readonly scopes: ReadonlySet<string>;
+  /** When the proof ends, in milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+}
+
+/** Checks access tokens. */
+export interface Authenticator {
+  /**
+   * @param token what follows `Bearer `.
+   * @returns at once where the token was checked not long ago.
+   * @throws GatewayError INVALID_TOKEN.
+   */
+  authenticate(token: string): Caller | Promise<Caller>;
+  /** Whether the caller's token still holds: long-lived connections ask from time to time. */
+  stillHolds(token: string): boolean;
+}

@@ -4,7 +4,7 @@ import { operatorConfig } from './config.ts';
 test('works without any setting', () => {
   expect(operatorConfig({})).toEqual({
     namespace: undefined,
-    host: '0.0.0.0',
+    host: undefined,
     adminPort: 9090,
     logLevel: 'info',
     import: { namespaces: [], ttlMs: 60_000 },

@@ -5,7 +5,7 @@ import type { ArtifactSettings } from './delivery/snapshot.ts';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
-  ROLLCALL_HOST: Type.String({ default: '0.0.0.0', description: 'Address of the admin port' }),
+  ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address of the admin port; absent: any' })),
   ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
   ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_IMPORT: Type.Boolean({ default: true, description: 'Whether annotated Services are registered' }),
@@ -58,7 +58,8 @@ export interface DeliveryConfig {
 export interface OperatorConfig {
   /** Undefined: the namespace of the kubeconfig or of the pod. */
   readonly namespace: string | undefined;
-  readonly host: string;
+  /** Undefined: any. */
+  readonly host: string | undefined;
   readonly adminPort: number;
   readonly logLevel: string;
   /** Undefined: Services are not imported. */

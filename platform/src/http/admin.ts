@@ -1,10 +1,12 @@
 import { fastify } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { Actor } from '../lifecycle.ts';
+import { anyAddress } from './any-address.ts';
 import { settleMessageShapes } from './message-shapes.ts';
 
 export interface AdminOptions {
-  readonly host: string;
+  /** Undefined: any address. */
+  readonly host: string | undefined;
   readonly port: number;
   readonly metrics: Registry;
   /** Undefined when the process may get traffic, else what it waits for. */
@@ -24,7 +26,7 @@ export function adminServer({ host, port, metrics, unready }: AdminOptions): Act
   app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
   return {
     name: 'admin server',
-    start: async () => void (await app.listen({ host, port })),
+    start: async () => void (await app.listen({ host: host ?? (await anyAddress()), port })),
     stop: () => app.close(),
   };
 }

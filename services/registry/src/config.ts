@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
-  ROLLCALL_HOST: Type.String({ default: '0.0.0.0', description: 'Address to listen on' }),
+  ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
   ROLLCALL_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3001 }),
   ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
   ROLLCALL_DATABASE_URL: Type.String({ minLength: 1, description: 'postgres://user:password@host:port/database' }),
@@ -21,7 +21,8 @@ const schema = Type.Object({
 export interface RegistryConfig {
   /** Undefined: the namespace of the kubeconfig or of the pod. */
   readonly namespace: string | undefined;
-  readonly host: string;
+  /** Undefined: any. */
+  readonly host: string | undefined;
   readonly port: number;
   readonly adminPort: number;
   readonly databaseUrl: string;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Environment } from '@rollcall/platform/config.ts';
 import { adminServer } from '@rollcall/platform/http/admin.ts';
+import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
 import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
@@ -123,7 +124,7 @@ function httpServer(
   return {
     name: 'HTTP server',
     async start() {
-      const address = await app.listen({ host, port });
+      const address = await app.listen({ host: host ?? (await anyAddress()), port });
       log.info({ address }, 'registry listens');
     },
     async stop() {

@@ -1,7 +1,7 @@
 // A steady HTTP client in a pod: sends requests at an even rate over connections that it keeps alive, and counts what becomes of
 // them. GET /report on port 8080 tells; see load-report.ts.
 //
-//   TARGET                   URL
+//   TARGET                   URL; or several requests that are sent in turn, as `POST URL` or `GET URL`, separated by commas
 //   RATE                     requests a second, in all
 //   CONNECTIONS              how many at once
 //   REQUESTS_PER_CONNECTION  after these a connection is closed and another one made: a router sees nothing but new connections
@@ -12,7 +12,15 @@ const PORT = 8080;
 const REQUEST_TIMEOUT_MS = 10_000;
 const KEPT_FAILURES = 50;
 
-const target = process.env['TARGET'] ?? '';
+interface Target {
+  readonly method: string;
+  readonly url: string;
+}
+
+const targets = (process.env['TARGET'] ?? '').split(',').map((text): Target => {
+  const [url = '', method = 'GET'] = text.trim().split(' ').toReversed();
+  return { method, url };
+});
 const rate = Number(process.env['RATE'] ?? 100);
 const connections = Number(process.env['CONNECTIONS'] ?? 8);
 const requestsPerConnection = Number(process.env['REQUESTS_PER_CONNECTION'] ?? 50);
@@ -23,14 +31,16 @@ interface Answers {
   lastAt: number;
 }
 
+/** By what was answered; where several requests are sent, by these. */
 const answers = new Map<string, Answers>();
 const failures: { at: number; reason: string }[] = [];
 let failed = 0;
 
-function countAnswer(version: string): void {
+function countAnswer({ method, url }: Target, body: string): void {
+  const key = targets.length === 1 ? body : `${method} ${new URL(url).pathname}`;
   const now = Date.now();
-  const known = answers.get(version);
-  if (known === undefined) answers.set(version, { count: 1, firstAt: now, lastAt: now });
+  const known = answers.get(key);
+  if (known === undefined) answers.set(key, { count: 1, firstAt: now, lastAt: now });
   else {
     known.count += 1;
     known.lastAt = now;
@@ -42,16 +52,17 @@ function countFailure(reason: string): void {
   if (failures.length < KEPT_FAILURES) failures.push({ at: Date.now(), reason });
 }
 
-function send(agent: Agent): Promise<void> {
+function send(target: Target, agent: Agent): Promise<void> {
+  const { method, url } = target;
   return new Promise((resolve) => {
-    const sent = request(target, { agent, timeout: REQUEST_TIMEOUT_MS }, (response) => {
+    const sent = request(url, { method, agent, timeout: REQUEST_TIMEOUT_MS }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => (body += chunk));
       response.on('error', (err) => finish(() => countFailure(`answer: ${err.message}`)));
       response.on('end', () => {
         const { statusCode = 0 } = response;
-        finish(() => (statusCode === 200 ? countAnswer(body) : countFailure(`${statusCode} from ${body}`)));
+        finish(() => (statusCode === 200 ? countAnswer(target, body) : countFailure(`${statusCode} from ${body}`)));
       });
     });
     let finished = false;
@@ -69,6 +80,13 @@ function send(agent: Agent): Promise<void> {
   });
 }
 
+let turn = 0;
+
+function nextTarget(): Target {
+  turn += 1;
+  return targets[turn % targets.length] ?? { method: 'GET', url: '' };
+}
+
 /** One connection after the other, one request at a time. */
 async function sendSteadily(startDelayMs: number): Promise<void> {
   const intervalMs = (1000 * connections) / rate;
@@ -77,7 +95,7 @@ async function sendSteadily(startDelayMs: number): Promise<void> {
   while (true) {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (let sent = 0; sent < requestsPerConnection; sent += 1) {
-      await send(agent);
+      await send(nextTarget(), agent);
       due = Math.max(due + intervalMs, performance.now() - intervalMs);
       await delay(Math.max(0, due - performance.now()));
     }

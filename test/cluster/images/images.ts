@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { REPOSITORY } from '@rollcall/local/services.ts';
 import { type Image, type Layer, writeDockerArchive } from './docker-archive.ts';
 import type { TarEntry } from './tar.ts';
 
@@ -36,6 +37,8 @@ export async function writeTestImages(file: string, traefik?: string): Promise<v
     await script('server.ts'),
     await script('load.ts'),
     await script('artifacts.ts'),
+    await script('member.ts'),
+    ...(await clientLibrary()),
   ];
   const images = Object.entries(APP_TAGS).map(
     ([tag, env]): Image => ({
@@ -50,6 +53,26 @@ export async function writeTestImages(file: string, traefik?: string): Promise<v
 
 async function script(name: string): Promise<TarEntry> {
   return { path: `app/${name}`, content: await readFile(join(import.meta.dirname, '..', 'app', name)) };
+}
+
+/** Our client library and the one package that it needs, where Node looks for them; it strips types outside of `node_modules` alone. */
+async function clientLibrary(): Promise<Layer> {
+  const place = 'clients/typescript';
+  const parser = 'node_modules/eventsource-parser';
+  return [
+    ...(await filesIn(place, 'package.json')),
+    ...(await filesIn(`${place}/src`, '.ts')),
+    ...(await filesIn(parser, 'package.json')),
+    ...(await filesIn(`${parser}/dist`, '.js')),
+    { path: 'app/node_modules/@rollcall/client', target: `../../${place}` },
+  ];
+}
+
+async function filesIn(folder: string, ending: string): Promise<TarEntry[]> {
+  const names = await readdir(join(REPOSITORY, folder));
+  return names
+    .filter((name) => name.endsWith(ending) && !name.endsWith('.test.ts'))
+    .map((name) => ({ path: `app/${folder}/${name}`, content: { file: join(REPOSITORY, folder, name) } }));
 }
 
 export const PAUSE_IMAGE = 'registry.invalid/rollcall/pause:1';

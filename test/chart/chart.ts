@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { REPOSITORY } from '@rollcall/local/services.ts';
 import { inject } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { runHelm } from '../support/helm.ts';
 
 export const CHART = join(REPOSITORY, 'charts', 'rollcall');
 export const RELEASE = 'rollcall';
@@ -32,28 +31,9 @@ export interface HelmOptions {
 }
 
 /** Runs Helm with a home of its own. @returns what it prints. @throws with what it says when it fails. */
-export async function helm(args: readonly string[], { values, kubeconfig }: HelmOptions = {}): Promise<string> {
+export function helm(args: readonly string[], { values, kubeconfig }: HelmOptions = {}): Promise<string> {
   const home = join(inject('temporaryDirectory'), 'helm');
-  const child = spawn(
-    inject('kubernetesBinaries').helm,
-    [...args, ...(values === undefined ? [] : ['--values', '-'])],
-    {
-      env: {
-        PATH: process.env['PATH'],
-        HOME: home,
-        KUBECONFIG: kubeconfig ?? '/dev/null',
-      },
-      stdio: ['pipe', 'pipe', 'pipe'],
-    },
-  );
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(values === undefined ? '' : JSON.stringify(values));
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject).once('close', resolve);
-  });
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  if (code !== 0) throw new Error(`helm ${args.join(' ')}: ${stderr.trim()}${stdout.trim()}`);
-  return stdout;
+  return runHelm({ helm: inject('kubernetesBinaries').helm, kubeconfigPath: kubeconfig, home }, args, values);
 }
 
 /** All objects of the chart with these values, those of hooks included. */

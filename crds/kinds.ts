@@ -93,6 +93,8 @@ export const labels = {
   job: 'rollcall.dev/job',
   /** On a Secret that the registry made for a WebhookConfig: a hash of the service name. */
   webhookSecret: 'rollcall.dev/webhook-secret',
+  /** On a Secret: `"true"` lets the gateway read it for the ApiClient that names it. */
+  apiClientSecret: 'rollcall.dev/api-client',
 } as const;
 
 /** Every finalizer that Rollcall sets. */

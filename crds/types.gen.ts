@@ -10,7 +10,9 @@ import type { ObjectMeta } from './object-meta.ts';
 export type ClientTier = 'Premium' | 'Standard' | 'Free';
 
 /**
- * The Secret in the same namespace that holds the secret the client authenticates with.
+ * The Secret in the same namespace that holds the secret the client authenticates with, or the scrypt hash of it
+ * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>). It must be labelled rollcall.dev/api-client=true: no other Secret is
+ * read.
  */
 export interface SecretReference {
   /**
@@ -44,7 +46,9 @@ export interface ApiClientSpec {
    */
   scopes: string[];
   /**
-   * The Secret in the same namespace that holds the secret the client authenticates with.
+   * The Secret in the same namespace that holds the secret the client authenticates with, or the scrypt hash of it
+   * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>). It must be labelled rollcall.dev/api-client=true: no other Secret is
+   * read.
    */
   secretRef: SecretReference;
 }

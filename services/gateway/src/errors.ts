@@ -14,6 +14,7 @@ export const errorCatalogue = {
   UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached' },
   UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is no HTTP' },
   UPSTREAM_UNAVAILABLE: { status: 503, message: 'The service has failed too often and gets a pause' },
+  IDENTITY_UNAVAILABLE: { status: 503, message: "The keys of the token's issuer cannot be fetched" },
   DISCOVERY_UNAVAILABLE: { status: 503, message: 'What is registered is not known yet' },
   TOO_MANY_CONNECTIONS: { status: 503, message: 'This replica has as many connections as it can serve' },
   UPSTREAM_TIMEOUT: { status: 504, message: 'The service did not answer in time' },

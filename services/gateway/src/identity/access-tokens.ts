@@ -1,0 +1,130 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { GatewayError } from '../errors.ts';
+import type { Caller } from '../policy/caller.ts';
+import type { ApiClients, KnownClient } from './api-clients.ts';
+import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
+
+/** The `typ` of an access token (RFC 9068, section 2.1): nothing else that is signed with the same keys passes for one. */
+const TOKEN_TYPE = 'at+jwt';
+
+export interface AccessTokenDeps {
+  readonly keys: KeyStore;
+  readonly clients: ApiClients;
+  readonly clock: Clock;
+  /** `iss` and `aud` of the tokens. */
+  readonly issuer: string;
+  readonly audience: string;
+  readonly lifetimeSeconds: number;
+  readonly toleranceSeconds: number;
+}
+
+/** A token that has been checked. */
+export interface CheckedToken {
+  readonly caller: Caller;
+  /** Whether it is still one, apart from its expiry. Costs no more than a look into memory. */
+  holds(): boolean;
+}
+
+/** The gateway's own access tokens: JWTs as in RFC 9068. */
+export interface AccessTokens {
+  readonly issuer: string;
+  /** @param scopes of those that the client has. */
+  issue(client: KnownClient, scopes: readonly string[]): Promise<{ token: string; expiresInSeconds: number }>;
+  /** @throws GatewayError INVALID_TOKEN. */
+  check(token: string): Promise<CheckedToken>;
+  /** Whether a token with these claims, checked before, has not been revoked since. */
+  holds(claims: JWTPayload): boolean;
+}
+
+/** @public The claim that binds a token to the client's present secret. */
+const GENERATION_CLAIM = 'rollcall_generation';
+
+export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
+  const { keys, clients, clock, issuer, audience, lifetimeSeconds, toleranceSeconds } = deps;
+
+  function holds({ sub = '', [GENERATION_CLAIM]: generation }: JWTPayload): boolean {
+    return clients.find(sub)?.generation === generation;
+  }
+
+  return {
+    issuer,
+    holds,
+    async issue(client, scopes) {
+      const { kid, key } = keys.signing();
+      const now = Math.floor(clock.now().getTime() / 1000);
+      const claims = { tier: client.tier, scope: scopes.join(' '), client_id: client.clientId };
+      const token = await new SignJWT({ ...claims, [GENERATION_CLAIM]: client.generation })
+        .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ: TOKEN_TYPE, kid })
+        .setIssuer(issuer)
+        .setAudience(audience)
+        .setSubject(client.clientId)
+        .setIssuedAt(now)
+        .setExpirationTime(now + lifetimeSeconds)
+        .setJti(crypto.randomUUID())
+        .sign(key);
+      return { token, expiresInSeconds: lifetimeSeconds };
+    },
+    async check(token) {
+      const key = await keys.verifying(kidOf(token));
+      if (key === undefined) throw invalid('It was signed with a key that is not known');
+      const payload = await verified(
+        jwtVerify(token, key, {
+          algorithms: [SIGNING_ALGORITHM],
+          typ: TOKEN_TYPE,
+          issuer,
+          audience,
+          clockTolerance: toleranceSeconds,
+          currentDate: clock.now(),
+          requiredClaims: ['sub', 'exp', 'iat'],
+        }),
+      );
+      const client = clients.find(payload.sub ?? '');
+      if (client === undefined || !holds(payload)) throw invalid('It has been revoked');
+      const caller: Caller = {
+        subject: client.clientId,
+        tier: client.tier,
+        scopes: new Set(scopesOf(payload)),
+        expiresAtMs: ((payload.exp ?? 0) + toleranceSeconds) * 1000,
+      };
+      return { caller, holds: () => holds(payload) };
+    },
+  };
+}
+
+/** @throws GatewayError INVALID_TOKEN. */
+function kidOf(token: string): string {
+  try {
+    return decodeProtectedHeader(token).kid ?? '';
+  } catch {
+    throw invalid('It is no JSON Web Token');
+  }
+}
+
+/** What jose verifies, its errors told in our words. @throws GatewayError INVALID_TOKEN. */
+export async function verified(verifying: Promise<{ readonly payload: JWTPayload }>): Promise<JWTPayload> {
+  try {
+    return (await verifying).payload;
+  } catch (err) {
+    if (err instanceof errors.JWTExpired) throw invalid('It has expired', err);
+    if (err instanceof errors.JWTClaimValidationFailed) throw invalid(`Its ${err.claim} is not acceptable`, err);
+    if (err instanceof errors.JOSEAlgNotAllowed) throw invalid('Its algorithm is not acceptable', err);
+    if (err instanceof errors.JWKSTimeout) throw err;
+    if (err instanceof errors.JOSEError) throw invalid('Its signature does not fit', err);
+    throw err;
+  }
+}
+
+/** `scope` as in RFC 9068, section 2.2.3: separated by spaces. */
+export function scopesOf({ scope }: JWTPayload): readonly string[] {
+  return typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : [];
+}
+
+/** @param why a sentence; it goes to the client and holds nothing of the token. */
+export function invalid(why: string, cause?: unknown): GatewayError {
+  return new GatewayError('INVALID_TOKEN', {
+    message: `The bearer token is not valid. ${why}.`,
+    headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    cause,
+  });
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose';
+import { type Dispatcher, fetch } from 'undici';
+import { GatewayError } from '../errors.ts';
+import type { Caller, Tier } from '../policy/caller.ts';
+import { type CheckedToken, invalid, scopesOf, verified } from './access-tokens.ts';
+
+/** An identity provider whose tokens are accepted besides the gateway's own. */
+export interface ExternalIssuer {
+  /** `iss` of its tokens. */
+  readonly issuer: string;
+  readonly audience: string;
+  readonly jwksUrl: string;
+  readonly algorithms: readonly string[];
+  /** Of tokens whose claim `tier` names none. */
+  readonly defaultTier: Tier;
+}
+
+export interface ExternalIssuersDeps {
+  readonly issuers: readonly ExternalIssuer[];
+  readonly clock: Clock;
+  readonly toleranceSeconds: number;
+  /** Fetches key sets. */
+  readonly dispatcher: Dispatcher;
+}
+
+/** Checks tokens of one issuer. */
+export type TokenCheck = (token: string) => Promise<CheckedToken>;
+
+const JWKS_TIMEOUT_MS = 3000;
+/** A key set is fetched for an unknown key at most this often. */
+const COOL_DOWN_MS = 30_000;
+const KEPT_MS = 600_000;
+const SUBJECT_MAX_LENGTH = 256;
+const TIERS: readonly unknown[] = ['premium', 'standard', 'free'] satisfies Tier[];
+
+/** By issuer. Subjects of different issuers are never the same caller: theirs are told with the issuer before them. */
+export function createExternalIssuers(deps: ExternalIssuersDeps): ReadonlyMap<string, TokenCheck> {
+  return new Map(deps.issuers.map((issuer) => [issuer.issuer, checkOf(issuer, deps)]));
+}
+
+function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }: ExternalIssuersDeps): TokenCheck {
+  const keySet = createRemoteJWKSet(new URL(config.jwksUrl), {
+    timeoutDuration: JWKS_TIMEOUT_MS,
+    cooldownDuration: COOL_DOWN_MS,
+    cacheMaxAge: KEPT_MS,
+    [customFetch]: async (url, { headers, signal }) => {
+      const answer = await fetch(url, { headers: [...headers], signal, dispatcher, redirect: 'error' });
+      return new Response(await answer.arrayBuffer(), { status: answer.status });
+    },
+  });
+  return async (token) => {
+    const payload = await verified(
+      jwtVerify(token, keySet, {
+        algorithms: [...config.algorithms],
+        issuer: config.issuer,
+        audience: config.audience,
+        clockTolerance: toleranceSeconds,
+        currentDate: clock.now(),
+        requiredClaims: ['sub', 'exp'],
+      }),
+    ).catch((err: unknown) => {
+      if (err instanceof GatewayError && !isFetchFailure(err.cause)) throw err;
+      throw new GatewayError('IDENTITY_UNAVAILABLE', { cause: err });
+    });
+    return { caller: callerOf(payload, config, toleranceSeconds), holds: () => true };
+  };
+}
+
+/** jose tells a key set that it could not have by its bare base class. */
+function isFetchFailure(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSTimeout || (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC')
+  );
+}
+
+function callerOf(payload: JWTPayload, { issuer, defaultTier }: ExternalIssuer, toleranceSeconds: number): Caller {
+  const { sub = '', exp = 0, tier } = payload;
+  if (sub === '' || sub.length > SUBJECT_MAX_LENGTH) throw invalid('Its sub is not acceptable');
+  return {
+    subject: `${issuer}#${sub}`,
+    tier: isTier(tier) ? tier : defaultTier,
+    scopes: new Set(scopesOf(payload)),
+    expiresAtMs: (exp + toleranceSeconds) * 1000,
+  };
+}
+
+function isTier(value: unknown): value is Tier {
+  return TIERS.includes(value);
+}

@@ -3,7 +3,18 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { definitions, documentedValues, generateChartReadme } from '../../tools/chart.ts';
-import { CHART, environmentOf, helm, NAMESPACE, objectOf, podsOf, RELEASE, renderChart, type Values } from './chart.ts';
+import {
+  CHART,
+  type ChartObject,
+  environmentOf,
+  helm,
+  NAMESPACE,
+  objectOf,
+  podsOf,
+  RELEASE,
+  renderChart,
+  type Values,
+} from './chart.ts';
 
 const valuesFile = await readFile(join(CHART, 'values.yaml'), 'utf8');
 
@@ -172,6 +183,30 @@ describe('what values lead to', () => {
     expect(environmentOf(objects, 'rollcall-registry')).toMatchObject({
       ROLLCALL_DATABASE_URL: { secretKeyRef: { name: holders[0]?.metadata.name, key: 'url' } },
     });
+  });
+
+  test('pods do not tell by a checksum what the password in a URL is, and one rendering says one thing', async () => {
+    const values = {
+      postgresql: { external: { url: 'postgres://me:word@db.example.com/rollcall' } },
+      redis: { external: { url: 'redis://:word@cache.example.com' } },
+      processes: { registry: { redis: true } },
+    };
+    const versions = async () => {
+      const objects = await renderChart(values);
+      const { template } = objectOf(objects, 'Deployment', 'rollcall-registry')['spec'] as {
+        readonly template: Pick<ChartObject, 'metadata'>;
+      };
+      return ['postgresql', 'redis'].map((database) => {
+        const secret = objectOf(objects, 'Secret', `rollcall-${database}-external`).metadata;
+        const version = secret.annotations?.['rollcall.dev/url-version'];
+        expect(version).toMatch(/^[A-Za-z0-9]{16}$/);
+        expect(template.metadata.annotations?.[`rollcall.dev/${database}-url-version`]).toBe(version);
+        return version;
+      });
+    };
+    // Without a cluster nothing is known of what there was: whatever could be told from the URL would be the same.
+    const all = [...(await versions()), ...(await versions())];
+    expect(new Set(all).size).toBe(4);
   });
 
   test('namespaces for deliveries and imports reach the operator, and it gets rights in these alone', async () => {

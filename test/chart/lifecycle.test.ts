@@ -72,6 +72,14 @@ function scaleTo(count: number): Promise<string> {
   return cluster.kubectl(['scale', ...ofRegistry, `--replicas=${count}`]);
 }
 
+function podAnnotations(): Promise<string> {
+  return cluster.kubectl(['get', ...ofRegistry, '--output=jsonpath={.spec.template.metadata.annotations}']);
+}
+
+function withDatabase(password: string): Values {
+  return { postgresql: { external: { url: `postgres://me:${password}@db.example.com/rollcall` } } };
+}
+
 const registration = JSON.stringify({
   apiVersion: 'rollcall.dev/v1alpha1',
   kind: 'ServiceRegistration',
@@ -116,6 +124,22 @@ test('the password of the volume is found again after a time with another databa
   const last = await passwords();
   expect(Object.keys(last).toSorted()).toEqual(['rollcall-postgresql', 'rollcall-redis']);
   expect(last['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
+});
+
+test('pods start anew for another URL of a database, and for no other change', async () => {
+  await install(withDatabase('one'));
+  const first = await podAnnotations();
+  expect(first).toContain('rollcall.dev/postgresql-url-version');
+  await upgrade({ ...withDatabase('one'), commonLabels: { some: 'label' } });
+  expect(await podAnnotations()).toBe(first);
+  await upgrade(withDatabase('two'));
+  const second = await podAnnotations();
+  expect(second).not.toBe(first);
+  // Helm applies what was rendered then, Secret and pods alike.
+  await run(['rollback', RELEASE, '1']);
+  expect(await podAnnotations()).toBe(first);
+  await upgrade(withDatabase('one'));
+  expect(await podAnnotations()).toBe(first);
 });
 
 test('no pod ends because autoscaling begins, nor at an upgrade or a rollback while it goes on', async () => {

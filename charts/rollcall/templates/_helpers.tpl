@@ -125,14 +125,28 @@ or empty, so that nothing could be switched off.
       key: {{ ternary $external.secretKey "url" (ne $external.secretName "") }}
 {{- end -}}
 
-{{/* Annotations that start pods anew when a URL in the values changes. Takes root, database and redis (whether they are used). */}}
-{{- define "rollcall.checksums" -}}
+{{/*
+Tells one URL in the values from the next, by chance: a checksum would let who reads the pods try passwords. It is kept beside the URL as
+long as that stays, and made once for all who ask in one rendering. Takes root and database.
+*/}}
+{{- define "rollcall.urlVersion" -}}
+{{- $external := (get .root.Values .database).external -}}
+{{- if not (hasKey $external "version") -}}
+{{- $present := lookup "v1" "Secret" .root.Release.Namespace (include "rollcall.databaseSecret" .) -}}
+{{- $isSame := eq (dig "data" "url" "" $present | b64dec) $external.url -}}
+{{- $kept := ternary (dig "metadata" "annotations" "rollcall.dev/url-version" "" $present) "" $isSame -}}
+{{- $_ := set $external "version" (default (randAlphaNum 16) $kept) -}}
+{{- end -}}
+{{- $external.version -}}
+{{- end -}}
+
+{{/* Annotations that start pods anew when a URL in the values changes. Takes root, postgresql and redis (whether they are used). */}}
+{{- define "rollcall.urlVersions" -}}
 {{- $root := .root -}}
 {{- $used := . -}}
 {{- range $database := list "postgresql" "redis" -}}
-{{- $url := (get $root.Values $database).external.url -}}
-{{- if and $url (get $used $database) }}
-rollcall.dev/{{ $database }}-checksum: {{ sha256sum $url }}
+{{- if and (get $root.Values $database).external.url (get $used $database) }}
+rollcall.dev/{{ $database }}-url-version: {{ include "rollcall.urlVersion" (dict "root" $root "database" $database) | quote }}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest';
+import { buildRoutes, builtInRules, defaults, type RouteRule } from './table.ts';
+
+const rule = (prefix: string, more: Partial<RouteRule> = {}): RouteRule => ({
+  ...defaults(),
+  prefix,
+  service: 'special',
+  upstreamPrefix: '/x',
+  ...more,
+});
+
+describe('routes', () => {
+  const route = buildRoutes(builtInRules);
+
+  test.each([
+    ['/api/v1/shop/orders/7', 'shop', '/api/v1/orders/7'],
+    ['/api/v1/auth/users', 'auth', '/api/v1/users'],
+    ['/api/v1/lms/courses', 'lms', '/api/v1/courses'],
+    ['/api/v1/payment/transactions', 'payment', '/api/v1/payments'],
+    ['/api/v1/payment/transactions/7', 'payment', '/api/v1/payments/7'],
+    ['/api/v1/payment/transactionsX', 'payment', '/api/v1/transactionsX'],
+    ['/api/v1/payment/invoices', 'payment', '/api/v1/invoices'],
+    ['/api/v1/shop', 'shop', '/api/v1'],
+    ['/api/v1/shop/', 'shop', '/api/v1/'],
+    ['/api/v1/caf%C3%A9/menu', 'café', '/api/v1/menu'],
+    ['/api/graphql', 'federation', '/api/graphql'],
+  ])('%s', (path, service, upstream) => {
+    expect(route(path)).toMatchObject({ service, path: upstream });
+  });
+
+  test.each(['/', '/api', '/api/v1', '/api/v1/', '/api/v2/shop', '/apiv1/shop', '/api/v1/%E9/menu'])(
+    '%s goes nowhere',
+    (path) => {
+      expect(route(path)).toBeUndefined();
+    },
+  );
+
+  test('the longest rule holds, and of two of the same prefix the first', () => {
+    const rules = [rule('/a'), rule('/a/b', { service: 'first' }), rule('/a/b', { service: 'second' })];
+    expect(buildRoutes(rules)('/a/b/c')).toEqual({ service: 'first', path: '/x/c', rule: rules[1] });
+    expect(buildRoutes(rules)('/a/c')).toMatchObject({ service: 'special', path: '/x/c' });
+  });
+
+  test('a prefix may go away altogether', () => {
+    expect(buildRoutes([rule('/old', { upstreamPrefix: '' })])('/old')).toMatchObject({ path: '/' });
+    expect(buildRoutes([rule('/old', { upstreamPrefix: '' })])('/old/a')).toMatchObject({ path: '/a' });
+  });
+});

@@ -5,16 +5,19 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Registry } from 'prom-client';
 import type { Routes } from './app.ts';
 import { createBulkhead } from './domain/bulkhead.ts';
+import { createJobFeed, type JobFeed } from './domain/job-feed.ts';
 import type { Job } from './domain/jobs.ts';
 import { sendDelivery } from './domain/notifications.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { createJobStreams } from './routes/job-streams.ts';
+import { createJobWatchers, jobWatchRoute } from './routes/job-watch.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { updateRoutes } from './routes/updates.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
@@ -22,7 +25,7 @@ import { jobRecord } from './schemas/jobs.ts';
 import { createAutomaticDeployments } from './store/automatic-deployments.ts';
 import { createCallLedger } from './store/call-ledger.ts';
 import { createDeliveryRecords } from './store/deliveries.ts';
-import { createDeliveryJobs } from './store/delivery-jobs.ts';
+import { createDeliveryJobs, toJob } from './store/delivery-jobs.ts';
 import { createDeliveryPolicies } from './store/delivery-policies.ts';
 import { createHistoryStore } from './store/history.ts';
 import { createJobDirectory } from './store/job-directory.ts';
@@ -39,6 +42,7 @@ const databaseSchema = 'registry';
 
 const RESYNC_MS = 60_000;
 const MAX_MISSES = 16;
+const FEED_CAPACITY = 10_000;
 /** Thirteen attempts within two to three hours. */
 const RETRIES: NotificationRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800 };
 
@@ -99,6 +103,9 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const describe = (job: Job) =>
     jobRecord(job, job.revision === undefined ? undefined : policies.find(job.serviceName)?.strategy);
   const streams = createJobStreams({ directory: store.directory, describe });
+  const feed = createJobFeed({ capacity: FEED_CAPACITY, describe });
+  followJobs(informers.jobs, feed);
+  const watchers = createJobWatchers({ feed, describe });
   const common = { ...store, clock, currentVersion };
   const events = createJobEventsWorker({ informer: informers.jobs, configs, deliveries, describe, clock, log });
   const recorder = createRecorder({
@@ -116,11 +123,15 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
       (app) => updateRoutes(app, { history }),
       (app) => webhookRoutes(app, common),
       (app) => deliveryRoutes(app, common),
+      (app) => jobWatchRoute(app, { ...common, describe, watchers }),
       (app) => jobRoutes(app, { ...common, describe, streams, misses: createBulkhead(MAX_MISSES) }),
     ],
     actors: [database, notificationWorker(queue), events, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,
-    closeStreams: () => streams.closeAll(),
+    closeStreams() {
+      streams.closeAll();
+      watchers.closeAll();
+    },
   };
 }
 
@@ -147,6 +158,13 @@ function createStores(
     automatic: createAutomaticDeployments(pool),
     deliveries: createDeliveryRecords(pool, onNewDelivery),
   };
+}
+
+function followJobs(informer: Informer<DeliveryJob>, feed: JobFeed): void {
+  informer.onStream((news) => {
+    if (news.type === 'listed') feed.replace(news.objects.map(toJob), Number(news.resourceVersion));
+    else feed.apply({ version: versionOf(news.object), job: toJob(news.object), deleted: news.type === 'deleted' });
+  });
 }
 
 /** Started last, when everybody listens; it does not wait for the API server. */

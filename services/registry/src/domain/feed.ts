@@ -1,3 +1,4 @@
+import { createEventLog } from './event-log.ts';
 import type { Registration } from './ports.ts';
 import { isDiscoverable } from './registrations.ts';
 
@@ -46,22 +47,11 @@ interface ObservedState {
 /** @param capacity how many past events are kept. */
 export function createFeed(capacity: number): Feed {
   const told = new Map<string, Registration>();
-  const listeners = new Set<(event: FeedEvent) => void>();
-  let recent: FeedEvent[] = [];
-  /** Every event after this version is in `recent`. */
-  let completeAfter = Number.POSITIVE_INFINITY;
+  const log = createEventLog<FeedEvent>(capacity);
   let version = 0;
 
-  function tell(type: FeedEventType, registration: Registration, at: number): void {
-    const event: FeedEvent = { version: at, type, registration };
-    recent.push(event);
-    if (recent.length > capacity * 2) {
-      const dropped = recent.length - capacity;
-      completeAfter = recent[dropped - 1]?.version ?? completeAfter;
-      recent = recent.slice(dropped);
-    }
-    for (const listener of listeners) listener(event);
-  }
+  const tell = (type: FeedEventType, registration: Registration, at: number): void =>
+    log.append({ version: at, type, registration });
 
   function take(state: ObservedState, at: number): void {
     const { registration, present } = state;
@@ -98,22 +88,15 @@ export function createFeed(capacity: number): Feed {
         if (first && isDiscoverable(registration)) told.set(registration.serviceName, registration);
         else if (!first) take({ registration, present: isDiscoverable(registration), type: 'expired' }, version);
       }
-      recent = [];
-      completeAfter = at;
+      log.restart(at);
       version = Math.max(version, at);
     },
-    since(from) {
-      if (from < completeAfter || from > version) return undefined;
-      return recent.filter((event) => event.version > from);
-    },
+    since: (from) => log.since(from, version),
     snapshot: () => [...told.values()].map((registration) => ({ version, type: 'added', registration })),
     get version() {
       return version;
     },
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    subscribe: (listener) => log.subscribe(listener),
   };
 }
 

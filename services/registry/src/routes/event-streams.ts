@@ -7,7 +7,7 @@ const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
 const MAX_STREAMS = 1000;
 
 /** One open stream of server-sent events. */
-interface EventStream {
+export interface EventStream {
   /** @param text whole events. Nothing happens once the subscriber is gone. */
   write(text: string): void;
   /** Ends it, once what was written has been fetched. */

@@ -1,0 +1,67 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { RegistryError } from '../domain/errors.ts';
+import type { JobFeed } from '../domain/job-feed.ts';
+import type { Job, JobDirectory } from '../domain/jobs.ts';
+import { createEventStreams } from './event-streams.ts';
+import { streamFeed } from './feed-stream.ts';
+
+export interface JobWatchDeps {
+  readonly feed: JobFeed;
+  /** The job as the API shows it. */
+  readonly describe: (job: Job) => object;
+}
+
+/** Open streams of the changes of all jobs. */
+export interface JobWatchers {
+  /** @throws RegistryError TOO_MANY_STREAMS, STORE_UNAVAILABLE before the local copy is complete. */
+  open(request: FastifyRequest, reply: FastifyReply): void;
+  closeAll(): void;
+}
+
+export function createJobWatchers({ feed, describe }: JobWatchDeps): JobWatchers {
+  const streams = createEventStreams();
+  return {
+    open(request, reply) {
+      // An empty list would be taken for the truth.
+      if (feed.version === undefined) {
+        throw new RegistryError('STORE_UNAVAILABLE', 'The local copy of the jobs is not complete yet');
+      }
+      const stream = streams.open(reply);
+      if (stream !== undefined) streamFeed(stream, request, { feed, data: ({ job }) => JSON.stringify(describe(job)) });
+    },
+    closeAll: () => streams.closeAll(),
+  };
+}
+
+export interface JobWatchRouteDeps extends Pick<JobWatchDeps, 'describe'> {
+  readonly watchers: JobWatchers;
+  /** A job may be called `watch`, too. */
+  readonly directory: Pick<JobDirectory, 'find'>;
+}
+
+/** GET /jobs/watch, unless there is a job of that id and the caller did not ask for a stream. */
+export function jobWatchRoute(app: App, { watchers, directory, describe }: JobWatchRouteDeps): void {
+  app.get(
+    '/jobs/watch',
+    {
+      // The answer to a HEAD would never end.
+      exposeHeadRoute: false,
+      schema: {
+        tags: ['jobs'],
+        summary: 'Follow all delivery jobs as server-sent events: added, modified, removed, each with the record',
+        description:
+          'Begins with every job as `added`, then `synced`. Resumes after Last-Event-ID at any replica; `reset` says that the id is too ' +
+          'old and everything comes anew.',
+        produces: ['text/event-stream'],
+      },
+    },
+    (request, reply) => {
+      const { accept = '*/*' } = request.headers;
+      const namesake = accept.includes('text/event-stream') ? undefined : directory.find('watch');
+      if (namesake !== undefined) void reply.send(describe(namesake));
+      else if (/text\/event-stream|\*/.test(accept)) watchers.open(request, reply);
+      else throw new RegistryError('JOB_NOT_FOUND', "There is no job 'watch'");
+    },
+  );
+}

@@ -39,6 +39,8 @@ export interface ServerOptions {
   readonly closingLimitMs: number;
   /** A request that has not come in full by then is answered with 408; 30 s when absent, 0: never. */
   readonly requestTimeoutMs?: number;
+  /** How often connections are looked at for requests that take too long; every 30 s when absent. */
+  readonly connectionsCheckingIntervalMs?: number;
 }
 
 /**
@@ -47,6 +49,7 @@ export interface ServerOptions {
  */
 const KEEP_ALIVE_TIMEOUT_MS = 95_000;
 const REQUEST_TIMEOUT_MS = 30_000;
+const CHECKING_INTERVAL_MS = 30_000;
 const MAX_PARAM_LENGTH = 12_000;
 
 /**
@@ -66,6 +69,7 @@ export function createServer(options: ServerOptions): App {
     bodyLimit,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
+    http: { connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
     // What comes over an open connection while the server closes is still answered; the answer closes the connection.

@@ -10,6 +10,7 @@ export const errorCatalogue = {
   INSUFFICIENT_SCOPE: { status: 403, message: 'The token lacks a scope that the route requires' },
   ROUTE_NOT_FOUND: { status: 404, message: 'No route has this path' },
   SERVICE_NOT_FOUND: { status: 404, message: 'No service of that name is registered' },
+  BODY_TOO_LARGE: { status: 413, message: 'The body has too many bytes' },
   RATE_LIMITED: { status: 429, message: 'The rate limit is used up' },
   UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached' },
   UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is no HTTP' },

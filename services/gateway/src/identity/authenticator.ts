@@ -40,7 +40,7 @@ export function createAuthenticator({ own, external, clock, capacity }: Authenti
   async function check(token: string): Promise<CheckedToken> {
     if (token.length > TOKEN_MAX_LENGTH) throw invalid('It is too long');
     const issuer = issuerOf(token);
-    const result = await (issuer === own.issuer ? own.check : (external.get(issuer) ?? unknownIssuer))(token);
+    const result = await (issuer === own.issuer ? own.check(token) : (external.get(issuer) ?? unknownIssuer)(token));
     remember(token, result);
     return result;
   }

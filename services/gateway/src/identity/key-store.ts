@@ -80,15 +80,15 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
   let timer: NodeJS.Timeout | undefined;
 
   function look(): Promise<void> {
-    looking ??= readAndRotate(deps)
-      .then(async (stored) => {
-        loaded = await load(stored, clock.now().getTime(), deps.policy);
-        lastLookMs = clock.monotonicMs();
-      })
-      .finally(() => {
-        looking = undefined;
-      });
+    looking ??= lookOnce().finally(() => {
+      looking = undefined;
+    });
     return looking;
+  }
+
+  async function lookOnce(): Promise<void> {
+    loaded = await load(await readAndRotate(deps), clock.now().getTime(), deps.policy);
+    lastLookMs = clock.monotonicMs();
   }
 
   function current(): Loaded {

@@ -1,3 +1,5 @@
+import type { RouteLimits } from '../policy/limits/limit-for.ts';
+
 /** A rule for paths that begin with `prefix`, at a segment's end. Of several that fit, the longest holds. */
 export interface RouteRule {
   readonly prefix: string;
@@ -11,8 +13,8 @@ export interface RouteRule {
   readonly methods?: readonly string[] | undefined;
   /** Whether requests without a token are let through; they are limited by address. */
   readonly anonymous: boolean;
-  /** Requests a minute, instead of those of the caller's tier, counted for this rule alone. */
-  readonly requestsPerMinute?: number | undefined;
+  /** Instead of those of the caller's tier, counted for this rule alone. */
+  readonly limits?: RouteLimits | undefined;
   /** For the beginning of the answer; that of the gateway when absent. */
   readonly timeoutMs?: number | undefined;
 }

@@ -1,0 +1,92 @@
+import type { FastifyRequest } from 'fastify';
+import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from 'jose';
+import type { Clock } from '../clock.ts';
+
+/** The headers by which the gateway tells a service who is calling (DESIGN section 7). Only `token` proves anything. */
+export const identityHeaders = {
+  token: 'x-rollcall-identity',
+  /** Percent-encoded. */
+  subject: 'x-rollcall-subject',
+  tier: 'x-rollcall-tier',
+  /** Separated by spaces. */
+  scopes: 'x-rollcall-scopes',
+} as const;
+
+/** Every header that comes from outside with this prefix is dropped by the gateway. */
+export const IDENTITY_HEADER_PREFIX = 'x-rollcall-';
+
+/** The `typ` of an identity: an access token does not pass for one, nor the other way round. */
+export const IDENTITY_TOKEN_TYPE = 'rollcall-identity+jwt';
+
+const ALGORITHM = 'ES256';
+const TOLERANCE_SECONDS = 5;
+
+/** The `aud` of identities for a service. */
+export function identityAudience(service: string): string {
+  return `rollcall:service:${service}`;
+}
+
+/** Who is calling, as the gateway has proven it. */
+export interface Identity {
+  readonly subject: string;
+  readonly tier: string;
+  readonly scopes: ReadonlySet<string>;
+}
+
+export interface IdentityOptions {
+  /** The registered name of this service. */
+  readonly service: string;
+  /** `iss` of the gateway. */
+  readonly issuer: string;
+  /** The gateway's `/.well-known/jwks.json`. */
+  readonly jwksUrl: URL;
+  readonly clock: Clock;
+}
+
+/** Reads who is calling from a request that came by the gateway. */
+export interface IdentityReader {
+  /** @returns undefined when the request carries no identity, or none that holds. @throws when the gateway's keys cannot be had. */
+  read(request: Pick<FastifyRequest, 'headers'>): Promise<Identity | undefined>;
+}
+
+/** Verifies identities with the gateway's published keys, which are fetched once and again for a key that is not known. */
+export function createIdentityReader({ service, issuer, jwksUrl, clock }: IdentityOptions): IdentityReader {
+  const keySet = createRemoteJWKSet(jwksUrl);
+  return {
+    async read({ headers }) {
+      const token = headers[identityHeaders.token];
+      if (typeof token !== 'string') return undefined;
+      try {
+        const { payload } = await jwtVerify(token, keySet, {
+          algorithms: [ALGORITHM],
+          typ: IDENTITY_TOKEN_TYPE,
+          issuer,
+          audience: identityAudience(service),
+          clockTolerance: TOLERANCE_SECONDS,
+          currentDate: clock.now(),
+          requiredClaims: ['sub', 'exp'],
+        });
+        return identityOf(payload);
+      } catch (err) {
+        if (err instanceof errors.JOSEError && !isFetchFailure(err)) return undefined;
+        throw err;
+      }
+    },
+  };
+}
+
+function isFetchFailure(error: Error): boolean {
+  return (
+    error instanceof errors.JWKSTimeout || (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC')
+  );
+}
+
+function identityOf({ sub = '', ...claims }: JWTPayload): Identity {
+  const tier = claims['tier'];
+  const scope = claims['scope'];
+  return {
+    subject: sub,
+    tier: typeof tier === 'string' ? tier : '',
+    scopes: new Set(typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : []),
+  };
+}

@@ -1,0 +1,42 @@
+import { codedErrorBody } from '@rollcall/platform/http/errors.ts';
+import { type App, createServer } from '@rollcall/platform/http/server.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Registry } from 'prom-client';
+import { mapError } from './errors.ts';
+
+/** A group of routes, with content type parsers of its own. */
+export type Routes = (app: App) => void;
+
+export interface AppDeps {
+  readonly log: Logger;
+  readonly metrics: Registry;
+  readonly bodyLimit: number;
+  readonly routes: readonly Routes[];
+  /** How long answers may take to be fetched once the app closes. */
+  readonly closingLimitMs: number;
+}
+
+/** Uploads may take long; who sends nothing is ended by the limit for headers, or by the service's patience. */
+const REQUEST_TIMEOUT_MS = 600_000;
+/** A client that sends its headers byte by byte holds no connection for longer. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const LOOK_INTERVAL_MS = 2000;
+
+/** The gateway's HTTP application. It does not listen. */
+export async function buildApp({ log, metrics, bodyLimit, routes, closingLimitMs }: AppDeps): Promise<App> {
+  const app = createServer({
+    log,
+    metrics,
+    bodyLimit,
+    mapError,
+    renderError: codedErrorBody,
+    closingLimitMs,
+    requestTimeoutMs: REQUEST_TIMEOUT_MS,
+    connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
+  });
+  app.server.headersTimeout = HEADERS_TIMEOUT_MS;
+  for (const register of routes) {
+    await app.register(async (scope) => register(scope as App));
+  }
+  return app;
+}

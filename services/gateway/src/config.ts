@@ -1,0 +1,175 @@
+import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
+import { httpUrlFault } from '@rollcall/platform/service-address.ts';
+import { type Static, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import type { ExternalIssuer } from './identity/external-issuers.ts';
+import { parseTrustedProxies, type TrustedProxies } from './policy/limits/client-address.ts';
+import { DEFAULT_LIMITS, type TierLimits } from './policy/limits/limit-for.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_SECONDS = 86_400;
+const port = (number: number) => Type.Integer({ minimum: 0, maximum: 65_535, default: number });
+const perMinute = (requests: number) => Type.Integer({ minimum: 1, maximum: 1_000_000, default: requests });
+
+const schema = Type.Object({
+  ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the ApiClients' })),
+  ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
+  ROLLCALL_PORT: port(3000),
+  ROLLCALL_ADMIN_PORT: port(9090),
+  ROLLCALL_LOG_LEVEL: logLevelSetting,
+  ROLLCALL_ACCESS_LOG: Type.Enum(['on', 'off'], { default: 'on' }),
+  ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
+  ROLLCALL_REGISTRY_URLS: Type.String({ minLength: 1, description: 'Base URLs of registries, separated by commas' }),
+  ROLLCALL_REGISTRY_TOKEN_FILE: Type.Optional(Type.String({ minLength: 1 })),
+  ROLLCALL_REDIS_URL: Type.Optional(Type.String({ minLength: 1, description: 'redis://:password@host:port' })),
+  ROLLCALL_REDIS_TIMEOUT_MS: Type.Integer({ minimum: 10, maximum: 5000, default: 100 }),
+  ROLLCALL_KEYS_SECRET: Type.String({ minLength: 1, default: 'rollcall-gateway-keys' }),
+  ROLLCALL_KEY_ROTATION_SECONDS: Type.Integer({ minimum: 3600, default: 30 * DAY_SECONDS }),
+  ROLLCALL_TOKEN_ISSUER: Type.String({ minLength: 1, default: 'rollcall' }),
+  ROLLCALL_TOKEN_AUDIENCE: Type.String({ minLength: 1, default: 'rollcall' }),
+  ROLLCALL_TOKEN_SECONDS: Type.Integer({ minimum: 60, maximum: DAY_SECONDS, default: 3600 }),
+  ROLLCALL_EXTERNAL_ISSUERS: Type.String({ default: '[]', description: 'JSON: issuer, audience, jwksUrl, ...' }),
+  ROLLCALL_TRUSTED_PROXIES: Type.String({ default: '', description: 'Addresses and CIDR ranges, separated by commas' }),
+  ROLLCALL_ROUTES_FILE: Type.Optional(Type.String({ minLength: 1, description: 'Rules besides the built-in ones' })),
+  ROLLCALL_LIMIT_PREMIUM: perMinute(DEFAULT_LIMITS.premium.requests),
+  ROLLCALL_LIMIT_STANDARD: perMinute(DEFAULT_LIMITS.standard.requests),
+  ROLLCALL_LIMIT_FREE: perMinute(DEFAULT_LIMITS.free.requests),
+  ROLLCALL_LIMIT_ANONYMOUS: perMinute(DEFAULT_LIMITS.anonymous.requests),
+  ROLLCALL_BODY_LIMIT_BYTES: Type.Integer({ minimum: 1024, default: 10 * 1024 * 1024 }),
+  ROLLCALL_UPSTREAM_CONNECT_MS: Type.Integer({ minimum: 10, default: 2000 }),
+  ROLLCALL_UPSTREAM_HEADERS_MS: Type.Integer({ minimum: 10, default: 30_000 }),
+  ROLLCALL_UPSTREAM_BODY_MS: Type.Integer({ minimum: 10, default: 300_000 }),
+});
+
+const algorithm = Type.Enum(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']);
+const issuersSchema = Type.Array(
+  Type.Object(
+    {
+      issuer: Type.String({ minLength: 1 }),
+      audience: Type.String({ minLength: 1 }),
+      jwksUrl: Type.String({ minLength: 1 }),
+      algorithms: Type.Optional(Type.Array(algorithm, { minItems: 1 })),
+      defaultTier: Type.Optional(Type.Enum(['premium', 'standard', 'free'])),
+    },
+    { additionalProperties: false },
+  ),
+  { maxItems: 32 },
+);
+const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+
+/** Settings of the gateway process. */
+export interface GatewayConfig {
+  /** Undefined: the namespace of the kubeconfig or of the pod. */
+  readonly namespace: string | undefined;
+  readonly host: string | undefined;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly logLevel: string;
+  readonly accessLog: boolean;
+  /** Between saying that no more traffic should come and closing: as long as proxies take to notice. */
+  readonly drainMs: number;
+  readonly registry: { readonly urls: readonly string[]; readonly tokenFile: string | undefined };
+  /** Undefined: each replica counts by itself. */
+  readonly redisUrl: string | undefined;
+  readonly redisTimeoutMs: number;
+  readonly keys: { readonly secretName: string; readonly rotateAfterMs: number };
+  readonly token: { readonly issuer: string; readonly audience: string; readonly lifetimeSeconds: number };
+  readonly externalIssuers: readonly ExternalIssuer[];
+  readonly trustedProxies: TrustedProxies;
+  readonly routesFile: string | undefined;
+  readonly limits: TierLimits;
+  /** Of a request's body. */
+  readonly bodyLimit: number;
+  readonly upstream: { readonly connectMs: number; readonly headersMs: number; readonly bodyMs: number };
+}
+
+/** @throws Error naming every faulty variable, or the first fault within one. */
+export function gatewayConfig(environment: Environment): GatewayConfig {
+  const parsed: Static<typeof schema> = parseConfig(schema, environment);
+  return {
+    namespace: parsed.ROLLCALL_NAMESPACE,
+    host: parsed.ROLLCALL_HOST,
+    port: parsed.ROLLCALL_PORT,
+    adminPort: parsed.ROLLCALL_ADMIN_PORT,
+    logLevel: parsed.ROLLCALL_LOG_LEVEL,
+    accessLog: parsed.ROLLCALL_ACCESS_LOG === 'on',
+    drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
+    registry: { urls: registryUrls(parsed.ROLLCALL_REGISTRY_URLS), tokenFile: parsed.ROLLCALL_REGISTRY_TOKEN_FILE },
+    redisUrl: parsed.ROLLCALL_REDIS_URL,
+    redisTimeoutMs: parsed.ROLLCALL_REDIS_TIMEOUT_MS,
+    keys: { secretName: parsed.ROLLCALL_KEYS_SECRET, rotateAfterMs: parsed.ROLLCALL_KEY_ROTATION_SECONDS * 1000 },
+    token: {
+      issuer: parsed.ROLLCALL_TOKEN_ISSUER,
+      audience: parsed.ROLLCALL_TOKEN_AUDIENCE,
+      lifetimeSeconds: parsed.ROLLCALL_TOKEN_SECONDS,
+    },
+    externalIssuers: externalIssuers(parsed.ROLLCALL_EXTERNAL_ISSUERS, parsed.ROLLCALL_TOKEN_ISSUER),
+    trustedProxies: trustedProxies(parsed.ROLLCALL_TRUSTED_PROXIES),
+    routesFile: parsed.ROLLCALL_ROUTES_FILE,
+    limits: {
+      premium: limit(parsed.ROLLCALL_LIMIT_PREMIUM),
+      standard: limit(parsed.ROLLCALL_LIMIT_STANDARD),
+      free: limit(parsed.ROLLCALL_LIMIT_FREE),
+      anonymous: limit(parsed.ROLLCALL_LIMIT_ANONYMOUS),
+    },
+    bodyLimit: parsed.ROLLCALL_BODY_LIMIT_BYTES,
+    upstream: {
+      connectMs: parsed.ROLLCALL_UPSTREAM_CONNECT_MS,
+      headersMs: parsed.ROLLCALL_UPSTREAM_HEADERS_MS,
+      bodyMs: parsed.ROLLCALL_UPSTREAM_BODY_MS,
+    },
+  };
+}
+
+function limit(requests: number) {
+  return { requests, windowMs: MINUTE_MS };
+}
+
+function registryUrls(text: string): readonly string[] {
+  return list(text).map((url) => {
+    const fault = httpUrlFault(url);
+    if (fault !== undefined) throw new Error(`Invalid configuration:\n  ROLLCALL_REGISTRY_URLS: each ${fault}`);
+    return url.replace(/\/+$/, '');
+  });
+}
+
+function trustedProxies(text: string): TrustedProxies {
+  try {
+    return parseTrustedProxies(list(text));
+  } catch (err) {
+    throw new Error('Invalid configuration:\n  ROLLCALL_TRUSTED_PROXIES has what is no address or range', {
+      cause: err,
+    });
+  }
+}
+
+function externalIssuers(text: string, own: string): readonly ExternalIssuer[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw refuse('is no JSON');
+  }
+  if (!Value.Check(issuersSchema, value)) {
+    const [fault] = Value.Errors(issuersSchema, value);
+    throw refuse(`${fault?.instancePath ?? ''} ${fault?.message ?? 'is not valid'}`);
+  }
+  const names = [own, ...value.map(({ issuer }) => issuer)];
+  if (new Set(names).size < names.length) throw refuse('names an issuer twice, or the gateway itself');
+  return value.map((each) => {
+    const fault = httpUrlFault(each.jwksUrl);
+    if (fault !== undefined) throw refuse(`jwksUrl ${fault}`);
+    return { ...each, algorithms: each.algorithms ?? DEFAULT_ALGORITHMS, defaultTier: each.defaultTier ?? 'free' };
+  });
+}
+
+function refuse(why: string): Error {
+  return new Error(`Invalid configuration:\n  ROLLCALL_EXTERNAL_ISSUERS ${why}`);
+}
+
+function list(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+}

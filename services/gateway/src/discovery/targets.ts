@@ -1,0 +1,120 @@
+import { discover } from '@rollcall/client/discovery.ts';
+import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { Gauge, type Registry } from 'prom-client';
+import { type Breaker, type BreakerPolicy, createBreaker } from '../policy/breaker.ts';
+
+/** Where a service is, and how it has fared lately. */
+export interface Target {
+  readonly service: string;
+  /** `http://host:port`. */
+  readonly origin: string;
+  /** Of the registered URL, without a slash at its end. */
+  readonly basePath: string;
+  readonly capabilities: readonly string[];
+  /** Lives as long as the service stays where it is. */
+  readonly breaker: Breaker;
+}
+
+export interface TargetsDeps {
+  /** Base URLs of the registry's replicas, or of the Kubernetes Service before them. */
+  readonly registry: readonly string[];
+  readonly token: (() => Promise<string>) | undefined;
+  readonly breakerPolicy: BreakerPolicy;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** The services that requests can go to: the registry itself, and what is registered with it. */
+export interface Targets {
+  readonly actor: Actor;
+  /** @returns undefined for what is not registered. A look into memory. */
+  find(service: string): Target | undefined;
+  list(): Iterable<Target>;
+  /** Whether all that is registered has been heard of at least once. */
+  isComplete(): boolean;
+  /** connecting, live, or stale: the registry is away, what was last known is used. */
+  state(): string;
+}
+
+/** Under this name the registry's own API is reached, unless a service of the name is registered. */
+const REGISTRY = 'registry';
+
+/**
+ * Follows the registry's watch. While no registry answers, what was last known is used: a service that has moved meanwhile
+ * is found by its failures, one that stayed is not lost.
+ */
+export function createTargets(deps: TargetsDeps): Targets {
+  const { registry, token, breakerPolicy, clock, log, metrics } = deps;
+  const known = new Map<string, Target>();
+  let directory: ReturnType<typeof discover> | undefined;
+  let isComplete = false;
+
+  const targetOf = (service: string, url: string, capabilities: readonly string[]): Target => {
+    const { origin, pathname } = new URL(url);
+    const basePath = pathname.replace(/\/+$/, '');
+    return { service, origin, basePath, capabilities, breaker: createBreaker(clock, breakerPolicy) };
+  };
+
+  function put({ service_name, service_url, capabilities }: ServiceRecord): void {
+    const previous = known.get(service_name);
+    let target: Target;
+    try {
+      target = targetOf(service_name, service_url, capabilities);
+    } catch {
+      known.delete(service_name);
+      log.warn({ service: service_name }, 'the registered URL is none');
+      return;
+    }
+    const stayed = previous?.origin === target.origin && previous.basePath === target.basePath;
+    known.set(service_name, stayed ? { ...target, breaker: previous.breaker } : target);
+  }
+
+  observe(metrics, known);
+  const [own] = registry;
+  const ownTarget = own === undefined ? undefined : targetOf(REGISTRY, own, ['rest', 'grpc']);
+
+  return {
+    actor: {
+      name: 'discovery',
+      async start() {
+        // It is not waited for: a gateway that starts while no registry runs serves the rest as soon as there is one.
+        directory = discover({ servers: registry, ...(token === undefined ? {} : { token }) });
+        directory.on('change', ({ type, service }) => {
+          if (type === 'added' || type === 'modified') put(service);
+          else known.delete(service.service_name);
+        });
+        directory.on('disconnected', ({ error }) => {
+          log.warn({ message: error instanceof Error ? error.message : String(error) }, 'registry watch lost');
+        });
+        directory.on('synced', ({ total }) => {
+          isComplete = true;
+          log.info({ total }, 'registry watch in step');
+        });
+      },
+      stop: async () => directory?.close(),
+    },
+    find: (service) => known.get(service) ?? (service === REGISTRY ? ownTarget : undefined),
+    list: () => known.values(),
+    isComplete: () => isComplete,
+    state: () => directory?.state() ?? 'connecting',
+  };
+}
+
+function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
+  const services = new Gauge({
+    name: 'rollcall_gateway_services',
+    help: 'Registered services by what their circuit breaker says: closed, open or half-open.',
+    labelNames: ['breaker'],
+    registers: [metrics],
+    collect() {
+      const counts = { closed: 0, open: 0, 'half-open': 0 };
+      for (const { breaker } of known.values()) counts[breaker.state()] += 1;
+      for (const [breaker, count] of Object.entries(counts)) this.set({ breaker }, count);
+    },
+  });
+  services.set({ breaker: 'closed' }, 0);
+}

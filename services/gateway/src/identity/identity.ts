@@ -1,0 +1,57 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Dispatcher } from 'undici';
+import type { Authenticator } from '../policy/caller.ts';
+import { type AccessTokens, createAccessTokens } from './access-tokens.ts';
+import { type ApiClients, createApiClients } from './api-clients.ts';
+import { createAuthenticator } from './authenticator.ts';
+import { type BackendIdentity, createBackendIdentity } from './backend-identity.ts';
+import { createExternalIssuers, type ExternalIssuer } from './external-issuers.ts';
+import { createKeyStore, type KeyStore } from './key-store.ts';
+
+export interface IdentityDeps {
+  readonly connection: KubeConnection;
+  readonly namespace: string;
+  readonly dispatcher: Dispatcher;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly keys: { readonly secretName: string; readonly rotateAfterMs: number };
+  readonly token: { readonly issuer: string; readonly audience: string; readonly lifetimeSeconds: number };
+  readonly externalIssuers: readonly ExternalIssuer[];
+}
+
+/** Who calls, and how services are told. */
+export interface GatewayIdentity {
+  readonly keys: KeyStore;
+  readonly clients: ApiClients;
+  readonly tokens: AccessTokens;
+  readonly authenticator: Authenticator;
+  readonly backend: BackendIdentity;
+  /** In the order in which they are started. */
+  readonly actors: readonly Actor[];
+}
+
+const TOLERANCE_SECONDS = 5;
+const CHECKED_TOKENS = 20_000;
+/** Longer than anyone may keep a copy of the key set: routes/keys.ts. */
+const PUBLISH_AHEAD_MS = 900_000;
+
+export function createIdentity(deps: IdentityDeps): GatewayIdentity {
+  const { token, externalIssuers: issuers, clock, dispatcher } = deps;
+  const verifyAfterMs = (token.lifetimeSeconds + TOLERANCE_SECONDS) * 1000;
+  const policy = { rotateAfterMs: deps.keys.rotateAfterMs, publishAheadMs: PUBLISH_AHEAD_MS, verifyAfterMs };
+  const keys = createKeyStore({ ...deps, secretName: deps.keys.secretName, policy });
+  const clients = createApiClients({ ...deps, fingerprintKey: () => keys.fingerprintKey() });
+  const tokens = createAccessTokens({ ...token, keys, clients, clock, toleranceSeconds: TOLERANCE_SECONDS });
+  const external = createExternalIssuers({ issuers, clock, dispatcher, toleranceSeconds: TOLERANCE_SECONDS });
+  return {
+    keys,
+    clients,
+    tokens,
+    authenticator: createAuthenticator({ own: tokens, external, clock, capacity: CHECKED_TOKENS }),
+    backend: createBackendIdentity({ keys, issuer: token.issuer, clock }),
+    actors: [keys.actor, clients.actor],
+  };
+}

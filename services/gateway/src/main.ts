@@ -1,0 +1,21 @@
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { stopSignal } from '@rollcall/platform/lifecycle.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { gatewayConfig } from './config.ts';
+import { runGateway } from './service.ts';
+
+async function main(): Promise<number> {
+  const stopRequested = stopSignal();
+  const config = gatewayConfig(process.env);
+  const log = createLogger('gateway', config.logLevel);
+  return runGateway({ config, log, clock: systemClock, stopRequested, environment: process.env });
+}
+
+main().then(
+  (exitCode) => process.exit(exitCode),
+  (error: unknown) => {
+    process.stderr.write(`${errorMessage(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,115 @@
+import { IDENTITY_HEADER_PREFIX } from '@rollcall/platform/http/identity.ts';
+
+/** Names and values in turn, as they are on the wire. */
+export type RawHeaders = readonly string[];
+
+/** Meant for the next hop alone (RFC 9110, section 7.6.1, and what older software sends). */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+]);
+
+/**
+ * Not passed on to a service: what this gateway makes anew; `expect`, which it has answered; and `authorization`, because with
+ * a caller's access token every registered service could act as the caller.
+ */
+const OWN = new Set([
+  'host',
+  'expect',
+  'authorization',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'x-request-id',
+  'traceparent',
+]);
+
+/** What the gateway says of a request besides its own headers. */
+export interface ForwardedRequest {
+  /** Whose request it is: the address that connected, or what a trusted proxy says. */
+  readonly clientAddress: string;
+  /** Addresses that proxies before this one have told, where they are trusted; the connecting one comes last. */
+  readonly forwardedFor: string;
+  readonly protocol: string;
+  readonly host: string;
+  readonly requestId: string;
+  readonly traceparent: string;
+  readonly identity: RawHeaders;
+}
+
+/** The headers of a request as a service gets them. */
+export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest): string[] {
+  const named = namedInConnection(raw);
+  const headers: string[] = [];
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]];
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || OWN.has(lower) || lower.startsWith(IDENTITY_HEADER_PREFIX)) continue;
+    if (named?.has(lower) === true) continue;
+    headers.push(lower, value);
+  }
+  const { clientAddress, forwardedFor, protocol, host, requestId, traceparent, identity } = forwarded;
+  headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol);
+  if (host !== '') headers.push('x-forwarded-host', host);
+  headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
+  headers.push('x-request-id', requestId, 'traceparent', traceparent, ...identity);
+  return headers;
+}
+
+/** An answer's headers as the caller gets them, for `writeHead`. */
+export function responseHeaders(
+  upstream: Readonly<Record<string, string | readonly string[] | undefined>>,
+  added: Readonly<Record<string, number | string | readonly string[] | undefined>>,
+): (string | string[])[] {
+  const connection = upstream['connection'];
+  const named = connection === undefined ? undefined : namesIn([connection].flat().join(','));
+  const headers: (string | string[])[] = [];
+  for (const name in upstream) {
+    const value = upstream[name];
+    if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true || name in added) continue;
+    headers.push(name, typeof value === 'string' ? value : [...value]);
+  }
+  for (const name in added) {
+    const value = added[name];
+    if (value === undefined) continue;
+    headers.push(name, typeof value === 'object' ? [...value] : String(value));
+  }
+  return headers;
+}
+
+function namedInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]];
+    if (name.length !== 'connection'.length || name.toLowerCase() !== 'connection') continue;
+    if (value === 'keep-alive' || value === 'close') continue;
+    names ??= new Set();
+    for (const each of namesIn(value)) names.add(each);
+  }
+  return names;
+}
+
+function namesIn(value: string): ReadonlySet<string> {
+  return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
+}
+
+/** RFC 7239: an IPv6 address is bracketed, and what is no token is quoted. */
+function forwardedElement({
+  clientAddress,
+  protocol,
+  host,
+}: Pick<ForwardedRequest, 'clientAddress' | 'protocol' | 'host'>) {
+  const node = clientAddress.includes(':') ? `"[${clientAddress}]"` : clientAddress;
+  const quotedHost = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(host) ? host : `"${host.replaceAll(/["\\]/g, '')}"`;
+  return host === '' ? `for=${node};proto=${protocol}` : `for=${node};host=${quotedHost};proto=${protocol}`;
+}

@@ -1,0 +1,219 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Target } from '../discovery/targets.ts';
+import { GatewayError } from '../errors.ts';
+import type { RetryBudget } from '../policy/retry-budget.ts';
+import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
+import { BodyTooLargeError, outcomeOf, type UpstreamFailure } from './upstream-failure.ts';
+
+export interface RestProxyDeps {
+  readonly dispatcher: Dispatcher;
+  readonly budget: RetryBudget;
+  /** Until the beginning of an answer. */
+  readonly headersTimeoutMs: number;
+  /** Between two pieces of an answer. */
+  readonly bodyTimeoutMs: number;
+  /** Of a request's body, in bytes. */
+  readonly bodyLimit: number;
+}
+
+/** A request on its way to a service. */
+export interface ProxiedRequest {
+  readonly target: Target;
+  /** Path below the target's registered URL, and query. */
+  readonly path: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly forwarded: ForwardedRequest;
+  /** What the gateway adds to the answer. */
+  readonly addedHeaders: Readonly<Record<string, number | string | readonly string[] | undefined>>;
+  /** For the beginning of the answer, where a route has its own. */
+  readonly timeoutMs: number | undefined;
+}
+
+/** What became of a request: the service's status, or why there is none. */
+export type Outcome =
+  | { readonly type: 'answered'; readonly status: number; readonly retries: number }
+  | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean; readonly retries: number }
+  /** The caller went away first. */
+  | { readonly type: 'abandoned'; readonly retries: number };
+
+const MAX_RETRIES = 2;
+/** RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again. */
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
+const RETRY_PAUSE_MS = 20;
+
+/**
+ * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no answer has begun, as long as
+ * the budget lasts. The breaker of the target learns of every outcome.
+ */
+export interface RestProxy {
+  /**
+   * @returns once the answer has been handed over, or will not be; `failed` without `begun` leaves the answer to who called.
+   * @throws GatewayError UPSTREAM_UNAVAILABLE when the target's breaker is open.
+   */
+  forward(proxied: ProxiedRequest): Promise<Outcome>;
+}
+
+export function createRestProxy(deps: RestProxyDeps): RestProxy {
+  const { budget } = deps;
+
+  async function forward(proxied: ProxiedRequest): Promise<Outcome> {
+    const { target, request } = proxied;
+    budget.deposit();
+    const hasBody = carriesBody(request);
+    for (let retries = 0; ; retries += 1) {
+      if (!target.breaker.tryAcquire()) throw unavailable(target);
+      const outcome = await exchange(deps, proxied, hasBody);
+      settle(target, outcome);
+      const mayRepeat = !hasBody && REPEATABLE.has(request.method ?? '') && retries < MAX_RETRIES;
+      const isRetryable = outcome.type === 'failed' && !outcome.begun && outcome.failure.retryable;
+      if (!(isRetryable && mayRepeat && target.breaker.state() === 'closed' && budget.tryWithdraw())) {
+        return { ...outcome, retries };
+      }
+      await pause(RETRY_PAUSE_MS * (1 + Math.random()));
+    }
+  }
+
+  return { forward };
+}
+
+function unavailable({ service, breaker }: Target): GatewayError {
+  const seconds = Math.max(1, Math.ceil(breaker.retryAfterMs() / 1000));
+  return new GatewayError('UPSTREAM_UNAVAILABLE', {
+    headers: { 'retry-after': String(seconds) },
+    details: { service },
+  });
+}
+
+type Attempt =
+  | { readonly type: 'answered'; readonly status: number }
+  | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean }
+  | { readonly type: 'abandoned' };
+
+/** Statuses by which a proxy or a server in trouble says that it is: they count against the target. */
+const TROUBLE = new Set([502, 503, 504]);
+
+function settle({ breaker }: Target, outcome: Attempt): void {
+  if (outcome.type === 'abandoned') breaker.abandoned();
+  else if (outcome.type === 'failed' && outcome.failure.blame === 'caller') breaker.abandoned();
+  else if (outcome.type === 'failed' || TROUBLE.has(outcome.status)) breaker.failed();
+  else breaker.succeeded();
+}
+
+function carriesBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
+  return length !== '0' || encoding !== undefined;
+}
+
+/** One attempt. */
+function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, hasBody: boolean): Promise<Attempt> {
+  const { target, path, request, response, forwarded, timeoutMs } = proxied;
+  const { promise, resolve } = Promise.withResolvers<Attempt>();
+  const method = request.method ?? 'GET';
+  const body = hasBody ? limited(request, deps.bodyLimit) : null;
+  const handler = new Exchange(proxied, resolve);
+  response.once('close', handler.onCallerGone);
+  deps.dispatcher.dispatch(
+    {
+      origin: target.origin,
+      path: `${target.basePath}${path}`,
+      method,
+      headers: requestHeaders(request.rawHeaders, forwarded),
+      body,
+      headersTimeout: timeoutMs ?? deps.headersTimeoutMs,
+      bodyTimeout: deps.bodyTimeoutMs,
+    },
+    handler,
+  );
+  return promise.finally(() => response.off('close', handler.onCallerGone));
+}
+
+type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']>;
+
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #proxied: ProxiedRequest;
+  readonly #resolve: (attempt: Attempt) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #status = 0;
+  #isOver = false;
+  #callerGone = false;
+
+  constructor(proxied: ProxiedRequest, resolve: (attempt: Attempt) => void) {
+    this.#proxied = proxied;
+    this.#resolve = resolve;
+  }
+
+  readonly onCallerGone = (): void => {
+    if (this.#isOver || this.#proxied.response.writableFinished) return;
+    this.#callerGone = true;
+    if (this.#controller === undefined) this.#end({ type: 'abandoned' });
+    else this.#controller.abort(new Error('The caller went away'));
+  };
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#callerGone) controller.abort(new Error('The caller went away'));
+  }
+
+  onResponseStart(...[, status, headers, statusMessage]: Parameters<OnResponseStart>): void {
+    // Informational answers are the upstream connection's business.
+    if (status < 200) return;
+    const { response, addedHeaders } = this.#proxied;
+    this.#status = status;
+    response.sendDate = headers['date'] === undefined;
+    response.writeHead(status, statusMessage, responseHeaders(headers, addedHeaders));
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { response } = this.#proxied;
+    if (response.write(chunk)) return;
+    controller.pause();
+    response.once('drain', () => controller.resume());
+  }
+
+  onResponseEnd(): void {
+    this.#proxied.response.end();
+    this.#end({ type: 'answered', status: this.#status });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#callerGone) {
+      this.#end({ type: 'abandoned' });
+      return;
+    }
+    const { response } = this.#proxied;
+    const begun = response.headersSent;
+    // Half an answer must not pass for a whole one.
+    if (begun) response.destroy();
+    this.#end({ type: 'failed', failure: outcomeOf(error), begun });
+  }
+
+  #end(attempt: Attempt): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#resolve(attempt);
+  }
+}
+
+/** The length that is announced has been checked before; what comes in chunks is counted as it comes. */
+function limited(request: IncomingMessage, limit: number): Readable {
+  if (request.headers['transfer-encoding'] === undefined) return request;
+  return Readable.from(counted(request, limit), { objectMode: false });
+}
+
+async function* counted(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > limit) throw new BodyTooLargeError('The body has too many bytes');
+    yield chunk;
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

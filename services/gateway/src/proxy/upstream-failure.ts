@@ -1,0 +1,50 @@
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import type { ErrorCode } from '../errors.ts';
+
+/** Thrown into an upload that turns out to be too long. */
+export class BodyTooLargeError extends Error {}
+
+/** Why a service gave no answer. */
+export interface UpstreamFailure {
+  readonly code: Extract<
+    ErrorCode,
+    'UPSTREAM_UNREACHABLE' | 'UPSTREAM_INVALID' | 'UPSTREAM_TIMEOUT' | 'BODY_TOO_LARGE'
+  >;
+  /** Whether a request that may be repeated is worth repeating: not where it has waited for long already. */
+  readonly retryable: boolean;
+  /** Whether it speaks against the service. */
+  readonly blame: 'service' | 'caller';
+  /** For the log: it may tell addresses. */
+  readonly reason: string;
+}
+
+/** Pure. What an error of the HTTP client means. */
+export function outcomeOf(error: unknown): UpstreamFailure {
+  const reason = errorMessage(error);
+  if (error instanceof BodyTooLargeError) return { code: 'BODY_TOO_LARGE', retryable: false, blame: 'caller', reason };
+  const code = codeOf(error);
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') {
+    return { code: 'UPSTREAM_TIMEOUT', retryable: true, blame: 'service', reason };
+  }
+  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
+    return { code: 'UPSTREAM_TIMEOUT', retryable: false, blame: 'service', reason };
+  }
+  if (code.startsWith('HPE_') || INVALID.has(code)) {
+    return { code: 'UPSTREAM_INVALID', retryable: false, blame: 'service', reason };
+  }
+  // The length that the caller announced, or the connection that it broke off within its body.
+  if (CALLER.has(code)) return { code: 'UPSTREAM_UNREACHABLE', retryable: false, blame: 'caller', reason };
+  return { code: 'UPSTREAM_UNREACHABLE', retryable: true, blame: 'service', reason };
+}
+
+const INVALID = new Set([
+  'UND_ERR_HEADERS_OVERFLOW',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_RES_EXCEEDED_MAX_SIZE',
+]);
+const CALLER = new Set(['UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'UND_ERR_INVALID_ARG', 'UND_ERR_ABORTED']);
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error) || !('code' in error)) return '';
+  return typeof error.code === 'string' ? error.code : '';
+}

@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+import { tokenFromFile } from '@rollcall/client/token-file.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Environment } from '@rollcall/platform/config.ts';
+import { adminServer } from '@rollcall/platform/http/admin.ts';
+import { anyAddress } from '@rollcall/platform/http/any-address.ts';
+import type { App } from '@rollcall/platform/http/server.ts';
+import { connect } from '@rollcall/platform/kube/connection.ts';
+import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createRedis, type Redis } from '@rollcall/platform/redis/client.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { Agent } from 'undici';
+import { buildApp } from './app.ts';
+import type { GatewayConfig } from './config.ts';
+import { createTargets } from './discovery/targets.ts';
+import { createIdentity } from './identity/identity.ts';
+import { createLimits } from './policy/limits/limits.ts';
+import { createRetryBudget } from './policy/retry-budget.ts';
+import { createRestProxy } from './proxy/rest.ts';
+import { healthRoute } from './routes/health.ts';
+import { keysRoute } from './routes/keys.ts';
+import { metricsRoute } from './routes/metrics.ts';
+import { proxyRoute } from './routes/proxy.ts';
+import { tokenRoute } from './routes/token.ts';
+import { createRouteTable } from './routing/routes-file.ts';
+
+const KUBE_TIMEOUT_MS = 5000;
+const KUBE_SOCKETS = 8;
+const UPSTREAM_CONNECTIONS = 256;
+const STOP_GRACE_MS = 25_000;
+/** Of the grace, for draining and for answers to be fetched. */
+const CLOSING_GRACE_MS = 15_000;
+const CLOSING_LEAST_MS = 2000;
+const BREAKER = { consecutiveFailures: 5, openMs: 1000, maxOpenMs: 30_000 };
+const RETRY_SHARE = 0.2;
+const RETRY_RESERVE = 10;
+
+export interface GatewayDeps {
+  readonly config: GatewayConfig;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly environment: Environment;
+  /** Resolves with the reason when the process is to stop. */
+  readonly stopRequested: Promise<string>;
+}
+
+/**
+ * Runs one replica of the gateway until it is asked to stop. @returns the process' exit code.
+ */
+export async function runGateway({ config, log, clock, environment, stopRequested }: GatewayDeps): Promise<number> {
+  const metrics = createMetrics('gateway');
+  const version = packageVersion();
+  const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
+  const namespace = config.namespace ?? connection.namespace;
+  const dispatcher = new Agent({
+    allowH2: false,
+    connect: { timeout: config.upstream.connectMs },
+    connections: UPSTREAM_CONNECTIONS,
+  });
+  const redis = config.redisUrl === undefined ? undefined : createRedis({ url: config.redisUrl, name: 'gateway', log });
+  const limits = createLimits({ ...config, redis, metrics, log, clock });
+  const identity = createIdentity({ ...config, connection, namespace, dispatcher, clock, log });
+  const routes = createRouteTable(config.routesFile, log);
+  const { urls, tokenFile } = config.registry;
+  const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
+  const targets = createTargets({ registry: urls, token, breakerPolicy: BREAKER, clock, log, metrics });
+  const proxy = createRestProxy({
+    dispatcher,
+    budget: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
+    headersTimeoutMs: config.upstream.headersMs,
+    bodyTimeoutMs: config.upstream.bodyMs,
+    bodyLimit: config.bodyLimit,
+  });
+  let stopping = false;
+  let started = false;
+  const app = await buildApp({
+    log,
+    metrics,
+    bodyLimit: config.bodyLimit,
+    closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
+    routes: [
+      (scope) => healthRoute(scope, { version, clock, fault: () => (started ? undefined : 'starting') }),
+      (scope) => keysRoute(scope, identity.keys),
+      (scope) => tokenRoute(scope, { ...identity, limits }),
+      (scope) => metricsRoute(scope, { metrics, authenticator: identity.authenticator }),
+      (scope) =>
+        proxyRoute(scope, {
+          ...config,
+          ...identity,
+          route: routes.route,
+          identity: identity.backend,
+          targets,
+          limits,
+          proxy,
+          metrics,
+          clock,
+        }),
+    ],
+  });
+
+  const unready = () => {
+    if (stopping) return 'stopping';
+    return started ? undefined : 'starting: signing keys and clients are not read';
+  };
+  const actors: Actor[] = [
+    adminServer({ host: config.host, port: config.adminPort, metrics, unready }),
+    connectionsActor({ connection, dispatcher, redis }),
+    { name: 'limits', start: () => limits.start(), stop: () => limits.stop() },
+    routes.actor,
+    ...identity.actors,
+    targets.actor,
+    httpServer(app, config, log),
+  ];
+  return runActors(actors, {
+    log,
+    graceMs: STOP_GRACE_MS,
+    stopRequested,
+    onReady: () => {
+      started = true;
+    },
+    onStopping: () => {
+      stopping = true;
+    },
+  });
+}
+
+interface Connections {
+  readonly connection: { close(): Promise<void> };
+  readonly dispatcher: Agent;
+  readonly redis: Redis | undefined;
+}
+
+function connectionsActor({ connection, dispatcher, redis }: Connections): Actor {
+  return {
+    name: 'connections',
+    start: async () => {},
+    async stop() {
+      redis?.disconnect();
+      await Promise.all([dispatcher.destroy(), connection.close()]);
+    },
+  };
+}
+
+function httpServer(app: App, { host, port, drainMs }: GatewayConfig, log: Logger): Actor {
+  return {
+    name: 'HTTP server',
+    async start() {
+      const address = await app.listen({ host: host ?? (await anyAddress()), port });
+      log.info({ address }, 'gateway listens');
+    },
+    async stop() {
+      await sleep(drainMs);
+      await app.close();
+    },
+  };
+}
+
+function packageVersion(): string {
+  const manifest: { version: string } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return manifest.version;
+}

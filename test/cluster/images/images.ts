@@ -39,6 +39,7 @@ export async function writeTestImages(file: string, traefik?: string): Promise<v
     await script('artifacts.ts'),
     await script('member.ts'),
     ...(await clientLibrary()),
+    await script('network.ts'),
   ];
   const images = Object.entries(APP_TAGS).map(
     ([tag, env]): Image => ({

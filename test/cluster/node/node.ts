@@ -14,6 +14,7 @@ import { runCommand } from './command.ts';
 import { type NodeComponent, type NodeContext, nodeArguments, nodeFiles } from './components.ts';
 import { corednsManifest } from './coredns.ts';
 import { installGuard, linkNode } from './network.ts';
+import { createPolicyEnforcement, type PolicyEnforcement } from './policy-enforcement.ts';
 import { claimSlot, clearSlot, recordFirstProcess, type Slot } from './slots.ts';
 import { createStorage } from './storage.ts';
 
@@ -40,7 +41,10 @@ export interface NodeOptions {
   readonly log: (line: string) => void;
 }
 
-/** A Kubernetes cluster of one real node in namespaces of its own: real pods, Services and DNS, reachable from this host alone. */
+/**
+ * A Kubernetes cluster of one real node in namespaces of its own: real pods, Services, DNS and NetworkPolicies, reachable from this
+ * host alone.
+ */
 export interface LocalNode extends AsyncDisposable {
   readonly kubeconfigPath: string;
   readonly addresses: NodeAddresses;
@@ -48,7 +52,7 @@ export interface LocalNode extends AsyncDisposable {
   readonly pid: number;
   /** For logs, below `log`; removed with the node. */
   readonly directory: string;
-  /** Rejects when a component ends by itself. */
+  /** Rejects when a component ends by itself, or NetworkPolicies cannot be enforced. */
   readonly failed: Promise<never>;
   stop(): Promise<void>;
 }
@@ -121,7 +125,7 @@ async function startIn(slot: Slot, runner: NodeRunner, options: NodeOptions): Pr
   tell('API server ready');
   await Promise.all([start('kube-controller-manager'), start('kube-scheduler')]);
   const target: KubectlTarget = { kubectl: binaries.kubectl, kubeconfigPath: pki('admin.kubeconfig') };
-  await Promise.all([images, installCrds(target)]);
+  await Promise.all([images, installCrds(target), runner.enforcePolicies(target.kubeconfigPath)]);
   tell('images there');
   await Promise.all([start('kubelet'), start('kube-proxy')]);
   await runKubectl(target, ['apply', '-f', '-'], { stdin: corednsManifest(addresses) });
@@ -163,6 +167,7 @@ class NodeRunner {
   private readonly failure = Promise.withResolvers<never>();
   /** In order of start; the first is `unshare`, the others are `nsenter`. */
   private readonly processes: ManagedProcess[] = [];
+  private policies: PolicyEnforcement | undefined;
   private stopped: Promise<void> | undefined;
 
   constructor(slot: Slot) {
@@ -201,6 +206,20 @@ class NodeRunner {
     return runCommand([...this.prefix(), ...command]);
   }
 
+  /** Puts NetworkPolicies into force, as long as the node is there. */
+  async enforcePolicies(kubeconfigPath: string): Promise<void> {
+    const file = join(this.slot.directory, 'network-policies.nft');
+    this.policies = await createPolicyEnforcement({
+      kubeconfigPath,
+      load: async (ruleset) => {
+        await writeFile(file, ruleset);
+        await this.run(['nft', '--file', file]);
+      },
+      onFailure: this.failure.reject,
+    });
+    await this.policies.start();
+  }
+
   private prefix(): string[] {
     return ['nsenter', '--target', String(this.pid), '--mount', '--net', '--pid', '--uts', '--ipc', '--'];
   }
@@ -221,6 +240,7 @@ class NodeRunner {
   }
 
   private async stopNow(): Promise<void> {
+    await this.policies?.[Symbol.asyncDispose]();
     // First who entered from outside: as the parent of a process on the node, a stopped one would never let that be reaped.
     for (const each of this.processes.slice(1)) await each.stop({ signal: 'SIGKILL' });
     await this.processes[0]?.stop({ signal: 'SIGKILL' });

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -5,9 +6,9 @@ import { fetchDebianPackage, hasDebianTools } from '@rollcall/local/debian-packa
 import { findExecutable } from '@rollcall/local/executables.ts';
 
 /** What a node needs of the distribution. */
-const PACKAGES = ['containerd', 'runc', 'containernetworking-plugins', 'iptables'] as const;
+const PACKAGES = ['containerd', 'runc', 'containernetworking-plugins', 'iptables', 'nftables'] as const;
 /** What of it must be on the PATH, as the node's processes will look for it there, and where Debian puts the CNI plugins. */
-const PROGRAMS = ['containerd', 'ctr', 'runc', 'iptables', 'ip6tables', 'iptables-save', 'iptables-restore'];
+const PROGRAMS = ['containerd', 'ctr', 'runc', 'iptables', 'ip6tables', 'iptables-save', 'iptables-restore', 'nft'];
 export const CNI_PLUGINS = '/usr/lib/cni';
 
 /** What must be on the PATH already: it is on every Debian, and in use before the node has mounts of its own. */
@@ -37,7 +38,7 @@ export async function findPackages(options: FetchPackagesOptions): Promise<strin
 }
 
 interface FetchNamedOptions extends FetchPackagesOptions {
-  /** Of their directory in the cache. */
+  /** What their directory in the cache begins with. */
   readonly name: string;
   readonly packages: readonly [string, ...string[]];
   /** Does what an installation would have done. */
@@ -47,7 +48,9 @@ interface FetchNamedOptions extends FetchPackagesOptions {
 /** The directory with the distribution's packages, unpacked at the first use. @throws as {@link findPackages}. */
 export async function fetchPackages(options: FetchNamedOptions): Promise<string> {
   const { cacheDirectory, name, packages, arrange, log, signal } = options;
-  const directory = join(cacheDirectory, `${name}-${process.arch}`);
+  // By what is in it: another choice of packages is fetched anew.
+  const choice = hash('sha256', packages.join(' '), 'hex').slice(0, 8);
+  const directory = join(cacheDirectory, `${name}-${process.arch}-${choice}`);
   if (existsSync(directory)) return directory;
   if (!(await hasDebianTools())) throw new Error(`Install ${packages.join(', ')}: there is no apt-get to fetch them`);
   log(`Fetching ${packages.join(', ')} with apt-get. First run only: unpacked in ${directory}, nothing is installed`);

@@ -15,7 +15,7 @@ export async function nodeProblem(): Promise<string | undefined> {
   if ((await cgroupHierarchies('v1')).length === 0) return 'a node of its own needs cgroups of version 1';
   if (!existsSync('/proc/sys/net/bridge')) return 'a node of its own needs the kernel module br_netfilter';
   if (!(await hasPackages()) && !(await hasDebianTools())) {
-    return 'a node of its own needs containerd, runc, the CNI plugins in /usr/lib/cni and iptables, or apt-get to fetch them';
+    return 'a node of its own needs containerd, runc, the CNI plugins in /usr/lib/cni, iptables and nftables, or apt-get to fetch them';
   }
   return networkProblem();
 }

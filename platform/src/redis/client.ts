@@ -1,0 +1,58 @@
+import { Redis as Client } from 'ioredis';
+import type { Logger } from '../log.ts';
+import { backoffMs } from '../retry.ts';
+
+export type Redis = Client;
+
+interface RedisOptions {
+  /** `redis://user:password@host:port/database`; `rediss://` for TLS. */
+  readonly url: string;
+  /** How the server's list of clients shows this one. */
+  readonly name: string;
+  readonly log: Logger;
+}
+
+const CONNECT_TIMEOUT_MS = 2000;
+/** Without an answer for so long the connection is given up: the server hangs, or a packet filter has forgotten it. */
+const ANSWER_TIMEOUT_MS = 2000;
+const RECONNECT = { baseMs: 50, maxMs: 2000 };
+
+/**
+ * A connection to Redis that is made anew whenever it is lost. Commands of the same turn of the event loop share a packet.
+ *
+ * While there is no connection, commands fail at once; one whose answer got lost fails and is not sent again, as it may have been
+ * done. Callers that need an answer sooner than two seconds must see to that themselves.
+ *
+ * The caller disconnects it.
+ */
+export function createRedis({ url, name, log }: RedisOptions): Redis {
+  const redis = new Client(url, {
+    connectionName: name,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: ANSWER_TIMEOUT_MS,
+    enableAutoPipelining: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (times) => backoffMs(times - 1, RECONNECT),
+    // After a failover the old connection may lead to what is a replica now.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  });
+  let reachable = true;
+  redis.on('error', (error: Error) => {
+    if (!reachable) return;
+    reachable = false;
+    // The error itself holds the command, and with it the password where that was refused.
+    log.warn({ reason: error.message }, 'Redis cannot be reached');
+  });
+  redis.on('close', () => {
+    if (!reachable) return;
+    reachable = false;
+    log.warn({ reason: 'the connection was closed' }, 'Redis cannot be reached');
+  });
+  redis.on('ready', () => {
+    if (!reachable) log.info('Redis is reached again');
+    reachable = true;
+  });
+  return redis;
+}

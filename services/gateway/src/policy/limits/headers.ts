@@ -1,0 +1,19 @@
+import type { Policy } from './limit-for.ts';
+import type { LimitDecision } from './limiter.ts';
+
+/**
+ * What an answer tells of the limit: the headers of contract 3, and those of the IETF (draft-ietf-httpapi-ratelimit-headers-11,
+ * structured fields), which give a time from now and so need no clock that both sides agree on. A refusal has `retry-after` too.
+ */
+export function headersOf({ name, limit }: Policy, decision: LimitDecision): Record<string, string> {
+  const { allowed, remaining, resetAtSeconds, retryAfterSeconds } = decision;
+  const headers: Record<string, string> = {
+    'x-ratelimit-limit': `${limit.requests}`,
+    'x-ratelimit-remaining': `${remaining}`,
+    'x-ratelimit-reset': `${resetAtSeconds}`,
+    'ratelimit-policy': `"${name}";q=${limit.requests};w=${Math.ceil(limit.windowMs / 1000)}`,
+    ratelimit: `"${name}";r=${remaining};t=${retryAfterSeconds}`,
+  };
+  if (!allowed) headers['retry-after'] = `${retryAfterSeconds}`;
+  return headers;
+}

@@ -1,4 +1,6 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongFilesFirst } from './test/support/long-files-first.ts';
 
 /**
  * A shared machine stops for seconds at times. In CI a test that touches processes may be run once more; the closing lines name
@@ -6,8 +8,12 @@ import { defineConfig } from 'vitest/config';
  */
 const retry = process.env['CI'] === 'true' ? 1 : 0;
 
+/** By itself Vitest leaves a core to others, and on two cores runs one file after the other. Most files wait, and not for the machine. */
+const maxWorkers = Math.max(4, availableParallelism() - 1);
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongFilesFirst },
     reporters: ['default', './test/support/closing-line-reporter.ts'],
     projects: [
       {
@@ -15,6 +21,7 @@ export default defineConfig({
           name: 'unit',
           include: ['{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts'],
           exclude: ['**/node_modules/**'],
+          maxWorkers,
           // Milliseconds each on an idle machine; a busy one must not fail them.
           testTimeout: 20_000,
         },
@@ -25,6 +32,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: ['test/e2e/**', 'test/cluster/**'],
           globalSetup: ['test/support/global-setup.ts'],
+          maxWorkers,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           retry,
@@ -36,7 +44,9 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 600_000,
           hookTimeout: 300_000,
-          fileParallelism: false,
+          // Their operators and control planes are busy for much of the time.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
           retry,
         },
       },

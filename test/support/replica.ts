@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { freePorts } from '@rollcall/local/ports.ts';
 import type { ManagedProcess } from '@rollcall/local/processes.ts';
 import { startService, waitUntilReady } from '@rollcall/local/services.ts';
@@ -45,6 +46,8 @@ export async function startReplica(script: string, options: ReplicaOptions): Pro
         ROLLCALL_HOST: '127.0.0.1',
         ROLLCALL_PORT: String(port),
         ROLLCALL_ADMIN_PORT: String(adminPort),
+        // Tests start hundreds: without it each compiles everything again, which is half of the work of its start.
+        NODE_COMPILE_CACHE: join(options.logDirectory, 'compile-cache'),
         ...options.settings,
       },
     },

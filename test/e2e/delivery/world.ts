@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type {
@@ -121,7 +120,6 @@ export async function startOperator(
     namespace,
     settings: {
       ROLLCALL_IMPORT: 'false',
-      NODE_COMPILE_CACHE: join(cluster.directory, 'compile-cache'),
       // Nobody has to wait for the Lease of one that was killed: there is never another at the same time.
       ROLLCALL_LEADER_LEASE: `leader-${randomBytes(4).toString('hex')}`,
       // What checks ask is on this machine.

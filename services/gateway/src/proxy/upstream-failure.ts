@@ -1,4 +1,5 @@
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { errors } from 'undici';
 import type { ErrorCode } from '../errors.ts';
 
 /** Thrown into an upload that turns out to be too long. */
@@ -29,7 +30,7 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
     return { code: 'UPSTREAM_TIMEOUT', retryable: false, blame: 'service', reason };
   }
-  if (code.startsWith('HPE_') || INVALID.has(code)) {
+  if (error instanceof errors.HTTPParserError || INVALID.has(code)) {
     return { code: 'UPSTREAM_INVALID', retryable: false, blame: 'service', reason };
   }
   // The length that the caller announced, or the connection that it broke off within its body.

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
+
+const forwarded: ForwardedRequest = {
+  clientAddress: '192.0.2.7',
+  forwardedFor: '192.0.2.7, 10.0.0.1',
+  protocol: 'https',
+  host: 'api.example.com',
+  requestId: 'r1',
+  traceparent: '00-t',
+  identity: ['x-rollcall-subject', 'shop'],
+};
+
+function namesOf(headers: readonly string[]): readonly string[] {
+  return headers.filter((_, index) => index % 2 === 0);
+}
+
+describe('requestHeaders', () => {
+  test('keeps what is for the service, repeated headers included', () => {
+    const headers = requestHeaders(['Accept', 'a', 'Accept', 'b', 'Cookie', 'c=1'], forwarded);
+    expect(headers.slice(0, 6)).toEqual(['accept', 'a', 'accept', 'b', 'cookie', 'c=1']);
+  });
+
+  test.each([
+    'Connection',
+    'Keep-Alive',
+    'TE',
+    'Trailer',
+    'Transfer-Encoding',
+    'Upgrade',
+    'Proxy-Connection',
+    'Proxy-Authorization',
+    'HTTP2-Settings',
+    'Host',
+    'Expect',
+    'Authorization',
+    'X-Rollcall-Tier',
+    'x-rollcall-',
+  ])('drops %s', (name) => {
+    const made = namesOf(requestHeaders([name, 'keep-alive'], { ...forwarded, identity: [] }));
+    expect(made).not.toContain(name.toLowerCase());
+  });
+
+  test('drops what Connection names, in each of several and in any case', () => {
+    const raw = ['X-A', '1', 'Connection', 'close, x-a', 'x-B', '2', 'connection', ' X-B ,X-C', 'X-C', '3', 'X-D', '4'];
+    expect(namesOf(requestHeaders(raw, forwarded)).filter((name) => /^x-[a-d]$/.test(name))).toEqual(['x-d']);
+  });
+
+  test('what Connection names takes nothing of the gateway away', () => {
+    const raw = ['Connection', 'x-rollcall-subject, x-forwarded-for, forwarded'];
+    const names = namesOf(requestHeaders(raw, forwarded));
+    expect(names).toEqual(expect.arrayContaining(['x-rollcall-subject', 'x-forwarded-for', 'forwarded']));
+  });
+
+  test.each([
+    ['192.0.2.7', 'api.example.com', 'for=192.0.2.7;host=api.example.com;proto=https'],
+    ['2001:db8::1', 'api.example.com:8443', 'for="[2001:db8::1]";host="api.example.com:8443";proto=https'],
+    ['192.0.2.7', '', 'for=192.0.2.7;proto=https'],
+    ['192.0.2.7', 'a";for=1"', 'for=192.0.2.7;host="a;for=1";proto=https'],
+  ])('tells %s at %s by RFC 7239', (clientAddress, host, expected) => {
+    const headers = requestHeaders([], { ...forwarded, clientAddress, host });
+    expect(headers[headers.indexOf('forwarded') + 1]).toBe(expected);
+  });
+});
+
+describe('responseHeaders', () => {
+  test('drops what was for this hop, and lets the gateway have the last word', () => {
+    const upstream = {
+      'content-type': 'text/plain',
+      connection: 'keep-alive, x-hop',
+      'x-hop': '1',
+      'keep-alive': 'timeout=5',
+      'transfer-encoding': 'chunked',
+      'set-cookie': ['a=1', 'b=2'],
+      'x-request-id': 'theirs',
+    };
+    expect(responseHeaders(upstream, { 'x-request-id': 'ours', 'x-ratelimit-limit': 5 })).toEqual([
+      'content-type',
+      'text/plain',
+      'set-cookie',
+      ['a=1', 'b=2'],
+      'x-request-id',
+      'ours',
+      'x-ratelimit-limit',
+      '5',
+    ]);
+  });
+});

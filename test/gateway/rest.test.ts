@@ -1,0 +1,376 @@
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { createIdentityReader } from '@rollcall/platform/http/identity.ts';
+import { decodeJwt, decodeProtectedHeader } from 'jose';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createNamespace, type TestNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import type { Replica } from '../support/replica.ts';
+import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
+
+let namespace: TestNamespace;
+let registry: TestRegistry;
+let gateway: Replica;
+let shop: Backend;
+let token: string;
+const stack = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  namespace = stack.use(await createNamespace('gateway'));
+  const database = stack.use(await createDatabase());
+  registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  gateway = stack.use(
+    await startGateway({
+      namespace,
+      registry: registry.url,
+      settings: {
+        ROLLCALL_BODY_LIMIT_BYTES: '100000',
+        ROLLCALL_UPSTREAM_HEADERS_MS: '1000',
+        ROLLCALL_LIMIT_PREMIUM: '100000',
+      },
+    }),
+  );
+  token = await tokenOf(gateway, await createClient(namespace, { id: 'tests', scopes: ['orders:read'] }));
+  shop = stack.use(await startBackend());
+  await register('shop', `${shop.url}/base/`);
+});
+
+afterAll(() => stack.disposeAsync());
+
+async function register(service_name: string, service_url: string): Promise<void> {
+  const { status } = await registry.call('POST', '/services/register', { service_name, service_url });
+  expect(status).toBe(200);
+  await vi.waitFor(async () => expect((await call(`/api/v1/${service_name}/`)).status).not.toBe(404), {
+    timeout: 5000,
+  });
+}
+
+function call(path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(`${gateway.url}${path}`, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers } });
+}
+
+interface Echo {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+async function echoOf(answer: Response): Promise<Echo> {
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as Echo;
+}
+
+async function codeOf(answer: Response): Promise<string> {
+  const { error } = (await answer.json()) as { error: { code: string; message: string; details: object } };
+  expect(error).toEqual({ code: expect.any(String), message: expect.any(String), details: expect.any(Object) });
+  return error.code;
+}
+
+/** Sends bytes as they are. @returns what comes back until the connection is closed or an answer's end is seen. */
+function raw(text: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1' });
+  let received = '';
+  socket.on('data', (chunk: Buffer) => {
+    received += chunk.toString();
+  });
+  socket.on('close', () => resolve(received));
+  socket.on('error', () => resolve(received));
+  socket.write(text);
+  return promise;
+}
+
+describe('a request to a registered service', () => {
+  test('comes there below its URL, with query, body and headers', async () => {
+    const answer = await call('/api/v1/shop/orders/7?x=1&y=%20', {
+      method: 'POST',
+      body: '{"count":2}',
+      headers: { 'content-type': 'application/json', 'x-own': 'a' },
+    });
+    const { method, url, headers, body } = await echoOf(answer);
+    expect({ method, url, body }).toEqual({
+      method: 'POST',
+      url: '/base/api/v1/orders/7?x=1&y=%20',
+      body: '{"count":2}',
+    });
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': '11',
+      'x-own': 'a',
+      host: new URL(shop.url).host,
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': new URL(gateway.url).host,
+      forwarded: expect.stringMatching(/^for=127\.0\.0\.1;host="127\.0\.0\.1:\d+";proto=http$/),
+      'x-request-id': answer.headers.get('x-request-id'),
+      traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/),
+    });
+  });
+
+  test('tells who calls by a token that is for this service alone, and not by the access token', async () => {
+    const { headers } = await echoOf(await call('/api/v1/shop/orders'));
+    expect(headers).not.toHaveProperty('authorization');
+    expect(headers).toMatchObject({
+      'x-rollcall-subject': 'tests',
+      'x-rollcall-tier': 'premium',
+      'x-rollcall-scopes': 'orders:read',
+    });
+    const identity = headers['x-rollcall-identity'] ?? '';
+    expect(decodeProtectedHeader(identity)).toMatchObject({ alg: 'ES256', typ: 'rollcall-identity+jwt' });
+    const { exp = 0, iat = 0 } = decodeJwt(identity);
+    expect(exp - iat).toBe(60);
+    const jwksUrl = new URL(`${gateway.url}/.well-known/jwks.json`);
+    const readerFor = (service: string) =>
+      createIdentityReader({ service, issuer: 'rollcall', jwksUrl, clock: systemClock });
+    expect(await readerFor('shop').read({ headers })).toEqual({
+      subject: 'tests',
+      tier: 'premium',
+      scopes: new Set(['orders:read']),
+    });
+    expect(await readerFor('payment').read({ headers })).toBeUndefined();
+    expect(await readerFor('shop').read({ headers: { 'x-rollcall-identity': token } })).toBeUndefined();
+    // Nor is an identity an access token.
+    expect((await call('/api/v1/shop/', { headers: { authorization: `Bearer ${identity}` } })).status).toBe(401);
+  });
+
+  test('cannot bring an identity of its own, nor have the gateway drop its', async () => {
+    const answer = await call('/api/v1/shop/orders', {
+      headers: {
+        'x-rollcall-subject': 'admin',
+        'X-Rollcall-Identity': 'forged',
+        'x-rollcall-anything': 'else',
+        'x-forwarded-for': '10.9.8.7',
+        'x-forwarded-proto': 'https',
+        forwarded: 'for=10.9.8.7',
+      },
+    });
+    const { headers } = await echoOf(answer);
+    expect(headers['x-rollcall-subject']).toBe('tests');
+    expect(headers['x-rollcall-identity']).not.toBe('forged');
+    expect(headers).not.toHaveProperty('x-rollcall-anything');
+    expect(headers).toMatchObject({ 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'http' });
+  });
+
+  test('headers for the gateway alone stay here, those that Connection names included', async () => {
+    const text = [
+      'GET /api/v1/shop/orders HTTP/1.1',
+      'Host: gateway.example',
+      `Authorization: Bearer ${token}`,
+      'Connection: close, X-Rollcall-Subject, x-secret',
+      'X-Secret: 1',
+      'X-Rollcall-Subject: admin',
+      'X-Rollcall-Subject: root',
+      'TE: trailers',
+      'Proxy-Authorization: Basic eA==',
+      'Upgrade-Insecure-Requests: 1',
+    ];
+    const answer = await raw(`${text.join('\r\n')}\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    const { headers } = JSON.parse(answer.slice(answer.indexOf('{"method"'), answer.lastIndexOf('}') + 1)) as Echo;
+    expect(headers['x-rollcall-subject']).toBe('tests');
+    for (const name of ['x-secret', 'te', 'proxy-authorization']) expect(headers).not.toHaveProperty(name);
+    expect(headers['upgrade-insecure-requests']).toBe('1');
+  });
+
+  test('is streamed both ways', async () => {
+    const first = Promise.withResolvers<void>();
+    await using slow = await startBackend((request, response) => {
+      response.writeHead(200, { 'x-odd': ['a', 'b'] });
+      request.once('data', (chunk: Buffer) => {
+        response.write(`<${chunk.toString()}`);
+        request.on('data', (rest: Buffer) => response.write(rest));
+        request.on('end', () => response.end('>'));
+      });
+    });
+    await register('slow', slow.url);
+    const asked = httpRequest(`${gateway.url}/api/v1/slow/talk`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+    });
+    let received = '';
+    const ended = Promise.withResolvers<void>();
+    asked.on('response', (response) => {
+      expect(response.headers['x-odd']).toBe('a, b');
+      response.on('data', (chunk: Buffer) => {
+        received += chunk.toString();
+        first.resolve();
+      });
+      response.on('end', ended.resolve);
+    });
+    asked.write('one');
+    await first.promise;
+    expect(received).toBe('<one');
+    asked.end('two');
+    await ended.promise;
+    expect(received).toBe('<onetwo>');
+  });
+
+  test('an upload that is too long is refused, announced or not', async () => {
+    const body = Buffer.alloc(150_000, 'x');
+    expect(await codeOf(await call('/api/v1/shop/up', { method: 'POST', body }))).toBe('BODY_TOO_LARGE');
+    const stream = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(body.subarray(0, 10_000));
+      },
+    });
+    const chunked = await call('/api/v1/shop/up', {
+      method: 'POST',
+      body: stream,
+      duplex: 'half',
+    } as RequestInit).catch(() => undefined);
+    expect([413, undefined]).toContain(chunked?.status);
+    await vi.waitFor(() => expect(shop.requests.filter(({ complete }) => !complete)).toHaveLength(1));
+  });
+});
+
+describe('a path', () => {
+  test.each([
+    ['/api/v1/shop/../payment/x', 'INVALID_PATH'],
+    ['/api/v1/shop/%2e%2e/payment', 'INVALID_PATH'],
+    ['/api/v1//shop/orders', 'INVALID_PATH'],
+    ['/api/v1/shop%2Forders', 'INVALID_PATH'],
+    ['/api/v1/shop/..%5c..', 'INVALID_PATH'],
+    ['/api/v1/shop/%00', 'INVALID_PATH'],
+    ['http://127.0.0.1/api/v1/shop/orders', 'INVALID_PATH'],
+    ['/nowhere', 'ROUTE_NOT_FOUND'],
+    ['/api/v1/unheard-of/x', 'SERVICE_NOT_FOUND'],
+  ])('%s: %s', async (target, code) => {
+    const before = shop.requests.length;
+    const answer = await raw(
+      `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer).toContain(`"code":"${code}"`);
+    expect(answer).toMatch(code === 'INVALID_PATH' ? /^HTTP\/1\.1 400 / : /^HTTP\/1\.1 404 /);
+    expect(shop.requests.length).toBe(before);
+  });
+
+  test('the routes that the contract names', async () => {
+    await using payment = await startBackend();
+    await using lms = await startBackend();
+    await register('payment', payment.url);
+    await register('lms', lms.url);
+    expect((await echoOf(await call('/api/v1/payment/transactions?limit=1'))).url).toBe('/api/v1/payments?limit=1');
+    expect((await echoOf(await call('/api/v1/lms/courses'))).url).toBe('/api/v1/courses');
+    const services = await call('/api/v1/registry/services');
+    expect(await services.json()).toMatchObject({ services: expect.any(Array) });
+  });
+});
+
+describe('what is no plain request', () => {
+  test.each([
+    [
+      'both lengths',
+      'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['two lengths', 'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcde'],
+    ['an odd encoding', 'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
+    ['a space before the colon', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\nabc'],
+    ['a folded header', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nX-A: b\r\n c\r\n\r\n'],
+    ['garbage', '\u0016\u0003\u0001\u0002\u0000hello\r\n\r\n'],
+  ])('%s: refused, the connection closed, nothing passed on', async (_, text) => {
+    const before = shop.requests.length;
+    const answer = await raw(text.replace('Host: x', `Host: x\r\nAuthorization: Bearer ${token}`));
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('"error":{"code":"INVALID_REQUEST"');
+    expect(shop.requests.length).toBe(before);
+  });
+});
+
+describe('a service that fails', () => {
+  test('is told apart: not there, not HTTP, silent, half an answer', async () => {
+    await using broken = await startBackend((request, response) => {
+      const { socket } = request;
+      if (request.url?.endsWith('/garbage') === true) socket.end('SSH-2.0-OpenSSH_9.6\r\n');
+      else if (request.url?.endsWith('/reset') === true) socket.resetAndDestroy();
+      else if (request.url?.endsWith('/half') === true) {
+        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf');
+      } else if (request.url?.endsWith('/hang') !== true) response.end();
+    });
+    await register('broken', broken.url);
+    const fails = async (path: string, status: number, code: string) => {
+      const answer = await call(`/api/v1/broken/${path}`, { method: 'POST' });
+      expect({ status: answer.status, code: await codeOf(answer) }).toEqual({ status, code });
+      // Or the breaker would open.
+      expect((await call('/api/v1/broken/fine')).status).toBe(200);
+    };
+    await fails('garbage', 502, 'UPSTREAM_INVALID');
+    await fails('reset', 502, 'UPSTREAM_UNREACHABLE');
+    await fails('hang', 504, 'UPSTREAM_TIMEOUT');
+    const half = await call('/api/v1/broken/half');
+    await expect(half.text()).rejects.toThrow(/terminated|closed/);
+  });
+
+  test('gets what is repeatable once more, and nothing else', async () => {
+    let failures = 0;
+    await using flaky = await startBackend((request, response) => {
+      if (request.url?.endsWith('/x') === true && failures > 0) {
+        failures -= 1;
+        request.socket.resetAndDestroy();
+      } else response.end('fine');
+    });
+    await register('flaky', flaky.url);
+    failures = 2;
+    expect(await (await call('/api/v1/flaky/x')).text()).toBe('fine');
+    failures = 1;
+    expect((await call('/api/v1/flaky/x', { method: 'POST' })).status).toBe(502);
+    failures = 1;
+    expect((await call('/api/v1/flaky/x', { method: 'PUT', body: 'b' })).status).toBe(502);
+    expect((await call('/api/v1/flaky/x')).status).toBe(200);
+  });
+
+  test('is let alone for a while after failures in a row, and asked again', async () => {
+    let isDown = false;
+    await using weak = await startBackend((request, response) => {
+      if (isDown) request.socket.resetAndDestroy();
+      else response.end('up');
+    });
+    await register('weak', weak.url);
+    isDown = true;
+    for (let count = 0; count < 5; count += 1) {
+      expect((await call('/api/v1/weak/x', { method: 'POST' })).status).toBe(502);
+    }
+    const before = weak.requests.length;
+    const refused = await call('/api/v1/weak/x');
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await codeOf(refused)).toBe('UPSTREAM_UNAVAILABLE');
+    expect(weak.requests.length).toBe(before);
+    isDown = false;
+    await vi.waitFor(async () => expect((await call('/api/v1/weak/x')).status).toBe(200), { timeout: 10_000 });
+  });
+
+  test('a caller that goes away ends the request', async () => {
+    const gone = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    await using patient = await startBackend((request, response) => {
+      if (request.url?.endsWith('/x') !== true) {
+        response.end();
+        return;
+      }
+      response.on('close', gone.resolve);
+      arrived.resolve();
+    });
+    await register('patient', patient.url);
+    const aborting = new AbortController();
+    const asked = call('/api/v1/patient/x', { signal: aborting.signal });
+    await arrived.promise;
+    aborting.abort();
+    await expect(asked).rejects.toThrow('aborted');
+    await gone.promise;
+    expect((await call('/api/v1/patient/')).status).toBe(200);
+  });
+});
+
+test('a service that moves or goes is followed at once', async () => {
+  await using here = await startBackend((_, response) => void response.end('here'));
+  await using there = await startBackend((_, response) => void response.end('there'));
+  await register('nomad', here.url);
+  expect(await (await call('/api/v1/nomad/x')).text()).toBe('here');
+  await register('nomad', there.url);
+  await vi.waitFor(async () => expect(await (await call('/api/v1/nomad/x')).text()).toBe('there'), { timeout: 1000 });
+  expect((await registry.call('DELETE', '/services/nomad')).status).toBe(200);
+  await vi.waitFor(async () => expect((await call('/api/v1/nomad/x')).status).toBe(404), { timeout: 1000 });
+});

@@ -1,0 +1,156 @@
+import { availableParallelism, loadavg } from 'node:os';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rollcall } from './support/cli.ts';
+import { createInstallation, type Installation, noChart } from './support/installation.ts';
+import { type PodMemory, readMemory } from './support/memory.ts';
+import { isReady, listPods, restarts } from './support/pods.ts';
+import { openRegistry, type RegistryAccess } from './support/registry.ts';
+
+/** Operator and registry twice, PostgreSQL, Redis. */
+const PODS = 6;
+/** How long nobody has done anything when memory is read, so that what starting took is no part of it. */
+const IDLE_MS = 20_000;
+const POLL = { timeout: 120_000, interval: 500 };
+
+/** In order: each test works with what the one before has left. */
+describe.skipIf(noChart)('the chart with its defaults', () => {
+  let installation: Installation;
+  let registry: RegistryAccess | undefined;
+  let readyAt = 0;
+
+  beforeAll(async () => {
+    installation = await createInstallation();
+  });
+  afterAll(async () => {
+    await registry?.[Symbol.asyncDispose]();
+    await installation?.[Symbol.asyncDispose]();
+  });
+
+  const access = async (): Promise<RegistryAccess> => (registry ??= await openRegistry(installation.namespace));
+  const idleMemory = async (): Promise<PodMemory[]> =>
+    (await readMemory(installation.namespace)).filter(({ at }) => at > readyAt + IDLE_MS);
+  const kubectl = (...args: readonly string[]) => installation.namespace.kubectl(...args);
+
+  test('is ready at the first attempt of every pod, where the restricted Pod Security Standard is enforced', async () => {
+    const started = performance.now();
+    await installation.install();
+    const seconds = (performance.now() - started) / 1000;
+    readyAt = Date.now();
+    console.log(
+      `helm install: all ready after ${seconds.toFixed(1)} s, load ${loadavg()[0]?.toFixed(1)} on ${cores()}`,
+    );
+    const pods = await listPods(installation.namespace);
+    expect(pods.filter(isReady)).toHaveLength(PODS);
+    expect(pods.filter((pod) => restarts(pod) > 0).map(({ metadata }) => metadata.name)).toEqual([]);
+  });
+
+  test('takes little memory when nobody uses it', async () => {
+    await expect.poll(async () => (await idleMemory()).length, POLL).toBe(PODS);
+    const pods = await idleMemory();
+    for (const each of pods) console.log(`${each.pod}: ${memoryOf([each])}`);
+    console.log(`the whole installation: ${memoryOf(pods)}`);
+    expect(sum(pods.map(({ workingSetBytes }) => workingSetBytes))).toBeLessThan(1024 * 2 ** 20);
+  });
+
+  test('passes helm test', async () => {
+    expect(await installation.test()).toMatch(/Phase:\s+Succeeded/);
+    // The pod goes with its success.
+    expect(await listPods(installation.namespace, 'test')).toEqual([]);
+  });
+
+  test('registers a program, keeps it by heartbeats and shows it to kubectl', async () => {
+    const { call } = await access();
+    const shop = { service_name: 'shop', service_url: 'http://shop.example:8080', capabilities: ['rest'] };
+    expect(await call('POST', '/services/register', shop)).toMatchObject({ status: 200, body: { ttl: 60 } });
+    expect(await call('POST', '/services/shop/heartbeat')).toMatchObject({ status: 200 });
+    expect(await call('GET', '/services/shop')).toMatchObject({ status: 200, body: { service_url: shop.service_url } });
+    expect(await kubectl('get', 'serviceregistrations')).toMatch(
+      /^shop +shop +http:\/\/shop\.example:8080 .*Registered/m,
+    );
+  });
+
+  test('finds its own registry, which the operator has imported', async () => {
+    const { call } = await access();
+    await expect
+      .poll(() => call('GET', '/services/rollcall-registry'), POLL)
+      .toMatchObject({
+        status: 200,
+        body: { service_url: `http://rollcall-registry.${installation.namespace.name}.svc:3001` },
+      });
+  });
+
+  test('serves the command line', async () => {
+    const { url } = await access();
+    const listed: { services: { service_name: string }[] } = JSON.parse(
+      await rollcall(url, ['services', '--output', 'json']),
+    );
+    expect(listed.services.map(({ service_name }) => service_name).toSorted()).toEqual(['rollcall-registry', 'shop']);
+    const member = ['run', '--name', 'member', '--url', 'http://member.example', '--'];
+    const inspection = [process.execPath, '-e', LOOK_UP_MEMBER, `${url}/api/v1/services/member`];
+    expect(await rollcall(url, [...member, ...inspection])).toMatch(/^200$/m);
+    await expect(rollcall(url, ['get', 'member'])).rejects.toThrow(/member/);
+    expect(await rollcall(url, ['health'])).toMatch(/healthy/);
+  });
+
+  test('lets only its own password into PostgreSQL', async () => {
+    const psql = [
+      'exec',
+      'rollcall-postgresql-0',
+      '--',
+      'env',
+      'PGPASSWORD=wrong',
+      'psql',
+      // The name of the pod, for its policy lets it ask no DNS; to itself it would be let in without a password.
+      '--host=rollcall-postgresql-0',
+    ];
+    const query = ['--username=rollcall', '--dbname=rollcall', '--command=select 1'];
+    await expect(kubectl(...psql, ...query)).rejects.toThrow(/password authentication failed/);
+  });
+
+  test('leaves definitions, registrations, the volume and its password when it is uninstalled', async () => {
+    await registry?.[Symbol.asyncDispose]();
+    registry = undefined;
+    await installation.uninstall();
+    const kept = [
+      'lease.coordination.k8s.io/shop',
+      'persistentvolumeclaim/data-rollcall-postgresql-0',
+      'secret/rollcall-postgresql',
+      'serviceregistration.rollcall.dev/shop',
+    ];
+    // The operator may see the registry's Service go, or not any more; the next one does.
+    const mayStay = 'serviceregistration.rollcall.dev/rollcall-registry';
+    await expect.poll(async () => (await leftovers()).filter((name) => name !== mayStay), POLL).toEqual(kept);
+  });
+
+  /** All that is in the namespace but for what Kubernetes puts into every one. */
+  async function leftovers(): Promise<string[]> {
+    const kinds = await kubectl('api-resources', '--namespaced', '--verbs=list', '--output=name');
+    const countable = kinds.split('\n').filter((kind) => kind !== '' && !/^events|metrics/.test(kind));
+    const names = await kubectl('get', countable.join(','), '--output=name');
+    const own = new Set(['configmap/kube-root-ca.crt', 'serviceaccount/default']);
+    return names
+      .split('\n')
+      .filter((name) => name !== '' && !own.has(name))
+      .toSorted();
+  }
+});
+
+/** What `rollcall run` runs: looks up its own registration. */
+const LOOK_UP_MEMBER = 'const { status } = await fetch(process.argv[1]); console.log(status)';
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function mebibytes(values: readonly number[]): string {
+  return `${(sum(values) / 2 ** 20).toFixed(0)} MiB`;
+}
+
+function memoryOf(pods: readonly PodMemory[]): string {
+  const workingSet = mebibytes(pods.map(({ workingSetBytes }) => workingSetBytes));
+  return `working set ${workingSet}, resident ${mebibytes(pods.map(({ rssBytes }) => rssBytes))}`;
+}
+
+function cores(): string {
+  return `${availableParallelism()} processors`;
+}

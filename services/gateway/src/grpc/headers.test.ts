@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { isGrpc, readCallHead, readTrailers, responseHead } from './headers.ts';
+
+const head = [':method', 'POST', ':scheme', 'http', ':path', '/shop.Cart/Add', ':authority', 'gateway'];
+
+test('metadata goes on as it came, repeated and binary values included', () => {
+  const metadata = [
+    'content-type',
+    'application/grpc+proto',
+    'a',
+    '1',
+    'a',
+    '2',
+    'trace-bin',
+    'AAH/',
+    'grpc-encoding',
+    'gzip',
+  ];
+  expect(readCallHead([...head, ...metadata]).forwarded).toEqual(metadata);
+});
+
+test.each([
+  ['te', 'trailers'],
+  ['host', 'elsewhere'],
+  ['x-rollcall-subject', 'admin'],
+  ['x-rollcall-identity', 'token'],
+  ['x-forwarded-for', '10.0.0.1'],
+  ['forwarded', 'for=10.0.0.1'],
+  ['authorization', 'Bearer token'],
+  ['proxy-authorization', 'Basic eDp5'],
+  ['grpc-timeout', '1S'],
+  ['rollcall-service', 'shop'],
+])('%s does not go on', (name, value) => {
+  expect(readCallHead([...head, name, value]).forwarded).toEqual([]);
+});
+
+test('what the gateway reads', () => {
+  const read = readCallHead([...head, 'authorization', 'Bearer x', 'grpc-timeout', '1S', 'rollcall-service', 'shop']);
+  expect(read).toMatchObject({
+    method: 'POST',
+    path: '/shop.Cart/Add',
+    authorization: 'Bearer x',
+    timeout: '1S',
+    override: 'shop',
+    repeated: undefined,
+  });
+});
+
+test.each(['authorization', 'grpc-timeout', 'rollcall-service'])('a second %s is told', (name) => {
+  expect(readCallHead([...head, name, 'a', name, 'b']).repeated).toBe(name);
+});
+
+test.each([
+  ['application/grpc', true],
+  ['application/grpc+proto', true],
+  ['application/grpc;charset=utf-8', true],
+  ['application/grpc-web', false],
+  ['application/grpcx', false],
+  ['application/json', false],
+  ['', false],
+])('%j is gRPC: %j', (contentType, expected) => {
+  expect(isGrpc(contentType)).toBe(expected);
+});
+
+test("the gateway's own headers win over the backend's", () => {
+  const raw = [':status', '200', 'x-ratelimit-limit', '9', 'a', '1', 'a', '2', 'connection', 'close'];
+  const expected = [':status', '200', 'a', '1', 'a', '2', 'x-ratelimit-limit', '100'];
+  expect(responseHead(raw, { 'x-ratelimit-limit': '100' })).toEqual(expected);
+});
+
+test('repeated trailers stay apart', () => {
+  expect({ ...readTrailers(['grpc-status', '0', 'x-bin', 'AA', 'x-bin', 'AQ', 'x-bin', 'Ag']) }).toEqual({
+    'grpc-status': '0',
+    'x-bin': ['AA', 'AQ', 'Ag'],
+  });
+});

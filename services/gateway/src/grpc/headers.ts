@@ -1,0 +1,105 @@
+import type { Trailers } from './refusal.ts';
+
+/** The head of a call, taken apart. */
+export interface CallHead {
+  readonly method: string;
+  readonly path: string;
+  readonly contentType: string;
+  readonly authorization: string | undefined;
+  readonly timeout: string | undefined;
+  /** The registration that the caller wants, whatever the path says. */
+  readonly override: string | undefined;
+  /** What goes on to the backend as it came: names and values in turn. */
+  readonly forwarded: string[];
+  /** A header that the gateway reads came several times. */
+  readonly repeated: string | undefined;
+}
+
+/**
+ * Headers that the gateway reads, and does not pass on: it makes its own where the backend needs them. The token is meant for the
+ * gateway alone; a backend that had it could act as the caller everywhere else.
+ */
+const READ: ReadonlySet<string> = new Set([':method', ':path', 'authorization', 'grpc-timeout', 'rollcall-service']);
+
+/** Of one hop only (RFC 9113, section 8.2.2), or claims that only a proxy in front of a backend can make. */
+const DROPPED: ReadonlySet<string> = new Set([
+  ':authority',
+  ':scheme',
+  ':protocol',
+  'connection',
+  'forwarded',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'priority',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Names that backends believe because only the gateway sends them. */
+function isClaim(name: string): boolean {
+  return name.startsWith('x-rollcall-') || name.startsWith('x-forwarded-');
+}
+
+/** @param raw names in lower case, as HTTP/2 has them, and values in turn. */
+export function readCallHead(raw: readonly string[]): CallHead {
+  const read = new Map<string, string>();
+  const forwarded: string[] = [];
+  let repeated: string | undefined;
+  let contentType = '';
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    const value = raw[index + 1] ?? '';
+    if (READ.has(name)) {
+      if (read.has(name)) repeated = name;
+      read.set(name, value);
+    } else if (!DROPPED.has(name) && !isClaim(name)) {
+      if (name === 'content-type') contentType = value;
+      forwarded.push(name, value);
+    }
+  }
+  return {
+    method: read.get(':method') ?? '',
+    path: read.get(':path') ?? '',
+    contentType,
+    authorization: read.get('authorization'),
+    timeout: read.get('grpc-timeout'),
+    override: read.get('rollcall-service'),
+    forwarded,
+    repeated,
+  };
+}
+
+/** Whether the content type is that of gRPC itself; gRPC-Web is something else. */
+export function isGrpc(contentType: string): boolean {
+  return /^application\/grpc(?:[+;]|$)/.test(contentType);
+}
+
+/** The head of a backend's answer as the caller gets it. @param added by the gateway; it wins. */
+export function responseHead(raw: readonly string[], added: Readonly<Record<string, string>>): string[] {
+  const head: string[] = [':status', '200'];
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    if (name !== ':status' && !DROPPED.has(name) && !Object.hasOwn(added, name)) head.push(name, raw[index + 1] ?? '');
+  }
+  for (const name in added) head.push(name, added[name] ?? '');
+  return head;
+}
+
+/** Trailers as they came. Repeated ones stay apart: not every reader of binary metadata takes a list. */
+export function readTrailers(raw: readonly string[]): Trailers {
+  const trailers: Trailers = Object.create(null);
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    const value = raw[index + 1] ?? '';
+    const known = trailers[name];
+    if (known === undefined) trailers[name] = value;
+    else trailers[name] = [...(typeof known === 'string' ? [known] : known), value];
+  }
+  return trailers;
+}

@@ -1,0 +1,38 @@
+import type { Caller } from '../policy/caller.ts';
+
+/** Where calls of a registered service go. */
+export interface GrpcTarget {
+  /** The name of the registration. */
+  readonly service: string;
+  /** `http://host:port` (h2c), or `https://host:port`. */
+  readonly origin: string;
+}
+
+/** What is registered. */
+export interface GrpcTargets {
+  /** The live registration of that name, where it has the capability `grpc`. */
+  find(serviceName: string): GrpcTarget | undefined;
+  /** Whether what is registered is known: false until the first list has come. */
+  known(): boolean;
+}
+
+/** What the limit says to one call. */
+export interface CallAllowance {
+  readonly allowed: boolean;
+  /** Goes with the answer, by names in lower case: `x-ratelimit-limit` and the like. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** When it is worth trying again; of no meaning where the call is allowed. */
+  readonly retryAfterMs: number;
+}
+
+/** Takes one call off a caller's limit. */
+export type TakeCall = (caller: Caller) => CallAllowance | Promise<CallAllowance>;
+
+/**
+ * The headers by which a backend knows who calls, by names in lower case. It may throw a GatewayError: the caller may not call that
+ * service then.
+ */
+export type IdentityHeaders = (
+  caller: Caller,
+  service: string,
+) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;

@@ -1,0 +1,325 @@
+import { once } from 'node:events';
+import { createSecureServer, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import { anyAddress } from '@rollcall/platform/http/any-address.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import type { Registry } from 'prom-client';
+import type { Authenticator } from '../policy/caller.ts';
+import { forwardCall, type OpenCall, refuse } from './call.ts';
+import { type CallMetrics, createCallMetrics } from './call-metrics.ts';
+import { followConnections } from './connections.ts';
+import { type CallHead, isGrpc, readCallHead } from './headers.ts';
+import { createOwnHealth, HEALTH_SERVICE, type OwnHealth } from './health.ts';
+import { defaultLimits, type GrpcLimits } from './limits.ts';
+import type { GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import { Refusal, refusalOf } from './refusal.ts';
+import { type GrpcMethod, parseMethodPath, routeCall } from './routing.ts';
+import { formatTimeout, parseTimeout } from './timeout.ts';
+import { createUpstreams, type UpstreamCall, type Upstreams } from './upstreams.ts';
+
+export interface GrpcProxyDeps {
+  /** Undefined: any address. */
+  readonly host: string | undefined;
+  /** 0: any free one. */
+  readonly port: number;
+  /** PEM; undefined: HTTP/2 without TLS (h2c). */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  readonly authenticator: Authenticator;
+  readonly take: TakeCall;
+  readonly targets: GrpcTargets;
+  readonly identityHeaders: IdentityHeaders;
+  readonly log: Logger;
+  readonly metrics: Registry;
+  readonly clock: Clock;
+  /** Between saying NOT_SERVING and refusing connections: as long as proxies in front take to notice. */
+  readonly drainMs: number;
+  /** How long calls may then go on. */
+  readonly closingLimitMs: number;
+  readonly limits?: Partial<GrpcLimits>;
+}
+
+/** The proxy as a part of a process. */
+export interface GrpcProxy extends Actor {
+  /** Where it listens, once started. */
+  readonly port: number;
+}
+
+/** A call that was let in. */
+interface Admitted {
+  readonly downstream: ServerHttp2Stream;
+  readonly head: CallHead;
+  readonly method: GrpcMethod;
+  readonly token: string;
+  readonly target: GrpcTarget;
+  /** For the backend: names and values in turn. */
+  readonly identity: readonly string[];
+  readonly answerHeaders: Readonly<Record<string, string>>;
+  readonly beganAtMs: number;
+  /** Of the monotonic clock. */
+  readonly deadlineMs: number | undefined;
+}
+
+interface Running {
+  readonly token: string;
+  readonly beganAtMs: number;
+  readonly call: OpenCall;
+}
+
+/** What the parts of a proxy share. */
+interface Context extends GrpcProxyDeps {
+  readonly bounds: GrpcLimits;
+  readonly upstreams: Upstreams;
+  readonly callMetrics: CallMetrics;
+  readonly health: OwnHealth;
+  readonly running: Set<Running>;
+  /** gRPC services that had a target, the one asked for last at the end. */
+  readonly seen: Set<string>;
+  /** Calls that were begun, those included that are still being let in. */
+  open: number;
+}
+
+const RECHECK_INTERVAL_MS = 1000;
+const SEEN_MAX = 1000;
+/** Node takes no longer timer. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+const LAST_WORDS_MS = 1000;
+
+/**
+ * The gRPC door of the gateway: HTTP/2 calls of all four kinds go to the registration that serves them, message bytes unread. It
+ * answers grpc.health.v1 itself for the empty service name; reflection, and the health of others, is that of the service which the
+ * caller names in the metadata `rollcall-service`.
+ */
+export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
+  const bounds: GrpcLimits = { ...defaultLimits, ...deps.limits };
+  const server = createHttp2Server(deps, bounds);
+  const connections = followConnections(server, {
+    options: bounds,
+    clock: deps.clock,
+    onCall: (stream, raw) => take(context, stream, raw),
+  });
+  const upstreams = createUpstreams(bounds, deps.clock);
+  const running = new Set<Running>();
+  const callMetrics = createCallMetrics(deps.metrics, {
+    openCalls: () => context.open,
+    connections: () => connections.size,
+    upstreamConnections: () => upstreams.sessions,
+  });
+  const health = createOwnHealth();
+  const context: Context = { ...deps, bounds, upstreams, callMetrics, health, running, seen: new Set(), open: 0 };
+  const recheck = setInterval(() => endUnproven(context), RECHECK_INTERVAL_MS);
+  recheck.unref();
+
+  return {
+    name: 'gRPC proxy',
+    async start() {
+      server.listen({ host: deps.host ?? (await anyAddress()), port: deps.port });
+      await once(server, 'listening');
+      deps.log.info({ address: server.address() }, 'gateway listens for gRPC');
+    },
+    async stop() {
+      health.stop();
+      await sleep(deps.drainMs);
+      health.endWatches();
+      if (!(await connections.drain(deps.closingLimitMs))) {
+        const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
+        for (const { call } of running) call.fail(refusal);
+        await connections.drain(LAST_WORDS_MS);
+      }
+      connections.destroy();
+      upstreams.close();
+      clearInterval(recheck);
+      await new Promise((resolve) => server.close(resolve));
+    },
+    get port() {
+      const address = server.address();
+      return typeof address === 'object' && address !== null ? address.port : deps.port;
+    },
+  };
+}
+
+function createHttp2Server({ tls }: GrpcProxyDeps, bounds: GrpcLimits): Http2Server {
+  const options = {
+    settings: {
+      enablePush: false,
+      initialWindowSize: bounds.windowBytes,
+      maxConcurrentStreams: bounds.callsPerConnection,
+      maxHeaderListSize: bounds.maxHeaderBytes,
+    },
+    maxSessionMemory: bounds.connectionMemoryMiB,
+    // Rapid reset (CVE-2023-44487): who cancels more calls than that is disconnected.
+    streamResetBurst: bounds.resetBurst,
+    streamResetRate: bounds.resetsPerSecond,
+    strictSingleValueFields: false,
+  };
+  const server: Http2Server =
+    tls === undefined ? createServer(options) : createSecureServer({ ...options, ...tls, allowHTTP1: false });
+  server.maxConnections = bounds.connections;
+  // What is no HTTP/2 costs its own connection alone.
+  server.on('sessionError', () => undefined);
+  return server;
+}
+
+/** Takes a call that has come, and counts it until it is over. */
+function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): void {
+  // A caller that is gone: `close` follows.
+  stream.on('error', () => undefined);
+  context.open += 1;
+  stream.once('close', () => {
+    context.open -= 1;
+  });
+  const beganAtMs = context.clock.monotonicMs();
+  let service = '';
+  const onTarget = (target: GrpcTarget) => {
+    service = target.service;
+  };
+  const onFailure = (error: unknown) => {
+    const known = refusalOf(error);
+    if (known === undefined) context.log.error({ err: error }, 'gRPC call failed');
+    const refusal = known ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
+    context.callMetrics.observe({ service, status: refusal.status, ms: context.clock.monotonicMs() - beganAtMs });
+    refuse(stream, refusal);
+  };
+  void admit(context, { stream, raw, beganAtMs }, onTarget)
+    .then((admitted) => (admitted === undefined ? undefined : run(context, admitted)))
+    .catch(onFailure);
+}
+
+interface Arrival {
+  readonly stream: ServerHttp2Stream;
+  readonly raw: readonly string[];
+  readonly beganAtMs: number;
+}
+
+/**
+ * Who calls, whether it may, and where it goes.
+ *
+ * @param onTarget told as soon as that is known.
+ * @returns undefined when the call was answered here or its caller has gone.
+ * @throws Refusal, GatewayError.
+ */
+async function admit(
+  context: Context,
+  { stream, raw, beganAtMs }: Arrival,
+  onTarget: (target: GrpcTarget) => void,
+): Promise<Admitted | undefined> {
+  const head = readCallHead(raw);
+  if (answerOther(stream, head)) return undefined;
+  const method = parseMethodPath(head.path);
+  if (method === undefined) throw new Refusal(grpcStatus.UNIMPLEMENTED, 'The path names no gRPC method');
+  if (head.repeated !== undefined) {
+    throw new Refusal(grpcStatus.INVALID_ARGUMENT, `The metadata has ${head.repeated} more than once`);
+  }
+  if (method.service === HEALTH_SERVICE && head.override === undefined) {
+    context.health.answer(stream, method.method);
+    return undefined;
+  }
+  if (context.open > context.bounds.calls) {
+    throw new Refusal(grpcStatus.UNAVAILABLE, 'This replica has as many calls as it can serve', { retryAfterMs: 1000 });
+  }
+  const timeoutMs = timeoutOf(head);
+  const token = bearerToken(head);
+  const caller = await context.authenticator.authenticate(token);
+  const allowance = await context.take(caller);
+  if (!allowance.allowed) {
+    const { headers, retryAfterMs } = allowance;
+    throw new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The rate limit is used up', { headers, retryAfterMs });
+  }
+  const target = route(context, method.service, head.override);
+  onTarget(target);
+  const identity = Object.entries(await context.identityHeaders(caller, target.service)).flat();
+  if (stream.destroyed || stream.closed) return undefined;
+  const deadlineMs = timeoutMs === undefined ? undefined : beganAtMs + timeoutMs;
+  const answerHeaders = allowance.headers;
+  return { downstream: stream, head, method, token, target, identity, answerHeaders, beganAtMs, deadlineMs };
+}
+
+/** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md). */
+function answerOther(stream: ServerHttp2Stream, { method, contentType }: CallHead): boolean {
+  const status = method !== 'POST' ? 405 : isGrpc(contentType) ? undefined : 415;
+  if (status === undefined) return false;
+  stream.resume();
+  stream.respond({ ':status': status, ...(status === 405 ? { allow: 'POST' } : {}) }, { endStream: true });
+  return true;
+}
+
+function timeoutOf({ timeout }: CallHead): number | undefined {
+  if (timeout === undefined) return undefined;
+  const ms = parseTimeout(timeout);
+  if (ms === undefined) throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'grpc-timeout is no timeout');
+  return ms;
+}
+
+function bearerToken({ authorization = '' }: CallHead): string {
+  const token = /^Bearer +([\w.~+/=-]+)$/i.exec(authorization)?.[1];
+  if (token === undefined) throw new Refusal(grpcStatus.UNAUTHENTICATED, 'A bearer token is required');
+  return token;
+}
+
+function route({ seen, targets }: Context, grpcService: string, override: string | undefined): GrpcTarget {
+  const target = routeCall({ grpcService, override, seenBefore: seen.has(grpcService) }, targets);
+  if (override === undefined) {
+    seen.delete(grpcService);
+    seen.add(grpcService);
+    if (seen.size > SEEN_MAX) for (const oldest of seen.values().take(1)) seen.delete(oldest);
+  }
+  return target;
+}
+
+/** Passes an admitted call on, until it is over or its deadline is. */
+function run(context: Context, admitted: Admitted): void {
+  const { clock, upstreams, running, callMetrics, log } = context;
+  const { downstream, target, deadlineMs, beganAtMs, token } = admitted;
+  let timer: NodeJS.Timeout | undefined;
+  let entry: Running | undefined;
+  let isOver = false;
+  const call = forwardCall({
+    downstream,
+    addedHeaders: admitted.answerHeaders,
+    open: () => openUpstream(upstreams, admitted, clock.monotonicMs()),
+    onEnd(status) {
+      isOver = true;
+      clearTimeout(timer);
+      if (entry !== undefined) running.delete(entry);
+      const ms = clock.monotonicMs() - beganAtMs;
+      callMetrics.observe({ service: target.service, status, ms });
+      log.debug({ ...admitted.method, target: target.service, status, ms }, 'gRPC call');
+    },
+  });
+  if (isOver) return;
+  entry = { token, beganAtMs, call };
+  running.add(entry);
+  if (deadlineMs === undefined || deadlineMs - clock.monotonicMs() > TIMER_MAX_MS) return;
+  timer = setTimeout(() => call.fail(deadlineExceeded()), deadlineMs - clock.monotonicMs());
+}
+
+function openUpstream(upstreams: Upstreams, admitted: Admitted, nowMs: number): UpstreamCall {
+  const { head, target, identity, deadlineMs } = admitted;
+  const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers'];
+  if (deadlineMs !== undefined) {
+    const leftMs = deadlineMs - nowMs;
+    if (leftMs <= 0) throw deadlineExceeded();
+    headers.push('grpc-timeout', formatTimeout(leftMs));
+  }
+  headers.push(...head.forwarded, ...identity);
+  try {
+    return upstreams.open(target.origin, headers);
+  } catch (error) {
+    throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
+  }
+}
+
+function deadlineExceeded(): Refusal {
+  return new Refusal(grpcStatus.DEADLINE_EXCEEDED, 'The deadline of the call is over');
+}
+
+/** Ends calls whose caller's token was revoked or has expired since. */
+function endUnproven({ running, authenticator, clock }: Context): void {
+  const beforeMs = clock.monotonicMs() - RECHECK_INTERVAL_MS;
+  for (const { token, beganAtMs, call } of running) {
+    if (beganAtMs > beforeMs || authenticator.stillHolds(token)) continue;
+    call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
+  }
+}

@@ -1,0 +1,63 @@
+import { type ClientHttp2Session, connect } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+
+interface DialOptions {
+  readonly connectTimeoutMs: number;
+  /** How much of an answer may be on its way before somebody reads it. */
+  readonly windowBytes: number;
+  readonly maxHeaderBytes: number;
+  /** The connection takes no new calls any more: it is broken, closed, or told to go. */
+  readonly onUnusable: () => void;
+}
+
+/** One HTTP/2 connection to a backend, made or being made. */
+export interface UpstreamConnection {
+  readonly session: ClientHttp2Session;
+  calls: number;
+  /** Whether the backend has said that it will not have looked at a stream with this id. */
+  isBeyondGoaway(streamId: number): boolean;
+  /** Whether there is no connection any more, or never was. */
+  isLost(): boolean;
+}
+
+const TCP_KEEP_ALIVE_MS = 15_000;
+const SESSION_MEMORY_MB = 64;
+const CONNECTION_WINDOW_BYTES = 1024 * 1024;
+
+/** Connects to an origin. Calls may be begun at once; they wait for the connection. */
+export function dial(origin: string, options: DialOptions): UpstreamConnection {
+  const { connectTimeoutMs, windowBytes, maxHeaderBytes, onUnusable } = options;
+  const settings = {
+    settings: { enablePush: false, initialWindowSize: windowBytes, maxHeaderListSize: maxHeaderBytes },
+    maxSessionMemory: SESSION_MEMORY_MB,
+    strictSingleValueFields: false,
+  };
+  const session = connect(origin, settings);
+  let socket: Socket | TLSSocket | undefined;
+  let lastStreamId = Number.POSITIVE_INFINITY;
+  const overdue = setTimeout(() => session.destroy(new Error('The backend took no connection')), connectTimeoutMs);
+  session.once('connect', (_session, connected) => {
+    clearTimeout(overdue);
+    socket = connected;
+    // A machine that is gone says nothing; the kernel notices without any frame that the backend might object to.
+    connected.setKeepAlive(true, TCP_KEEP_ALIVE_MS);
+    session.setLocalWindowSize(Math.max(windowBytes * 4, CONNECTION_WINDOW_BYTES));
+  });
+  session.on('goaway', (_code, last) => {
+    lastStreamId = last;
+    onUnusable();
+  });
+  // Every call of it hears of the error, too.
+  session.on('error', onUnusable);
+  session.on('close', () => {
+    clearTimeout(overdue);
+    onUnusable();
+  });
+  return {
+    session,
+    calls: 0,
+    isBeyondGoaway: (streamId) => streamId > lastStreamId,
+    isLost: () => session.destroyed || socket?.destroyed !== false,
+  };
+}

@@ -1,0 +1,354 @@
+import { once } from 'node:events';
+import {
+  connect,
+  constants,
+  createServer,
+  type Http2Server,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { type AddressInfo, connect as connectTcp, createServer as createTcpServer } from 'node:net';
+import { status } from '@grpc/grpc-js';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { expect, test } from 'vitest';
+import { type Backend, createEchoClient, startBackend, startProxy, statusOf, TOKEN } from './grpc-fixture.ts';
+
+const hello = Buffer.from('hello');
+const MiB = 1024 * 1024;
+
+/** What `read` says once it says the same twice, half a second apart. */
+async function settled(read: () => Promise<number> | number): Promise<number> {
+  let last = Number.NaN;
+  await waitUntil(
+    'it stays the same',
+    async () => {
+      const before = last;
+      last = await read();
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return before === last;
+    },
+    { timeoutMs: 30_000 },
+  );
+  return last;
+}
+
+test('a caller that does not read stops the backend, and gets everything when it reads', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const total = 128 * MiB;
+  const stream = client.serverStream({ messages: total / 65_536, bytes: 65_536 });
+  // Until its first message is read, grpc-js takes whatever comes.
+  const [first] = (await once(stream, 'data')) as [Buffer];
+  stream.pause();
+  using direct = createEchoClient(backend.port);
+  const produced = await settled(async () => (await direct.stats()).streamedBytes);
+  expect(produced).toBeGreaterThan(0);
+  expect(produced).toBeLessThan(6 * MiB);
+  // Others on the same connections are served meanwhile.
+  expect((await client.unary(hello)).message).toEqual(hello);
+  let received = first.length;
+  stream.on('data', (message: Buffer) => {
+    received += message.length;
+  });
+  stream.resume();
+  expect((await statusOf(stream)).code).toBe(status.OK);
+  expect(received).toBe(total);
+});
+
+test('a backend that does not read stops the caller, and gets everything when it reads', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const call = client.clientStream((error, answer) => (error === null ? resolve(String(answer)) : reject(error)), {
+    'read-after-ms': '3000',
+  });
+  const total = 64 * MiB;
+  let sent = 0;
+  const pump = () => {
+    while (sent < total) {
+      sent += 65_536;
+      if (!call.write(Buffer.alloc(65_536))) {
+        call.once('drain', pump);
+        return;
+      }
+    }
+    call.end();
+  };
+  pump();
+  expect(await settled(() => sent)).toBeLessThan(6 * MiB);
+  expect(JSON.parse(await promise)).toEqual({ messages: total / 65_536, bytes: total });
+});
+
+test('kill -9 of the backend: calls under way end as UNAVAILABLE, and the next one works once it is back', async () => {
+  let backend: Backend = await startBackend();
+  const { port } = backend;
+  await using proxy = await startProxy({ backendPort: port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const stream = client.bidi();
+  stream.on('error', () => undefined);
+  stream.write(hello);
+  await once(stream, 'data');
+  const unary = client.unary(hello, { 'delay-ms': '60000' });
+  using direct = createEchoClient(port);
+  await waitUntil('the call arrives', async () => (await direct.stats()).unary > 0, { timeoutMs: 10_000 });
+  const ended = statusOf(stream);
+  await backend.kill();
+  expect((await ended).code).toBe(status.UNAVAILABLE);
+  expect((await unary).error?.code).toBe(status.UNAVAILABLE);
+  expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
+  backend = await startBackend(port);
+  expect((await client.unary(hello)).error).toBeUndefined();
+  await backend[Symbol.asyncDispose]();
+});
+
+test('a backend that is restarted gracefully under load: what it refused goes to its successor', async () => {
+  let backend: Backend = await startBackend();
+  const { port } = backend;
+  await using proxy = await startProxy({ backendPort: port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const errors: unknown[] = [];
+  let calls = 0;
+  const stop = new AbortController();
+  const load = Array.from({ length: 16 }, async () => {
+    while (!stop.signal.aborted) {
+      const { error } = await client.unary(hello, { 'delay-ms': '5' });
+      calls += 1;
+      // Between the two, nobody listens.
+      if (error !== undefined && !/could not be reached/.test(error.details)) errors.push(error);
+    }
+  });
+  for (let restart = 0; restart < 3; restart += 1) {
+    const until = calls + 200;
+    await waitUntil('calls are made', async () => calls > until, { timeoutMs: 20_000 });
+    await backend[Symbol.asyncDispose]();
+    backend = await startBackend(port);
+  }
+  stop.abort();
+  await Promise.all(load);
+  expect(errors).toEqual([]);
+  expect((await client.unary(hello)).error).toBeUndefined();
+  await backend[Symbol.asyncDispose]();
+});
+
+/** A backend of which the test says, call by call, what it does on the wire. */
+async function rawBackend(
+  onStream: (stream: ServerHttp2Stream, count: number) => void,
+): Promise<{ port: number; server: Http2Server; sessions: Set<ServerHttp2Session> } & AsyncDisposable> {
+  const sessions = new Set<ServerHttp2Session>();
+  let count = 0;
+  const server = createServer();
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.on('error', () => undefined);
+    session.on('close', () => sessions.delete(session));
+    session.on('stream', (stream) => {
+      stream.on('error', () => undefined);
+      count += 1;
+      onStream(stream, count);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    server,
+    sessions,
+    async [Symbol.asyncDispose]() {
+      for (const session of sessions) session.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
+
+function answerEmpty(stream: ServerHttp2Stream): void {
+  stream.resume();
+  stream.respond(HEAD, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+  stream.end(Buffer.alloc(5));
+}
+
+test.each([
+  ['CANCEL', constants.NGHTTP2_CANCEL, status.CANCELLED],
+  ['INTERNAL_ERROR', constants.NGHTTP2_INTERNAL_ERROR, status.INTERNAL],
+  ['ENHANCE_YOUR_CALM', constants.NGHTTP2_ENHANCE_YOUR_CALM, status.RESOURCE_EXHAUSTED],
+  ['REFUSED_STREAM', constants.NGHTTP2_REFUSED_STREAM, status.UNAVAILABLE],
+] as const)('a call that the backend resets with %s', async (_name, code, expected) => {
+  await using backend = await rawBackend((stream) => stream.close(code));
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  expect((await client.unary(hello)).error?.code).toBe(expected);
+});
+
+test('a call that is reset in the midst of an answer ends with a status', async () => {
+  await using backend = await rawBackend((stream) => {
+    stream.respond(HEAD);
+    stream.write(Buffer.from([0, 0, 0, 0, 100, 1, 2, 3]), () => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
+  });
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const stream = client.serverStream({});
+  stream.on('error', () => undefined).on('data', () => undefined);
+  expect((await statusOf(stream)).code).toBe(status.INTERNAL);
+});
+
+test('a call that was refused once is made again, in full', async () => {
+  const bodies: string[] = [];
+  await using backend = await rawBackend((stream, count) => {
+    if (count === 1) {
+      stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    stream.on('data', (chunk: Buffer) => bodies.push(chunk.toString('latin1')));
+    stream.on('end', () => answerEmpty(stream));
+  });
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const { error, message } = await client.unary(hello);
+  expect([error, message?.length]).toEqual([undefined, 0]);
+  expect(bodies.join('')).toContain('hello');
+});
+
+test('GOAWAY: the call under way goes on, the next one takes another connection', async () => {
+  const held: ServerHttp2Stream[] = [];
+  const used = new Set<unknown>();
+  await using backend = await rawBackend((stream, count) => {
+    used.add(stream.session);
+    if (count === 1) held.push(stream);
+    else answerEmpty(stream);
+  });
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const first = client.unary(hello);
+  await waitUntil('the first call arrives', async () => held.length === 1, { timeoutMs: 10_000 });
+  for (const session of backend.sessions) session.close();
+  const second = await client.unary(hello);
+  expect(second.error).toBeUndefined();
+  await waitUntil('another connection is used', async () => used.size === 2, { timeoutMs: 10_000 });
+  for (const stream of held) answerEmpty(stream);
+  expect((await first).error).toBeUndefined();
+});
+
+test.each([
+  ['another HTTP status', { ':status': 404, 'content-type': 'text/html' }, status.UNIMPLEMENTED],
+  ['a page', { ':status': 200, 'content-type': 'text/html' }, status.UNKNOWN],
+  ['an overloaded proxy', { ':status': 503 }, status.UNAVAILABLE],
+])('a backend that answers with %s', async (_what, head, expected) => {
+  await using backend = await rawBackend((stream) => {
+    stream.respond(head);
+    stream.end('<p>hello');
+  });
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  expect((await client.unary(hello)).error?.code).toBe(expected);
+});
+
+test('an answer that ends without a status is an error', async () => {
+  await using backend = await rawBackend((stream) => {
+    stream.respond(HEAD);
+    stream.end(Buffer.alloc(5));
+  });
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const stream = client.bidi();
+  stream.on('error', () => undefined).on('data', () => undefined);
+  stream.write(hello);
+  expect((await statusOf(stream)).code).toBe(status.INTERNAL);
+});
+
+test('a backend that takes the connection and says nothing: the deadline holds', async () => {
+  const silent = createTcpServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  await using proxy = await startProxy({ backendPort: (silent.address() as AddressInfo).port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const { error } = await client.unary(hello, {}, { deadline: Date.now() + 500 });
+  expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
+  await proxy.stop();
+  await new Promise((resolve) => silent.close(resolve));
+});
+
+test('who connects and says nothing is disconnected', async () => {
+  await using proxy = await startProxy({ backendPort: 1, limits: { handshakeTimeoutMs: 500 } });
+  const socket = connectTcp(proxy.port, '127.0.0.1');
+  socket.resume();
+  await once(socket, 'close');
+  expect(socket.destroyed).toBe(true);
+});
+
+test('a connection that is idle for long is closed', async () => {
+  await using proxy = await startProxy({ backendPort: 1, limits: { idleMs: 500 } });
+  const session = connect(`http://127.0.0.1:${proxy.port}`);
+  await once(session, 'close');
+  expect(session.destroyed).toBe(true);
+});
+
+test('connections over the limit are not taken, and others go on', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { connections: 1 } });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  expect((await client.unary(hello)).error).toBeUndefined();
+  const second = connect(`http://127.0.0.1:${proxy.port}`);
+  second.on('error', () => undefined);
+  await once(second, 'close');
+  expect((await client.unary(hello)).error).toBeUndefined();
+});
+
+test('who resets call after call is disconnected, and others go on', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { resetBurst: 50, resetsPerSecond: 1 } });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const attacker = connect(`http://127.0.0.1:${proxy.port}`);
+  attacker.on('error', () => undefined);
+  await once(attacker, 'remoteSettings');
+  let goneAfter = 0;
+  attacker.on('close', () => {
+    goneAfter = sent;
+  });
+  let sent = 0;
+  for (; sent < 2000 && !attacker.closed && !attacker.destroyed; sent += 1) {
+    const stream = attacker.request({ ':method': 'POST', ':path': '/a.B/C', 'content-type': 'application/grpc' });
+    stream.on('error', () => undefined);
+    stream.close(constants.NGHTTP2_CANCEL);
+    if (sent % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await waitUntil('the attacker is disconnected', async () => attacker.destroyed, { timeoutMs: 10_000 });
+  expect(goneAfter).toBeLessThan(2000);
+  expect((await client.unary(hello)).error).toBeUndefined();
+});
+
+test('headers over the limit are refused, and the connection goes on', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { maxHeaderBytes: 8192 } });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  expect((await client.unary(hello, { big: 'x'.repeat(100_000) })).error).toBeDefined();
+  expect((await client.unary(hello)).error).toBeUndefined();
+});
+
+test('stopping: calls under way are finished, new ones find the door closed, watchers of health are told', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const { unary } = await client.stats();
+  const answer = client.unary(hello, { 'delay-ms': '1500' });
+  await waitUntil('the call arrives', async () => (await client.stats()).unary > unary, { timeoutMs: 10_000 });
+  const stopped = proxy.stop();
+  expect((await answer).error).toBeUndefined();
+  await stopped;
+  expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
+});
+
+test('stopping: what does not end in time is ended', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port, closingLimitMs: 300 });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const stream = client.bidi();
+  stream.on('error', () => undefined);
+  stream.write(hello);
+  await once(stream, 'data');
+  const ended = statusOf(stream);
+  await proxy.stop();
+  expect(await ended).toMatchObject({ code: status.UNAVAILABLE, details: 'The gateway is stopping' });
+});

@@ -1,0 +1,279 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import {
+  type CallOptions,
+  type ChannelOptions,
+  Client,
+  type ClientDuplexStream,
+  type ClientReadableStream,
+  type ClientUnaryCall,
+  type ClientWritableStream,
+  credentials,
+  Metadata,
+  type ServiceError,
+  type StatusObject,
+} from '@grpc/grpc-js';
+import { GatewayError } from '@rollcall/gateway/errors.ts';
+import type { GrpcLimits } from '@rollcall/gateway/grpc/limits.ts';
+import type { CallAllowance, GrpcTarget } from '@rollcall/gateway/grpc/ports.ts';
+import { createGrpcProxy } from '@rollcall/gateway/grpc/proxy.ts';
+import type { Caller } from '@rollcall/gateway/policy/caller.ts';
+import { freePorts } from '@rollcall/local/ports.ts';
+import { startService } from '@rollcall/local/services.ts';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { inject } from 'vitest';
+import type { BackendStats } from './grpc-backend.ts';
+import { methodDefinition } from './grpc-methods.ts';
+
+/** A gRPC server as a process of its own. */
+export interface Backend extends AsyncDisposable {
+  readonly port: number;
+  readonly pid: number;
+  /** Ends it with SIGKILL, at once. */
+  kill(): Promise<void>;
+}
+
+export async function startBackend(atPort?: number): Promise<Backend> {
+  const port = atPort ?? (await freePorts(1))[0] ?? 0;
+  const started = await startService(
+    {
+      name: `grpc-backend-${randomBytes(4).toString('hex')}`,
+      script: 'test/gateway/grpc-backend.ts',
+      args: [String(port)],
+    },
+    { logDirectory: inject('temporaryDirectory'), env: { PATH: process.env['PATH'] } },
+  );
+  await waitUntil('the backend listens', () => takesConnections(port), { timeoutMs: 30_000, failed: started.failed });
+  return {
+    port,
+    pid: started.pid,
+    async kill() {
+      process.kill(started.pid, 'SIGKILL');
+      await started.exited;
+    },
+    [Symbol.asyncDispose]: () => started.stop(),
+  };
+}
+
+function takesConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+/** A proxy in this process, and what tests may change about it while it runs. */
+export interface TestProxy extends AsyncDisposable {
+  readonly port: number;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  /** Registrations with the capability grpc, by name. */
+  readonly registered: Map<string, GrpcTarget>;
+  /** Callers by their tokens. */
+  readonly callers: Map<string, Caller>;
+  allowance: (caller: Caller) => CallAllowance | Promise<CallAllowance>;
+  identity: (caller: Caller, service: string) => Record<string, string>;
+  isKnown: boolean;
+  stop(): Promise<void>;
+}
+
+export interface TestProxyOptions {
+  readonly backendPort: number;
+  readonly limits?: Partial<GrpcLimits>;
+  readonly drainMs?: number;
+  readonly closingLimitMs?: number;
+}
+
+export const TOKEN = 'alice-token';
+
+export function callerNamed(subject: string): Caller {
+  return { subject, tier: 'standard', scopes: new Set(), expiresAtMs: Number.POSITIVE_INFINITY };
+}
+
+export async function startProxy(options: TestProxyOptions): Promise<TestProxy> {
+  const { backendPort, limits = {}, drainMs = 0, closingLimitMs = 5000 } = options;
+  const metrics = createMetrics('gateway');
+  const callers = new Map([[TOKEN, callerNamed('alice')]]);
+  const registered = new Map<string, GrpcTarget>();
+  registered.set('rollcall.test', { service: 'rollcall.test', origin: `http://127.0.0.1:${backendPort}` });
+  const state = {
+    allowance: (): CallAllowance => ({ allowed: true, headers: { 'x-ratelimit-limit': '100' }, retryAfterMs: 0 }),
+    identity: (caller: Caller, service: string): Record<string, string> => ({
+      'x-rollcall-subject': caller.subject,
+      'x-rollcall-service': service,
+    }),
+    isKnown: true,
+  };
+  const proxy = createGrpcProxy({
+    host: '127.0.0.1',
+    port: 0,
+    authenticator: {
+      authenticate(token) {
+        const caller = callers.get(token);
+        if (caller === undefined) throw new GatewayError('INVALID_TOKEN');
+        return caller;
+      },
+      stillHolds: (token) => callers.has(token),
+    },
+    take: (caller) => test.allowance(caller),
+    targets: { find: (name) => registered.get(name), known: () => test.isKnown },
+    identityHeaders: (caller, service) => test.identity(caller, service),
+    log: createLogger('gateway', 'silent'),
+    metrics,
+    clock: systemClock,
+    drainMs,
+    closingLimitMs,
+    limits,
+  });
+  await proxy.start();
+  let stopped: Promise<void> | undefined;
+  const stop = () => (stopped ??= proxy.stop());
+  const test: TestProxy = {
+    ...state,
+    port: proxy.port,
+    metrics,
+    registered,
+    callers,
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+  return test;
+}
+
+/** What a unary call was answered with. */
+interface UnaryAnswer {
+  readonly message: Buffer | undefined;
+  readonly error: ServiceError | undefined;
+  readonly head: Metadata | undefined;
+  readonly status: StatusObject;
+}
+
+/** A real gRPC client with the methods of the tests' service. */
+export interface EchoClient extends Disposable {
+  readonly client: Client;
+  unary(message: Buffer, metadata?: Record<string, string | Buffer>, options?: CallOptions): Promise<UnaryAnswer>;
+  /** As {@link EchoClient.unary}, with the call to cancel. */
+  startUnary(
+    message: Buffer,
+    metadata?: Record<string, string>,
+  ): { call: ClientUnaryCall; answer: Promise<UnaryAnswer> };
+  serverStream(request: object, metadata?: Record<string, string>, options?: CallOptions): ClientReadableStream<Buffer>;
+  clientStream(
+    callback: (error: ServiceError | null, answer?: Buffer) => void,
+    metadata?: Record<string, string>,
+  ): ClientWritableStream<Buffer>;
+  bidi(metadata?: Record<string, string>, options?: CallOptions): ClientDuplexStream<Buffer, Buffer>;
+  stats(): Promise<BackendStats>;
+}
+
+export interface EchoClientOptions {
+  /** Undefined: none. */
+  readonly token?: string | undefined;
+  readonly channel?: ChannelOptions;
+}
+
+const UNLIMITED = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
+
+export function createEchoClient(port: number, { token, channel }: EchoClientOptions = {}): EchoClient {
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    ...UNLIMITED,
+    // Channels are shared by address and options else.
+    'grpc.use_local_subchannel_pool': 1,
+    ...channel,
+  });
+
+  function metadataOf(entries: Record<string, string | Buffer> = {}): Metadata {
+    const metadata = new Metadata();
+    if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+    for (const [name, value] of Object.entries(entries)) metadata.set(name, value);
+    return metadata;
+  }
+
+  function start(
+    method: 'Unary' | 'Stats',
+    message: Buffer,
+    [metadata, options = {}]: [Metadata, (CallOptions | undefined)?],
+  ) {
+    const { promise: answer, resolve } = Promise.withResolvers<UnaryAnswer>();
+    const { path, requestSerialize, responseDeserialize } = methodDefinition(method);
+    let head: Metadata | undefined;
+    let status: StatusObject | undefined;
+    let outcome: Pick<UnaryAnswer, 'message' | 'error'> | undefined;
+    const settle = () => {
+      if (status !== undefined && outcome !== undefined) resolve({ ...outcome, head, status });
+    };
+    const call = client.makeUnaryRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      message,
+      metadata,
+      options,
+      (error, answered) => {
+        outcome = { message: answered, error: error ?? undefined };
+        settle();
+      },
+    );
+    call.on('metadata', (initial: Metadata) => {
+      head = initial;
+    });
+    call.on('status', (final: StatusObject) => {
+      status = final;
+      settle();
+    });
+    return { call, answer };
+  }
+
+  return {
+    client,
+    unary: (message, metadata, options) => start('Unary', message, [metadataOf(metadata), options]).answer,
+    startUnary: (message, metadata) => start('Unary', message, [metadataOf(metadata)]),
+    serverStream(request, metadata, options = {}) {
+      const { path, requestSerialize, responseDeserialize } = methodDefinition('ServerStream');
+      const message = Buffer.from(JSON.stringify(request));
+      return client.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        message,
+        metadataOf(metadata),
+        options,
+      );
+    },
+    clientStream(callback, metadata) {
+      const { path, requestSerialize, responseDeserialize } = methodDefinition('ClientStream');
+      return client.makeClientStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        metadataOf(metadata),
+        callback,
+      );
+    },
+    bidi(metadata, options = {}) {
+      const { path, requestSerialize, responseDeserialize } = methodDefinition('Bidi');
+      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(metadata), options);
+    },
+    async stats() {
+      const { message, error } = await start('Stats', Buffer.alloc(0), [metadataOf()]).answer;
+      if (message === undefined) throw new Error('No statistics', { cause: error });
+      return JSON.parse(message.toString()) as BackendStats;
+    },
+    [Symbol.dispose]: () => client.close(),
+  };
+}
+
+/** How a streaming call ends. */
+export function statusOf(call: {
+  on(event: 'status', listener: (status: StatusObject) => void): unknown;
+}): Promise<StatusObject> {
+  return new Promise((resolve) => {
+    call.on('status', resolve);
+  });
+}

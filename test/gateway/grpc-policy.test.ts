@@ -1,0 +1,242 @@
+import { once } from 'node:events';
+import { connect } from 'node:http2';
+import { status } from '@grpc/grpc-js';
+import { GatewayError } from '@rollcall/gateway/errors.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Backend,
+  callerNamed,
+  createEchoClient,
+  type EchoClient,
+  startBackend,
+  startProxy,
+  statusOf,
+  type TestProxy,
+  TOKEN,
+} from './grpc-fixture.ts';
+
+let backend: Backend;
+let proxy: TestProxy;
+let client: EchoClient;
+
+beforeAll(async () => {
+  backend = await startBackend();
+  proxy = await startProxy({ backendPort: backend.port });
+  client = createEchoClient(proxy.port, { token: TOKEN });
+});
+
+afterAll(async () => {
+  client[Symbol.dispose]();
+  await proxy[Symbol.asyncDispose]();
+  await backend[Symbol.asyncDispose]();
+});
+
+const hello = Buffer.from('hello');
+const allowed = { allowed: true, headers: {}, retryAfterMs: 0 };
+
+beforeEach(() => {
+  proxy.allowance = () => allowed;
+  proxy.identity = () => ({});
+  proxy.isKnown = true;
+});
+
+interface RawAnswer {
+  readonly head: Readonly<Record<string, unknown>>;
+  readonly trailers: Readonly<Record<string, unknown>>;
+  readonly body: Buffer;
+}
+
+/** Node's client would not send a header twice that may come once only. */
+const LAX = { maxOutstandingPings: 10, strictSingleValueFields: false };
+
+/** One request of HTTP/2, as no gRPC library would send it. @param headers an array has names and values in turn. */
+async function request(headers: Record<string, string> | string[], body?: Buffer): Promise<RawAnswer> {
+  const session = connect(`http://127.0.0.1:${proxy.port}`, LAX);
+  const usual = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
+  const stream = Array.isArray(headers)
+    ? session.request([...Object.entries(usual).flat(), ...headers])
+    : session.request({ ...usual, ...headers });
+  let trailers: Record<string, unknown> = {};
+  stream.on('trailers', (received) => {
+    trailers = received;
+  });
+  const responded = once(stream, 'response');
+  stream.end(body);
+  const [head] = (await responded) as [Record<string, unknown>];
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
+  session.close();
+  return { head, trailers, body: Buffer.concat(chunks) };
+}
+
+describe('identity', () => {
+  test.each([
+    ['no token', undefined],
+    ['an unknown token', 'nobody'],
+    ['no token but a word', 'two words'],
+  ])('%s is refused', async (_what, token) => {
+    using stranger = createEchoClient(proxy.port, { token });
+    const before = (await client.stats()).unary;
+    expect((await stranger.unary(hello)).error?.code).toBe(status.UNAUTHENTICATED);
+    expect((await client.stats()).unary).toBe(before);
+  });
+
+  test.each(['authorization', 'rollcall-service', 'grpc-timeout'])('two of %s are refused', async (name) => {
+    const twice = [name, name === 'authorization' ? `Bearer ${TOKEN}` : '1S', name, 'Bearer other'];
+    const { head } = await request([':path', '/rollcall.test.v1.Echo/Unary', ...twice]);
+    expect(head['grpc-status']).toBe(String(status.INVALID_ARGUMENT));
+  });
+
+  test('who may not call a service is told so', async () => {
+    proxy.identity = () => {
+      throw new GatewayError('INSUFFICIENT_SCOPE');
+    };
+    expect((await client.unary(hello)).error?.code).toBe(status.PERMISSION_DENIED);
+  });
+
+  test('a stream ends when its token is revoked', async () => {
+    proxy.callers.set('passing', callerNamed('bob'));
+    using passing = createEchoClient(proxy.port, { token: 'passing' });
+    const stream = passing.bidi();
+    stream.on('error', () => undefined);
+    stream.write(hello);
+    await once(stream, 'data');
+    const ended = statusOf(stream);
+    proxy.callers.delete('passing');
+    expect((await ended).code).toBe(status.UNAUTHENTICATED);
+  });
+
+  test('a fault of ours is INTERNAL and says nothing of it', async () => {
+    proxy.identity = () => {
+      throw new Error('the password is x');
+    };
+    const { error } = await client.unary(hello);
+    expect(error?.code).toBe(status.INTERNAL);
+    expect(error?.details).not.toContain('password');
+  });
+});
+
+describe('limits', () => {
+  test('over it: RESOURCE_EXHAUSTED, with when to come back', async () => {
+    const before = (await client.stats()).unary;
+    proxy.allowance = async () => ({ allowed: false, headers: { 'x-ratelimit-remaining': '0' }, retryAfterMs: 1500 });
+    const { error, status: final } = await client.unary(hello);
+    expect(error?.code).toBe(status.RESOURCE_EXHAUSTED);
+    expect(final.metadata.get('grpc-retry-pushback-ms')).toEqual(['1500']);
+    expect(final.metadata.get('x-ratelimit-remaining')).toEqual(['0']);
+    const [details] = final.metadata.get('grpc-status-details-bin');
+    expect(details).toBeInstanceOf(Buffer);
+    expect(String(details)).toContain('type.googleapis.com/google.rpc.RetryInfo');
+    proxy.allowance = () => allowed;
+    expect((await client.stats()).unary).toBe(before);
+  });
+
+  test('within it, the answer says how much is left', async () => {
+    proxy.allowance = () => ({ ...allowed, headers: { 'x-ratelimit-remaining': '41' } });
+    expect((await client.unary(hello)).head?.get('x-ratelimit-remaining')).toEqual(['41']);
+  });
+
+  test('as many calls at once as are allowed', async () => {
+    await using small = await startProxy({ backendPort: backend.port, limits: { calls: 2 } });
+    using caller = createEchoClient(small.port, { token: TOKEN });
+    const answers = await Promise.all(Array.from({ length: 4 }, () => caller.unary(hello, { 'delay-ms': '500' })));
+    const codes = answers.map(({ error }) => error?.code ?? status.OK).sort((a, b) => a - b);
+    expect(codes).toEqual([status.OK, status.OK, status.UNAVAILABLE, status.UNAVAILABLE]);
+    expect((await caller.unary(hello)).error).toBeUndefined();
+  });
+});
+
+describe('routing', () => {
+  test('the caller may name the registration', async () => {
+    proxy.registered.set('elsewhere', { service: 'elsewhere', origin: 'http://127.0.0.1:1' });
+    expect((await client.unary(hello, { 'rollcall-service': 'elsewhere' })).error?.code).toBe(status.UNAVAILABLE);
+    expect((await client.unary(hello, { 'rollcall-service': 'rollcall.test' })).error).toBeUndefined();
+    expect((await client.unary(hello, { 'rollcall-service': 'nowhere' })).error?.code).toBe(status.UNAVAILABLE);
+  });
+
+  test('a service that nobody registered is UNIMPLEMENTED, one that has gone UNAVAILABLE until it is back', async () => {
+    const unknown = await request({ ':path': '/nobody.v1.Nothing/Do', authorization: `Bearer ${TOKEN}` });
+    expect(unknown.head['grpc-status']).toBe(String(status.UNIMPLEMENTED));
+    const target = proxy.registered.get('rollcall.test');
+    expect((await client.unary(hello)).error).toBeUndefined();
+    proxy.registered.delete('rollcall.test');
+    expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
+    if (target !== undefined) proxy.registered.set('rollcall.test', target);
+    expect((await client.unary(hello)).error).toBeUndefined();
+  });
+
+  test('before anything is known of what is registered: UNAVAILABLE', async () => {
+    proxy.isKnown = false;
+    const { head } = await request({ ':path': '/nobody.v1.Nothing/Do', authorization: `Bearer ${TOKEN}` });
+    expect(head['grpc-status']).toBe(String(status.UNAVAILABLE));
+  });
+});
+
+describe('what is no call of gRPC', () => {
+  test.each([
+    ['GET', { ':method': 'GET' }, 405],
+    ['JSON', { 'content-type': 'application/json' }, 415],
+    ['gRPC-Web', { 'content-type': 'application/grpc-web+proto' }, 415],
+  ])('%s', async (_what, headers, code) => {
+    const { head } = await request({ ':path': '/rollcall.test.v1.Echo/Unary', ...headers });
+    expect(head[':status']).toBe(code);
+  });
+
+  test.each(['/', '/a', '/a.B/C/D', '/../etc/passwd', '/a.B/C?x', '/a%2eB/C'])('the path %s', async (path) => {
+    const { head } = await request({ ':path': path, authorization: `Bearer ${TOKEN}` });
+    expect(head['grpc-status']).toBe(String(status.UNIMPLEMENTED));
+  });
+
+  test.each(['1s', '123456789S', '-1S', 'soon'])('the timeout %s', async (timeout) => {
+    const headers = {
+      ':path': '/rollcall.test.v1.Echo/Unary',
+      authorization: `Bearer ${TOKEN}`,
+      'grpc-timeout': timeout,
+    };
+    expect((await request(headers)).head['grpc-status']).toBe(String(status.INVALID_ARGUMENT));
+  });
+
+  test('a timeout that is over at once', async () => {
+    const headers = { ':path': '/rollcall.test.v1.Echo/Unary', authorization: `Bearer ${TOKEN}`, 'grpc-timeout': '1n' };
+    expect((await request(headers)).head['grpc-status']).toBe(String(status.DEADLINE_EXCEEDED));
+  });
+});
+
+const path = (method: string) => ({ ':path': `/grpc.health.v1.Health/${method}` });
+
+describe('health of the gateway', () => {
+  const serving = Buffer.from([0, 0, 0, 0, 2, 0x08, 1]);
+
+  test('anyone may ask for it', async () => {
+    const { body, trailers } = await request(path('Check'), Buffer.alloc(5));
+    expect(body).toEqual(serving);
+    expect(trailers['grpc-status']).toBe('0');
+  });
+
+  test('of other services it knows nothing', async () => {
+    const { head } = await request(path('Check'), Buffer.from([0, 0, 0, 0, 6, 0x0a, 4, ...Buffer.from('shop')]));
+    expect(head['grpc-status']).toBe(String(status.NOT_FOUND));
+  });
+
+  test.each([
+    ['a message that is none', Buffer.from([0, 0, 0]), status.INVALID_ARGUMENT],
+    ['a megabyte', Buffer.alloc(2 ** 20), status.INVALID_ARGUMENT],
+  ])('%s is refused', async (_what, message, code) => {
+    expect((await request(path('Check'), message)).head['grpc-status']).toBe(String(code));
+  });
+
+  test('whoever watches hears that the gateway stops', async () => {
+    await using stopping = await startProxy({ backendPort: backend.port, drainMs: 300 });
+    const session = connect(`http://127.0.0.1:${stopping.port}`);
+    const stream = session.request({ ...path('Watch'), ':method': 'POST', 'content-type': 'application/grpc' });
+    stream.end(Buffer.alloc(5));
+    const [first] = (await once(stream, 'data')) as [Buffer];
+    expect(first).toEqual(serving);
+    const ended = once(stream, 'trailers');
+    const second = once(stream, 'data');
+    await stopping.stop();
+    expect(await second).toEqual([Buffer.from([0, 0, 0, 0, 2, 0x08, 2])]);
+    expect((await ended)[0]).toMatchObject({ 'grpc-status': String(status.UNAVAILABLE) });
+    session.close();
+  });
+});

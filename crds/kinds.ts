@@ -91,8 +91,6 @@ export const labels = {
   service: 'rollcall.dev/service',
   /** On a Deployment, Service or pod made for a DeliveryJob: the uid of the job. */
   job: 'rollcall.dev/job',
-  /** On a Secret that the registry made for a WebhookConfig: a hash of the service name. */
-  webhookSecret: 'rollcall.dev/webhook-secret',
   /** On a Secret: `"true"` lets the gateway read it for the ApiClient that names it. */
   apiClientSecret: 'rollcall.dev/api-client',
 } as const;

@@ -909,7 +909,8 @@ export interface WebhookConfigSpec {
     [k: string]: string;
   };
   /**
-   * The Secret in the same namespace that calls are signed with. Absent, calls are neither signed nor checked.
+   * The Secret in the same namespace that calls are signed with. The registry has to be allowed to read it
+   * (webhooks.secretNames of the chart), else all calls are refused. Absent, calls are neither signed nor checked.
    */
   secretRef?: SecretReference;
 }

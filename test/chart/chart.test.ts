@@ -41,7 +41,8 @@ test('every value has a row, with the comment above it', () => {
   expect(rows).toContainEqual({
     key: 'crds.install',
     value: true,
-    description: 'Whether the chart installs the custom resource definitions, and upgrades them.',
+    description:
+      'Whether the chart installs the custom resource definitions, and upgrades them. If not, upgrade them before the chart.',
   });
   expect(keys).toContain('image.pullPolicy');
 });

@@ -39,8 +39,12 @@ async function list(kinds: string): Promise<Listed[]> {
 
 async function passwords(): Promise<Record<string, Readonly<Record<string, string>> | undefined>> {
   const secrets = await list('secrets');
-  const ours = secrets.filter(({ metadata }) => metadata.name.startsWith('rollcall-'));
+  const ours = secrets.filter(({ metadata }) => /^rollcall-(postgresql|redis)/.test(metadata.name));
   return Object.fromEntries(ours.map(({ metadata, data }) => [metadata.name, data]));
+}
+
+async function webhookSecrets(): Promise<Listed['data']> {
+  return (await list('secrets')).find(({ metadata }) => metadata.name === 'rollcall-webhooks')?.data;
 }
 
 /** All that is in the namespace but for what Kubernetes puts into every one. */
@@ -102,7 +106,7 @@ test('passwords are made once, and outlive upgrades, rollbacks and a second inst
   await run(['rollback', RELEASE, '1']);
   expect(await passwords()).toEqual(first);
   await uninstall();
-  await waitUntil('everything else is gone', async () => (await leftovers()).length <= 2, { timeoutMs: 60_000 });
+  await waitUntil('everything else is gone', async () => (await leftovers()).length <= 3, { timeoutMs: 60_000 });
   await install();
   expect((await passwords())['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
 });
@@ -140,6 +144,22 @@ test('pods start anew for another URL of a database, and for no other change', a
   expect(await podAnnotations()).toBe(first);
   await upgrade(withDatabase('one'));
   expect(await podAnnotations()).toBe(first);
+});
+
+test('what the registry keeps in its Secret outlives upgrades, rollbacks and a second installation', async () => {
+  const data = { 'shop.1': Buffer.from('s3cret').toString('base64') };
+  await install();
+  const patch = ['patch', 'secret/rollcall-webhooks', '--namespace', NAMESPACE, '--type=merge'];
+  await cluster.kubectl([...patch, `--patch=${JSON.stringify({ data })}`]);
+  for (const change of [
+    () => upgrade({ commonLabels: { some: 'label' } }),
+    () => run(['rollback', RELEASE, '1']),
+    () => uninstall(),
+    () => install(),
+  ]) {
+    await change();
+    expect(await webhookSecrets()).toEqual(data);
+  }
 });
 
 test('no pod ends because autoscaling begins, nor at an upgrade or a rollback while it goes on', async () => {
@@ -190,6 +210,7 @@ test('uninstalling leaves the definitions, what is registered, the volume and it
     .toEqual([
       'persistentvolumeclaim/data-rollcall-postgresql-0',
       'secret/rollcall-postgresql',
+      'secret/rollcall-webhooks',
       'serviceregistration.rollcall.dev/shop',
     ]);
   expect(await definitions()).toHaveLength(5);

@@ -7,11 +7,19 @@ import { deleteState } from '@rollcall/operator/delivery/saved-state.ts';
 import { createApplier, StaleError } from '@rollcall/operator/runtime/apply.ts';
 import { createEventRecorder } from '@rollcall/operator/runtime/events.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
-import { deploymentKind, httpRouteKind, leaseKind, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import {
+  deploymentKind,
+  httpRouteKind,
+  leaseKind,
+  type Secret,
+  secretKind,
+  serviceKind,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
+import { createWebhookSecrets } from '@rollcall/registry/store/webhook-secrets.ts';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { connectionOptions, readCluster, writeKubeconfig } from '../kube/fixtures.ts';
 import { createDatabase } from '../support/postgres.ts';
@@ -41,6 +49,7 @@ import {
 
 const OPERATOR = 'rollcall-operator';
 const REGISTRY = 'rollcall-registry';
+const WEBHOOK_SECRETS = 'rollcall-webhooks';
 
 /** Delivery, import and the custom resources each in a namespace of their own, so that no role makes up for another. */
 const values = {
@@ -74,9 +83,11 @@ beforeAll(async () => {
   resources.defer(() => admin.close());
   objects = await renderChart(values);
   rights = rightsOf(objects);
-  await applyAll(objects.filter((object) => isRole(object) || isBinding(object) || object.kind === 'ServiceAccount'));
+  const kinds = ['ServiceAccount', 'Secret'];
+  await applyAll(objects.filter((object) => isRole(object) || isBinding(object) || kinds.includes(object.kind)));
   const { cluster: server } = await readCluster(cluster.kubeconfig);
-  for (const account of [OPERATOR, REGISTRY]) {
+  for (const { metadata } of objects.filter(({ kind }) => kind === 'ServiceAccount')) {
+    const account = metadata.name;
     kubeconfigs[account] = await writeKubeconfig({
       cluster: server,
       user: { token: await tokenOf(account, NAMESPACE) },
@@ -221,21 +232,21 @@ test('without any one right a request that the process has made is refused', asy
   await applyAll(rights.flatMap((right) => rolesWithout(right)));
   const allowed = uses.filter((use) => use.isAllowed);
   const withoutEffect: string[] = [];
-  await Promise.all(
-    rights.map(async (right) => {
-      const user = userWithout(right);
-      // Everything else goes on as before: what is refused is refused for want of this right.
-      const others = onePerRight(allowed, right);
-      const missing = async () => {
-        const answers = await Promise.all(others.map((use) => isAllowed(user, use)));
-        return others.filter((_, index) => answers[index] !== true).map(describeUse);
-      };
-      await expect.poll(missing, { timeout: 60_000, interval: 200 }).toEqual([]);
-      const concerned = allowed.filter((use) => covers(right, use));
-      const answers = await Promise.all(concerned.map((use) => isAllowed(user, use)));
-      if (answers.every((answer) => answer)) withoutEffect.push(describeRight(right));
-    }),
-  );
+  const check = async (right: Right): Promise<void> => {
+    const user = userWithout(right);
+    // Everything else goes on as before: what is refused is refused for want of this right.
+    const others = onePerRight(allowed, right);
+    const missing = async () => {
+      const answers = await Promise.all(others.map((use) => isAllowed(user, use)));
+      return others.filter((_, index) => answers[index] !== true).map(describeUse);
+    };
+    await expect.poll(missing, { timeout: 60_000, interval: 200 }).toEqual([]);
+    const concerned = allowed.filter((use) => covers(right, use));
+    const answers = await Promise.all(concerned.map((use) => isAllowed(user, use)));
+    if (answers.every((answer) => answer)) withoutEffect.push(describeRight(right));
+  };
+  // One after the other: thousands of questions at once would wait for each other longer than for an answer.
+  for (const right of rights) await check(right);
   expect(withoutEffect).toEqual([]);
 }, 240_000);
 
@@ -294,32 +305,86 @@ function rolesWithout(right: Right): object[] {
   });
 }
 
-describe('Secrets', () => {
-  const secrets = { apiVersion: 'v1', plural: 'secrets', namespaced: true, kind: 'Secret' } as const;
-
-  /** The status with which a list of Secrets is answered; of all namespaces when none is given. */
-  async function listAs(account: string, namespace?: string): Promise<number> {
-    const connection = await connectByFile(kubeconfigs[account] ?? '', connectionOptions);
-    try {
-      await connection.request({ method: 'GET', path: collectionPath(secrets, namespace) });
-      return 200;
-    } catch (error) {
-      if (error instanceof KubeApiError) return error.code;
-      throw error;
-    } finally {
-      await connection.close();
-    }
+/** Runs what uses a connection of an account. */
+async function as<T>(account: string, run: (connection: KubeConnection) => Promise<T>): Promise<T> {
+  const connection = await connectByFile(kubeconfigs[account] ?? '', connectionOptions);
+  try {
+    return await run(connection);
+  } finally {
+    await connection.close();
   }
+}
 
-  const elsewhere = [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, 'kube-system', 'default', undefined];
+function secret(name: string, namespace: string): object {
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, data: { password: 'eA==' } };
+}
 
-  test('the operator can read none', async () => {
-    for (const namespace of [NAMESPACE, ...elsewhere]) expect(await listAs(OPERATOR, namespace)).toBe(403);
+/** What the chart gives in respect of Secrets, in words. */
+async function rightsToSecrets(secretNames: readonly string[]): Promise<string[]> {
+  const given = rightsOf(await renderChart({ webhooks: { secretNames } }));
+  return given.filter(({ resource }) => resource === 'secrets').map(describeRight);
+}
+
+describe('Secrets', () => {
+  const elsewhere = [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, 'kube-system', 'default'];
+
+  beforeAll(async () => {
+    const own = [secret(`${WEBHOOK_SECRETS}-2`, NAMESPACE), secret('some', NAMESPACE)];
+    const others = elsewhere.flatMap((namespace) => [secret(WEBHOOK_SECRETS, namespace), secret('some', namespace)]);
+    await applyAll([...own, ...others]);
   });
 
-  test('the registry can read those in the namespace of the webhook configurations, and no other', async () => {
-    expect(await listAs(REGISTRY, NAMESPACE)).toBe(200);
-    for (const namespace of elsewhere) expect(await listAs(REGISTRY, namespace)).toBe(403);
+  /** Of all ways to read Secrets that there are, those that are open to an account: by name, and as lists and watches. */
+  async function readable(account: string): Promise<string[]> {
+    const { items } = await admin.request<{ items: readonly Secret[] }>({
+      method: 'GET',
+      path: collectionPath(secretKind),
+    });
+    expect(items.length).toBeGreaterThan(10);
+    const lists = [NAMESPACE, ...elsewhere, undefined].map((namespace) => collectionPath(secretKind, namespace));
+    const asked = [
+      ...lists.flatMap((path) => [{ path }, { path, query: { watch: true, timeoutSeconds: 1 } }]),
+      ...items.map(({ metadata }) => ({ path: `${collectionPath(secretKind, metadata.namespace)}/${metadata.name}` })),
+    ];
+    return as(account, async (connection) => {
+      const open: string[] = [];
+      for (const request of asked) {
+        const code = await connection.request({ method: 'GET', ...request }).then(() => 200, codeOf);
+        if (code !== 403) open.push(request.path);
+      }
+      return open;
+    });
+  }
+
+  test('every process can read its own, and no other in any namespace', async () => {
+    const accounts = Object.keys(kubeconfigs);
+    expect(accounts).toEqual(expect.arrayContaining([OPERATOR, REGISTRY, 'rollcall-test']));
+    const open = await Promise.all(accounts.map(async (account) => [account, await readable(account)] as const));
+    expect(Object.fromEntries(open)).toEqual({
+      ...Object.fromEntries(accounts.map((account) => [account, []])),
+      [REGISTRY]: [`/api/v1/namespaces/${NAMESPACE}/secrets/${WEBHOOK_SECRETS}`],
+    });
+  });
+
+  test('the registry takes one that it may not read for missing, and says when its own is', async () => {
+    await as(REGISTRY, async (connection) => {
+      const log = createLogger('test', 'silent');
+      const deps = { connection, namespace: NAMESPACE, secretName: WEBHOOK_SECRETS, clock: systemClock, log };
+      const secrets = createWebhookSecrets(deps);
+      expect(await secrets.read({ name: 'rollcall-postgresql', key: 'password' })).toBeUndefined();
+      expect(await secrets.read(await secrets.add('shop', 's3cret'))).toBe('s3cret');
+      await resourceClient(admin, secretKind, NAMESPACE).delete(WEBHOOK_SECRETS);
+      await expect(secrets.add('shop', 's3cret')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    });
+  });
+
+  test('the registry can read more where the values name it, and change no more', async () => {
+    const change = `${REGISTRY} in ${NAMESPACE}: patch secrets ${WEBHOOK_SECRETS}`;
+    expect(await rightsToSecrets(['a', 'b'])).toEqual([
+      `${REGISTRY} in ${NAMESPACE}: get secrets ${WEBHOOK_SECRETS} a b`,
+      change,
+    ]);
+    expect(await rightsToSecrets(['*'])).toEqual([`${REGISTRY} in ${NAMESPACE}: get secrets`, change]);
   });
 
   test("with a namespace of their own for the custom resources nobody has rights in the release's", async () => {
@@ -329,3 +394,8 @@ describe('Secrets', () => {
     expect(roles).toContain('Role objects');
   });
 });
+
+function codeOf(error: unknown): number {
+  if (error instanceof KubeApiError) return error.code;
+  throw error;
+}

@@ -44,6 +44,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- default .Release.Namespace .Values.customResources.namespace -}}
 {{- end -}}
 
+{{/* Name of the Secret in which the registry keeps the secrets of webhooks. */}}
+{{- define "rollcall.webhookSecrets" -}}
+{{- include "rollcall.fullname" . }}-webhooks
+{{- end -}}
+
 {{/*
 The second map over the first, in all depths, as YAML. Sprig's mergeOverwrite keeps the first's value where the second's is false, 0
 or empty, so that nothing could be switched off.

@@ -14,6 +14,11 @@ const schema = Type.Object({
   ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_JOB_RETENTION_SECONDS: Type.Integer({ minimum: 0, maximum: 10 * 365 * 86_400, default: 7 * 86_400 }),
+  ROLLCALL_WEBHOOK_SECRETS: Type.String({
+    minLength: 1,
+    default: 'rollcall-webhooks',
+    description: 'The Secret in which the secrets of webhooks are kept',
+  }),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
 
@@ -35,6 +40,8 @@ export interface RegistryConfig {
   readonly authentication: { readonly audience: string | undefined } | undefined;
   /** How long finished delivery jobs are kept in the cluster; the history keeps them. */
   readonly jobRetentionMs: number;
+  /** Name of the Secret in which the secrets of webhooks are kept. */
+  readonly webhookSecrets: string;
   /** Where notifications may go. */
   readonly webhookAddresses: AllowedAddresses;
 }
@@ -53,6 +60,7 @@ export function registryConfig(environment: Environment): RegistryConfig {
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
     authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : { audience: parsed.ROLLCALL_TOKEN_AUDIENCE },
     jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
+    webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRETS,
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
   };
 }

@@ -53,6 +53,8 @@ export interface DeliveryDeps {
   readonly pool: Pool;
   /** Of the same database, for the queue's own connections. */
   readonly databaseUrl: string;
+  /** Name of the Secret in which the secrets of webhooks are kept. */
+  readonly webhookSecrets: string;
   /** Where notifications may go. */
   readonly webhookAddresses: AllowedAddresses;
   /** How long finished delivery jobs are kept in the cluster. */
@@ -137,7 +139,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
 /** All that is stored, in the API server and in PostgreSQL. */
 function createStores(
-  { connection, namespace, clock, log }: DeliveryDeps,
+  { connection, namespace, webhookSecrets, clock, log }: DeliveryDeps,
   pool: () => Pool,
   onNewDelivery: () => void,
 ) {
@@ -148,7 +150,7 @@ function createStores(
   };
   return {
     informers,
-    configs: createWebhookConfigs({ connection, namespace, clock }),
+    configs: createWebhookConfigs({ ...options, secretName: webhookSecrets }),
     policies: createDeliveryPolicies({ connection, namespace, informer: informers.policies }),
     jobs: createDeliveryJobs({ connection, namespace, onWrite: (object) => informers.jobs.recordWrite(object) }),
     directory: createJobDirectory(informers.jobs, namespace),

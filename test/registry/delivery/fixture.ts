@@ -80,6 +80,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     namespace,
     pool,
     databaseUrl,
+    webhookSecrets: 'rollcall-webhooks',
     webhookAddresses: options.webhookAddresses ?? 'any',
     jobRetentionMs: options.jobRetentionMs ?? Number.POSITIVE_INFINITY,
     clock,

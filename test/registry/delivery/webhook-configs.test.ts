@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { labels, objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
+import { objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
 import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
 import type { WebhookConfigStore } from '@rollcall/registry/domain/delivery-ports.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
 import { configureWebhooks } from '@rollcall/registry/domain/webhook-configs.ts';
@@ -16,6 +17,9 @@ import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { type Answer, type DeliveryFixture, startDelivery } from './fixture.ts';
 
 const ISO_WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/;
+
+/** Where all secrets are kept. */
+const SECRET = 'rollcall-webhooks';
 
 let namespace: TestNamespace;
 let database: TestDatabase;
@@ -47,6 +51,20 @@ async function read(service_name: string): Promise<Answer> {
 
 async function list<T>(resource: string): Promise<T[]> {
   return JSON.parse(await namespace.kubectl(['get', resource, '-o', 'json'])).items;
+}
+
+/** Keys in the Secret of all that are those of a service's object. */
+async function keysOf(objectName: string): Promise<string[]> {
+  const keys = Object.keys((await secrets.find(SECRET))?.data ?? {});
+  return keys.filter(
+    (key) => key.startsWith(`${objectName}.`) && /^[0-9a-f]{16}$/.test(key.slice(objectName.length + 1)),
+  );
+}
+
+/** What the configuration of this name refers to. */
+async function valueOf(objectName: string): Promise<string> {
+  const { name = '', key = '' } = (await configs.get(objectName)).spec.secretRef ?? {};
+  return Buffer.from((await secrets.get(name)).data?.[key] ?? '', 'base64').toString();
 }
 
 async function storedState(): Promise<unknown> {
@@ -163,19 +181,19 @@ describe('contract 1, webhook configuration', () => {
   });
 });
 
+/** As in a key. */
+function hoursAgo(hours: number): string {
+  return Math.floor(Date.now() / 1000 - hours * 3600).toString(16);
+}
+
 describe('secrets', () => {
-  test('a secret is kept in a Secret that belongs to the configuration, and nowhere else', async () => {
+  test('a secret is kept under a key of its own in the Secret of all, and nowhere else', async () => {
     const secret = `s3cret-${randomUUID()}`;
     const first = await configure({ service_name: 'safe', endpoints: {}, secret });
     expect(first.status).toBe(200);
-    const config = await configs.get('safe');
-    expect(config.spec.secretRef?.key).toBe('secret');
-    const stored = await secrets.get(config.spec.secretRef?.name ?? '');
-    expect(Buffer.from(stored.data?.['secret'] ?? '', 'base64').toString()).toBe(secret);
-    expect(stored.metadata.ownerReferences).toMatchObject([
-      { kind: 'WebhookConfig', name: 'safe', uid: config.metadata.uid },
-    ]);
-    expect(stored.metadata.labels?.[labels.webhookSecret]).toBeDefined();
+    const { spec } = await configs.get('safe');
+    expect(spec.secretRef).toEqual({ name: SECRET, key: expect.stringMatching(/^safe\.[0-9a-f]{16}$/) });
+    expect(await valueOf('safe')).toBe(secret);
 
     const shown = [
       first.text,
@@ -193,31 +211,52 @@ describe('secrets', () => {
 
   test('a later call without a secret keeps it; one with another replaces it and removes the old', async () => {
     await configure({ service_name: 'rotate', endpoints: {}, secret: 'one' });
-    const name = (await configs.get('rotate')).spec.secretRef?.name;
+    const { secretRef } = (await configs.get('rotate')).spec;
     await configure({ service_name: 'rotate', endpoints: { a: 'http://a/' }, webhook_secret: 'one' });
-    expect((await configs.get('rotate')).spec.secretRef?.name).toBe(name);
+    expect((await configs.get('rotate')).spec.secretRef).toEqual(secretRef);
     expect(
       (await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one', secret: 'two' })).status,
     ).toBe(200);
-    expect(await secrets.find(name ?? '')).toBeUndefined();
+    expect(await keysOf('rotate')).toEqual([(await configs.get('rotate')).spec.secretRef?.key]);
+    expect(await keysOf('rotate')).not.toEqual([secretRef?.key]);
     expect((await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one' })).status).toBe(401);
     expect((await configure({ service_name: 'rotate', endpoints: {}, secret: 'two' })).status).toBe(200);
   });
 
-  test('the secrets of a configuration go with it', { timeout: 120_000 }, async () => {
+  test('what no configuration has named for an hour is removed by the next change, and so are own leftovers', async () => {
+    await configure({ service_name: 'crash', endpoints: {}, secret: 'x' });
     await configure({ service_name: 'gone', endpoints: {}, secret: 'x' });
-    const name = (await configs.get('gone')).spec.secretRef?.name ?? '';
+    const [young = ''] = await keysOf('gone');
     await configs.delete('gone');
-    // The garbage collector learns of new kinds every half minute only.
-    await expect.poll(() => secrets.find(name), { timeout: 100_000, interval: 500 }).toBeUndefined();
+    const keys = {
+      left: `crash.${hoursAgo(0)}00000000`,
+      old: `gone.${hoursAgo(2)}00000000`,
+      younger: `gone.${hoursAgo(0.9)}00000000`,
+      named: `by-hand.${hoursAgo(2)}00000000`,
+      foreign: 'something-else',
+    };
+    await secrets.patch(SECRET, { data: Object.fromEntries(Object.values(keys).map((key) => [key, 'eA=='])) });
+    await configs.create({
+      apiVersion: 'rollcall.dev/v1alpha1',
+      kind: 'WebhookConfig',
+      metadata: { name: 'other-name' },
+      spec: { serviceName: 'by-hand', endpoints: {}, secretRef: { name: SECRET, key: keys.named } },
+    });
+    await configure({ service_name: 'crash', endpoints: {}, secret: 'y', webhook_secret: 'x' });
+    const left = Object.keys((await secrets.get(SECRET)).data ?? {});
+    const own = (await configs.get('crash')).spec.secretRef?.key;
+    expect(left).toEqual(expect.arrayContaining([own, young, keys.younger, keys.named, keys.foreign]));
+    expect(left).not.toContain(keys.old);
+    expect(await keysOf('crash')).toEqual([own]);
   });
 
-  test('a Secret that nothing names any more is removed by the next change', async () => {
-    await configure({ service_name: 'crash', endpoints: {}, secret: 'x' });
-    const { labels: own = {} } = (await secrets.get((await configs.get('crash')).spec.secretRef?.name ?? '')).metadata;
-    await secrets.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'orphan', labels: own }, data: {} });
-    await configure({ service_name: 'crash', endpoints: {}, secret: 'y', webhook_secret: 'x' });
-    expect(await secrets.find('orphan')).toBeUndefined();
+  test('the keys of a service are not those of another whose object name begins alike', async () => {
+    const [short, long] = ['a', 'A'];
+    await configure({ service_name: long, endpoints: {}, secret: 'long' });
+    await configure({ service_name: short, endpoints: {}, secret: 'short' });
+    await configure({ service_name: short, endpoints: {}, secret: 'shorter', webhook_secret: 'short' });
+    expect(objectNameFor(long)).toMatch(/^a\.[0-9a-f]{16}$/);
+    expect([await valueOf(objectNameFor(long)), await valueOf(short)]).toEqual(['long', 'shorter']);
   });
 
   test('many changes at once leave one whole configuration, whose Secret is there', async () => {
@@ -225,16 +264,12 @@ describe('secrets', () => {
       configure({ service_name: 'race', endpoints: { a: `http://a/${i}` }, secret: i === 0 ? 'start' : `secret-${i}` }),
     );
     const answers = await Promise.all(changes);
-    const { spec, metadata } = await configs.get('race');
+    const { spec } = await configs.get('race');
     const winner = Number(spec.endpoints['a']?.split('/').at(-1));
     expect(answers[winner]?.status).toBe(200);
     for (const { status } of answers) expect([200, 401, 503]).toContain(status);
-    const stored = await secrets.get(spec.secretRef?.name ?? '');
-    const value = Buffer.from(stored.data?.['secret'] ?? '', 'base64').toString();
-    expect(value).toBe(winner === 0 ? 'start' : `secret-${winner}`);
-    const left = (await list<Secret>('secrets')).filter((s) => s.metadata.name.startsWith('race.'));
-    expect(left.map((s) => s.metadata.name)).toEqual([stored.metadata.name]);
-    expect(stored.metadata.ownerReferences?.[0]?.uid).toBe(metadata.uid);
+    expect(await valueOf('race')).toBe(winner === 0 ? 'start' : `secret-${winner}`);
+    expect(await keysOf('race')).toEqual([spec.secretRef?.key]);
   });
 });
 
@@ -251,12 +286,14 @@ function overtakenStore(overtake: () => Promise<unknown>): WebhookConfigStore {
       return delivery.connection.request<T>(request);
     },
   };
-  return createWebhookConfigs({ connection, namespace: namespace.name, clock: systemClock });
-}
-
-async function secretsOf(service_name: string): Promise<string[]> {
-  const names = (await list<Secret>('secrets')).map(({ metadata }) => metadata.name);
-  return names.filter((name) => name.startsWith(`${service_name}.`));
+  const log = createLogger('test', 'silent');
+  return createWebhookConfigs({
+    connection,
+    namespace: namespace.name,
+    secretName: SECRET,
+    clock: systemClock,
+    log,
+  });
 }
 
 describe('a configuration call that another one overtakes between its look and its write', () => {
@@ -296,7 +333,7 @@ describe('a configuration call that another one overtakes between its look and i
     await expect(race(name, overtaken)).rejects.toMatchObject({ code: 'INVALID_SIGNATURE' });
     const { spec } = await configs.get(name);
     expect(spec.endpoints).toEqual(theirs);
-    expect(await secretsOf(name)).toEqual([spec.secretRef?.name]);
+    expect(await keysOf(name)).toEqual([spec.secretRef?.key]);
   });
 
   test.each<[string, Race]>([
@@ -377,7 +414,8 @@ describe('signatures', () => {
 
   test('a secret that was set and is gone does not open the door', async () => {
     await configure({ service_name: 'lost', endpoints: {}, secret: 'x' });
-    await secrets.delete((await configs.get('lost')).spec.secretRef?.name ?? '');
+    const { key = '' } = (await configs.get('lost')).spec.secretRef ?? {};
+    await secrets.patch(SECRET, { data: { [key]: null } });
     const answer = await delivery.post('/webhooks/update', { service_name: 'lost', ...release, webhook_secret: 'x' });
     expect(answer.status).toBe(401);
     expect(

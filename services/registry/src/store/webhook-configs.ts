@@ -1,8 +1,6 @@
-import { hash, randomBytes } from 'node:crypto';
-import { labels, objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
+import { objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
 import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
@@ -10,24 +8,32 @@ import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '..
 import { RegistryError } from '../domain/errors.ts';
 import { fieldIs } from './field-selector.ts';
 import { refusal } from './refusal.ts';
+import {
+  createWebhookSecrets,
+  type KeptSecret,
+  type SecretRef,
+  type WebhookSecrets,
+  type WebhookSecretsDeps,
+} from './webhook-secrets.ts';
 
-const SECRET_KEY = 'secret';
 const TRIES = 4;
+/** Longer than any call takes: a secret that no configuration names may be that of a call which has not yet written its own. */
+const UNNAMED_MS = 3_600_000;
 
 interface Context {
   readonly connection: KubeConnection;
   readonly namespace: string;
   readonly clock: Clock;
   readonly configs: ResourceClient<WebhookConfig>;
-  readonly secrets: ResourceClient<Secret>;
+  readonly secrets: WebhookSecrets;
 }
 
-/** Webhook configurations as custom resources, their secrets as Secrets. Every read asks the API server. */
-export function createWebhookConfigs(deps: Pick<Context, 'connection' | 'namespace' | 'clock'>): WebhookConfigStore {
+/** Webhook configurations as custom resources, their secrets in a Secret. Every read asks the API server. */
+export function createWebhookConfigs(deps: WebhookSecretsDeps): WebhookConfigStore {
   const context: Context = {
     ...deps,
     configs: resourceClient(deps.connection, webhookConfigKind, deps.namespace),
-    secrets: resourceClient(deps.connection, secretKind, deps.namespace),
+    secrets: createWebhookSecrets(deps),
   };
   return {
     async find(serviceName) {
@@ -43,20 +49,15 @@ export function createWebhookConfigs(deps: Pick<Context, 'connection' | 'namespa
       }
       throw new RegistryError('STORE_UNAVAILABLE', `The configuration of '${serviceName}' keeps changing; try again`);
     },
-    async readSecret({ secretRef }) {
-      if (secretRef === undefined) return undefined;
-      const value = (await context.secrets.find(secretRef.name))?.data?.[secretRef.key];
-      const secret = value === undefined ? '' : Buffer.from(value, 'base64').toString('utf8');
-      return secret === '' ? undefined : secret;
-    },
+    readSecret: async ({ secretRef }) => (secretRef === undefined ? undefined : context.secrets.read(secretRef)),
   };
 }
 
 /**
  * Replaces a configuration in one write, which takes effect only if nobody else wrote since it was read. A new secret is
- * stored before under a name of its own, and what it takes the place of is deleted after: at no moment does a
- * configuration name a Secret that is not there, and a crash leaves either the old state or the new one, with at most a
- * Secret that nothing names, which the next change deletes.
+ * stored before under a key of its own, and what it takes the place of is deleted after: at no moment does a
+ * configuration name a secret that is not there, and a crash leaves either the old state or the new one, with at most a
+ * secret that nothing names, which the next change deletes. So it does with those of configurations that are gone.
  *
  * @returns false when somebody else wrote first.
  */
@@ -66,24 +67,42 @@ async function replaceOnce(
   { serviceName, endpoints, secret }: WebhookReplacement,
 ): Promise<boolean> {
   if (secret === undefined) {
-    const written = await writeConfig(context, config, { serviceName, endpoints, secretName: undefined });
+    const written = await writeConfig(context, config, { serviceName, endpoints, secretRef: undefined });
     if (written !== undefined) await recordTime(context, written);
     return written !== undefined;
   }
-  // Listed before the write: a Secret that another call made by then is one whose write must fail if ours succeeds.
-  const obsolete = await listSecrets(context, serviceName);
-  const secretName = await createSecret(context, { serviceName, secret, config });
-  const written = await writeConfig(context, config, { serviceName, endpoints, secretName });
+  // Listed before the write: a secret that another call stored by then is one whose write must fail if ours succeeds.
+  const kept = await context.secrets.list();
+  const secretRef = await context.secrets.add(serviceName, secret);
+  const written = await writeConfig(context, config, { serviceName, endpoints, secretRef });
   if (written === undefined) {
-    await context.secrets.delete(secretName);
+    await context.secrets.remove([secretRef.key]);
     return false;
   }
-  if (config === undefined) {
-    await context.secrets.patch(secretName, { metadata: { ownerReferences: ownersOf(written) } });
-  }
   await recordTime(context, written);
-  for (const { metadata } of obsolete) await context.secrets.delete(metadata.name);
+  await context.secrets.remove(await obsoleteOf(context, kept, serviceName));
   return true;
+}
+
+/** Of those that were kept when a service got another secret: its own, and those that no configuration has named for long. */
+async function obsoleteOf(
+  context: Context,
+  kept: readonly KeptSecret[],
+  serviceName: string,
+): Promise<readonly string[]> {
+  const objectName = objectNameFor(serviceName);
+  const { items } = await context.connection.request<{ items: readonly WebhookConfig[] }>({
+    method: 'GET',
+    path: collectionPath(webhookConfigKind, context.namespace),
+  });
+  const named = new Set(items.map(({ spec }) => `${spec.secretRef?.name}/${spec.secretRef?.key}`));
+  const long = context.clock.now().getTime() - UNNAMED_MS;
+  const obsolete = kept.filter(
+    (each) =>
+      each.objectName === objectName ||
+      (each.keptAt.getTime() < long && !named.has(`${each.ref.name}/${each.ref.key}`)),
+  );
+  return obsolete.map(({ ref }) => ref.key);
 }
 
 /** Under its canonical name, else the oldest that names the service: people may call theirs as they like. */
@@ -108,16 +127,15 @@ interface ConfigWrite {
   readonly serviceName: string;
   readonly endpoints: Readonly<Record<string, string>>;
   /** Undefined: the reference stays as it is. */
-  readonly secretName: string | undefined;
+  readonly secretRef: SecretRef | undefined;
 }
 
 /** @returns undefined when the configuration is no longer as it was read. */
 async function writeConfig(
   { configs }: Context,
   config: WebhookConfig | undefined,
-  { serviceName, endpoints, secretName }: ConfigWrite,
+  { serviceName, endpoints, secretRef }: ConfigWrite,
 ): Promise<WebhookConfig | undefined> {
-  const secretRef = secretName === undefined ? undefined : { name: secretName, key: SECRET_KEY };
   try {
     if (config === undefined) {
       return await configs.create({
@@ -145,49 +163,6 @@ async function recordTime({ configs, clock }: Context, { metadata }: WebhookConf
   const status = { configuredAt: clock.now().toISOString(), observedGeneration: metadata.generation };
   const precondition = metadata.uid === undefined ? {} : { uid: metadata.uid };
   await configs.patch(metadata.name, { status }, { ...precondition, subresource: 'status' });
-}
-
-async function listSecrets({ connection, namespace }: Context, serviceName: string): Promise<readonly Secret[]> {
-  const { items } = await connection.request<{ items: readonly Secret[] }>({
-    method: 'GET',
-    path: collectionPath(secretKind, namespace),
-    query: { labelSelector: `${labels.webhookSecret}=${labelOf(serviceName)}` },
-  });
-  return items;
-}
-
-async function createSecret(
-  { secrets }: Context,
-  { serviceName, secret, config }: { serviceName: string; secret: string; config: WebhookConfig | undefined },
-): Promise<string> {
-  const { metadata } = await secrets.create({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    type: 'Opaque',
-    metadata: {
-      name: `${objectNameFor(serviceName)}.webhook.${randomBytes(8).toString('hex')}`,
-      labels: { [labels.webhookSecret]: labelOf(serviceName) },
-      ...(config === undefined ? {} : { ownerReferences: ownersOf(config) }),
-    },
-    data: { [SECRET_KEY]: Buffer.from(secret, 'utf8').toString('base64') },
-  });
-  return metadata.name;
-}
-
-/** A service name is not always a legal label value. */
-function labelOf(serviceName: string): string {
-  return hash('sha256', serviceName, 'hex').slice(0, 32);
-}
-
-function ownersOf({ metadata }: WebhookConfig) {
-  return [
-    {
-      apiVersion: webhookConfigKind.apiVersion,
-      kind: webhookConfigKind.kind,
-      name: metadata.name,
-      uid: metadata.uid ?? '',
-    },
-  ];
 }
 
 /** A configuration applied by hand was configured when it was created. */

@@ -1,5 +1,6 @@
+import { createListedCache } from './listed-cache.ts';
 import type { ServiceRecord } from './registry-types.ts';
-import type { ServiceEvent, WatchEvent } from './watch.ts';
+import type { WatchEvent } from './watch.ts';
 
 /** How the set of known services changed. `previous` is what was known before, absent for `added`. */
 export interface ServiceChange {
@@ -21,79 +22,34 @@ export interface ServiceCache {
   list(): readonly ServiceRecord[];
 }
 
-/**
- * While a full list arrives (first connection, or after `reset`) known services stay: those that the list did not name are
- * dropped at `synced`. So a registry that comes back never makes a live service vanish for a moment, and a list cut short
- * costs nothing. For the same reason the cursor moves only outside full lists: resuming from the middle of one would skip
- * its rest.
- */
 export function createServiceCache(): ServiceCache {
-  const services = new Map<string, ServiceRecord>();
+  const cache = createListedCache<ServiceRecord, 'expired' | 'removed'>({
+    keyOf: ({ service_name }) => service_name,
+    isSame: sameFacts,
+  });
   let sorted: readonly ServiceRecord[] | undefined;
-  let cursor: string | undefined;
-  /** Names that the full list in progress has named; undefined: none is in progress. */
-  let listed: Set<string> | undefined;
-  let cursorOfList: string | undefined;
-
-  function beginList(): void {
-    listed = new Set();
-    cursor = undefined;
-    cursorOfList = undefined;
-  }
-
-  function endList(listedNames: ReadonlySet<string>): ServiceChange[] {
-    const changes: ServiceChange[] = [];
-    for (const [name, service] of services) {
-      if (listedNames.has(name)) continue;
-      services.delete(name);
-      changes.push({ type: 'removed', service, previous: service });
-    }
-    listed = undefined;
-    cursor = cursorOfList;
-    return changes;
-  }
-
-  function applyToService({ type, service }: ServiceEvent): ServiceChange[] {
-    const name = service.service_name;
-    const previous = services.get(name);
-    if (type === 'expired' || type === 'removed') {
-      services.delete(name);
-      listed?.delete(name);
-      return previous === undefined ? [] : [{ type, service, previous }];
-    }
-    services.set(name, service);
-    listed?.add(name);
-    if (previous === undefined) return [{ type: 'added', service }];
-    return sameFacts(previous, service) ? [] : [{ type: 'modified', service, previous }];
-  }
 
   return {
-    beginConnection() {
-      if (cursor === undefined) beginList();
-      return cursor;
-    },
+    beginConnection: () => cache.beginConnection(),
     apply(event) {
-      if (event.type === 'reset') {
-        beginList();
-        return [];
-      }
-      if (listed === undefined) cursor = event.cursor ?? cursor;
-      else cursorOfList = event.cursor ?? cursorOfList;
       sorted = undefined;
-      if ('service' in event) return applyToService(event);
-      return event.type === 'synced' && listed !== undefined ? endList(listed) : [];
+      const { cursor } = event;
+      const changes = cache.apply('service' in event ? { type: event.type, item: event.service, cursor } : event);
+      return changes.map(({ type, item, previous }) =>
+        previous === undefined ? { type, service: item } : { type, service: item, previous },
+      );
     },
-    find: (name) => services.get(name),
-    isListing: () => listed !== undefined,
+    find: (name) => cache.find(name),
+    isListing: () => cache.isListing(),
     list() {
-      sorted ??= [...services.values()].sort((a, b) => (a.service_name < b.service_name ? -1 : 1));
+      sorted ??= Array.from(cache.items()).sort((a, b) => (a.service_name < b.service_name ? -1 : 1));
       return sorted;
     },
   };
 }
 
 /** Whether two records say the same; heartbeats do not count. */
-function sameFacts(a: ServiceRecord, b: ServiceRecord): boolean {
+export function sameFacts(a: ServiceRecord, b: ServiceRecord): boolean {
   return (
     a.service_id === b.service_id &&
     a.service_url === b.service_url &&

@@ -18,7 +18,7 @@ export type WatchEvent =
 
 const serviceEventTypes = ['added', 'modified', 'expired', 'removed'] as const;
 
-export interface ServiceEvent {
+interface ServiceEvent {
   readonly type: (typeof serviceEventTypes)[number];
   readonly service: ServiceRecord;
   readonly cursor: string | undefined;

@@ -1,0 +1,194 @@
+import { array, assert, boolean, constantFrom, integer, property, record } from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Frame } from './channel-source.ts';
+import { createTopic, type Topic } from './topic.ts';
+
+interface Item {
+  readonly name: string;
+  readonly value: number;
+}
+
+function topicOf(capacity = 100): Topic<Item, 'removed'> {
+  return createTopic<Item, 'removed'>({
+    keyOf: ({ name }) => name,
+    isSame: (a, b) => a.value === b.value,
+    channelsOf: ({ name }) => ['all', `all.${name}`],
+    payloadOf: ({ type, item }) => ({ type, ...item }),
+    capacity,
+  });
+}
+
+interface Message {
+  readonly id?: string;
+  readonly payload: { readonly type: string } & Partial<Item>;
+}
+
+const read = (frames: readonly Frame[]): Message[] => frames.map((frame) => JSON.parse(frame.toString()));
+const told = (frames: readonly Frame[]) =>
+  read(frames).map(({ id, payload: { type, name, value } }) =>
+    [id, type, name, value].filter((x) => x !== undefined).join(' '),
+  );
+
+/** Somebody who subscribes. */
+function listen(topic: Topic<Item, 'removed'>, channel = 'all', cursor?: string) {
+  const frames: Frame[] = [];
+  const resets: boolean[] = [];
+  const stop = topic.subscribe(
+    { channel, cursor },
+    {
+      begin(opening) {
+        resets.push(opening.isReset);
+        frames.push(...opening.frames);
+      },
+      next: (frame) => frames.push(frame),
+    },
+  );
+  return { resets, stop, told: () => told(frames.splice(0)), take: () => frames.splice(0) };
+}
+
+const put = (type: 'added' | 'modified' | 'removed', [name, value]: readonly [string, number], cursor?: number) =>
+  ({ type, item: { name, value }, cursor: cursor?.toString() }) as const;
+const synced = (cursor: number) => ({ type: 'synced', cursor: `${cursor}` }) as const;
+const reset = { type: 'reset', cursor: undefined } as const;
+
+function ready(capacity?: number): Topic<Item, 'removed'> {
+  const topic = topicOf(capacity);
+  topic.beginConnection();
+  for (const event of [put('added', ['a', 1]), put('added', ['b', 1]), synced(10)]) topic.apply(event);
+  return topic;
+}
+
+test('who subscribes before anything is known hears nothing, and then everything', () => {
+  const topic = topicOf();
+  const early = listen(topic);
+  const resuming = listen(topic, 'all', '4');
+  topic.beginConnection();
+  topic.apply(put('added', ['a', 1]));
+  expect(early.told()).toEqual([]);
+  topic.apply(synced(10));
+  expect(early.told()).toEqual(['added a 1', '10 synced']);
+  expect(early.resets).toEqual([false]);
+  expect(resuming.resets).toEqual([true]);
+});
+
+test('tells what changes with the cursor of the registry, to each channel its own', () => {
+  const topic = ready();
+  const all = listen(topic);
+  const one = listen(topic, 'all.b');
+  expect(all.told()).toEqual(['added a 1', 'added b 1', '10 synced']);
+  expect(one.told()).toEqual(['added b 1', '10 synced']);
+  topic.apply(put('modified', ['a', 2], 11));
+  topic.apply(put('removed', ['b', 1], 12));
+  topic.apply(put('modified', ['a', 2], 13));
+  expect(all.told()).toEqual(['11 modified a 2', '12 removed b 1']);
+  expect(one.told()).toEqual(['12 removed b 1']);
+  expect(listen(topic, 'all.b').told()).toEqual(['13 synced']);
+});
+
+test('makes the bytes of an event once', () => {
+  const topic = ready();
+  const [first, second] = [listen(topic), listen(topic)];
+  first.take();
+  second.take();
+  topic.apply(put('modified', ['a', 2], 11));
+  const [one] = first.take();
+  expect(one).toBeDefined();
+  expect(second.take()[0]).toBe(one);
+  expect(listen(topic, 'all', '10').take()[0]).toBe(one);
+});
+
+test('resumes after a cursor; one that is not known resets', () => {
+  const topic = ready();
+  topic.apply(put('modified', ['a', 2], 11));
+  topic.apply(put('modified', ['b', 2], 12));
+  const resumed = listen(topic, 'all', '11');
+  expect(resumed.told()).toEqual(['12 modified b 2', '12 synced']);
+  expect(resumed.resets).toEqual([false]);
+  for (const cursor of ['9', '99', '', 'x']) {
+    const begun = listen(topic, 'all', cursor);
+    expect(begun.resets).toEqual([true]);
+    expect(begun.told()).toEqual(['added a 2', 'added b 2', '12 synced']);
+  }
+});
+
+test('what a full list brings to light is told, and repeated to who resumes from before it', () => {
+  const topic = ready();
+  const live = listen(topic);
+  live.told();
+  topic.apply(reset);
+  topic.apply(put('added', ['c', 1]));
+  topic.apply(put('added', ['b', 1]));
+  expect(live.told()).toEqual(['10 added c 1']);
+  topic.apply(synced(20));
+  expect(live.told()).toEqual(['10 removed a 1']);
+  expect(listen(topic, 'all', '10').told()).toEqual(['10 added c 1', '10 removed a 1', '20 synced']);
+  expect(listen(topic, 'all', '20').told()).toEqual(['20 synced']);
+  expect(listen(topic, 'all', '15').resets).toEqual([true]);
+});
+
+test('events are kept up to the capacity', () => {
+  const topic = ready(2);
+  for (let cursor = 11; cursor < 30; cursor += 1) topic.apply(put('modified', ['a', cursor], cursor));
+  expect(listen(topic, 'all', '12').resets).toEqual([true]);
+  expect(listen(topic, 'all', '28').told()).toEqual(['29 modified a 29', '29 synced']);
+});
+
+test('who unsubscribes hears no more', () => {
+  const topic = ready();
+  const listener = listen(topic);
+  listener.take();
+  listener.stop();
+  topic.apply(put('modified', ['a', 2], 11));
+  expect(listener.take()).toEqual([]);
+});
+
+test('whoever follows knows what the registry has, wherever either was interrupted', () => {
+  const step = record({
+    name: constantFrom('a', 'b', 'c'),
+    value: integer({ min: 0, max: 2 }),
+    removed: boolean(),
+    relisted: boolean(),
+    away: boolean(),
+  });
+  assert(
+    property(array(step, { maxLength: 60 }), (steps) => {
+      const topic = topicOf(3);
+      const store = new Map<string, number>();
+      let cursor: string | undefined;
+      let known = new Map<string, number>();
+      topic.beginConnection();
+      topic.apply(synced(1));
+      const take = (messages: readonly Message[]) => {
+        for (const { id, payload } of messages) {
+          const { type, name = '', value = 0 } = payload;
+          if (type === 'removed') known.delete(name);
+          else if (type !== 'synced') known.set(name, value);
+          cursor = id ?? cursor;
+        }
+      };
+      let follower: ReturnType<typeof listen> | undefined;
+      for (const [index, { name, value, removed, relisted, away }] of steps.entries()) {
+        const version = index + 2;
+        if (removed && !store.has(name)) continue;
+        if (removed) store.delete(name);
+        else store.set(name, value);
+        if (relisted) {
+          topic.apply(reset);
+          for (const [each, itsValue] of store) topic.apply(put('added', [each, itsValue]));
+          topic.apply(synced(version));
+        } else topic.apply(put(removed ? 'removed' : 'modified', [name, value], version));
+        if (away) {
+          follower?.stop();
+          follower = undefined;
+          continue;
+        }
+        if (follower === undefined) {
+          follower = listen(topic, 'all', cursor);
+          if (cursor === undefined || follower.resets[0] === true) known = new Map();
+        }
+        take(read(follower.take()));
+        expect(known).toEqual(store);
+      }
+    }),
+  );
+});

@@ -1,0 +1,178 @@
+import {
+  createListedCache,
+  type ItemChange,
+  type ListedCacheOptions,
+  type ListedEvent,
+} from '@rollcall/client/listed-cache.ts';
+import { encodeEvent } from '../protocol.ts';
+import type { Frame, Opening, Subscriber, Subscription } from './channel-source.ts';
+
+export interface TopicOptions<Item, Gone extends string> extends ListedCacheOptions<Item> {
+  /** The channels in which an item appears. */
+  readonly channelsOf: (item: Item) => readonly string[];
+  /** What subscribers are told of a change. */
+  readonly payloadOf: (change: ItemChange<Item, Gone>) => object;
+  /** How many past events are kept for subscribers that come back. */
+  readonly capacity: number;
+}
+
+/**
+ * A set of items that the registry tells of, and everybody who follows it here. No I/O: it is fed by {@link follow}.
+ *
+ * A cursor is the id of the registry's event, and good for nothing but to be shown again. Where several events have the same one
+ * (the differences that a full list brought to light have that of the event before), resuming repeats all but the first.
+ */
+export interface Topic<Item, Gone extends string> {
+  /** To be called for every new connection to the registry. @returns the cursor to resume from. */
+  beginConnection(): string | undefined;
+  apply(event: ListedEvent<Item, Gone>): void;
+  /** Whether all there is was known once. */
+  isReady(): boolean;
+  subscribe(subscription: Pick<Subscription, 'channel' | 'cursor'>, subscriber: Subscriber): () => void;
+}
+
+interface Member {
+  readonly subscriber: Subscriber;
+  /** Where it resumes, as long as it waits for the topic to be ready. */
+  readonly cursor: string | undefined;
+}
+
+interface Channel {
+  readonly members: Set<Member>;
+  /** Everything there is, until something changes. */
+  snapshot: readonly Frame[] | undefined;
+}
+
+export function createTopic<Item, Gone extends string>(options: TopicOptions<Item, Gone>): Topic<Item, Gone> {
+  const { channelsOf, payloadOf, capacity } = options;
+  const cache = createListedCache<Item, Gone>(options);
+  const log = createEventLog(capacity);
+  const channels = new Map<string, Channel>();
+  let isReady = false;
+
+  function publish(change: ItemChange<Item, Gone>, cursor: string): void {
+    const event = log.append(payloadOf(change), channelsOf(change.item), cursor);
+    for (const name of event.channels) {
+      const channel = channels.get(name);
+      if (channel === undefined) continue;
+      channel.snapshot = undefined;
+      const frame = event.frame(name);
+      for (const { subscriber } of channel.members) subscriber.next(frame);
+    }
+  }
+
+  function snapshotOf(name: string, channel: Channel): readonly Frame[] {
+    if (channel.snapshot !== undefined) return channel.snapshot;
+    const frames: Frame[] = [];
+    for (const item of cache.items()) {
+      if (!channelsOf(item).includes(name)) continue;
+      frames.push(encodeEvent({ channel: name, cursor: undefined, payload: payloadOf({ type: 'added', item }) }));
+    }
+    channel.snapshot = frames;
+    return frames;
+  }
+
+  function openingOf(name: string, channel: Channel, cursor: string | undefined): Opening {
+    const missed = cursor === undefined ? undefined : log.since(cursor);
+    const synced = encodeEvent({ channel: name, cursor: log.newest(), payload: { type: 'synced' } });
+    if (missed === undefined) {
+      return { isReset: cursor !== undefined, frames: [...snapshotOf(name, channel), synced] };
+    }
+    const frames = missed.filter((event) => event.channels.includes(name)).map((event) => event.frame(name));
+    return { isReset: false, frames: [...frames, synced] };
+  }
+
+  function becomeReady(): void {
+    isReady = true;
+    for (const [name, channel] of channels) {
+      for (const { subscriber, cursor } of channel.members) subscriber.begin(openingOf(name, channel, cursor));
+    }
+  }
+
+  return {
+    beginConnection: () => cache.beginConnection(),
+    apply(event) {
+      const wasListing = cache.isListing();
+      const changes = cache.apply(event);
+      // What a list shows has happened at some time since the last event: whoever resumes from there needs all of it.
+      const cursor = wasListing ? undefined : event.cursor;
+      if (isReady) for (const change of changes) publish(change, cursor ?? log.newest() ?? '');
+      if (event.cursor !== undefined && !cache.isListing()) log.reach(event.cursor);
+      if (event.type === 'synced' && !isReady) becomeReady();
+    },
+    isReady: () => isReady,
+    subscribe({ channel: name, cursor }, subscriber) {
+      const channel = channels.get(name) ?? { members: new Set(), snapshot: undefined };
+      const member = { subscriber, cursor };
+      channels.set(name, channel);
+      channel.members.add(member);
+      if (isReady) subscriber.begin(openingOf(name, channel, cursor));
+      return () => {
+        channel.members.delete(member);
+        if (channel.members.size === 0 && channels.get(name) === channel) channels.delete(name);
+      };
+    },
+  };
+}
+
+interface LoggedEvent {
+  readonly channels: readonly string[];
+  /** The same bytes for everybody. */
+  frame(channel: string): Frame;
+}
+
+/** The latest events, and from which cursors they are complete. */
+interface EventLog {
+  append(payload: object, channels: readonly string[], cursor: string): LoggedEvent;
+  /** Nothing is missing up to this cursor, event or not. */
+  reach(cursor: string): void;
+  /** Undefined before the first {@link reach}. */
+  newest(): string | undefined;
+  /** Undefined when not all events after the cursor are known here. */
+  since(cursor: string): readonly LoggedEvent[] | undefined;
+}
+
+function createEventLog(capacity: number): EventLog {
+  let events: LoggedEvent[] = [];
+  /** How many events have been forgotten. */
+  let forgotten = 0;
+  /** How many events there had been when a cursor was first reached, in that order. */
+  const positions = new Map<string, number>();
+  let newest: string | undefined;
+
+  function reach(cursor: string): void {
+    newest = cursor;
+    if (!positions.has(cursor)) positions.set(cursor, forgotten + events.length);
+    if (events.length > capacity * 2) {
+      forgotten += events.length - capacity;
+      events = events.slice(-capacity);
+    }
+    for (const [known, position] of positions) {
+      if (position >= forgotten && positions.size <= capacity * 2) break;
+      positions.delete(known);
+    }
+  }
+
+  return {
+    append(payload, channels, cursor) {
+      const frames = new Map<string, Frame>();
+      const event: LoggedEvent = {
+        channels,
+        frame(channel) {
+          const frame = frames.get(channel) ?? encodeEvent({ channel, cursor, payload });
+          frames.set(channel, frame);
+          return frame;
+        },
+      };
+      events.push(event);
+      reach(cursor);
+      return event;
+    },
+    reach,
+    newest: () => newest,
+    since(cursor) {
+      const position = positions.get(cursor);
+      return position === undefined ? undefined : events.slice(position - forgotten);
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { codedErrorBody, HttpError } from '@rollcall/platform/http/errors.ts';
+import { mapError } from '../errors.ts';
+
+/** The answer to an upgrade that failed. */
+export function answerTo(error: unknown): HttpError {
+  return (
+    mapError(error) ??
+    new HttpError(500, 'INTERNAL', { code: 'INTERNAL', message: 'The request failed for a reason of ours' })
+  );
+}
+
+/** The whole of an HTTP answer, after which the connection ends. */
+function renderRefusal(error: HttpError): string {
+  const { statusCode, headers } = error;
+  const body = JSON.stringify(codedErrorBody(error));
+  const fields = {
+    ...(statusCode === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  };
+  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${head.join('')}\r\n${body}`;
+}
+
+/** Answers an upgrade request with an error and ends the connection. */
+export function refuse(socket: Duplex, error: HttpError): void {
+  if (socket.destroyed) return;
+  socket.end(renderRefusal(error), () => socket.destroy());
+}

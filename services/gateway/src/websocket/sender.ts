@@ -1,0 +1,60 @@
+import type { WebSocket } from 'ws';
+import type { Frame } from './channels/channel-source.ts';
+import { createOutbox } from './outbox.ts';
+
+/** What the socket holds at most before frames wait outside of it, where they are shared. */
+const WINDOW_BYTES = 64 * 1024;
+
+export interface SenderDeps {
+  readonly socket: WebSocket;
+  /** A consumer that lets more than this wait is too slow. */
+  readonly limitBytes: number;
+  /** It is. The sender has stopped. */
+  readonly onTooSlow: () => void;
+}
+
+/** Sends frames in order, as fast as the peer reads them. */
+export interface Sender {
+  send(frame: Frame): void;
+  /** As {@link Outbox.keepBacklog}. */
+  sendBacklog(frames: readonly Frame[]): () => void;
+  /** Forgets what waits. Nothing that is given to it afterwards is sent. */
+  stop(): void;
+}
+
+export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sender {
+  const outbox = createOutbox({ windowBytes: WINDOW_BYTES, limitBytes });
+  let isStopped = false;
+
+  function transmit(frame: Frame): void {
+    socket.send(frame, { binary: false }, pump);
+  }
+
+  function pump(): void {
+    if (isStopped || outbox.isEmpty()) return;
+    for (const frame of outbox.take(socket.bufferedAmount)) transmit(frame);
+  }
+
+  function stop(): void {
+    isStopped = true;
+    outbox.clear();
+  }
+
+  return {
+    send(frame) {
+      if (isStopped) return;
+      const verdict = outbox.offer(frame, socket.bufferedAmount);
+      if (verdict === 'send') transmit(frame);
+      if (verdict !== 'overflow') return;
+      stop();
+      onTooSlow();
+    },
+    sendBacklog(frames) {
+      if (isStopped) return () => undefined;
+      const forget = outbox.keepBacklog(frames);
+      pump();
+      return forget;
+    },
+    stop,
+  };
+}

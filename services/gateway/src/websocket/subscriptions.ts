@@ -1,0 +1,74 @@
+import type { Caller } from '../policy/caller.ts';
+import type { ChannelSource } from './channels/channel-source.ts';
+import type { Stats } from './metrics.ts';
+import { encode } from './protocol.ts';
+import type { ConnectionView } from './reaction.ts';
+import type { Sender } from './sender.ts';
+
+export interface SubscriptionsDeps {
+  readonly caller: Caller;
+  readonly sources: readonly ChannelSource[];
+  readonly sender: Sender;
+  readonly stats: Stats;
+}
+
+/** What one connection follows. */
+export interface Subscriptions {
+  /** By channel. */
+  readonly active: ReadonlyMap<string, unknown>;
+  access: ConnectionView['access'];
+  /** @param channel one that the caller has access to and does not follow yet. */
+  add(channel: string, cursor: string | undefined): void;
+  remove(channel: string): void;
+  clear(): void;
+}
+
+export function createSubscriptions({ caller, sources, sender, stats }: SubscriptionsDeps): Subscriptions {
+  /** Functions that end them. */
+  const active = new Map<string, () => void>();
+  let isOver = false;
+  const sourceOf = (channel: string) => sources.find((source) => source.serves(channel));
+
+  function remove(channel: string): void {
+    active.get(channel)?.();
+    if (active.delete(channel)) stats.subscriptions -= 1;
+  }
+
+  return {
+    active,
+    access(channel) {
+      const source = sourceOf(channel);
+      if (source === undefined) return 'unknown';
+      return source.authorise(caller, channel) ? 'allowed' : 'forbidden';
+    },
+    add(channel, cursor) {
+      let forget: (() => void) | undefined;
+      const unsubscribe = sourceOf(channel)?.subscribe(
+        { channel, caller, cursor },
+        {
+          begin({ isReset, frames }) {
+            if (isReset) sender.send(encode({ type: 'reset', channel }));
+            stats.eventsSent += frames.length;
+            forget = sender.sendBacklog(frames);
+          },
+          next(frame) {
+            stats.eventsSent += 1;
+            sender.send(frame);
+          },
+        },
+      );
+      active.set(channel, () => {
+        unsubscribe?.();
+        forget?.();
+      });
+      stats.subscriptions += 1;
+      // It may have been too much already.
+      if (isOver) remove(channel);
+    },
+    remove,
+    clear() {
+      isOver = true;
+      for (const channel of active.keys()) remove(channel);
+    },
+  };
+}

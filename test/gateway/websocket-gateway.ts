@@ -1,0 +1,102 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
+import { GatewayError } from '@rollcall/gateway/errors.ts';
+import type { Authenticator, Caller } from '@rollcall/gateway/policy/caller.ts';
+import type { ChannelSource } from '@rollcall/gateway/websocket/channels/channel-source.ts';
+import type { WebSocketLimits } from '@rollcall/gateway/websocket/limits.ts';
+import { createWebSockets, type WebSockets } from '@rollcall/gateway/websocket/websockets.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { createMetrics } from '@rollcall/platform/metrics.ts';
+
+export interface WebSocketGatewayOptions {
+  /** Of the registry; nobody answers at the default. */
+  readonly registryUrl?: string;
+  readonly limits?: Partial<WebSocketLimits>;
+  readonly sources?: readonly ChannelSource[];
+}
+
+/** The WebSocket endpoint on an HTTP server of its own, and tokens for it. */
+export interface WebSocketGateway extends AsyncDisposable {
+  readonly port: number;
+  /** `ws://127.0.0.1:port/api/ws` */
+  readonly url: string;
+  readonly endpoint: WebSockets;
+  /** Makes a token that is accepted from now on. */
+  admit(token: string, caller?: Partial<Caller>): void;
+  revoke(token: string): void;
+  /** A sample of the metrics; undefined: it is not there. */
+  metric(name: string): Promise<number | undefined>;
+  /** Everything logged so far, at the finest level. */
+  logs(): string;
+}
+
+const HOUR_MS = 3_600_000;
+
+export async function startWebSocketGateway(options: WebSocketGatewayOptions = {}): Promise<WebSocketGateway> {
+  const { registryUrl = 'http://127.0.0.1:9', limits = {}, sources = [] } = options;
+  let logged = '';
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      logged += String(chunk);
+      done();
+    },
+  });
+  const tokens = new Map<string, Caller>();
+  const metrics = createMetrics('test');
+  const endpoint = createWebSockets({
+    registry: { servers: registryUrl },
+    authenticator: authenticatorOf(tokens),
+    version: '0.0.0',
+    clock: systemClock,
+    log: createLogger('test', 'trace', sink),
+    metrics,
+    limits,
+    sources,
+  });
+  const server = createServer((_request, response) => response.writeHead(404).end());
+  server.on('upgrade', (request, socket, head) => endpoint.handleUpgrade(request, socket, head));
+  await endpoint.actor.start();
+  const listening = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    url: `ws://127.0.0.1:${port}/api/ws`,
+    endpoint,
+    admit(token, caller = {}) {
+      tokens.set(token, {
+        subject: token,
+        tier: 'standard',
+        scopes: new Set(['*']),
+        expiresAtMs: Date.now() + HOUR_MS,
+        ...caller,
+      });
+    },
+    revoke: (token) => void tokens.delete(token),
+    async metric(name) {
+      const values = (await metrics.getSingleMetric(name)?.get())?.values ?? [];
+      return values.length === 0 ? undefined : values.reduce((sum, { value }) => sum + value, 0);
+    },
+    logs: () => logged,
+    async [Symbol.asyncDispose]() {
+      await endpoint.actor.stop();
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** Who makes and checks real tokens is another part of the gateway. */
+function authenticatorOf(tokens: ReadonlyMap<string, Caller>): Authenticator {
+  return {
+    async authenticate(token) {
+      const caller = tokens.get(token);
+      if (caller === undefined) throw new GatewayError('INVALID_TOKEN');
+      return caller;
+    },
+    stillHolds: (token) => tokens.has(token),
+  };
+}

@@ -1,0 +1,184 @@
+import { createRegistryClient } from '@rollcall/client/registry-client.ts';
+import { deliveryJobKind, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { type RealRegistry, startRealRegistry } from '../client/real-registry.ts';
+import { newJob, setStatus } from '../registry/delivery/fixture.ts';
+import { connect, isSynced, type ServerMessage, type TestClient } from './websocket-client.ts';
+import { startWebSocketGateway, type WebSocketGateway } from './websocket-gateway.ts';
+
+const WITHIN_MS = 1000;
+
+let registry: RealRegistry;
+let gateway: WebSocketGateway;
+let connection: KubeConnection;
+
+beforeAll(async () => {
+  registry = await startRealRegistry();
+  gateway = await startWebSocketGateway({ registryUrl: registry.url });
+  gateway.admit('reader');
+  connection = await connectByFile(inject('kubeconfig'), {
+    clock: systemClock,
+    requestTimeoutMs: 5000,
+    maxSockets: 4,
+  });
+});
+
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await connection.close();
+  await registry[Symbol.asyncDispose]();
+});
+
+const registrations = () => resourceClient(connection, serviceRegistrationKind, registry.namespace.name);
+const jobs = () => resourceClient(connection, deliveryJobKind, registry.namespace.name);
+const client = () => createRegistryClient({ servers: registry.url });
+
+function manifest(name: string, url = 'http://a:80') {
+  return {
+    apiVersion: 'rollcall.dev/v1alpha1' as const,
+    kind: 'ServiceRegistration' as const,
+    metadata: { name },
+    spec: { serviceName: name, url, capabilities: ['rest' as const], source: 'Manifest' as const },
+  };
+}
+
+/** Subscribes and reads up to `synced`. */
+async function subscribe(to: TestClient, channel: string, cursor?: string): Promise<ServerMessage[]> {
+  to.send({ type: 'subscribe', id: channel, channel, ...(cursor === undefined ? {} : { payload: { cursor } }) });
+  return to.until(isSynced);
+}
+
+const about = (name: string) => (message: ServerMessage) =>
+  JSON.stringify(message.payload).includes(`"service_name":"${name}"`);
+
+/** `type name` of each event. */
+function told(messages: readonly ServerMessage[]): string[] {
+  return messages
+    .filter(({ type }) => type === 'event')
+    .map(({ payload }) => {
+      const { service_name = '' } = Object(payload?.['service'] ?? payload?.['job']);
+      return `${String(payload?.['type'])} ${service_name}`.trimEnd();
+    });
+}
+
+test('registrations: all that is there, then each change within a second of the API server having it', async () => {
+  await registrations().create(manifest('first'));
+  await vi.waitFor(async () => expect((await client().getService('first')).service_name).toBe('first'));
+  await using reader = await connect(gateway.url, 'reader');
+  const opening = await subscribe(reader, 'registrations');
+  expect(opening[0]).toEqual({ type: 'subscribed', id: 'registrations', channel: 'registrations' });
+  expect(told(opening)).toContain('added first');
+  const delays: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    await registrations().create(manifest(`timed-${round}`));
+    const storedAt = performance.now();
+    await reader.until(about(`timed-${round}`));
+    delays.push(performance.now() - storedAt);
+  }
+  const [, , median] = delays.sort((a, b) => a - b);
+  expect(median).toBeLessThan(WITHIN_MS);
+  await registrations().patch('first', { spec: { url: 'http://b:80' } });
+  await client().register({ service_name: 'second', service_url: 'http://second' });
+  await client().deregister('second');
+  const events = await reader.until(({ payload }) => payload?.['type'] === 'removed');
+  expect(told(events)).toEqual(['modified first', 'added second', 'removed second']);
+  expect(events[0]).toMatchObject({
+    type: 'event',
+    channel: 'registrations',
+    id: expect.stringMatching(/^\d+$/),
+    payload: { service: { service_name: 'first', service_url: 'http://b:80', capabilities: ['rest'] } },
+  });
+});
+
+const isEnd = ({ payload }: ServerMessage) => payload?.['type'] === 'succeeded';
+
+test('jobs: their course, of all services or of one', async () => {
+  await using all = await connect(gateway.url, 'reader');
+  await using one = await connect(gateway.url, 'reader');
+  await subscribe(all, 'jobs');
+  await subscribe(one, 'jobs.shop');
+  await jobs().create(newJob('other', { serviceName: 'other' }));
+  await jobs().create(newJob('course', { serviceName: 'shop' }));
+  const startedAt = '2026-11-20T10:00:00Z';
+  await setStatus(jobs(), 'course', { phase: 'Progressing', step: 0, weight: 10, startedAt });
+  await setStatus(jobs(), 'course', { step: 1, weight: 50 });
+  await setStatus(jobs(), 'course', { message: 'looks good' });
+  await setStatus(jobs(), 'course', { phase: 'Succeeded', finishedAt: '2026-11-20T10:01:00Z' });
+  const course = ['added shop', 'started shop', 'step shop', 'modified shop', 'succeeded shop'];
+  expect(told(await all.until(isEnd))).toEqual(['added other', ...course]);
+  const events = await one.until(isEnd);
+  expect(told(events)).toEqual(course);
+  expect(events[1]).toMatchObject({
+    channel: 'jobs.shop',
+    payload: { job: { job_id: 'course', phase: 'Progressing', weight: 10, operation: 'deploy' } },
+  });
+});
+
+test('a client that was away gets what it missed; from a cursor that nobody knows everything, after a reset', async () => {
+  let cursor: string | undefined;
+  {
+    await using reader = await connect(gateway.url, 'reader');
+    cursor = (await subscribe(reader, 'registrations')).at(-1)?.id;
+  }
+  await using witness = await connect(gateway.url, 'reader');
+  await subscribe(witness, 'registrations');
+  await registrations().create(manifest('missed'));
+  await registrations().patch('missed', { spec: { url: 'http://moved:80' } });
+  await witness.until(({ payload }) => payload?.['type'] === 'modified');
+  await using reader = await connect(gateway.url, 'reader');
+  expect(told(await subscribe(reader, 'registrations', cursor))).toEqual(['added missed', 'modified missed', 'synced']);
+  reader.send({ type: 'unsubscribe', channel: 'registrations' });
+  expect(await reader.next()).toEqual({ type: 'unsubscribed', channel: 'registrations' });
+  const [subscribed, reset, ...events] = await subscribe(reader, 'registrations', '1');
+  expect([subscribed?.type, reset]).toEqual(['subscribed', { type: 'reset', channel: 'registrations' }]);
+  expect(told(events)).toContain('added missed');
+});
+
+test('while the registry is dead nobody is told anything; afterwards, what happened meanwhile', async () => {
+  await registrations().create(manifest('stays'));
+  await registrations().create(manifest('goes'));
+  await jobs().create(newJob('survives', { serviceName: 'lasting' }));
+  await untilKnown('registrations', ['added stays', 'added goes']);
+  await untilKnown('jobs.lasting', ['added lasting']);
+  await using reader = await connect(gateway.url, 'reader');
+  await subscribe(reader, 'registrations');
+  await subscribe(reader, 'jobs.lasting');
+  await registry.kill();
+  await registrations().create(manifest('comes'));
+  await registrations().patch('stays', { spec: { url: 'http://elsewhere:80' } });
+  await registrations().delete('goes');
+  await setStatus(jobs(), 'survives', { phase: 'Progressing', startedAt: '2026-11-20T10:00:00Z' });
+  await using latecomer = await connect(gateway.url, 'reader');
+  expect(told(await subscribe(latecomer, 'registrations'))).toEqual(
+    expect.arrayContaining(['added stays', 'added goes']),
+  );
+  expect(await heardSoFar(reader)).toEqual([]);
+  await registry.restart();
+  const events: ServerMessage[] = [];
+  while (told(events).length < 4) events.push(await reader.next(60_000));
+  expect(told(events).sort()).toEqual(['added comes', 'modified stays', 'removed goes', 'started lasting']);
+  expect(await heardSoFar(reader)).toEqual([]);
+}, 120_000);
+
+/** All that was sent before now and not read yet. */
+async function heardSoFar(reader: TestClient): Promise<string[]> {
+  reader.send({ type: 'ping' });
+  return told(await reader.until(({ type }) => type === 'pong'));
+}
+
+/** Until the gateway knows this of the channel. */
+async function untilKnown(channel: string, wanted: readonly string[]): Promise<void> {
+  await using probe = await connect(gateway.url, 'reader');
+  await vi.waitFor(
+    async () => {
+      const opening = await subscribe(probe, channel);
+      probe.send({ type: 'unsubscribe', channel });
+      await probe.until(({ type }) => type === 'unsubscribed');
+      expect(told(opening)).toEqual(expect.arrayContaining([...wanted]));
+    },
+    { timeout: 20_000, interval: 200 },
+  );
+}

@@ -17,6 +17,14 @@ const processes: ReadonlyMap<string, Process> = new Map([
     },
   ],
   [
+    'gateway',
+    {
+      about: 'the one way in for API clients: tokens, limits, and the way to what is registered',
+      takesArguments: false,
+      start: () => import('@rollcall/gateway/main.ts'),
+    },
+  ],
+  [
     'operator',
     {
       about: 'expires registrations, imports Services, delivers versions',

@@ -2,8 +2,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { cacheDirectory } from './cache-directory.ts';
 import { tryLock } from './file-lock.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from './kubernetes-binaries.ts';
+import { findRedisBinary } from './redis-binary.ts';
 import { endpointsFile, type Rollcall, startRollcall } from './rollcall.ts';
 import { REPOSITORY } from './services.ts';
 
@@ -46,7 +48,14 @@ async function run(stop: AbortSignal): Promise<number> {
         signal: stop,
       },
     );
-    await using rollcall = await startRollcall({ directory, binaries, env: inheritedEnvironment(), log, signal: stop });
+    const redisBinary = await findRedisBinary({
+      redisServer: process.env['REDIS_SERVER'],
+      cacheDirectory: cacheDirectory(process.env, 'redis'),
+      log,
+      signal: stop,
+    });
+    const parts = { binaries, redisBinary };
+    await using rollcall = await startRollcall({ directory, ...parts, env: inheritedEnvironment(), log, signal: stop });
     console.log(summary(rollcall, Math.round(performance.now() - started) / 1000));
     await Promise.race([aborted(stop), rollcall.failed]);
     log('Stopping');
@@ -86,13 +95,14 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 }
 
 function summary(rollcall: Rollcall, seconds: number): string {
-  const { registry, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
+  const { registry, gateway, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
 Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and everything below.
 
   registry       ${api}
+  gateway        ${gateway}/api
   Kubernetes     ${controlPlane.server}
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}
@@ -108,6 +118,8 @@ Try, in another terminal:
   curl -s -H 'content-type: application/json' \\
        -d '{"service_name":"shop","service_url":"http://127.0.0.1:8080"}' ${api}/services/register
   curl -s -X POST ${api}/services/shop/heartbeat
+  curl -s -u ${client.id}:${client.secret} -d grant_type=client_credentials ${gateway}/api/v1/auth/token
+  curl -s -H "Authorization: Bearer $TOKEN" ${gateway}/api/v1/lms/courses     # TOKEN being the access_token
   kill -9 ${victim?.pid ?? ''}     # ${victim?.name ?? ''} expires 60 s after its last heartbeat
 `;
 }

@@ -2,10 +2,13 @@ import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { ComponentName } from './control-plane-commands.ts';
+import { applyDemoClient } from './demo-client.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import { freePorts, preferredPort } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
+import { type Redis, startRedis } from './redis.ts';
+import type { RedisBinary } from './redis-binary.ts';
 import { type ServiceContext, type ServiceOptions, startService, waitUntilReady } from './services.ts';
 import { type Supervised, supervise } from './supervisor.ts';
 import { waitUntil } from './wait.ts';
@@ -14,6 +17,7 @@ export interface RollcallOptions {
   /** Everything is kept below; what an earlier run left there is removed. */
   readonly directory: string;
   readonly binaries: KubernetesBinaries<ComponentName | 'kubectl'>;
+  readonly redisBinary: RedisBinary;
   /** Environment of the services besides what is set here. */
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
@@ -30,6 +34,10 @@ interface SampleService {
 export interface Rollcall extends AsyncDisposable {
   /** Base URL of the registry, without `/api/v1`. */
   readonly registry: string;
+  /** Base URL of the gateway, without `/api`. */
+  readonly gateway: string;
+  /** A client of the gateway's, to try it with. */
+  readonly client: { readonly id: string; readonly secret: string };
   readonly controlPlane: ControlPlane;
   readonly postgres: Postgres;
   readonly samples: readonly SampleService[];
@@ -37,8 +45,8 @@ export interface Rollcall extends AsyncDisposable {
   readonly kubectl: string;
   readonly logDirectory: string;
   /**
-   * Rejects when the control plane or PostgreSQL ends by itself, or when the operator or the registry cannot be kept running. The
-   * sample services are there to be killed.
+   * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when the operator, the registry or the gateway cannot be
+   * kept running. The sample services are there to be killed.
    */
   readonly failed: Promise<never>;
 }
@@ -46,6 +54,7 @@ export interface Rollcall extends AsyncDisposable {
 /** The namespace of the custom resources. */
 const NAMESPACE = 'rollcall';
 const REGISTRY_PORT = 3001;
+const GATEWAY_PORT = 3000;
 const FIRST_READY_TIMEOUT_MS = 60_000;
 const SERVICE_STOP_GRACE_MS = 3_000;
 const SAMPLE_STOP_GRACE_MS = 1_000;
@@ -55,11 +64,13 @@ const SAMPLES = [
   { name: 'catalog', capabilities: 'rest' },
   { name: 'orders', capabilities: 'rest,graphql' },
   { name: 'mailer', capabilities: 'rest,grpc' },
+  { name: 'auth', capabilities: 'rest' },
+  { name: 'lms', capabilities: 'rest' },
 ] as const;
 
 /**
- * Starts the control plane and PostgreSQL, the operator and the registry on them, and three sample services that register
- * themselves; then writes `endpoints.json`, which is there as long as everything works.
+ * Starts the control plane, PostgreSQL and Redis, the operator, the registry and the gateway on them, and sample services that
+ * register themselves; then writes `endpoints.json`, which is there as long as everything works.
  *
  * @throws when a part does not start; what had been started is stopped then.
  */
@@ -67,7 +78,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const { directory, log, signal } = options;
   await using stack = new AsyncDisposableStack();
   const [kubectl] = await Promise.all([linkKubectl(options), removeOldState(directory)]);
-  const { controlPlane, postgres } = await startBackends(stack, options);
+  const { controlPlane, postgres, redis } = await startBackends(stack, options);
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
@@ -85,20 +96,28 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     },
   };
   const databaseUrl = await postgres.createDatabase('rollcall');
-  const port = await preferredPort(REGISTRY_PORT);
-  if (port !== REGISTRY_PORT) log(`Port ${REGISTRY_PORT} is taken: the registry listens on ${port}`);
-  const registry = `http://127.0.0.1:${port}`;
-  log('Starting the operator and the registry');
-  const services = await startServices(stack, { context, log, signal, registryPort: port, databaseUrl });
+  const ports = {
+    registry: await portFor('the registry', REGISTRY_PORT, log),
+    gateway: await portFor('the gateway', GATEWAY_PORT, log),
+  };
+  const registry = `http://127.0.0.1:${ports.registry}`;
+  const gateway = `http://127.0.0.1:${ports.gateway}`;
+  log('Starting the operator, the registry and the gateway');
+  const [services, client] = await Promise.all([
+    startServices(stack, { context, log, signal, ports, databaseUrl, redisUrl: redis.url }),
+    applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
+  ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
-  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry };
+  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry, gateway };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
-  const failed = Promise.race([controlPlane.failed, postgres.failed, ...services.map((service) => service.failed)]);
+  const failed = Promise.race([controlPlane, postgres, redis, ...services].map((part) => part.failed));
   failed.catch(() => undefined);
   const kept = stack.move();
   return {
     registry,
+    gateway,
+    client,
     controlPlane,
     postgres,
     samples,
@@ -109,13 +128,19 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   };
 }
 
-/** For programs: `kubeconfig` (path) and `registry` (base URL). */
+async function portFor(whom: string, preferred: number, log: (line: string) => void): Promise<number> {
+  const port = await preferredPort(preferred);
+  if (port !== preferred) log(`Port ${preferred} is taken: ${whom} listens on ${port}`);
+  return port;
+}
+
+/** For programs: `kubeconfig` (path), and the base URLs `registry` and `gateway`. */
 export function endpointsFile(directory: string): string {
   return join(directory, 'endpoints.json');
 }
 
 async function removeOldState(directory: string): Promise<void> {
-  const old = ['control-plane', 'postgres', 'log'];
+  const old = ['control-plane', 'postgres', 'redis', 'log'];
   await Promise.all(old.map((name) => rm(join(directory, name), { recursive: true, force: true })));
 }
 
@@ -130,11 +155,12 @@ async function linkKubectl({ directory, binaries }: RollcallOptions): Promise<st
 interface Backends {
   readonly controlPlane: ControlPlane;
   readonly postgres: Postgres;
+  readonly redis: Redis;
 }
 
 async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions): Promise<Backends> {
-  const { directory, binaries, log, signal } = options;
-  log('Starting the Kubernetes control plane and PostgreSQL');
+  const { directory, binaries, redisBinary, log, signal } = options;
+  log('Starting the Kubernetes control plane, PostgreSQL and Redis');
   const controlPlane = startControlPlane({
     directory: join(directory, 'control-plane'),
     binaries,
@@ -144,11 +170,11 @@ async function startBackends(stack: AsyncDisposableStack, options: RollcallOptio
     signal,
   });
   const postgres = startPostgres({ directory: join(directory, 'postgres'), signal });
-  // When one fails, the other is waited for and stopped.
-  stack.defer(() => disposeStarted(controlPlane));
-  stack.defer(() => disposeStarted(postgres));
-  const [startedControlPlane, startedPostgres] = await Promise.all([controlPlane, postgres]);
-  return { controlPlane: startedControlPlane, postgres: startedPostgres };
+  const redis = startRedis({ directory: join(directory, 'redis'), binary: redisBinary, signal });
+  // When one fails, the others are waited for and stopped.
+  for (const starting of [controlPlane, postgres, redis]) stack.defer(() => disposeStarted(starting));
+  const [startedControlPlane, startedPostgres, startedRedis] = await Promise.all([controlPlane, postgres, redis]);
+  return { controlPlane: startedControlPlane, postgres: startedPostgres, redis: startedRedis };
 }
 
 async function disposeStarted(starting: Promise<AsyncDisposable>): Promise<void> {
@@ -160,19 +186,29 @@ interface ServicesOptions {
   readonly context: ServiceContext;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
-  readonly registryPort: number;
+  readonly ports: { readonly registry: number; readonly gateway: number };
   readonly databaseUrl: string;
+  readonly redisUrl: string;
 }
 
 /** Like pods: a leader that loses its Lease ends and counts on being started again. */
 async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<Supervised[]> {
-  const { context, log, signal, registryPort, databaseUrl } = options;
+  const { context, log, signal, ports, databaseUrl, redisUrl } = options;
   const services: ServiceOptions[] = [
     { name: 'operator', script: 'operator/src/main.ts' },
     {
       name: 'registry',
       script: 'services/registry/src/main.ts',
-      env: { ROLLCALL_PORT: String(registryPort), ROLLCALL_DATABASE_URL: databaseUrl },
+      env: { ROLLCALL_PORT: String(ports.registry), ROLLCALL_DATABASE_URL: databaseUrl },
+    },
+    {
+      name: 'gateway',
+      script: 'services/gateway/src/main.ts',
+      env: {
+        ROLLCALL_PORT: String(ports.gateway),
+        ROLLCALL_REGISTRY_URLS: `http://127.0.0.1:${ports.registry}`,
+        ROLLCALL_REDIS_URL: redisUrl,
+      },
     },
   ];
   const adminPorts = await freePorts(services.length);

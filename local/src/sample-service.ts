@@ -14,6 +14,12 @@ interface Sample {
   readonly capabilities: readonly Capability[];
 }
 
+/** What the services that contract 3 names answer, by name and path. */
+const RESOURCES: Readonly<Record<string, Readonly<Record<string, object>>>> = {
+  auth: { '/api/v1/users': { users: [{ id: 'u-1', name: 'Ada' }] } },
+  lms: { '/api/v1/courses': { courses: [{ id: 'c-1', title: 'Distributed systems' }] } },
+};
+
 const [name = '', port = '', registry = '', capabilityList = '', version = '1.0.0'] = process.argv.slice(2);
 const capabilities = known.filter((capability) => capabilityList.split(',').includes(capability));
 await run({ name, version, registry, capabilities }, Number(port));
@@ -43,11 +49,18 @@ async function run(sample: Sample, port: number): Promise<void> {
 }
 
 function buildServer({ name, version }: Sample): Server {
-  return createServer(({ url }, response) => {
-    const isHealth = url === '/health';
-    const body = isHealth ? { status: 'healthy' } : { service: name, version, pid: process.pid };
-    response.writeHead(isHealth || url === '/' ? 200 : 404, { 'content-type': 'application/json' });
-    response.end(`${JSON.stringify(body)}\n`);
+  const resources: Readonly<Record<string, object>> = {
+    '/': { service: name, version, pid: process.pid },
+    '/health': { status: 'healthy' },
+    ...RESOURCES[name],
+  };
+  return createServer(({ url = '', headers }, response) => {
+    const body = resources[url.split('?', 1)[0] ?? ''];
+    // Who asked, as the gateway says; a service that decides by it verifies `x-rollcall-identity`.
+    const subject = headers['x-rollcall-subject'];
+    const asked = subject === undefined ? {} : { asked_by: subject };
+    response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(`${JSON.stringify({ ...(body ?? { error: 'Not found' }), ...asked })}\n`);
   });
 }
 

@@ -16,6 +16,7 @@ const START_TIMEOUT_MS = 900_000;
 let start: ChildProcess;
 let output = '';
 let api: string;
+let gateway: string;
 let kubeconfig: string;
 
 beforeAll(async () => {
@@ -25,8 +26,10 @@ beforeAll(async () => {
   await waitUntil('npm start is ready', async () => ended() || existsSync(ENDPOINTS), { timeoutMs: START_TIMEOUT_MS });
   const endpoints = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as {
     registry: string;
+    gateway: string;
     kubeconfig: string;
   };
+  gateway = endpoints.gateway;
   api = `${endpoints.registry}/api/v1`;
   kubeconfig = endpoints.kubeconfig;
 }, START_TIMEOUT_MS);
@@ -55,7 +58,7 @@ async function call(method: string, path: string, body?: object): Promise<[numbe
 test('kubectl shows the samples with URL, capabilities, phase, since when, version and age', async () => {
   const table = await kubectl('get', 'serviceregistrations');
   expect(table.split('\n')[0]).toMatch(/SERVICE +URL +CAPABILITIES +PHASE +SINCE +VERSION +AGE/);
-  for (const name of ['catalog', 'orders', 'mailer']) {
+  for (const name of ['catalog', 'orders', 'mailer', 'auth', 'lms']) {
     await expect
       .poll(() => kubectl('get', 'sreg', name), { timeout: 15_000 })
       .toMatch(/http:\/\/127\.0\.0\.1:\d+ .*Registered +\d+s? +\S+ +\d+s/);
@@ -64,6 +67,24 @@ test('kubectl shows the samples with URL, capabilities, phase, since when, versi
     /Conditions:[\s\S]*Heartbeating[\s\S]*Events:[\s\S]*Registered/,
   );
   expect(await kubectl('get', 'nodes')).toContain('Ready');
+});
+
+test('the gateway issues a token for the client that is told, and passes requests on to the samples', async () => {
+  const [, credentials] = /curl -s -u (demo:\S+)/.exec(output) ?? [];
+  const basic = Buffer.from(credentials ?? '').toString('base64');
+  const answer = await fetch(`${gateway}/api/v1/auth/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams({ grant_type: 'client_credentials' }),
+  });
+  const { access_token: token } = (await answer.json()) as { access_token: string };
+  const headers = { authorization: `Bearer ${token}` };
+  const courses = await fetch(`${gateway}/api/v1/lms/courses`, { headers });
+  expect(courses.headers.get('x-ratelimit-limit')).toBe('1000');
+  expect(await courses.json()).toEqual({ courses: [expect.any(Object)], asked_by: 'demo' });
+  expect(await (await fetch(`${gateway}/api/v1/auth/users`, { headers })).json()).toMatchObject({ asked_by: 'demo' });
+  expect((await fetch(`${gateway}/api/v1/lms/courses`)).status).toBe(401);
+  expect(await (await fetch(`${gateway}/api/health`)).json()).toMatchObject({ status: 'healthy' });
 });
 
 function legacyAt(url: string): string {

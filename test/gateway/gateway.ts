@@ -119,7 +119,7 @@ export async function startBackend(listener: RequestListener = echo): Promise<Ba
 }
 
 /** Answers with what it was asked. */
-export function echo(request: IncomingMessage, response: ServerResponse): void {
+function echo(request: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
@@ -132,9 +132,12 @@ export function echo(request: IncomingMessage, response: ServerResponse): void {
 
 /** A JSON Web Token by hand, for what no library would sign. */
 export function forgedToken(header: object, claims: object, signature: (signed: string) => string = () => ''): string {
-  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
   const signed = `${encode(header)}.${encode(claims)}`;
   return `${signed}.${signature(signed)}`;
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
 /** HMAC-SHA256 with a key that everybody has. */

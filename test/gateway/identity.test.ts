@@ -71,6 +71,32 @@ const claims = (more: JWTPayload = {}) => {
   return { iss: 'rollcall', aud: 'rollcall', sub: 'tests', iat: now, exp: now + 600, ...more };
 };
 
+/** Asks for a token with a wrong secret. @returns what must be the same for all, and how long it took. */
+async function timed(id: string) {
+  const startedAt = performance.now();
+  const answer = await requestToken(gateway, { id, secret: 'not-the-secret-of-any' });
+  const { status, headers } = answer;
+  const same = { status, body: await answer.text(), authenticate: headers.get('www-authenticate') };
+  return { same, ms: performance.now() - startedAt };
+}
+
+function unpadded(bytes: Buffer): string {
+  return bytes.toString('base64').replaceAll('=', '');
+}
+
+function apiClient(name: string, secretName: string): object {
+  return {
+    apiVersion: 'rollcall.dev/v1alpha1',
+    kind: 'ApiClient',
+    metadata: { name },
+    spec: { clientId: name === 'twin' ? 'tests' : name, secretRef: { name: secretName } },
+  };
+}
+
+async function published(at: Replica): Promise<{ readonly keys: readonly object[] }> {
+  return (await fetch(`${at.url}/.well-known/jwks.json`)).json() as Promise<{ keys: object[] }>;
+}
+
 describe('the token endpoint', () => {
   test('issues what RFC 6749 and RFC 9068 say', async () => {
     const answer = await requestToken(gateway, client, { scope: 'b' });
@@ -114,13 +140,6 @@ describe('the token endpoint', () => {
   });
 
   test('answers the same, and as slowly, whether there is such a client or not', async () => {
-    const timed = async (id: string) => {
-      const startedAt = performance.now();
-      const answer = await requestToken(gateway, { id, secret: 'not-the-secret-of-any' });
-      const { status, headers } = answer;
-      const same = { status, body: await answer.text(), authenticate: headers.get('www-authenticate') };
-      return { same, ms: performance.now() - startedAt };
-    };
     const runs: { known: number; unknown: number }[] = [];
     for (let round = 0; round < 7; round += 1) {
       const known = await timed('tests');
@@ -136,7 +155,6 @@ describe('the token endpoint', () => {
 
   test('a Secret may hold the scrypt hash alone', async () => {
     const salt = Buffer.from('0123456789abcdef');
-    const unpadded = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '');
     const hashed = await createClient(namespace, {
       id: 'hashed',
       stored: (secret) => {
@@ -256,16 +274,10 @@ describe('revocation', () => {
 });
 
 test('kubectl tells whether a client may ask for tokens, and why not', async () => {
-  const spec = (name: string, secretName: string) => ({
-    apiVersion: 'rollcall.dev/v1alpha1',
-    kind: 'ApiClient',
-    metadata: { name },
-    spec: { clientId: name === 'twin' ? 'tests' : name, secretRef: { name: secretName } },
-  });
   const objects = [
-    spec('lonely', 'nowhere'),
-    spec('twin', 'tests'),
-    spec('weak', 'weak'),
+    apiClient('lonely', 'nowhere'),
+    apiClient('twin', 'tests'),
+    apiClient('weak', 'weak'),
     secretManifest('weak', 'short'),
     {
       apiVersion: 'v1',
@@ -273,7 +285,7 @@ test('kubectl tells whether a client may ask for tokens, and why not', async () 
       metadata: { name: 'unlabelled' },
       stringData: { secret: 'a-secret-without-label' },
     },
-    spec('hidden', 'unlabelled'),
+    apiClient('hidden', 'unlabelled'),
   ];
   await namespace.kubectl(['apply', '-f', '-'], { stdin: objects.map((each) => JSON.stringify(each)).join('\n---\n') });
   const reasonOf = async (name: string) =>
@@ -294,8 +306,7 @@ test('kubectl tells whether a client may ask for tokens, and why not', async () 
 
 test('all replicas sign with the same keys, of which nothing private is published', async () => {
   await using second = await start();
-  const published = async (at: Replica) => (await fetch(`${at.url}/.well-known/jwks.json`)).json();
-  const ours = (await published(gateway)) as { keys: object[] };
+  const ours = await published(gateway);
   expect(await published(second)).toEqual(ours);
   expect(Object.keys(ours.keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y']);
   expect(await statusWith(await tokenOf(second, client), gateway)).toBe(200);

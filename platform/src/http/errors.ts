@@ -1,5 +1,5 @@
 /** The body of every error answer of the registry API (contract 1, "Errors"). */
-export interface ErrorBody {
+interface ErrorBody {
   /** Error type: constant for a kind of error. */
   readonly error: string;
   /** What is wrong with this request. */
@@ -54,7 +54,7 @@ export type RenderError = (error: HttpError) => object;
 export const plainErrorBody: RenderError = ({ error, message }) => ({ error, message }) satisfies ErrorBody;
 
 /** The body of every error answer of the gateway, federation, communication and payment (contracts 2 and 3, "Errors"). */
-export interface CodedErrorBody {
+interface CodedErrorBody {
   readonly error: {
     /** Constant for a kind of error, in UPPER_SNAKE. */
     readonly code: string;

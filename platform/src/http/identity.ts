@@ -27,7 +27,7 @@ export function identityAudience(service: string): string {
 }
 
 /** Who is calling, as the gateway has proven it. */
-export interface Identity {
+interface Identity {
   readonly subject: string;
   readonly tier: string;
   readonly scopes: ReadonlySet<string>;

@@ -9,6 +9,7 @@ class TooFarError extends Error {}
 
 const metrics = new Registry();
 let app: App;
+let isStopping = false;
 
 beforeAll(() => {
   app = createServer({
@@ -16,6 +17,7 @@ beforeAll(() => {
     metrics,
     bodyLimit: 300_000,
     closingLimitMs: 1000,
+    isStopping: () => isStopping,
     mapError: (error) =>
       error instanceof TooFarError
         ? new HttpError(409, 'Out of range', { message: error.message, headers: { 'retry-after': '1' } })
@@ -51,6 +53,17 @@ test.each(['application/json', 'application/x-www-form-urlencoded'])(
     expect([answer.statusCode, answer.body]).toEqual([200, 'taken']);
   },
 );
+
+test('an answer closes its connection once the process is about to end, and not before', async () => {
+  const connection = async () => (await app.inject('/things/a')).headers.connection;
+  expect(await connection()).toBe('keep-alive');
+  isStopping = true;
+  try {
+    expect(await connection()).toBe('close');
+  } finally {
+    isStopping = false;
+  }
+});
 
 function put(payload: string, contentType: string) {
   return app.inject({ method: 'PUT', url: '/things', headers: { 'content-type': contentType }, payload });

@@ -16,6 +16,7 @@ import type { Logger } from '../log.ts';
 import { prepareClosing } from './closing.ts';
 import { HttpError, plainErrorBody, type RenderError, serverErrors } from './errors.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
+import { describeSchemaFaults } from './schema-faults.ts';
 
 /** A Fastify application whose routes are typed by their TypeBox schemas. */
 export type App = FastifyInstance<
@@ -37,6 +38,11 @@ export interface ServerOptions {
   readonly renderError?: RenderError;
   /** How long answers may take to be fetched once the server closes; then they are cut off. */
   readonly closingLimitMs: number;
+  /**
+   * Once it says so, every answer closes its connection: who keeps connections leaves by itself, instead of sending a request over one
+   * that is idle just when it is closed.
+   */
+  readonly isStopping?: () => boolean;
   /** A request that has not come in full by then is answered with 408; 30 s when absent, 0: never. */
   readonly requestTimeoutMs?: number;
   /** How often connections are looked at for requests that take too long; every 30 s when absent. */
@@ -72,6 +78,7 @@ export function createServer(options: ServerOptions): App {
     http: { connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
+    schemaErrorFormatter: describeSchemaFaults,
     // What comes over an open connection while the server closes is still answered; the answer closes the connection.
     return503OnClosing: false,
     frameworkErrors(error, _request, reply) {
@@ -87,7 +94,8 @@ export function createServer(options: ServerOptions): App {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [metrics],
   });
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    if (options.isStopping?.() === true) reply.header('connection', 'close');
     if (hasNoBody(request.headers)) delete request.headers['content-type'];
     done();
   });

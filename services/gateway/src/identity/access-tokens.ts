@@ -37,7 +37,7 @@ export interface AccessTokens {
   holds(claims: JWTPayload): boolean;
 }
 
-/** @public The claim that binds a token to the client's present secret. */
+/** The claim that binds a token to the client's present secret. */
 const GENERATION_CLAIM = 'rollcall_generation';
 
 export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {

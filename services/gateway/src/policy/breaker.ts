@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 
 /** closed: requests pass. open: none does, until a time. half-open: one passes, and what becomes of it decides. */
-export type BreakerState = 'closed' | 'open' | 'half-open';
+type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface BreakerPolicy {
   /** So many failures in a row open it. */

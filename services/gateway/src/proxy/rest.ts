@@ -19,7 +19,7 @@ export interface RestProxyDeps {
 }
 
 /** A request on its way to a service. */
-export interface ProxiedRequest {
+interface ProxiedRequest {
   readonly target: Target;
   /** Path below the target's registered URL, and query. */
   readonly path: string;

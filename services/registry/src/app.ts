@@ -20,12 +20,14 @@ export interface AppDeps {
   readonly routes: readonly Routes[];
   /** How long answers may take to be fetched once the app closes. */
   readonly closingLimitMs: number;
+  /** Whether the process is about to end, so that answers close their connections. */
+  readonly isStopping: () => boolean;
 }
 
 /** The registry's HTTP application. It does not listen. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { log, metrics, version, authenticate, routes, closingLimitMs } = deps;
-  const app = createServer({ log, metrics, bodyLimit: BODY_LIMIT_BYTES, mapError, closingLimitMs });
+  const { log, metrics, version, authenticate, routes, closingLimitMs, isStopping } = deps;
+  const app = createServer({ log, metrics, bodyLimit: BODY_LIMIT_BYTES, mapError, closingLimitMs, isStopping });
   await app.register(
     async (scope) => {
       const api = scope as App;

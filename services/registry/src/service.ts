@@ -72,6 +72,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
       };
     },
   };
+  let stopping = false;
   const app = await buildApp({
     log,
     metrics,
@@ -79,6 +80,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     authenticate:
       config.authentication === undefined ? undefined : tokenReviewer({ connection, clock, ...config.authentication }),
     closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
+    isStopping: () => stopping,
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
@@ -86,7 +88,6 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     discovery.closeStreams();
     delivery.closeStreams();
   };
-  let stopping = false;
   let started = false;
   const unready = () => {
     if (stopping) return 'stopping';

@@ -35,8 +35,12 @@ const dimensions = {
   },
   namespaces: {
     own: {},
-    named: { delivery: { namespaces: ['shop'] }, import: { namespaces: ['shop', 'rollcall'] } },
-    all: { delivery: { namespaces: ['*'] }, import: { namespaces: ['*'] } },
+    named: {
+      delivery: { namespaces: ['shop'] },
+      import: { namespaces: ['shop', 'rollcall'] },
+      webhooks: { secretNames: ['mine', 'yours'] },
+    },
+    all: { delivery: { namespaces: ['*'] }, import: { namespaces: ['*'] }, webhooks: { secretNames: ['*'] } },
     'apart from the release': { customResources: { namespace: 'shop' }, import: { enabled: false } },
   },
   authentication: {

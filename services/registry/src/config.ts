@@ -6,6 +6,7 @@ const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
   ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
   ROLLCALL_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3001 }),
+  ROLLCALL_GRPC_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 50_051 }),
   ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
   ROLLCALL_DATABASE_URL: Type.String({ minLength: 1, description: 'postgres://user:password@host:port/database' }),
   ROLLCALL_LOG_LEVEL: logLevelSetting,
@@ -14,7 +15,7 @@ const schema = Type.Object({
   ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_JOB_RETENTION_SECONDS: Type.Integer({ minimum: 0, maximum: 10 * 365 * 86_400, default: 7 * 86_400 }),
-  ROLLCALL_WEBHOOK_SECRETS: Type.String({
+  ROLLCALL_WEBHOOK_SECRET_STORE: Type.String({
     minLength: 1,
     default: 'rollcall-webhooks',
     description: 'The Secret in which the secrets of webhooks are kept',
@@ -29,6 +30,7 @@ export interface RegistryConfig {
   /** Undefined: any. */
   readonly host: string | undefined;
   readonly port: number;
+  readonly grpcPort: number;
   readonly adminPort: number;
   readonly databaseUrl: string;
   readonly logLevel: string;
@@ -53,6 +55,7 @@ export function registryConfig(environment: Environment): RegistryConfig {
     namespace: parsed.ROLLCALL_NAMESPACE,
     host: parsed.ROLLCALL_HOST,
     port: parsed.ROLLCALL_PORT,
+    grpcPort: parsed.ROLLCALL_GRPC_PORT,
     adminPort: parsed.ROLLCALL_ADMIN_PORT,
     databaseUrl: parsed.ROLLCALL_DATABASE_URL,
     logLevel: parsed.ROLLCALL_LOG_LEVEL,
@@ -60,7 +63,7 @@ export function registryConfig(environment: Environment): RegistryConfig {
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
     authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : { audience: parsed.ROLLCALL_TOKEN_AUDIENCE },
     jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
-    webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRETS,
+    webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRET_STORE,
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
   };
 }

@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-interface StreamEvent {
+export interface StreamEvent {
   readonly id: string | undefined;
   readonly type: string;
   readonly data: Record<string, unknown>;

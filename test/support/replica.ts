@@ -62,7 +62,7 @@ export async function startReplica(script: string, options: ReplicaOptions): Pro
       process.kill(started.pid, 'SIGKILL');
       await started.exited;
     },
-    call: (method, path, body) => call(url, { method, path, body }),
+    call: (method, path, body) => callApi(url, { method, path, body }),
     [Symbol.asyncDispose]: () => started.stop(),
   };
 }
@@ -74,7 +74,8 @@ export async function startReadyReplica(script: string, options: ReplicaOptions)
   return replica;
 }
 
-async function call(
+/** Calls the API at a URL. @param call its path is relative to `/api/v1`. */
+export async function callApi(
   url: string,
   { method, path, body }: { readonly method: string; readonly path: string; readonly body: unknown },
 ): Promise<Answer> {

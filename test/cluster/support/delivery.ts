@@ -61,6 +61,8 @@ interface JobRun {
   timeline(): string;
   /** Waits until the job has ended, and returns it. */
   ended(): Promise<DeliveryJob>;
+  /** Ends the pause. */
+  promote(): Promise<void>;
   abort(): Promise<void>;
 }
 
@@ -121,8 +123,8 @@ export async function openDeliveryStage({
       });
       return follow(
         () => jobs.get('job'),
-        async () => {
-          await jobs.patch('job', { spec: { abort: true } });
+        async (change) => {
+          await jobs.patch('job', { spec: change });
         },
       );
     },
@@ -130,7 +132,10 @@ export async function openDeliveryStage({
   };
 }
 
-function follow(look: () => Promise<DeliveryJob>, abort: () => Promise<void>): JobRun {
+function follow(
+  look: () => Promise<DeliveryJob>,
+  set: (spec: { readonly promote?: true; readonly abort?: true }) => Promise<void>,
+): JobRun {
   const stages = new Map<string, number>();
   const phases = new Map<string, number>();
   const startedAt = performance.now();
@@ -170,7 +175,8 @@ function follow(look: () => Promise<DeliveryJob>, abort: () => Promise<void>): J
       }
     },
     timeline: () => [...stages].map(([stage, at]) => `${new Date(at).toISOString().slice(11, 23)} ${stage}`).join(', '),
-    abort,
+    promote: () => set({ promote: true }),
+    abort: () => set({ abort: true }),
   };
 }
 

@@ -15,6 +15,9 @@ export const noRollcallImage = noCluster || sharedCluster().rollcallImage === un
 /** Whether there is neither an Ingress controller nor a Gateway to be had. */
 export const noTraefik = noCluster || !sharedCluster().traefik;
 
+/** Whether what an Ingress controller serves cannot be reached from here. */
+export const noIngress = noTraefik || sharedCluster().nodeAddress === undefined;
+
 /** @throws when there is no cluster. */
 export function sharedCluster(): ClusterFacts {
   const cluster = inject('cluster');

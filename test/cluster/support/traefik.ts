@@ -62,7 +62,7 @@ async function installGatewayApi(): Promise<void> {
     log: console.error,
   });
   await runKubectl(sharedCluster(), ['apply', '--server-side', '-f', crds]);
-  await runKubectl(sharedCluster(), ['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
+  await runKubectl(sharedCluster(), ['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
 }
 
 /** Everything that belongs to the whole cluster is named after the namespace and owned by it. */
@@ -142,6 +142,8 @@ function programArguments(owner: string): string[] {
     `--providers.kubernetesgateway.labelselector=${OWNER_LABEL}=${owner}`,
     '--providers.kubernetesingress=true',
     `--providers.kubernetesingress.ingressclass=${owner}`,
+    // As Kubernetes has it: /api/v1 does not lead to /api/v1x.
+    '--providers.kubernetesingress.strictprefixmatching=true',
     ...(nodeAddress === undefined
       ? []
       : [

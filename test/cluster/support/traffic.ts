@@ -9,6 +9,8 @@ const REQUESTS = 50_000;
 
 /** Percentage points by which a canary's share of the requests may be off. */
 const TOLERANCE = 5;
+/** Enough for a share to mean something. */
+const SETTLED_REQUESTS = 500;
 
 /** Waits until a version has answered, a hundred times since the report. */
 export async function untilAnswered(version: string, stage: DeliveryStage, since: LoadReport): Promise<void> {
@@ -21,7 +23,7 @@ interface Share {
   readonly stage: DeliveryStage;
   /** Percentage that version v2 has to have, give or take {@link TOLERANCE}. */
   readonly weight: number;
-  /** Until connections from before have been used up, and routers know. */
+  /** At most this long after, connections from before have been used up, and routers know. */
   readonly settleMs: number;
   readonly measureMs: number;
   /** Begins the line that tells. */
@@ -30,12 +32,23 @@ interface Share {
 
 /** Expects that version v2 gets its share of the requests. */
 export async function expectShare({ stage, weight, settleMs, measureMs, title }: Share): Promise<void> {
-  await sleep(settleMs);
+  await settle(stage, weight, settleMs);
   const from = await stage.load();
   await sleep(measureMs);
   const share = shareOf('v2', from, await stage.load());
   console.log(`${title} of weight ${weight}: ${share.toFixed(1)} % of the requests`);
   expect(Math.abs(share - weight)).toBeLessThan(TOLERANCE);
+}
+
+/** Waits until the share of a moment is right, or the time is over. */
+async function settle(stage: DeliveryStage, weight: number, timeoutMs: number): Promise<void> {
+  const endsAt = performance.now() + timeoutMs;
+  let from = await stage.load();
+  while (performance.now() < endsAt) {
+    const to = await loadUntil(stage, from, SETTLED_REQUESTS);
+    if (Math.abs(shareOf('v2', from, to) - weight) < TOLERANCE) return;
+    from = to;
+  }
 }
 
 interface Return {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { ListedEvent } from '@rollcall/client/listed-cache.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
@@ -36,7 +37,8 @@ export async function follow<Item, Gone extends string>(
     try {
       for await (const event of watch({ cursor: topic.beginConnection(), signal })) {
         if (event.type === 'opened') log.info({ stream: name }, 'following the registry');
-        topic.apply(event);
+        const telling = topic.apply(event);
+        while (telling.next().done !== true) await setImmediate();
       }
     } catch (error) {
       reason = errorMessage(error);

@@ -48,13 +48,18 @@ function listen(topic: Topic<Item, 'removed'>, channel = 'all', cursor?: string)
 
 const put = (type: 'added' | 'modified' | 'removed', [name, value]: readonly [string, number], cursor?: number) =>
   ({ type, item: { name, value }, cursor: cursor?.toString() }) as const;
+/** Without the pauses. */
+function apply(topic: Topic<Item, 'removed'>, event: Parameters<Topic<Item, 'removed'>['apply']>[0]): void {
+  expect([...topic.apply(event)].length).toBeLessThan(2);
+}
+
 const synced = (cursor: number) => ({ type: 'synced', cursor: `${cursor}` }) as const;
 const reset = { type: 'reset', cursor: undefined } as const;
 
 function ready(capacity?: number): Topic<Item, 'removed'> {
   const topic = topicOf(capacity);
   topic.beginConnection();
-  for (const event of [put('added', ['a', 1]), put('added', ['b', 1]), synced(10)]) topic.apply(event);
+  for (const event of [put('added', ['a', 1]), put('added', ['b', 1]), synced(10)]) apply(topic, event);
   return topic;
 }
 
@@ -63,9 +68,9 @@ test('who subscribes before anything is known hears nothing, and then everything
   const early = listen(topic);
   const resuming = listen(topic, 'all', '4');
   topic.beginConnection();
-  topic.apply(put('added', ['a', 1]));
+  apply(topic, put('added', ['a', 1]));
   expect(early.told()).toEqual([]);
-  topic.apply(synced(10));
+  apply(topic, synced(10));
   expect(early.told()).toEqual(['added a 1', '10 synced']);
   expect(early.resets).toEqual([false]);
   expect(resuming.resets).toEqual([true]);
@@ -77,9 +82,9 @@ test('tells what changes with the cursor of the registry, to each channel its ow
   const one = listen(topic, 'all.b');
   expect(all.told()).toEqual(['added a 1', 'added b 1', '10 synced']);
   expect(one.told()).toEqual(['added b 1', '10 synced']);
-  topic.apply(put('modified', ['a', 2], 11));
-  topic.apply(put('removed', ['b', 1], 12));
-  topic.apply(put('modified', ['a', 2], 13));
+  apply(topic, put('modified', ['a', 2], 11));
+  apply(topic, put('removed', ['b', 1], 12));
+  apply(topic, put('modified', ['a', 2], 13));
   expect(all.told()).toEqual(['11 modified a 2', '12 removed b 1']);
   expect(one.told()).toEqual(['12 removed b 1']);
   expect(listen(topic, 'all.b').told()).toEqual(['13 synced']);
@@ -90,7 +95,7 @@ test('makes the bytes of an event once', () => {
   const [first, second] = [listen(topic), listen(topic)];
   first.take();
   second.take();
-  topic.apply(put('modified', ['a', 2], 11));
+  apply(topic, put('modified', ['a', 2], 11));
   const [one] = first.take();
   expect(one).toBeDefined();
   expect(second.take()[0]).toBe(one);
@@ -99,8 +104,8 @@ test('makes the bytes of an event once', () => {
 
 test('resumes after a cursor; one that is not known resets', () => {
   const topic = ready();
-  topic.apply(put('modified', ['a', 2], 11));
-  topic.apply(put('modified', ['b', 2], 12));
+  apply(topic, put('modified', ['a', 2], 11));
+  apply(topic, put('modified', ['b', 2], 12));
   const resumed = listen(topic, 'all', '11');
   expect(resumed.told()).toEqual(['12 modified b 2', '12 synced']);
   expect(resumed.resets).toEqual([false]);
@@ -115,11 +120,11 @@ test('what a full list brings to light is told, and repeated to who resumes from
   const topic = ready();
   const live = listen(topic);
   live.told();
-  topic.apply(reset);
-  topic.apply(put('added', ['c', 1]));
-  topic.apply(put('added', ['b', 1]));
+  apply(topic, reset);
+  apply(topic, put('added', ['c', 1]));
+  apply(topic, put('added', ['b', 1]));
   expect(live.told()).toEqual(['10 added c 1']);
-  topic.apply(synced(20));
+  apply(topic, synced(20));
   expect(live.told()).toEqual(['10 removed a 1']);
   expect(listen(topic, 'all', '10').told()).toEqual(['10 added c 1', '10 removed a 1', '20 synced']);
   expect(listen(topic, 'all', '20').told()).toEqual(['20 synced']);
@@ -128,9 +133,34 @@ test('what a full list brings to light is told, and repeated to who resumes from
 
 test('events are kept up to the capacity', () => {
   const topic = ready(2);
-  for (let cursor = 11; cursor < 30; cursor += 1) topic.apply(put('modified', ['a', cursor], cursor));
+  for (let cursor = 11; cursor < 30; cursor += 1) apply(topic, put('modified', ['a', cursor], cursor));
   expect(listen(topic, 'all', '12').resets).toEqual([true]);
   expect(listen(topic, 'all', '28').told()).toEqual(['29 modified a 29', '29 synced']);
+});
+
+test('pauses between many; who comes meanwhile has the event already, and who leaves is not told', () => {
+  const topic = ready();
+  const many = Array.from({ length: 600 }, () => listen(topic));
+  for (const each of many) each.take();
+  const telling = topic.apply(put('modified', ['a', 2], 11));
+  expect(telling.next().done).toBe(false);
+  const late = listen(topic);
+  many.at(-1)?.stop();
+  expect([...telling]).toHaveLength(1);
+  expect(late.told()).toEqual(['added a 2', 'added b 1', '11 synced']);
+  expect(many.filter((each) => each.told().join() === '11 modified a 2')).toHaveLength(599);
+});
+
+test('who waited for the first list and leaves while others are told of it is not told', () => {
+  const topic = topicOf();
+  const many = Array.from({ length: 300 }, () => listen(topic));
+  topic.beginConnection();
+  apply(topic, put('added', ['a', 1]));
+  const telling = topic.apply(synced(10));
+  expect(telling.next().done).toBe(false);
+  many.at(-1)?.stop();
+  expect([...telling]).toEqual([]);
+  expect(many.filter((each) => each.told().length === 2)).toHaveLength(299);
 });
 
 test('who unsubscribes hears no more', () => {
@@ -138,7 +168,7 @@ test('who unsubscribes hears no more', () => {
   const listener = listen(topic);
   listener.take();
   listener.stop();
-  topic.apply(put('modified', ['a', 2], 11));
+  apply(topic, put('modified', ['a', 2], 11));
   expect(listener.take()).toEqual([]);
 });
 
@@ -157,7 +187,7 @@ test('whoever follows knows what the registry has, wherever either was interrupt
       let cursor: string | undefined;
       let known = new Map<string, number>();
       topic.beginConnection();
-      topic.apply(synced(1));
+      apply(topic, synced(1));
       const take = (messages: readonly Message[]) => {
         for (const { id, payload } of messages) {
           const { type, name = '', value = 0 } = payload;
@@ -173,10 +203,10 @@ test('whoever follows knows what the registry has, wherever either was interrupt
         if (removed) store.delete(name);
         else store.set(name, value);
         if (relisted) {
-          topic.apply(reset);
-          for (const [each, itsValue] of store) topic.apply(put('added', [each, itsValue]));
-          topic.apply(synced(version));
-        } else topic.apply(put(removed ? 'removed' : 'modified', [name, value], version));
+          apply(topic, reset);
+          for (const [each, itsValue] of store) apply(topic, put('added', [each, itsValue]));
+          apply(topic, synced(version));
+        } else apply(topic, put(removed ? 'removed' : 'modified', [name, value], version));
         if (away) {
           follower?.stop();
           follower = undefined;

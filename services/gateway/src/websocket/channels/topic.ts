@@ -4,7 +4,7 @@ import {
   type ListedCacheOptions,
   type ListedEvent,
 } from '@rollcall/client/listed-cache.ts';
-import { encodeEvent } from '../protocol.ts';
+import { type EventParts, encodeEvent } from '../protocol.ts';
 import type { Frame, Opening, Subscriber, Subscription } from './channel-source.ts';
 
 export interface TopicOptions<Item, Gone extends string> extends ListedCacheOptions<Item> {
@@ -25,14 +25,23 @@ export interface TopicOptions<Item, Gone extends string> extends ListedCacheOpti
 export interface Topic<Item, Gone extends string> {
   /** To be called for every new connection to the registry. @returns the cursor to resume from. */
   beginConnection(): string | undefined;
-  apply(event: ListedEvent<Item, Gone>): void;
+  /**
+   * Takes one event in and tells the subscribers, so many at a time: it pauses between, for others to have their turn. It has to be
+   * run to its end before the next event.
+   */
+  apply(event: ListedEvent<Item, Gone>): Generator<void, void>;
   /** Whether all there is was known once. */
   isReady(): boolean;
   subscribe(subscription: Pick<Subscription, 'channel' | 'cursor'>, subscriber: Subscriber): () => void;
 }
 
+/** Subscribers that are told without a pause: a few milliseconds. */
+const TOLD_AT_ONCE = 250;
+
 interface Member {
   readonly subscriber: Subscriber;
+  /** How many events there had been: those before are in what it began with. */
+  readonly joinedAt: number;
   /** Where it resumes, as long as it waits for the topic to be ready. */
   readonly cursor: string | undefined;
 }
@@ -50,14 +59,19 @@ export function createTopic<Item, Gone extends string>(options: TopicOptions<Ite
   const channels = new Map<string, Channel>();
   let isReady = false;
 
-  function publish(change: ItemChange<Item, Gone>, cursor: string): void {
-    const event = log.append(payloadOf(change), channelsOf(change.item), cursor);
+  function* publish(change: ItemChange<Item, Gone>, cursor: string): Generator<void, void> {
+    const event = log.append({ payload: payloadOf(change), channels: channelsOf(change.item), cursor });
+    const told = pacer();
     for (const name of event.channels) {
       const channel = channels.get(name);
       if (channel === undefined) continue;
       channel.snapshot = undefined;
       const frame = event.frame(name);
-      for (const { subscriber } of channel.members) subscriber.next(frame);
+      for (const { subscriber, joinedAt } of channel.members) {
+        if (joinedAt > event.number) continue;
+        subscriber.next(frame);
+        if (told()) yield;
+      }
     }
   }
 
@@ -82,28 +96,33 @@ export function createTopic<Item, Gone extends string>(options: TopicOptions<Ite
     return { isReset: false, frames: [...frames, synced] };
   }
 
-  function becomeReady(): void {
+  function* becomeReady(): Generator<void, void> {
     isReady = true;
-    for (const [name, channel] of channels) {
-      for (const { subscriber, cursor } of channel.members) subscriber.begin(openingOf(name, channel, cursor));
+    const told = pacer();
+    const waiting = [...channels].flatMap(([name, { members }]) => Array.from(members, (member) => ({ name, member })));
+    for (const { name, member } of waiting) {
+      const channel = channels.get(name);
+      if (channel?.members.has(member) !== true) continue;
+      member.subscriber.begin(openingOf(name, channel, member.cursor));
+      if (told()) yield;
     }
   }
 
   return {
     beginConnection: () => cache.beginConnection(),
-    apply(event) {
+    *apply(event) {
       const wasListing = cache.isListing();
       const changes = cache.apply(event);
       // What a list shows has happened at some time since the last event: whoever resumes from there needs all of it.
       const cursor = wasListing ? undefined : event.cursor;
-      if (isReady) for (const change of changes) publish(change, cursor ?? log.newest() ?? '');
+      if (isReady) for (const change of changes) yield* publish(change, cursor ?? log.newest() ?? '');
       if (event.cursor !== undefined && !cache.isListing()) log.reach(event.cursor);
-      if (event.type === 'synced' && !isReady) becomeReady();
+      if (event.type === 'synced' && !isReady) yield* becomeReady();
     },
     isReady: () => isReady,
     subscribe({ channel: name, cursor }, subscriber) {
       const channel = channels.get(name) ?? { members: new Set(), snapshot: undefined };
-      const member = { subscriber, cursor };
+      const member = { subscriber, cursor, joinedAt: log.count() };
       channels.set(name, channel);
       channel.members.add(member);
       if (isReady) subscriber.begin(openingOf(name, channel, cursor));
@@ -115,7 +134,18 @@ export function createTopic<Item, Gone extends string>(options: TopicOptions<Ite
   };
 }
 
+/** @returns a function that says after every so many calls that it is time for a pause. */
+function pacer(): () => boolean {
+  let calls = 0;
+  return () => {
+    calls += 1;
+    return calls % TOLD_AT_ONCE === 0;
+  };
+}
+
 interface LoggedEvent {
+  /** How many there had been before it. */
+  readonly number: number;
   readonly channels: readonly string[];
   /** The same bytes for everybody. */
   frame(channel: string): Frame;
@@ -123,7 +153,9 @@ interface LoggedEvent {
 
 /** The latest events, and from which cursors they are complete. */
 interface EventLog {
-  append(payload: object, channels: readonly string[], cursor: string): LoggedEvent;
+  append(parts: Pick<LoggedEvent, 'channels'> & Pick<EventParts, 'payload'> & { readonly cursor: string }): LoggedEvent;
+  /** How many events there have been. */
+  count(): number;
   /** Nothing is missing up to this cursor, event or not. */
   reach(cursor: string): void;
   /** Undefined before the first {@link reach}. */
@@ -140,9 +172,11 @@ function createEventLog(capacity: number): EventLog {
   const positions = new Map<string, number>();
   let newest: string | undefined;
 
+  const count = () => forgotten + events.length;
+
   function reach(cursor: string): void {
     newest = cursor;
-    if (!positions.has(cursor)) positions.set(cursor, forgotten + events.length);
+    if (!positions.has(cursor)) positions.set(cursor, count());
     if (events.length > capacity * 2) {
       forgotten += events.length - capacity;
       events = events.slice(-capacity);
@@ -154,9 +188,10 @@ function createEventLog(capacity: number): EventLog {
   }
 
   return {
-    append(payload, channels, cursor) {
+    append({ payload, channels, cursor }) {
       const frames = new Map<string, Frame>();
       const event: LoggedEvent = {
+        number: count(),
         channels,
         frame(channel) {
           const frame = frames.get(channel) ?? encodeEvent({ channel, cursor, payload });
@@ -168,6 +203,7 @@ function createEventLog(capacity: number): EventLog {
       reach(cursor);
       return event;
     },
+    count,
     reach,
     newest: () => newest,
     since(cursor) {

@@ -209,7 +209,7 @@ class NodeRunner {
   /** Puts NetworkPolicies into force, as long as the node is there. */
   async enforcePolicies(kubeconfigPath: string): Promise<void> {
     const file = join(this.slot.directory, 'network-policies.nft');
-    this.policies = await createPolicyEnforcement({
+    const policies = await createPolicyEnforcement({
       kubeconfigPath,
       load: async (ruleset) => {
         await writeFile(file, ruleset);
@@ -217,7 +217,10 @@ class NodeRunner {
       },
       onFailure: this.failure.reject,
     });
-    await this.policies.start();
+    this.policies = policies;
+    // The start has failed meanwhile.
+    if (this.stopped !== undefined) return policies[Symbol.asyncDispose]();
+    await policies.start();
   }
 
   private prefix(): string[] {

@@ -95,14 +95,14 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 }
 
 function summary(rollcall: Rollcall, seconds: number): string {
-  const { registry, gateway, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
+  const { registry, gateway, grpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
 Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and everything below.
 
   registry       ${api}
-  gateway        ${gateway}/api
+  gateway        ${gateway}/api, gRPC at ${grpc}
   Kubernetes     ${controlPlane.server}
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}

@@ -36,6 +36,8 @@ export interface Rollcall extends AsyncDisposable {
   readonly registry: string;
   /** Base URL of the gateway, without `/api`. */
   readonly gateway: string;
+  /** `host:port` of the gateway for gRPC. */
+  readonly grpc: string;
   /** A client of the gateway's, to try it with. */
   readonly client: { readonly id: string; readonly secret: string };
   readonly controlPlane: ControlPlane;
@@ -55,6 +57,7 @@ export interface Rollcall extends AsyncDisposable {
 const NAMESPACE = 'rollcall';
 const REGISTRY_PORT = 3001;
 const GATEWAY_PORT = 3000;
+const GRPC_PORT = 50_051;
 const FIRST_READY_TIMEOUT_MS = 60_000;
 const SERVICE_STOP_GRACE_MS = 3_000;
 const SAMPLE_STOP_GRACE_MS = 1_000;
@@ -96,7 +99,10 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     },
   };
   const databaseUrl = await postgres.createDatabase('rollcall');
+  const [registryGrpc = 0] = await freePorts(1);
   const ports = {
+    registryGrpc,
+    gatewayGrpc: await portFor('the gateway, for gRPC,', GRPC_PORT, log),
     registry: await portFor('the registry', REGISTRY_PORT, log),
     gateway: await portFor('the gateway', GATEWAY_PORT, log),
   };
@@ -117,6 +123,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   return {
     registry,
     gateway,
+    grpc: `127.0.0.1:${ports.gatewayGrpc}`,
     client,
     controlPlane,
     postgres,
@@ -186,7 +193,7 @@ interface ServicesOptions {
   readonly context: ServiceContext;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
-  readonly ports: { readonly registry: number; readonly gateway: number };
+  readonly ports: Readonly<Record<'registry' | 'registryGrpc' | 'gateway' | 'gatewayGrpc', number>>;
   readonly databaseUrl: string;
   readonly redisUrl: string;
 }
@@ -199,13 +206,19 @@ async function startServices(stack: AsyncDisposableStack, options: ServicesOptio
     {
       name: 'registry',
       script: 'services/registry/src/main.ts',
-      env: { ROLLCALL_PORT: String(ports.registry), ROLLCALL_DATABASE_URL: databaseUrl },
+      env: {
+        ROLLCALL_PORT: String(ports.registry),
+        ROLLCALL_GRPC_PORT: String(ports.registryGrpc),
+        ROLLCALL_DATABASE_URL: databaseUrl,
+      },
     },
     {
       name: 'gateway',
       script: 'services/gateway/src/main.ts',
       env: {
         ROLLCALL_PORT: String(ports.gateway),
+        ROLLCALL_GRPC_PORT: String(ports.gatewayGrpc),
+        ROLLCALL_REGISTRY_GRPC_URL: `http://127.0.0.1:${ports.registryGrpc}`,
         ROLLCALL_REGISTRY_URLS: `http://127.0.0.1:${ports.registry}`,
         ROLLCALL_REDIS_URL: redisUrl,
       },

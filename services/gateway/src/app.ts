@@ -5,7 +5,7 @@ import type { Registry } from 'prom-client';
 import { mapError } from './errors.ts';
 
 /** A group of routes, with content type parsers of its own. */
-type Routes = (app: App) => void;
+export type Routes = (app: App) => void;
 
 export interface AppDeps {
   readonly log: Logger;

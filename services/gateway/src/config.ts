@@ -15,11 +15,13 @@ const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the ApiClients' })),
   ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
   ROLLCALL_PORT: port(3000),
+  ROLLCALL_GRPC_PORT: port(50_051),
   ROLLCALL_ADMIN_PORT: port(9090),
   ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_ACCESS_LOG: Type.Enum(['on', 'off'], { default: 'on' }),
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_REGISTRY_URLS: Type.String({ minLength: 1, description: 'Base URLs of registries, separated by commas' }),
+  ROLLCALL_REGISTRY_GRPC_URL: Type.Optional(Type.String({ minLength: 1, description: 'Where it offers gRPC' })),
   ROLLCALL_REGISTRY_TOKEN_FILE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_REDIS_URL: Type.Optional(Type.String({ minLength: 1, description: 'redis://:password@host:port' })),
   ROLLCALL_REDIS_TIMEOUT_MS: Type.Integer({ minimum: 10, maximum: 5000, default: 100 }),
@@ -63,12 +65,18 @@ export interface GatewayConfig {
   readonly namespace: string | undefined;
   readonly host: string | undefined;
   readonly port: number;
+  readonly grpcPort: number;
   readonly adminPort: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
   /** Between saying that no more traffic should come and closing: as long as proxies take to notice. */
   readonly drainMs: number;
-  readonly registry: { readonly urls: readonly string[]; readonly tokenFile: string | undefined };
+  readonly registry: {
+    readonly urls: readonly string[];
+    /** Undefined: its gRPC API is not passed on to. */
+    readonly grpcOrigin: string | undefined;
+    readonly tokenFile: string | undefined;
+  };
   /** Undefined: each replica counts by itself. */
   readonly redisUrl: string | undefined;
   readonly redisTimeoutMs: number;
@@ -90,11 +98,16 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     namespace: parsed.ROLLCALL_NAMESPACE,
     host: parsed.ROLLCALL_HOST,
     port: parsed.ROLLCALL_PORT,
+    grpcPort: parsed.ROLLCALL_GRPC_PORT,
     adminPort: parsed.ROLLCALL_ADMIN_PORT,
     logLevel: parsed.ROLLCALL_LOG_LEVEL,
     accessLog: parsed.ROLLCALL_ACCESS_LOG === 'on',
     drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
-    registry: { urls: registryUrls(parsed.ROLLCALL_REGISTRY_URLS), tokenFile: parsed.ROLLCALL_REGISTRY_TOKEN_FILE },
+    registry: {
+      urls: baseUrls('ROLLCALL_REGISTRY_URLS', parsed.ROLLCALL_REGISTRY_URLS),
+      grpcOrigin: baseUrls('ROLLCALL_REGISTRY_GRPC_URL', parsed.ROLLCALL_REGISTRY_GRPC_URL ?? '')[0],
+      tokenFile: parsed.ROLLCALL_REGISTRY_TOKEN_FILE,
+    },
     redisUrl: parsed.ROLLCALL_REDIS_URL,
     redisTimeoutMs: parsed.ROLLCALL_REDIS_TIMEOUT_MS,
     keys: { secretName: parsed.ROLLCALL_KEYS_SECRET, rotateAfterMs: parsed.ROLLCALL_KEY_ROTATION_SECONDS * 1000 },
@@ -125,10 +138,10 @@ function limit(requests: number) {
   return { requests, windowMs: MINUTE_MS };
 }
 
-function registryUrls(text: string): readonly string[] {
+function baseUrls(name: string, text: string): readonly string[] {
   return list(text).map((url) => {
     const fault = httpUrlFault(url);
-    if (fault !== undefined) throw new Error(`Invalid configuration:\n  ROLLCALL_REGISTRY_URLS: each ${fault}`);
+    if (fault !== undefined) throw new Error(`Invalid configuration:\n  ${name}: each ${fault}`);
     return url.replace(/\/+$/, '');
   });
 }

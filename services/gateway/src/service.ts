@@ -12,19 +12,23 @@ import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createRedis, type Redis } from '@rollcall/platform/redis/client.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Agent } from 'undici';
-import { buildApp } from './app.ts';
+import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { createTargets } from './discovery/targets.ts';
+import { createGrpcProxy } from './grpc/proxy.ts';
+import { grpcTargets, identityHeadersOf, takeCall } from './grpc/wiring.ts';
 import { createIdentity } from './identity/identity.ts';
 import { createLimits } from './policy/limits/limits.ts';
 import { createRetryBudget } from './policy/retry-budget.ts';
 import { createRestProxy } from './proxy/rest.ts';
+import { asyncApiRoute } from './routes/asyncapi.ts';
 import { healthRoute } from './routes/health.ts';
 import { keysRoute } from './routes/keys.ts';
 import { metricsRoute } from './routes/metrics.ts';
 import { proxyRoute } from './routes/proxy.ts';
 import { tokenRoute } from './routes/token.ts';
 import { createRouteTable } from './routing/routes-file.ts';
+import { createWebSockets } from './websocket/websockets.ts';
 
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 8;
@@ -49,69 +53,34 @@ export interface GatewayDeps {
 /**
  * Runs one replica of the gateway until it is asked to stop. @returns the process' exit code.
  */
-export async function runGateway({ config, log, clock, environment, stopRequested }: GatewayDeps): Promise<number> {
-  const metrics = createMetrics('gateway');
-  const version = packageVersion();
-  const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
-  const namespace = config.namespace ?? connection.namespace;
-  const dispatcher = new Agent({
-    allowH2: false,
-    connect: { timeout: config.upstream.connectMs },
-    connections: UPSTREAM_CONNECTIONS,
-  });
-  const redis = config.redisUrl === undefined ? undefined : createRedis({ url: config.redisUrl, name: 'gateway', log });
-  const limits = createLimits({ ...config, redis, metrics, log, clock });
-  const identity = createIdentity({ ...config, connection, namespace, dispatcher, clock, log });
-  const routes = createRouteTable(config.routesFile, log);
-  const { urls, tokenFile } = config.registry;
-  const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
-  const targets = createTargets({ registry: urls, token, breakerPolicy: BREAKER, clock, log, metrics });
-  const proxy = createRestProxy({
-    dispatcher,
-    budget: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
-    headersTimeoutMs: config.upstream.headersMs,
-    bodyTimeoutMs: config.upstream.bodyMs,
-    bodyLimit: config.bodyLimit,
-  });
+export async function runGateway(deps: GatewayDeps): Promise<number> {
+  const { config, log, stopRequested } = deps;
+  const parts = await assemble(deps);
+  const { metrics, identity, limits, webSockets } = parts;
   let stopping = false;
   let started = false;
   const app = await buildApp({
     log,
     metrics,
     bodyLimit: config.bodyLimit,
-    closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
-    routes: [
-      (scope) => healthRoute(scope, { version, clock, fault: () => (started ? undefined : 'starting') }),
-      (scope) => keysRoute(scope, identity.keys),
-      (scope) => tokenRoute(scope, { ...identity, limits }),
-      (scope) => metricsRoute(scope, { metrics, authenticator: identity.authenticator }),
-      (scope) =>
-        proxyRoute(scope, {
-          ...config,
-          ...identity,
-          route: routes.route,
-          identity: identity.backend,
-          targets,
-          limits,
-          proxy,
-          metrics,
-          clock,
-        }),
-    ],
+    closingLimitMs: parts.closingLimitMs,
+    routes: listRoutes(deps, parts, () => started),
   });
-
+  app.server.on('upgrade', (request, socket, head) => webSockets.handleUpgrade(request, socket, head));
   const unready = () => {
     if (stopping) return 'stopping';
     return started ? undefined : 'starting: signing keys and clients are not read';
   };
   const actors: Actor[] = [
     adminServer({ host: config.host, port: config.adminPort, metrics, unready }),
-    connectionsActor({ connection, dispatcher, redis }),
+    connectionsActor(parts),
     { name: 'limits', start: () => limits.start(), stop: () => limits.stop() },
-    routes.actor,
+    parts.routes.actor,
     ...identity.actors,
-    targets.actor,
-    httpServer(app, config, log),
+    parts.targets.actor,
+    webSockets.actor,
+    parts.grpc,
+    httpServer(app, config, { log, beforeClose: () => webSockets.close() }),
   ];
   return runActors(actors, {
     log,
@@ -124,6 +93,86 @@ export async function runGateway({ config, log, clock, environment, stopRequeste
       stopping = true;
     },
   });
+}
+
+type Parts = Awaited<ReturnType<typeof assemble>>;
+
+/** Makes the parts; none of them does anything yet. */
+async function assemble({ config, log, clock, environment }: GatewayDeps) {
+  const metrics = createMetrics('gateway');
+  const version = packageVersion();
+  const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
+  const namespace = config.namespace ?? connection.namespace;
+  const dispatcher = new Agent({
+    allowH2: false,
+    connect: { timeout: config.upstream.connectMs },
+    connections: UPSTREAM_CONNECTIONS,
+  });
+  const redis = config.redisUrl === undefined ? undefined : createRedis({ url: config.redisUrl, name: 'gateway', log });
+  const limits = createLimits({ ...config, redis, metrics, log, clock });
+  const identity = createIdentity({ ...config, connection, namespace, dispatcher, clock, log });
+  const { authenticator } = identity;
+  const { urls, tokenFile, grpcOrigin } = config.registry;
+  const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
+  const targets = createTargets({ registry: urls, token, breakerPolicy: BREAKER, clock, log, metrics });
+  const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
+  return {
+    metrics,
+    version,
+    connection,
+    dispatcher,
+    redis,
+    limits,
+    identity,
+    targets,
+    closingLimitMs,
+    routes: createRouteTable(config.routesFile, log),
+    proxy: createRestProxy({
+      dispatcher,
+      budget: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
+      headersTimeoutMs: config.upstream.headersMs,
+      bodyTimeoutMs: config.upstream.bodyMs,
+      bodyLimit: config.bodyLimit,
+    }),
+    webSockets: createWebSockets({ registry: { servers: urls, token }, authenticator, version, clock, log, metrics }),
+    grpc: createGrpcProxy({
+      host: config.host,
+      port: config.grpcPort,
+      drainMs: config.drainMs,
+      authenticator,
+      take: takeCall(limits),
+      targets: grpcTargets(targets, grpcOrigin),
+      identityHeaders: identityHeadersOf(identity.backend),
+      log,
+      metrics,
+      clock,
+      closingLimitMs,
+    }),
+  };
+}
+
+function listRoutes({ config, clock }: GatewayDeps, parts: Parts, hasStarted: () => boolean): readonly Routes[] {
+  const { identity, limits, metrics, routes, targets, proxy, version, webSockets } = parts;
+  const { authenticator } = identity;
+  return [
+    (scope) => healthRoute(scope, { version, clock, fault: () => (hasStarted() ? undefined : 'starting') }),
+    (scope) => keysRoute(scope, identity.keys),
+    (scope) => tokenRoute(scope, { ...identity, limits }),
+    (scope) => metricsRoute(scope, { metrics, authenticator }),
+    (scope) => asyncApiRoute(scope, { document: webSockets.document, authenticator }),
+    (scope) =>
+      proxyRoute(scope, {
+        ...config,
+        authenticator,
+        route: routes.route,
+        identity: identity.backend,
+        targets,
+        limits,
+        proxy,
+        metrics,
+        clock,
+      }),
+  ];
 }
 
 interface Connections {
@@ -143,7 +192,11 @@ function connectionsActor({ connection, dispatcher, redis }: Connections): Actor
   };
 }
 
-function httpServer(app: App, { host, port, drainMs }: GatewayConfig, log: Logger): Actor {
+function httpServer(
+  app: App,
+  { host, port, drainMs }: GatewayConfig,
+  { log, beforeClose }: { readonly log: Logger; readonly beforeClose: () => Promise<void> },
+): Actor {
   return {
     name: 'HTTP server',
     async start() {
@@ -152,7 +205,7 @@ function httpServer(app: App, { host, port, drainMs }: GatewayConfig, log: Logge
     },
     async stop() {
       await sleep(drainMs);
-      await app.close();
+      await Promise.all([beforeClose(), app.close()]);
     },
   };
 }

@@ -31,13 +31,12 @@ export interface TargetsDeps {
 /** The services that requests can go to: the registry itself, and what is registered with it. */
 export interface Targets {
   readonly actor: Actor;
-  /** @returns undefined for what is not registered. A look into memory. */
+  /** @returns undefined for what is not registered and not the registry itself. A look into memory. */
   find(service: string): Target | undefined;
-  list(): Iterable<Target>;
+  /** As {@link find}, without the registry. */
+  findRegistered(service: string): Target | undefined;
   /** Whether all that is registered has been heard of at least once. */
   isComplete(): boolean;
-  /** connecting, live, or stale: the registry is away, what was last known is used. */
-  state(): string;
 }
 
 /** Under this name the registry's own API is reached, unless a service of the name is registered. */
@@ -75,7 +74,7 @@ export function createTargets(deps: TargetsDeps): Targets {
 
   observe(metrics, known);
   const [own] = registry;
-  const ownTarget = own === undefined ? undefined : targetOf(REGISTRY, own, ['rest', 'grpc']);
+  const ownTarget = own === undefined ? undefined : targetOf(REGISTRY, own, ['rest']);
 
   return {
     actor: {
@@ -98,9 +97,8 @@ export function createTargets(deps: TargetsDeps): Targets {
       stop: async () => directory?.close(),
     },
     find: (service) => known.get(service) ?? (service === REGISTRY ? ownTarget : undefined),
-    list: () => known.values(),
+    findRegistered: (service) => known.get(service),
     isComplete: () => isComplete,
-    state: () => directory?.state() ?? 'connecting',
   };
 }
 

@@ -2,7 +2,7 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
 import { GatewayError } from '../errors.ts';
 import type { Authenticator } from '../policy/caller.ts';
-import { bearerOf } from './proxy.ts';
+import { requireCaller } from './bearer.ts';
 
 /** The scope that reads metrics by the public port; Prometheus reads them at the admin port, without a token. */
 const SCOPE = 'metrics:read';
@@ -13,11 +13,10 @@ export function metricsRoute(
   { metrics, authenticator }: { readonly metrics: Registry; readonly authenticator: Authenticator },
 ): void {
   app.get('/api/metrics', async (request, reply) => {
-    const token = bearerOf(request);
-    if (token === undefined) throw new GatewayError('UNAUTHENTICATED', { headers: { 'www-authenticate': 'Bearer' } });
-    const { scopes } = await authenticator.authenticate(token);
-    if (!scopes.has(SCOPE) && !scopes.has('*'))
+    const { scopes } = await requireCaller(request, authenticator);
+    if (!scopes.has(SCOPE) && !scopes.has('*')) {
       throw new GatewayError('INSUFFICIENT_SCOPE', { details: { missing: [SCOPE] } });
+    }
     return reply.type(metrics.contentType).send(await metrics.metrics());
   });
 }

@@ -12,6 +12,7 @@ import type { Outcome, RestProxy } from '../proxy/rest.ts';
 import { requestIdOf, traceparentOf } from '../proxy/trace-context.ts';
 import { splitTarget } from '../routing/path.ts';
 import type { Destination, Route } from '../routing/table.ts';
+import { bearerOf, unauthenticated } from './bearer.ts';
 
 export interface ProxyRouteDeps {
   readonly route: Route;
@@ -85,21 +86,6 @@ async function admit(deps: ProxyRouteDeps, { request, reply, destination }: Arri
   if (failure !== undefined) throw failure;
   reply.headers(verdict.headers);
   return caller;
-}
-
-/** @throws GatewayError INVALID_TOKEN for two tokens, or one of another scheme. */
-export function bearerOf({ headers, raw }: FastifyRequest): string | undefined {
-  const { authorization } = headers;
-  if (authorization === undefined) return undefined;
-  // Node keeps the first of several; a proxy before us may have looked at the last.
-  const given = raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization');
-  const [, token] = /^Bearer +([^\s,]+)$/i.exec(authorization) ?? [];
-  if (token === undefined || given.length > 1) throw unauthenticated();
-  return token;
-}
-
-function unauthenticated(): GatewayError {
-  return new GatewayError('UNAUTHENTICATED', { headers: { 'www-authenticate': 'Bearer realm="rollcall"' } });
 }
 
 interface Admitted {

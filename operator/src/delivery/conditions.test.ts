@@ -11,6 +11,7 @@ const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Sta
   at: time,
   pods,
   isUnclaimed: false,
+  departure: undefined,
 });
 const told = (conditions: ReturnType<typeof jobConditions>) =>
   Object.fromEntries(conditions.map(({ type, status }) => [type, status]));

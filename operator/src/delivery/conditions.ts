@@ -1,5 +1,6 @@
 import type { DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
+import type { Departure } from './snapshot.ts';
 
 /** Whether the pods that the job relies on are ready. It is Unknown while they come up. */
 const PODS_READY = 'PodsReady';
@@ -7,6 +8,9 @@ const PODS_READY = 'PodsReady';
 const CLAIMED = 'ClaimHeld';
 
 const ends: ReadonlySet<DeliveryPhase> = new Set(['Succeeded', 'RolledBack', 'Failed']);
+
+/** False where the job goes about it otherwise than it, or its policy, was asked to; else there is no such condition. */
+const AS_REQUESTED = 'AsRequested';
 
 /** What conditions are made of. */
 export interface Standing {
@@ -19,9 +23,14 @@ export interface Standing {
   /** Undefined: nothing is relied on. `growing`: more pods were just asked for. */
   readonly pods: 'ready' | 'short' | 'growing' | undefined;
   readonly isUnclaimed: boolean;
+  /** Once it is told it stays. */
+  readonly departure: Departure | undefined;
 }
 
-/** All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends), PodsReady, ClaimHeld. */
+/**
+ * All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends), PodsReady, ClaimHeld,
+ * AsRequested.
+ */
 export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
   const { phase, reason, message, observedGeneration, at } = standing;
   const said = { reason, message, observedGeneration };
@@ -34,6 +43,10 @@ export function jobConditions(known: DeliveryJobStatus['conditions'], standing: 
   conditions = setCondition(conditions, { type: 'Succeeded', status: succeeded, ...said }, at);
   if (standing.isUnclaimed) {
     conditions = setCondition(conditions, { type: CLAIMED, status: 'False', ...unclaimed, observedGeneration }, at);
+  }
+  if (standing.departure !== undefined) {
+    const told = { type: AS_REQUESTED, status: 'False', ...standing.departure, observedGeneration } as const;
+    conditions = setCondition(conditions, told, at);
   }
   const pods = podsCondition(known, standing);
   return pods === undefined ? conditions : [...conditions, pods];

@@ -57,5 +57,6 @@ function isMissed(snapshot: JobSnapshot): boolean {
   if (cluster === undefined || readyCount(cluster.extra?.pods) === 0) return false;
   if (isExtraInUse(cluster)) return true;
   const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
-  return own < (cluster.deployment.spec.replicas ?? 1);
+  const { replicas = 1 } = cluster.deployment.spec;
+  return own < Math.min(replicas, snapshot.saved?.deployment.short?.ready ?? replicas);
 }

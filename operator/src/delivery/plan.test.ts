@@ -1,6 +1,7 @@
 import { finalizers } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
+import type { Change } from '../runtime/decision.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -21,7 +22,7 @@ import {
   tell,
 } from './model/build.ts';
 import { planJob } from './plan.ts';
-import type { JobSnapshot } from './snapshot.ts';
+import type { JobSnapshot, SavedState } from './snapshot.ts';
 
 const AT = new Date(START).toISOString();
 
@@ -227,10 +228,6 @@ const rolling = buildDeployment({ updated: 1 });
 test.for<[string, Parameters<typeof buildCluster>[0]]>([
   ['a rollout is under way', { deployment: rolling }],
   ['another ReplicaSet has pods', { replicaSets: [buildPods('old', 3, { current: true }), buildPods('older', 1)] }],
-  [
-    'a pod is not ready',
-    { deployment: buildDeployment(), replicaSets: [buildPods('old', 3, { current: true, ready: 2 })] },
-  ],
 ])('blue-green waits for a stable Deployment, and gives up at the deadline: %s', ([, cluster]) => {
   const waiting = planJob(preparing({ cluster: buildCluster(cluster) }));
   expect(tell(waiting).does).toEqual([]);
@@ -267,6 +264,85 @@ const forward = [
   'Baking',
   'Draining',
   'UpdatingWorkload',
+const dead = buildCluster({
+  deployment: buildDeployment({ ready: 0 }),
+  replicaSets: [buildPods('old', 3, { current: true, ready: 0 })],
+});
+
+test('where nothing is ready there is nothing to protect: a rolling update at full speed, which says why', () => {
+  const soon = planJob(preparing({ cluster: dead }));
+  expect(soon.requeueAfterMs).toBe(4000);
+  const { changes } = planJob(preparing({ cluster: dead, seconds: 5 }));
+  const message = 'Rolling instead of BlueGreen, as 0 of 3 pods of Deployment shop are ready';
+  const departure = { reason: 'WorkloadNotReady', message } as const;
+  expect(changes).toMatchObject([
+    {
+      manifest: {
+        data: { strategy: 'Rolling', services: [], departure, deployment: { short: { ready: 0, missing: 3 } } },
+      },
+    },
+  ]);
+  const saved = { departure };
+  const begun = planJob(buildAtStage({ strategy: 'Rolling', stage: 'Preparing', cluster: dead, saved }));
+  expect(begun.changes).toMatchObject([
+    {
+      action: 'status',
+      status: {
+        stage: 'Updating',
+        strategy: 'Rolling',
+        message: `Brings 1.1.0 to Deployment shop (${message})`,
+        conditions: expect.arrayContaining([
+          expect.objectContaining({ type: 'AsRequested', status: 'False', ...departure }),
+        ]),
+      },
+    },
+    { action: 'event', ...departure },
+  ]);
+  const written = planJob(buildAtStage({ strategy: 'Rolling', stage: 'Updating', cluster: dead, saved })).changes;
+  expect(written.at(-1)).toMatchObject({
+    patch: { spec: { strategy: { rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 } } } },
+  });
+  const ended = planJob(
+    buildAtStage({
+      strategy: 'Rolling',
+      stage: 'Finishing',
+      isClaimed: false,
+      saved,
+      status: begunWith(begun.changes),
+    }),
+  );
+  expect(ended.changes).toMatchObject([
+    {
+      status: {
+        phase: 'Succeeded',
+        message: `1.1.0 runs (${message})`,
+        conditions: expect.arrayContaining([expect.objectContaining({ type: 'AsRequested' })]),
+      },
+    },
+    {},
+  ]);
+});
+
+/** The conditions of the status that was written. */
+function begunWith([write]: readonly Change[]): Pick<DeliveryJobStatus, 'conditions'> {
+  const { conditions } = (write?.action === 'status' ? write.status : {}) as DeliveryJobStatus;
+  return conditions === undefined ? {} : { conditions };
+}
+
+test.for<[string, Partial<DeliveryPolicySpec['canary']>, ReturnType<typeof buildRoute>[] | undefined, string]>([
+  ['no such API', {}, undefined, 'GatewayAPIMissing'],
+  ['no route to the service', {}, [buildRoute([{ backendRefs: [{ name: 'other' }] }])], 'NoMatchingRoute'],
+  ['a route', {}, [buildRoute([{ backendRefs: [{ name: 'shop' }] }])], ''],
+  ['nobody asked for it', { trafficRouter: 'Replicas' }, undefined, ''],
+])('weights that routes cannot make are made by replicas, and it is told: %s', ([, canary, routes, reason]) => {
+  const policy = buildPolicy({ canary: { steps: [{ weight: 50 }], trafficRouter: 'GatewayAPI', ...canary } });
+  const wish = { cluster: buildCluster({ routes }), spec: { strategy: 'Canary' }, snapshot: { policy } } as const;
+  const [created] = planJob(preparing(wish)).changes;
+  const { data } = (created?.action === 'create' ? created.manifest : {}) as { data?: SavedState };
+  expect(data?.strategy).toBe('Canary');
+  expect(data?.departure?.reason ?? '').toBe(reason);
+});
+
   'HandingBack',
   'DrainingExtra',
   'RemovingExtra',

@@ -10,7 +10,7 @@ import { isFinished } from './queue.ts';
 import { planQueued, returnToQueue } from './queueing.ts';
 import { reconstructState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
-import { buildStatus, endStatus, type StatusUpdate, writeStatus } from './status.ts';
+import { buildStatus, endStatus, type StatusUpdate, withDeparture, writeStatus } from './status.ts';
 import { blueGreenStages } from './strategies/blue-green.ts';
 import { canaryStages } from './strategies/canary.ts';
 import { isUnclaimed, planClaiming } from './strategies/claiming.ts';
@@ -101,7 +101,7 @@ function describe({ view, row, plan, fields }: Standpoint): StatusUpdate {
     phase,
     stage: status.stage ?? '',
     ...(reason === undefined ? {} : { reason }),
-    message: fields.failure?.message ?? plan.message,
+    message: fields.failure?.message ?? (undone === undefined ? withDeparture(view.saved, plan.message) : plan.message),
     fields,
     ...(pods === undefined ? {} : { pods }),
     isUnclaimed: isUnclaimed(view),
@@ -159,7 +159,7 @@ function end({ job, snapshot, saved }: JobView, undone: DeliveryFailure | undefi
       ? endStatus(job, snapshot.now, {
           phase: 'Succeeded',
           reason: 'Succeeded',
-          message: `${version} runs`,
+          message: withDeparture(saved, `${version} runs`),
           fields: { weight: 100 },
         })
       : endStatus(job, snapshot.now, {

@@ -1,22 +1,29 @@
 import { annotations, deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
-import { type Deployment, deploymentKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import {
+  type Deployment,
+  deploymentKind,
+  type PodTemplate,
+  type Service,
+  serviceKind,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import { targetTemplate } from './artifact.ts';
 import { claimInTheWay, claimState } from './claim.ts';
 import { NOT_TAKEN } from './failures.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from './fingerprint.ts';
+import { type Footing, findFooting } from './footing.ts';
 import { REVISION_ANNOTATION } from './names.ts';
 import { saveState } from './saved-state.ts';
-import type { ClusterView, JobSnapshot, PodGroup, SavedState } from './snapshot.ts';
+import type { ClusterView, Departure, JobSnapshot, SavedState } from './snapshot.ts';
 import { routedServices, startFault, strategyOf } from './start-checks.ts';
-import { buildStatus, endStatus, writeStatus } from './status.ts';
+import { buildStatus, endStatus, withDeparture, writeStatus } from './status.ts';
 import type { StageName } from './strategies/strategy.ts';
 import { backendsOf } from './traffic/http-route.ts';
 import { withoutPin } from './traffic/selector.ts';
 import { runningVersion } from './version.ts';
 import { clusterOf, readyCount } from './view.ts';
-import { claimWorkload, rolloutOf } from './workload.ts';
+import { claimWorkload } from './workload.ts';
 
 /** Kubernetes' own default. */
 const DEFAULT_DEADLINE_SECONDS = 600;
@@ -73,12 +80,11 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   }
   if (claimState(cluster, job) !== 'own') return claim(snapshot, cluster);
   if (saved !== undefined) return beginStrategy(snapshot, cluster, saved);
-  const next = stateToSave(snapshot, cluster);
-  const leftovers = next.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
+  const way = findWay(snapshot, cluster);
+  const leftovers = way.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
   if (leftovers.length > 0) return untilDeadline(snapshot, leftovers);
-  const current = cluster.replicaSets.find((group) => group.current);
-  const waits = next.strategy === 'Rolling' ? undefined : unsettled(cluster, current);
-  return waits === undefined ? untilDeadline(snapshot, [saveState(job, next)]) : waitForCalm(snapshot, waits);
+  if (way.footing?.on === 'moving pods') return waitForCalm(snapshot, way.footing.why, way.footing.graceMs);
+  return untilDeadline(snapshot, [saveState(job, stateToSave(snapshot, cluster, way))]);
 }
 
 /** Nothing is recorded before: what another job has set for itself is not how things were. */
@@ -122,19 +128,58 @@ export function patchFinalizers({ job }: JobSnapshot, wanted: readonly string[])
   return { action: 'patch', kind: deliveryJobKind, object: job, patch: { metadata: { finalizers: wanted } } };
 }
 
-/** Traffic can only be kept on pods that are not about to be replaced. */
-function unsettled({ deployment, replicaSets }: ClusterView, current: PodGroup | undefined): string | undefined {
-  const { name } = deployment.metadata;
-  const { replicas = 1 } = deployment.spec;
-  if (rolloutOf(deployment) !== 'complete' || replicaSets.some(({ current, pods }) => !current && pods.length > 0)) {
-    return `Deployment ${name} has a rollout under way`;
-  }
-  const ready = readyCount(current);
-  return ready < replicas ? `${ready} of ${replicas} pods of Deployment ${name} are ready` : undefined;
+/** How a job is to go about it. */
+interface Way {
+  readonly target: PodTemplate;
+  readonly strategy: DeliveryStrategy;
+  readonly departure?: Departure;
+  /** Undefined where nothing has to carry the traffic meanwhile. */
+  readonly footing?: Footing;
 }
 
-function waitForCalm(snapshot: JobSnapshot, waits: string): Decision {
-  return waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message: `Waits for a stable Deployment: ${waits}` });
+/** Blue-green and canary where there is traffic to move, and something that carries it meanwhile; else a rolling update. */
+function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
+  const { job, policy, artifact, now } = snapshot;
+  const { spec, metadata } = cluster.deployment;
+  const target = targetTemplate(job, cluster.deployment, artifact).template ?? spec.template;
+  const strategy = strategyOf(job, policy);
+  if (strategy === 'Rolling') return { target, strategy };
+  const rolling = (reason: Departure['reason'], why: string): Way => ({
+    target,
+    strategy: 'Rolling',
+    departure: { reason, message: `Rolling instead of ${strategy}, as ${why}` },
+  });
+  if ((spec.replicas ?? 1) === 0) return rolling('NothingToMove', `Deployment ${metadata.name} asks for no pods`);
+  if (isAsDesired(target, spec.template)) {
+    return rolling('NothingToMove', `Deployment ${metadata.name} has no other template to get`);
+  }
+  const deadlineMs = policy.rolling.progressDeadlineSeconds * 1000;
+  const waitedMs = now.getTime() - (preparedByMs(snapshot) - deadlineMs);
+  const footing = findFooting(cluster, waitedMs, waitedMs >= deadlineMs);
+  if (footing.on === 'nothing') return rolling('WorkloadNotReady', footing.why);
+  const departure = strategy === 'Canary' ? replicasInsteadOfRoutes(policy, cluster) : undefined;
+  return { target, strategy, footing, ...(departure === undefined ? {} : { departure }) };
+}
+
+/** Without routes to put weights on, weights are made by replicas. */
+function replicasInsteadOfRoutes({ canary }: DeliveryPolicySpec, cluster: ClusterView): Departure | undefined {
+  if (canary.trafficRouter !== 'GatewayAPI' || routesToSave(cluster).length > 0) return undefined;
+  const instead = 'Weights by replicas instead of GatewayAPI, as';
+  return cluster.routes === undefined
+    ? { reason: 'GatewayAPIMissing', message: `${instead} the API server knows no HTTPRoutes` }
+    : {
+        reason: 'NoMatchingRoute',
+        message: `${instead} no HTTPRoute leads to a Service of Deployment ${cluster.deployment.metadata.name}`,
+      };
+}
+
+function waitForCalm(snapshot: JobSnapshot, waits: string, graceMs = Infinity): Decision {
+  const message = `Waits for a stable Deployment: ${waits}`;
+  const decision = waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message });
+  const { requeueAfterMs } = decision;
+  return requeueAfterMs === undefined
+    ? decision
+    : { ...decision, requeueAfterMs: Math.min(requeueAfterMs, Math.max(graceMs, 0)) };
 }
 
 interface Waiting {
@@ -153,13 +198,11 @@ function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): De
   return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
 }
 
-function stateToSave(snapshot: JobSnapshot, cluster: ClusterView): SavedState {
-  const { job, policy, artifact } = snapshot;
+function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
   const { spec, metadata } = cluster.deployment;
-  const target = targetTemplate(job, cluster.deployment, artifact).template ?? spec.template;
-  const isIdle = (spec.replicas ?? 1) === 0 || isAsDesired(target, spec.template);
-  // Without pods, or without a difference, there is no traffic to move.
-  const strategy: DeliveryStrategy = isIdle ? 'Rolling' : strategyOf(job, policy);
+  const { target, strategy, departure } = way;
+  const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  const missing = (spec.replicas ?? 1) - ready;
   const pins = strategy === 'Rolling' ? [] : cluster.services;
   return {
     deployment: {
@@ -170,12 +213,14 @@ function stateToSave(snapshot: JobSnapshot, cluster: ClusterView): SavedState {
     },
     services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
+      ...(missing > 0 ? { short: { ready, missing } } : {}),
     target,
     strategy,
     policy,
   };
 }
 
+    ...(departure === undefined ? {} : { departure }),
 function routesToSave(cluster: ClusterView): SavedState['routes'] {
   const names = new Set(routedServices(cluster));
   return (cluster.routes ?? [])
@@ -200,9 +245,12 @@ function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: Saved
     ...(stableHash === undefined ? {} : { stableHash }),
     ...(stage === 'Stepping' ? { step: 0 } : {}),
   };
-  const message = `Brings ${job.spec.version} to Deployment ${cluster.deployment.metadata.name}`;
-  const status = buildStatus(job, now, { phase: 'Progressing', stage, message, fields });
-  return { changes: writeStatus(job, status), requeueAfterMs: 0 };
+  const { departure } = saved;
+  const message = withDeparture(saved, `Brings ${job.spec.version} to Deployment ${cluster.deployment.metadata.name}`);
+  const status = buildStatus(job, now, { phase: 'Progressing', stage, message, fields, departure });
+  const told: readonly Change[] =
+    departure === undefined ? [] : [{ action: 'event', regarding: job, type: 'Normal', ...departure }];
+  return { changes: [...writeStatus(job, status), ...told], requeueAfterMs: 0 };
 }
 
 function firstStage({ strategy, routes }: SavedState): StageName {

@@ -46,6 +46,7 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
     replicas,
     services: 1,
     fate: 'good',
+    standing: 'sound',
     amended: false,
     lagging: false,
     startupMs: 2000,

@@ -126,16 +126,27 @@ export interface SavedState {
     readonly progressDeadlineSeconds: number;
     /** `rollcall.dev/version`; null when there was none. */
     readonly version: string | null;
+    /** How many of its pods were ready and how many were not, where there were such: more need not be ready after a rollback. */
+    readonly short?: { readonly ready: number; readonly missing: number };
   };
   readonly services: readonly { readonly name: string; readonly selector: Readonly<Record<string, string>> }[];
   /** `spec.rules` of each HTTPRoute that gets weights. */
   readonly routes: readonly { readonly name: string; readonly rules: NonNullable<HttpRoute['spec']['rules']> }[];
   /** The pod template of the new version. */
   readonly target: PodTemplate;
-  /** How the job goes about it: as it was asked to, or Rolling where there is nothing to move. */
+  /** How the job goes about it: as it was asked to, or Rolling where there is nothing to move or to protect. */
   readonly strategy: DeliveryStrategy;
+  /** What the job does otherwise than it, or its policy, was asked to. */
+  readonly departure?: Departure;
   /** As it was when the job began: what a job does never depends on when its policy was edited. */
   readonly policy: DeliveryPolicySpec;
+}
+
+/** Something else than was asked for, since that cannot be done or makes no sense. */
+export interface Departure {
+  readonly reason: 'NothingToMove' | 'WorkloadNotReady' | 'GatewayAPIMissing' | 'NoMatchingRoute';
+  /** What instead of what and why, without a full stop: it goes into brackets too. */
+  readonly message: string;
 }
 
 /** How this operator puts binaries into pods. */

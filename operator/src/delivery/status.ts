@@ -9,6 +9,7 @@ import type {
 import type { Change } from '../runtime/decision.ts';
 import { jobConditions, type Standing } from './conditions.ts';
 import { isSameJson } from './fingerprint.ts';
+import type { SavedState } from './snapshot.ts';
 
 /** Of the custom resource; a status that exceeds them is refused, and the job would never end. */
 const REASON_LIMIT = 256;
@@ -30,6 +31,7 @@ export interface StatusUpdate {
   readonly pods?: Standing['pods'];
   /** False by default. */
   readonly isUnclaimed?: boolean;
+  readonly departure?: Standing['departure'];
 }
 
 /** Every field of the status, all of which the operator owns: server-side apply removes what it leaves out. */
@@ -39,7 +41,8 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
   const observedGeneration = job.metadata.generation ?? 0;
   const reason = cut(update.reason ?? update.stage, REASON_LIMIT);
   const message = cut(update.message, MESSAGE_LIMIT);
-  const { phase, stage, pods, isUnclaimed = false } = update;
+  const { phase, stage, pods, isUnclaimed = false, departure } = update;
+  const standing = { phase, reason, message, observedGeneration, at, pods, isUnclaimed, departure };
   const isNewStage = stage !== known.stage || (update.fields?.step ?? known.step) !== known.step;
   const status = {
     ...known,
@@ -50,7 +53,7 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
     reason,
     message,
     observedGeneration,
-    conditions: jobConditions(conditions, { phase, reason, message, observedGeneration, at, pods, isUnclaimed }),
+    conditions: jobConditions(conditions, standing),
   };
   return { ...status, ...milestonesOf(status, at) };
 }
@@ -118,6 +121,11 @@ function phaseEvent(job: DeliveryJob, { phase, reason = phase, message = '', fai
     reason: isWarning ? reason : phase,
     message: `${phase}: ${message}`,
   };
+}
+
+/** A message that also tells what the job does otherwise than it was asked to. */
+export function withDeparture({ departure }: Pick<SavedState, 'departure'>, message: string): string {
+  return departure === undefined ? message : `${message} (${departure.message})`;
 }
 
 /** The last status of a job. */

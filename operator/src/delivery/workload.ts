@@ -7,13 +7,20 @@ import { claimOn, ownClaim, writeMark } from './claim.ts';
 import { endedEarly } from './failures.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
+import type { SavedState } from './snapshot.ts';
 import type { JobView } from './view.ts';
 
-/** On the way back, surplus pods of the old version may all come up at once. */
+/** Where the pods that run are not worth keeping, or on the way back, all pods may come up at once; those that are ready stay. */
 const fastStrategy: DeploymentStrategy = {
   type: 'RollingUpdate',
   rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 },
 };
+
+/** Pods that were not ready before the job are not waited for: new ones would stay in their stead. But better those than none. */
+function strategyBack({ deployment: { short } }: SavedState): DeploymentStrategy {
+  const maxUnavailable = short === undefined || short.ready === 0 ? 0 : short.missing;
+  return { type: 'RollingUpdate', rollingUpdate: { maxSurge: '100%', maxUnavailable } };
+}
 
 /** How far the Deployment's controller is with what was last asked of it. */
 export type Rollout = 'complete' | 'progressing' | 'stalled';
@@ -25,14 +32,24 @@ const progressReasons: ReadonlySet<string | undefined> = new Set([
   'ReplicaSetUpdated',
 ]);
 
+/** Whether the Deployment's controller has seen what was last asked of it. */
+export function isObserved({ metadata, status }: Deployment): boolean {
+  return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+}
+
+/** How the Deployment's controller sees the progress of its rollout, in the word of the condition Progressing. */
+export function progressReason({ status }: Deployment): string | undefined {
+  return status?.conditions?.find(({ type }) => type === 'Progressing')?.reason;
+}
+
 /** Stalled may also be what has only just begun, or what is told of the rollout before: it counts after a deadline only. */
-export function rolloutOf({ metadata, spec, status }: Deployment): Rollout {
+export function rolloutOf(deployment: Deployment): Rollout {
+  const { spec, status } = deployment;
   const { replicas = 1 } = spec;
-  if ((status?.observedGeneration ?? 0) < (metadata.generation ?? 0)) return 'stalled';
+  if (!isObserved(deployment)) return 'stalled';
   const { updatedReplicas = 0, availableReplicas = 0, replicas: existing = 0 } = status ?? {};
   if (updatedReplicas === replicas && existing === updatedReplicas && availableReplicas >= replicas) return 'complete';
-  const progressing = status?.conditions?.find(({ type }) => type === 'Progressing');
-  return progressReasons.has(progressing?.reason) ? 'progressing' : 'stalled';
+  return progressReasons.has(progressReason(deployment)) ? 'progressing' : 'stalled';
 }
 
 /** What keeps a Deployment's controller from making pods, such as a quota; empty when nothing does. */
@@ -66,12 +83,13 @@ export function updateWorkload(view: JobView): readonly Change[] {
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') return [];
   const { maxSurge, maxUnavailable } = policy.rolling;
+  const isUrgent = saved.departure?.reason === 'WorkloadNotReady';
   const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
   return patchDeployment(deployment, {
     annotations: { ...version, [annotations.delivering]: written },
     spec: {
       template: saved.target,
-      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      strategy: isUrgent ? fastStrategy : { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
       progressDeadlineSeconds: deadlineSeconds(policy, deployment),
     },
   });
@@ -92,7 +110,7 @@ export function restoreWorkload(view: JobView): readonly Change[] {
       [annotations.delivering]: ownClaim(job),
       [annotations.rollingBack]: job.metadata.uid ?? '',
     },
-    ...(isReverting ? { spec: { template: saved.deployment.template, strategy: fastStrategy } } : {}),
+    ...(isReverting ? { spec: { template: saved.deployment.template, strategy: strategyBack(saved) } } : {}),
   });
 }
 
@@ -109,6 +127,7 @@ export function releaseWorkload(view: JobView, isLast: boolean): readonly Change
   const { maxSurge, maxUnavailable } = policy.rolling;
   const ours: DeploymentStrategy[] = [
     fastStrategy,
+    strategyBack(saved),
     { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
   ];
   const before = saved.deployment;

@@ -99,6 +99,42 @@ describe('a new version that does not work is rolled back, by each strategy, and
   });
 });
 
+test('what has broken since it was delivered delays no way back, by blue-green and canary neither', async (context) => {
+  const world = await createWorld(cluster, context);
+  await startOperator(world);
+  await createPolicy(world, '*');
+  const moving = strategies.filter((strategy) => strategy !== 'Rolling');
+  const names = moving.map((strategy) => strategy.toLowerCase());
+  await Promise.all(names.map((name) => createService(world, name)));
+  const rollingUpdate = { maxSurge: '100%', maxUnavailable: '100%' };
+  for (const name of names) {
+    const containers = [{ name: 'main', image: `registry.example/${name}:flaky-2` }];
+    await world.deployments.patch(name, { spec: { strategy: { rollingUpdate }, template: { spec: { containers } } } });
+  }
+  for (const name of names) {
+    await until(`${name} has broken`, async () => {
+      const { status } = await world.deployments.get(name);
+      return status?.updatedReplicas === 3 && status.replicas === 3 && (status.readyReplicas ?? 0) === 0;
+    });
+  }
+  const jobs = await Promise.all(
+    moving.map((strategy, index) =>
+      deploy(world, names[index] ?? '', { strategy, version: '1', operation: 'Rollback' }),
+    ),
+  );
+  const ends = await Promise.all(jobs.map((job) => untilEnd(world, job)));
+  for (const [index, { status }] of ends.entries()) {
+    const name = names[index] ?? '';
+    const message = `Rolling instead of ${moving[index]}, as 0 of 3 pods of Deployment ${name} are ready`;
+    expect(status).toMatchObject({ phase: 'Succeeded', strategy: 'Rolling', message: `1 runs (${message})` });
+    expect(status?.conditions).toContainEqual(
+      expect.objectContaining({ type: 'AsRequested', status: 'False', reason: 'WorkloadNotReady', message }),
+    );
+    const state = { image: `registry.example/${name}:1`, ready: 3, leftovers: [], strategy: { rollingUpdate } };
+    await expect.poll(() => stateOf(world, name), { timeout: 60_000, interval: 200 }).toMatchObject(state);
+  }
+});
+
 describe('checks', () => {
   test('that fail roll the job back, by each strategy, with what was measured in its status', async (context) => {
     const world = await createWorld(cluster, context);

@@ -8,6 +8,8 @@ interface SimulatedPod {
   readonly labels: Readonly<Record<string, string>>;
   readonly image: string;
   readonly bornMs: number;
+  /** Of the pods of its ReplicaSet, when it was made. */
+  readonly index: number;
   ready: boolean;
   fault: PodFault | undefined;
   /** When it stopped being ready by itself. */
@@ -26,8 +28,12 @@ export interface SimulatedReplicaSet {
   seen: readonly SimulatedPod[];
 }
 
-/** How pods of an image fare, as a function of their age in ms. */
-export type PodFate = (image: string, ageMs: number) => { readonly ready: boolean; readonly fault?: PodFault };
+/** How pods of an image fare, as a function of their age in ms, and of how many there were before them. */
+export type PodFate = (
+  image: string,
+  ageMs: number,
+  index: number,
+) => { readonly ready: boolean; readonly fault?: PodFault };
 
 /** Deployments, ReplicaSets and pods, second by second, by the arithmetic of Kubernetes' own controllers. */
 export interface Machinery {
@@ -120,6 +126,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
         labels,
         image,
         bornMs: nowMs,
+        index: set.pods.length,
         ready: false,
         fault: undefined,
         failedMs: undefined,
@@ -129,7 +136,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       set.pods = set.pods.toSorted((a, b) => Number(b.ready) - Number(a.ready)).slice(0, set.replicas);
     }
     for (const pod of set.pods) {
-      const { ready, fault } = fate(pod.image, nowMs - pod.bornMs);
+      const { ready, fault } = fate(pod.image, nowMs - pod.bornMs, pod.index);
       if (pod.ready && !ready) pod.failedMs = nowMs;
       pod.ready = ready;
       pod.fault = fault;

@@ -29,6 +29,8 @@ export interface Scenario {
   readonly replicas: number;
   readonly services: number;
   readonly fate: Fate;
+  /** How the version does that runs before the job: one of its pods has failed, or all have. */
+  readonly standing: 'sound' | 'short' | 'dead';
   /** Whether a policy of the cluster adds to every pod template something that depends on its image. */
   readonly amended: boolean;
   /** Whether operators see pods a second late. */
@@ -177,10 +179,15 @@ function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
   return pods.map(({ name, ready, fault }) => ({ name, ready, fault }));
 }
 
-function fateOf({ fate, startupMs, failsAtMs, artifact }: Scenario): PodFate {
-  return (image, ageMs) => {
+/** So old do the pods become that fail before the job begins. */
+const STANDING_FAILS_MS = 15_000;
+
+function fateOf({ fate, standing, startupMs, failsAtMs, artifact }: Scenario): PodFate {
+  return (image, ageMs, index) => {
     const isNew = artifact === 'image' && image === NEW_IMAGE;
     const ready = ageMs >= startupMs;
+    const isBad = artifact === 'image' && !isNew && (standing === 'dead' || (standing === 'short' && index === 0));
+    if (isBad && ageMs >= STANDING_FAILS_MS) return { ready: false };
     if (!isNew || fate === 'good') return { ready };
     if (fate === 'never ready') return { ready: false };
     if (fate === 'image missing') {

@@ -38,16 +38,18 @@ const UPDATED = {
 };
 const RECORDED = { templateFingerprint: templateFingerprint(buildTemplate(NEW)), weight: 100, extraReplicas: 3 };
 const STABLE_SHORT = [buildPods('old', 3, { current: true, ready: 2 })];
+const STABLE_MIXED = [...STABLE_SHORT, buildPods('older', 1)];
 
 type Row = [string, string, Partial<ClusterView>, Partial<StageWish>, { stage?: string; does: unknown[] }];
 
 const rows: Row[] = [
   ['Pinning', 'pins Services to the pods that run', {}, {}, { does: [pin('old')] }],
-  ['Pinning', 'not before enough of them are ready', { replicaSets: STABLE_SHORT }, {}, { does: [] }],
+  ['Pinning', 'however few of them are ready', { replicaSets: STABLE_SHORT }, {}, { does: [pin('old')] }],
+  ['Pinning', 'where others are too, not before enough are ready', { replicaSets: STABLE_MIXED }, {}, { does: [] }],
   [
     'Pinning',
     'fails at the deadline',
-    { replicaSets: STABLE_SHORT },
+    { replicaSets: STABLE_MIXED },
     { seconds: 600 },
     {
       stage: 'Reverting',

@@ -6,7 +6,7 @@ import { steerRoutesBack } from '../traffic/http-route.ts';
 import { isExtraInUse } from '../traffic/in-use.ts';
 import { ownServices, pinOf, steerBack } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
-import { restoreWorkload, rolloutOf } from '../workload.ts';
+import { isObserved, restoreWorkload, rolloutOf } from '../workload.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
 
 /** So long pods of the old version that are not all ready, through no doing of the job, are waited for before they get the traffic. */
@@ -69,10 +69,19 @@ function afterRestoring(view: JobView): Next {
 function isRestored(view: JobView): boolean {
   const { cluster, template, saved, current } = view;
   if (cluster === undefined) return true;
+  if (saved.deployment.short !== undefined && isAsFound(view, saved.deployment.short.ready)) return true;
   // A rolling update made nothing that somebody else's pods would have to take over from.
   if (template === 'foreign' && saved.strategy === 'Rolling') return true;
   const isEnough = saved.strategy === 'Rolling' || readyCount(current) >= view.replicas;
   return isEnough && rolloutOf(cluster.deployment) === 'complete';
+}
+
+/** Whether a Deployment that was short of ready pods when the job began has as many again, and no pods of the job's. */
+function isAsFound({ cluster, template, current, touched, replicas }: JobView, found: number): boolean {
+  if (cluster === undefined || template !== 'saved' || !isObserved(cluster.deployment)) return false;
+  const others = cluster.replicaSets.filter((group) => group !== current);
+  if (touched && others.some(({ pods }) => pods.length > 0)) return false;
+  return cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) >= Math.min(found, replicas);
 }
 
 /** The pods that traffic returns to: the old ones, or those of a template that somebody else has put there since. */
@@ -128,9 +137,9 @@ function isAllThereIs(view: JobView, home: PodGroup): boolean {
 
 /** Whether nobody would miss the extra pods. */
 export function canServeWithoutExtra(view: JobView): boolean {
-  const { cluster, status, replicas, extra } = view;
+  const { cluster, status, saved, extra, replicas } = view;
   if (cluster === undefined || status.extraReplicas === 0 || readyCount(extra) === 0) return true;
   if (isExtraInUse(view.around)) return false;
   const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
-  return own >= replicas || isPinnedTo(view, homeOf(view));
+  return own >= Math.min(replicas, saved.deployment.short?.ready ?? replicas) || isPinnedTo(view, homeOf(view));
 }

@@ -14,7 +14,7 @@ import {
   tell,
 } from '../model/build.ts';
 import { planJob } from '../plan.ts';
-import type { ClusterView } from '../snapshot.ts';
+import type { ClusterView, PodGroup } from '../snapshot.ts';
 
 const version = (value: string) => ({ annotations: { [annotations.version]: value } });
 
@@ -229,6 +229,36 @@ test.for<[string, Partial<StageWish>, object]>([
   expect({ stage: 'Restoring', ...status }).toMatchObject(expected);
 });
 
+const shortOf = (found: number | undefined): Partial<StageWish> =>
+  found === undefined
+    ? {}
+    : {
+        saved: {
+          deployment: {
+            template: buildTemplate(OLD),
+            strategy: {},
+            progressDeadlineSeconds: 300,
+            version: null,
+            short: { ready: found, missing: 3 - found },
+          },
+        },
+      };
+const restored = (ready: number, others: readonly PodGroup[] = []) =>
+  buildCluster({
+    deployment: buildDeployment({ ready, metadata: { annotations: back } }),
+    replicaSets: [buildPods('old', 3, { current: true, ready }), ...others],
+  });
+test.for<[string, number | undefined, ClusterView, string]>([
+  ['as many as there were, for one that was short', 2, restored(2), 'Finishing'],
+  ['none, for one that had none', 0, restored(0), 'Finishing'],
+  ['fewer than there were', 2, restored(1), 'Restoring'],
+  ['as many as there were, but new ones too', 2, restored(2, [buildPods('new', 1)]), 'Restoring'],
+  ['fewer than are asked for, for one that had enough', undefined, restored(2), 'Restoring'],
+])('what ready pods are back when the old version is: %s', ([, found, cluster, expected]) => {
+  const wish = { stage: 'Restoring', status: { ...recorded, failure }, cluster, ...shortOf(found) };
+  expect(tell(decide(wish)).status.stage ?? 'Restoring').toBe(expected);
+});
+
 test.for([
   ['Aborted', 'RolledBack'],
   ['ChecksFailed', 'RolledBack'],
@@ -238,3 +268,19 @@ test.for([
   const decision = decide({ stage: 'Finishing', isClaimed: false, status: { failure: { reason, message: 'why' } } });
   expect(tell(decision).status).toMatchObject({ phase, failure: { reason } });
 });
+
+test.for<[number | undefined, number]>([
+  [undefined, 0],
+  [2, 1],
+  [0, 0],
+])(
+  'on the way back new pods do not stand in for old ones that were not ready before, unless none was: %s',
+  ([found, maxUnavailable]) => {
+    const cluster = updating(1, 'ReplicaSetUpdated');
+    const { changes } = decide({ cluster, status: recorded, spec: { abort: true }, ...shortOf(found) });
+    const patch = changes.find(({ action }) => action === 'patch');
+    expect(patch).toMatchObject({
+      patch: { spec: { strategy: { rollingUpdate: { maxSurge: '100%', maxUnavailable } } } },
+    });
+  },
+);

@@ -51,6 +51,8 @@ export function steer(view: JobView, wanted: Pin, from: readonly Pin[] = []): St
 function whyNot(view: JobView, pin: Pin): string | undefined {
   if (pin === 'none') return undefined;
   const { cluster } = view;
+  // A pin that leaves nothing out takes nothing away, however few they are.
+  if (pin === 'stable' && isAlone(view)) return undefined;
   // Pods of the user's Deployment may be about to go, unless it has no others.
   if (pin !== 'extra' && (cluster === undefined || rolloutOf(cluster.deployment) !== 'complete')) {
     return 'The Deployment has a rollout under way';
@@ -58,6 +60,12 @@ function whyNot(view: JobView, pin: Pin): string | undefined {
   const ready = readyCount(groupOf(view, pin));
   if (groupOf(view, pin) !== undefined && ready >= view.replicas) return undefined;
   return `${ready} of ${view.replicas} pods are ready to take the traffic`;
+}
+
+/** Whether the pods that ran before the job are all that there are, and none of them is about to be replaced. */
+function isAlone({ cluster, template, stable, extra }: JobView): boolean {
+  if (cluster === undefined || template !== 'saved' || stable?.current !== true) return false;
+  return readyCount(extra) === 0 && cluster.replicaSets.every((group) => group === stable || group.pods.length === 0);
 }
 
 /** The hash of a pin, '' for none; undefined when there are no such pods. */

@@ -6,6 +6,15 @@ import { type CrdModule, findPublishedCrds } from '@rollcall/local/published-crd
 import { inject } from 'vitest';
 import { NAMESPACE } from './chart.ts';
 
+/** Of each project the definitions that the chart or the operator use: the API server takes many times as long for all. */
+const USED: Readonly<Record<CrdModule, readonly string[]>> = {
+  'gateway-api': ['gateway.networking.k8s.io_httproutes.yaml', 'gateway.networking.k8s.io_grpcroutes.yaml'],
+  'cert-manager': ['cert-manager.io_certificates.yaml'],
+  'prometheus-operator': ['podmonitors', 'servicemonitors', 'prometheusrules'].map(
+    (plural) => `monitoring.coreos.com_${plural}.yaml`,
+  ),
+};
+
 /** A control plane of one test file's own. */
 export interface ChartCluster extends AsyncDisposable {
   readonly controlPlane: ControlPlane;
@@ -20,7 +29,7 @@ export interface ChartClusterOptions {
   readonly name: string;
   /** Whether Rollcall's own custom resources are known; true by default. */
   readonly customResources?: boolean;
-  /** Other projects whose custom resources are known. */
+  /** Other projects whose custom resources are known, as far as they are used. */
   readonly crds?: readonly CrdModule[];
   /** Fake nodes, on which pods become ready. */
   readonly workloads?: boolean;
@@ -53,7 +62,7 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
       cacheDirectory: defaultCacheDirectory(process.env),
       log: (line) => console.error(line),
     });
-    await kubectl(['apply', '--server-side', '-f', found]);
+    await kubectl(['apply', '--server-side', ...USED[module].flatMap((file) => ['-f', join(found, file)])]);
   }
   const isKnown = ['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all'];
   if (customResources || crds.length > 0) await kubectl(isKnown);

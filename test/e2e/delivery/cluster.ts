@@ -45,12 +45,8 @@ export async function startCluster({ gatewayApi = false } = {}): Promise<Cluster
   const kubectl = (args: readonly string[], run?: KubectlRun) =>
     runKubectl({ kubectl: binaries.kubectl, kubeconfigPath }, args, run);
   if (gatewayApi) {
-    await kubectl([
-      'apply',
-      '--server-side',
-      '-f',
-      await findPublishedCrds('gateway-api', { cacheDirectory, log: report }),
-    ]);
+    const definitions = await findPublishedCrds('gateway-api', { cacheDirectory, log: report });
+    await kubectl(['apply', '--server-side', '-f', join(definitions, 'gateway.networking.k8s.io_httproutes.yaml')]);
     await kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
   }
   const connection = await connectByFile(kubeconfigPath, {

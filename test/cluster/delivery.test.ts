@@ -38,35 +38,43 @@ const failingCheck = {
   analysis: [{ name: 'old', http: { port: 8080, bodyContains: 'v1' }, initialDelaySeconds: 5, intervalSeconds: 1 }],
 };
 
-describe.skipIf(noCluster)('a client that keeps its connections sees no failed request', () => {
-  test.each(cases)('while $strategy delivers', async ({ strategy, policy }) => {
-    await using stage = await openDeliveryStage({ policy });
-    const before = await stage.load();
-    const job = await stage.deploy(strategy);
-    expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
-    await expectNoFailure(stage, before, strategy);
-    await expectOnly('v2', stage);
+/** Three jobs at once, each with a namespace, a client and an operator of its own: they wait for most of their time. */
+describe.skipIf(noCluster)('a client that keeps its connections sees no failed request while a job', () => {
+  describe('succeeds', () => {
+    test.concurrent.for(cases)('$strategy', async ({ strategy, policy }, { expect }) => {
+      await using stage = await openDeliveryStage({ policy });
+      const before = await stage.load();
+      const job = await stage.deploy(strategy);
+      expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
+      await expectNoFailure(stage, before, strategy);
+      await expectOnly('v2', stage);
+    });
   });
 
-  test.each(cases)('while $strategy is aborted', async ({ strategy, policy, aborted, exposed, rollbackLimitMs }) => {
-    await using stage = await openDeliveryStage({ policy, ...aborted });
-    const before = await stage.load();
-    const job = await stage.deploy(strategy);
-    await job.reached(exposed);
-    await untilAnswered('v2', stage, before);
-    const decidedAt = Date.now();
-    await job.abort();
-    expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
-    await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
+  describe('is aborted', () => {
+    test.concurrent.for(cases)('$strategy', async ({ aborted, exposed, rollbackLimitMs, ...each }, { expect }) => {
+      const { strategy, policy } = each;
+      await using stage = await openDeliveryStage({ policy, ...aborted });
+      const before = await stage.load();
+      const job = await stage.deploy(strategy);
+      await job.reached(exposed);
+      await untilAnswered('v2', stage, before);
+      const decidedAt = Date.now();
+      await job.abort();
+      expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
+      await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
+    });
   });
 
-  test.each(cases)('while $strategy fails its checks and rolls back', async ({ strategy, policy, rollbackLimitMs }) => {
-    await using stage = await openDeliveryStage({ policy: { ...policy, ...failingCheck } });
-    const before = await stage.load();
-    const job = await stage.deploy(strategy);
-    expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
-    const decidedAt = job.enteredPhase('RollingBack');
-    await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
+  describe('fails its checks and is rolled back', () => {
+    test.concurrent.for(cases)('$strategy', async ({ strategy, policy, rollbackLimitMs }, { expect }) => {
+      await using stage = await openDeliveryStage({ policy: { ...policy, ...failingCheck } });
+      const before = await stage.load();
+      const job = await stage.deploy(strategy);
+      expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
+      const decidedAt = job.enteredPhase('RollingBack');
+      await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
+    });
   });
 });
 

@@ -289,8 +289,8 @@ describe('kubectl', () => {
     },
     {
       shortName: 'apic',
-      headings: 'NAME|CLIENT ID|TIER|SCOPES|SECRET|AGE',
-      cells: /^ci\|ci\|Free\|\["a","b"\]\|ci\|\d+s$/,
+      headings: 'NAME|CLIENT ID|TIER|SCOPES|READY|SECRET|AGE',
+      cells: /^ci\|ci\|Free\|\["a","b"\]\|\|ci\|\d+s$/,
     },
   ])('get $shortName -o wide prints every column', async ({ shortName, headings, cells }) => {
     const [heading = '', row = ''] = (await namespace.kubectl(['get', shortName, '-o', 'wide'])).split('\n');

@@ -1,0 +1,104 @@
+import { freePorts } from '@rollcall/local/ports.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createGrpcClient } from '../registry/grpc-client.ts';
+import { createNamespace, type TestNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { createRedis } from '../support/redis.ts';
+import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import type { Replica } from '../support/replica.ts';
+import { createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
+import { connect } from './websocket-client.ts';
+
+let namespace: TestNamespace;
+let registry: TestRegistry;
+let gateways: Replica[];
+let grpcPort: number;
+const stack = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  namespace = stack.use(await createNamespace('doors'));
+  const database = stack.use(await createDatabase());
+  const redis = stack.use(await createRedis());
+  const [registryGrpc = 0, first = 0, second = 0] = await freePorts(3);
+  grpcPort = first;
+  registry = stack.use(
+    await startRegistry({
+      namespace: namespace.name,
+      databaseUrl: database.url,
+      settings: { ROLLCALL_GRPC_PORT: String(registryGrpc) },
+    }),
+  );
+  gateways = await Promise.all(
+    [first, second].map((port) =>
+      startGateway({
+        namespace,
+        registry: registry.url,
+        settings: {
+          ROLLCALL_GRPC_PORT: String(port),
+          ROLLCALL_REGISTRY_GRPC_URL: `http://127.0.0.1:${registryGrpc}`,
+          ROLLCALL_REDIS_URL: redis.url,
+          // The machine may be busy: what is to be seen is that both count in Redis.
+          ROLLCALL_REDIS_TIMEOUT_MS: '5000',
+        },
+      }),
+    ),
+  );
+  for (const gateway of gateways) stack.use(gateway);
+});
+
+afterAll(() => stack.disposeAsync());
+
+function gatewayAt(index: number): Replica {
+  const gateway = gateways[index % gateways.length];
+  if (gateway === undefined) throw new Error('No gateway has been started');
+  return gateway;
+}
+
+test('two replicas and three doors let a caller have its limit together, and no more', async () => {
+  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'free', tier: 'Free' }));
+  await vi.waitFor(async () => expect(await statusOf(gatewayAt(1), token)).not.toBe(401), { timeout: 10_000 });
+  const statuses = await Promise.all(Array.from({ length: 30 }, (_, index) => statusOf(gatewayAt(index), token)));
+  // One was taken by the question before.
+  expect(statuses.filter((status) => status === 200)).toHaveLength(9);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(21);
+  using grpc = createGrpcClient(grpcPort, token);
+  expect(await grpc.call('List', {})).toMatchObject({ code: 8 });
+  const refused = await fetch(`${gatewayAt(1).url}/api/v1/registry/services`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(await refused.json()).toMatchObject({ error: { code: 'RATE_LIMITED' } });
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(Number(refused.headers.get('x-ratelimit-reset'))).toBeGreaterThan(Date.now() / 1000);
+});
+
+async function statusOf(gateway: Replica, token: string): Promise<number> {
+  const answer = await fetch(`${gateway.url}/api/v1/registry/services`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+test('the registry is called over gRPC with a token, and not without', async () => {
+  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'rpc' }));
+  using caller = createGrpcClient(grpcPort, token);
+  using stranger = createGrpcClient(grpcPort);
+  expect(await caller.call('List', {})).toMatchObject({ code: 0 });
+  expect(await stranger.call('List', {})).toMatchObject({ code: 16 });
+});
+
+test('a registration arrives over the WebSocket, with a token that the gateway has issued', async () => {
+  const token = await tokenOf(
+    gatewayAt(0),
+    await createClient(namespace, { id: 'live', scopes: ['registrations:read'] }),
+  );
+  const url = `${gatewayAt(0).url.replace('http', 'ws')}/api/ws`;
+  await using client = await connect(url, token);
+  client.send({ type: 'subscribe', channel: 'registrations' });
+  await client.until(({ type }) => type === 'subscribed');
+  await using backend = await startBackend();
+  await registry.call('POST', '/services/register', { service_name: 'newcomer', service_url: backend.url });
+  const isNewcomer = (message: object) => JSON.stringify(message).includes('newcomer');
+  const event = (await client.until(isNewcomer)).at(-1);
+  expect(event).toMatchObject({ type: 'event', channel: 'registrations' });
+});

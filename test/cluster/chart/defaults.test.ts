@@ -115,6 +115,7 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
       'lease.coordination.k8s.io/shop',
       'persistentvolumeclaim/data-rollcall-postgresql-0',
       'secret/rollcall-postgresql',
+      'secret/rollcall-webhooks',
       'serviceregistration.rollcall.dev/shop',
     ];
     // The operator may see the registry's Service go, or not any more; the next one does.

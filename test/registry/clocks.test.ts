@@ -50,6 +50,7 @@ async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<
     ROLLCALL_DATABASE_URL: database.url,
     ROLLCALL_HOST: '127.0.0.1',
     ROLLCALL_PORT: String(port),
+    ROLLCALL_GRPC_PORT: '0',
     ROLLCALL_ADMIN_PORT: String(adminPort),
     ROLLCALL_LOG_LEVEL: 'silent',
   });

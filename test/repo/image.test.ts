@@ -78,6 +78,7 @@ test('what drains goes on when it is told to end once more', { timeout: 180_000 
         ROLLCALL_NAMESPACE: namespace.name,
         ROLLCALL_HOST: '127.0.0.1',
         ROLLCALL_PORT: String(port),
+        ROLLCALL_GRPC_PORT: '0',
         ROLLCALL_ADMIN_PORT: String(adminPort),
         ROLLCALL_DATABASE_URL: database.url,
         ROLLCALL_DRAIN_SECONDS: '5',

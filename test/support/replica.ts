@@ -45,6 +45,8 @@ export async function startReplica(script: string, options: ReplicaOptions): Pro
         ROLLCALL_NAMESPACE: options.namespace,
         ROLLCALL_HOST: '127.0.0.1',
         ROLLCALL_PORT: String(port),
+        // Any that is free.
+        ROLLCALL_GRPC_PORT: '0',
         ROLLCALL_ADMIN_PORT: String(adminPort),
         // Tests start hundreds: without it each compiles everything again, which is half of the work of its start.
         NODE_COMPILE_CACHE: join(options.logDirectory, 'compile-cache'),

@@ -137,7 +137,11 @@ function processStarter(
     async rollcall(name, script, settings) {
       const [port = 0, adminPort = 0] = await freePorts(2);
       counter += 1;
-      const ports = { ROLLCALL_PORT: String(port), ROLLCALL_ADMIN_PORT: String(adminPort) };
+      const ports = {
+        ROLLCALL_PORT: String(port),
+        ROLLCALL_GRPC_PORT: '0',
+        ROLLCALL_ADMIN_PORT: String(adminPort),
+      };
       const startedAtMs = performance.now();
       const started = await startService(
         { name: `${name}-${counter}`, script, env: { ...ports, ...settings } },

@@ -17,6 +17,7 @@ import { createFeed, type Feed } from './domain/feed.ts';
 import { createHeartbeats, type Heartbeats } from './domain/heartbeats.ts';
 import { createKeyedMutex } from './domain/keyed-mutex.ts';
 import type { RegistrationsDeps } from './domain/registrations.ts';
+import type { RegistryRoom } from './grpc/registry-service.ts';
 import { type Rendered, renderRegistration } from './routes/rendering.ts';
 import { reportRoutes } from './routes/reports.ts';
 import { serviceRoutes } from './routes/services.ts';
@@ -39,6 +40,8 @@ export interface DiscoveryDeps {
 /** Registration, discovery and heartbeats, wired to the API server. */
 export interface Discovery {
   readonly routes: readonly Routes[];
+  /** What other doors than HTTP work on. */
+  readonly room: RegistryRoom;
   /** Started before the HTTP server: after it, the local copy is complete. */
   readonly actors: readonly Actor[];
   connected(): boolean;
@@ -95,7 +98,11 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   followLeases({ registrationInformer, leaseInformer, heartbeats, directory, namespace, ttlSeconds });
   followRegistrations(registrationInformer, feed);
 
-  const watchers = createWatchers({ feed, lastBeatAt: (id) => heartbeats.lastBeatAt(id) });
+  const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
+  const watchers = createWatchers({ feed, lastBeatAt });
+  const onHit = () => {
+    hits += 1;
+  };
   const cache = () => ({
     size: directory.size,
     hits,
@@ -107,16 +114,10 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   return {
     routes: [
       (app) => watchRoute(app, { watchers, find: (serviceName) => directory.find(serviceName)?.rendered }),
-      (app) =>
-        serviceRoutes(app, {
-          registrations,
-          directory,
-          onHit() {
-            hits += 1;
-          },
-        }),
+      (app) => serviceRoutes(app, { registrations, directory, onHit }),
       (app) => reportRoutes(app, { registrations }),
     ],
+    room: { registrations, directory, feed, lastBeatAt, onHit },
     actors: [informersActor({ registrationInformer, leaseInformer, heartbeats })],
     connected,
     currentVersion: (serviceName) => {

@@ -12,9 +12,10 @@ import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { buildApp } from './app.ts';
 import type { RegistryConfig } from './config.ts';
-import { createDelivery } from './delivery.ts';
-import { createDiscovery } from './discovery.ts';
-import { healthRoutes } from './routes/health.ts';
+import { createDelivery, type Delivery } from './delivery.ts';
+import { createDiscovery, type Discovery } from './discovery.ts';
+import { createGrpcServer } from './grpc/server.ts';
+import { type HealthRoutesDeps, healthRoutes } from './routes/health.ts';
 import { tokenReviewer } from './store/token-review.ts';
 
 const KUBE_TIMEOUT_MS = 5000;
@@ -62,29 +63,25 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     version,
     startedAt: clock.now(),
     metrics,
-    state: () => {
-      const { size, ...cache } = discovery.cache();
-      return {
-        ...cache,
-        cacheSize: size,
-        storeConnected: discovery.connected(),
-        databaseConnected: delivery.databaseConnected(),
-      };
-    },
+    state: () => healthState(discovery, delivery),
   };
   let stopping = false;
+  const authenticate =
+    config.authentication === undefined ? undefined : tokenReviewer({ connection, clock, ...config.authentication });
   const app = await buildApp({
     log,
     metrics,
     version,
-    authenticate:
-      config.authentication === undefined ? undefined : tokenReviewer({ connection, clock, ...config.authentication }),
+    authenticate,
     closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
     isStopping: () => stopping,
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
+  const { host, grpcPort: port } = config;
+  const grpc = createGrpcServer({ host, port, log, metrics, authenticate, room: discovery.room });
   const closeStreams = () => {
+    grpc.closeStreams();
     discovery.closeStreams();
     delivery.closeStreams();
   };
@@ -102,6 +99,8 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     },
     ...discovery.actors,
     ...delivery.actors,
+    // Stopped behind the HTTP server: what proxies need to notice the end is over by then.
+    grpc,
     httpServer(app, config, { log, beforeClose: closeStreams }),
   ];
   return runActors(actors, {
@@ -110,11 +109,23 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     stopRequested,
     onReady: () => {
       started = true;
+      grpc.setServing(true);
     },
     onStopping: () => {
       stopping = true;
+      grpc.setServing(false);
     },
   });
+}
+
+function healthState(discovery: Discovery, delivery: Delivery): ReturnType<HealthRoutesDeps['state']> {
+  const { size, ...cache } = discovery.cache();
+  return {
+    ...cache,
+    cacheSize: size,
+    storeConnected: discovery.connected(),
+    databaseConnected: delivery.databaseConnected(),
+  };
 }
 
 function httpServer(

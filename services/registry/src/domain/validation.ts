@@ -1,5 +1,8 @@
 import { httpUrlFault, serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from './errors.ts';
+import type { ReportDetails } from './ports.ts';
+
+const DETAILS_MAX_BYTES = 16 * 1024;
 
 /** Whether a registration may have this name. */
 export function isServiceName(name: string): boolean {
@@ -20,4 +23,12 @@ export function checkServiceName(name: string): void {
 export function checkServiceUrl(url: string): void {
   const fault = httpUrlFault(url);
   if (fault !== undefined) throw new RegistryError('INVALID_SERVICE_URL', `service_url ${fault}`);
+}
+
+/** @throws RegistryError INVALID_REQUEST when there is more of it than is kept. */
+export function checkDetails(details: ReportDetails = {}): ReportDetails {
+  if (Buffer.byteLength(JSON.stringify(details)) > DETAILS_MAX_BYTES) {
+    throw new RegistryError('INVALID_REQUEST', `details must have at most ${DETAILS_MAX_BYTES} bytes`);
+  }
+  return details;
 }

@@ -1,12 +1,11 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../domain/errors.ts';
-import type { ReportDetails } from '../domain/ports.ts';
 import { type RegistrationsDeps, reportService } from '../domain/registrations.ts';
+import { checkDetails } from '../domain/validation.ts';
 import { ErrorResponse } from '../schemas/common.ts';
 import { HealthBody, LifecycleBody, ReceivedResponse } from '../schemas/reports.ts';
 
-const DETAILS_MAX_BYTES = 16 * 1024;
 const tags = ['webhooks'];
 const response = { 200: ReceivedResponse, '4xx': ErrorResponse, '5xx': ErrorResponse };
 
@@ -50,11 +49,4 @@ function parseTime(text: string | undefined, clock: Clock): Date {
     throw new RegistryError('INVALID_REQUEST', 'timestamp must be ISO 8601 with offset');
   }
   return at;
-}
-
-function checkDetails(details: ReportDetails = {}): ReportDetails {
-  if (Buffer.byteLength(JSON.stringify(details)) > DETAILS_MAX_BYTES) {
-    throw new RegistryError('INVALID_REQUEST', `details must have at most ${DETAILS_MAX_BYTES} bytes`);
-  }
-  return details;
 }

@@ -1,0 +1,84 @@
+import { type Metadata, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { Histogram, type Registry } from 'prom-client';
+import { RegistryError } from '../domain/errors.ts';
+import { type Authenticate, bearerToken } from '../routes/authentication.ts';
+import { type CallFailure, statusOfError } from './errors.ts';
+
+export interface CallsDeps {
+  readonly log: Logger;
+  readonly metrics: Registry;
+  /** Undefined: no authentication. */
+  readonly authenticate: Authenticate | undefined;
+}
+
+/** What a unary method does. @param subject who calls; undefined where authentication is off. */
+type UnaryMethod<Request, Response> = (request: Request, subject: string | undefined) => Response | Promise<Response>;
+
+/** What all methods have in common: who calls, the status of errors, and metrics. */
+export interface Calls {
+  /** A handler of grpc-js for the method. */
+  unary<Request, Response>(
+    name: string,
+    method: UnaryMethod<Request, Response>,
+  ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void;
+  /** @throws RegistryError UNAUTHENTICATED. */
+  subjectOf(metadata: Metadata): Promise<string | undefined>;
+  /** The end of a call that failed. */
+  failureOf(name: string, error: unknown): CallFailure;
+  /** @returns to be called with the status that the call ends with. */
+  measure(name: string): (code: status) => void;
+}
+
+export function createCalls({ log, metrics, authenticate }: CallsDeps): Calls {
+  const duration = new Histogram({
+    name: 'rollcall_registry_grpc_call_duration_seconds',
+    help: 'Duration of gRPC calls, streams included.',
+    labelNames: ['method', 'code'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers: [metrics],
+  });
+
+  async function answer<Request, Response>(
+    { name, method }: { readonly name: string; readonly method: UnaryMethod<Request, Response> },
+    call: ServerUnaryCall<Request, Response>,
+    callback: sendUnaryData<Response>,
+  ): Promise<void> {
+    const ended = calls.measure(name);
+    try {
+      const subject = await calls.subjectOf(call.metadata);
+      // Nobody waits for it any more: its deadline is over, or its caller gave it up.
+      if (call.cancelled) return ended(status.CANCELLED);
+      const message = await method(call.request, subject);
+      ended(status.OK);
+      callback(null, message);
+    } catch (error) {
+      const failure = calls.failureOf(name, error);
+      ended(failure.code);
+      callback(failure);
+    }
+  }
+
+  const calls: Calls = {
+    unary: (name, method) => (call, callback) => void answer({ name, method }, call, callback),
+    async subjectOf(metadata) {
+      if (authenticate === undefined) return undefined;
+      const [authorization] = metadata.get('authorization');
+      const token = bearerToken(authorization?.toString());
+      const subject = token === undefined ? undefined : await authenticate(token);
+      if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
+      return subject;
+    },
+    failureOf(name, error) {
+      const known = statusOfError(error);
+      if (known !== undefined) return known;
+      log.error({ err: error, method: name }, 'gRPC call failed');
+      return { code: status.INTERNAL, details: 'The call failed for a reason of ours' };
+    },
+    measure(name) {
+      const end = duration.startTimer({ method: name });
+      return (code) => void end({ code: status[code] });
+    },
+  };
+  return calls;
+}

@@ -1,0 +1,176 @@
+import { RegistryError } from '../domain/errors.ts';
+import type { Registration, ReportDetails } from '../domain/ports.ts';
+
+/** The messages of registry.proto, as they are read and written; fields that are absent have their defaults. */
+export interface Timestamp {
+  readonly seconds: number;
+  readonly nanos: number;
+}
+
+export interface Duration {
+  readonly seconds: number;
+}
+
+export interface ServiceMessage {
+  readonly serviceName: string;
+  readonly serviceUrl: string;
+  readonly serviceId: string;
+  readonly registeredAt: Timestamp;
+  readonly lastHeartbeat: Timestamp;
+  readonly capabilities: readonly string[];
+}
+
+export interface RegisterRequest {
+  readonly serviceName: string;
+  readonly serviceUrl: string;
+  readonly capabilities: readonly (string | number)[];
+}
+
+export interface RegisterResponse extends Omit<ServiceMessage, 'lastHeartbeat'> {
+  readonly ttl: Duration;
+}
+
+/** Of Unregister, Get and Heartbeat. */
+export interface NameRequest {
+  readonly serviceName: string;
+}
+
+export interface ListRequest {
+  readonly capability: string | number;
+  readonly prefix: string;
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
+export interface ListResponse {
+  readonly services: readonly ServiceMessage[];
+  readonly nextPageToken: string;
+}
+
+interface Report {
+  readonly serviceName: string;
+  readonly timestamp: Timestamp | null;
+  readonly details: Struct | null;
+}
+
+export interface ReportHealthRequest extends Report {
+  readonly status: string;
+}
+
+export interface ReportLifecycleRequest extends Report {
+  readonly event: string;
+}
+
+export interface WatchRequest {
+  readonly cursor: string;
+}
+
+export interface WatchResponse {
+  readonly type: `TYPE_${'ADDED' | 'MODIFIED' | 'EXPIRED' | 'REMOVED' | 'SYNCED' | 'RESET'}`;
+  readonly service?: ServiceMessage;
+  readonly cursor?: string;
+}
+
+/** `google.protobuf.Struct` */
+export interface Struct {
+  readonly fields: Readonly<Record<string, Value>>;
+}
+
+/** `google.protobuf.Value`: one of these. */
+interface Value {
+  readonly nullValue?: unknown;
+  readonly numberValue?: number;
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  readonly structValue?: Struct;
+  readonly listValue?: { readonly values: readonly Value[] };
+}
+
+type Capability = Registration['capabilities'][number];
+
+const CAPABILITIES: ReadonlyMap<string | number, Capability> = new Map([
+  ['CAPABILITY_REST', 'rest'],
+  ['CAPABILITY_GRAPHQL', 'graphql'],
+  ['CAPABILITY_GRPC', 'grpc'],
+  ['CAPABILITY_MCP', 'mcp'],
+]);
+
+const DETAILS_MAX_DEPTH = 32;
+const KEY_MAX_LENGTH = 256;
+
+/** @throws RegistryError INVALID_REQUEST for one that is unknown or unspecified. */
+export function readCapability(name: string | number): Capability {
+  const capability = CAPABILITIES.get(name);
+  if (capability === undefined) throw new RegistryError('INVALID_REQUEST', `${name} is no capability`);
+  return capability;
+}
+
+/** @throws RegistryError INVALID_REQUEST for unknown and repeated ones. */
+export function readCapabilities(names: readonly (string | number)[]): Capability[] {
+  const capabilities = names.map(readCapability);
+  if (new Set(capabilities).size === capabilities.length) return capabilities;
+  throw new RegistryError('INVALID_REQUEST', 'capabilities must not repeat');
+}
+
+/** @throws RegistryError INVALID_REQUEST for an instant that is none. */
+export function readTimestamp({ seconds, nanos }: Timestamp): Date {
+  const at = new Date(seconds * 1000 + nanos / 1e6);
+  // As protocol buffers have it: from the year 1 to 9999.
+  const isInstant = seconds >= -62_135_596_800 && seconds <= 253_402_300_799 && nanos >= 0 && nanos <= 999_999_999;
+  if (!isInstant) {
+    throw new RegistryError('INVALID_REQUEST', 'timestamp is no instant');
+  }
+  return at;
+}
+
+/** @throws RegistryError INVALID_REQUEST where it is nested too deeply or has overlong keys. */
+export function readDetails(struct: Struct | null): ReportDetails {
+  return struct === null ? {} : readStruct(struct, 0);
+}
+
+function readStruct({ fields }: Struct, depth: number): Record<string, unknown> {
+  if (depth > DETAILS_MAX_DEPTH) throw new RegistryError('INVALID_REQUEST', 'details are nested too deeply');
+  const entries = Object.entries(fields).map(([key, value]) => {
+    if (key.length > KEY_MAX_LENGTH) {
+      throw new RegistryError('INVALID_REQUEST', `details must have keys of at most ${KEY_MAX_LENGTH} characters`);
+    }
+    return [key, readValue(value, depth)] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function readValue(value: Value, depth: number): unknown {
+  const { structValue, listValue, stringValue, numberValue, boolValue } = value;
+  if (structValue !== undefined) return readStruct(structValue, depth + 1);
+  if (listValue !== undefined) {
+    if (depth > DETAILS_MAX_DEPTH) throw new RegistryError('INVALID_REQUEST', 'details are nested too deeply');
+    return listValue.values.map((item) => readValue(item, depth + 1));
+  }
+  return stringValue ?? numberValue ?? boolValue ?? null;
+}
+
+/** @param lastBeatAt of the registration, as far as it is known here. */
+export function serviceMessage(
+  registration: Registration,
+  lastBeatAt: Date = registration.registeredAt,
+): ServiceMessage {
+  const { registeredAt } = registration;
+  return {
+    serviceName: registration.serviceName,
+    serviceUrl: registration.url,
+    serviceId: registration.id,
+    registeredAt: timestampMessage(registeredAt),
+    lastHeartbeat: timestampMessage(lastBeatAt < registeredAt ? registeredAt : lastBeatAt),
+    capabilities: capabilityNames(registration.capabilities),
+  };
+}
+
+export function capabilityNames(capabilities: readonly Capability[]): string[] {
+  return capabilities.map((capability) => `CAPABILITY_${capability.toUpperCase()}`);
+}
+
+export function timestampMessage(at: Date): Timestamp {
+  const ms = at.getTime();
+  const seconds = Math.floor(ms / 1000);
+  return { seconds, nanos: (ms - seconds * 1000) * 1_000_000 };
+}

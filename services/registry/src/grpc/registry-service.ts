@@ -1,0 +1,143 @@
+import type { UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { Directory } from '../domain/directory.ts';
+import { RegistryError } from '../domain/errors.ts';
+import type { Feed } from '../domain/feed.ts';
+import type { ReportDetails, ServiceReport } from '../domain/ports.ts';
+import {
+  lookUpService,
+  type RegistrationsDeps,
+  registerService,
+  reportService,
+  takeHeartbeat,
+  unregisterService,
+} from '../domain/registrations.ts';
+import { checkDetails } from '../domain/validation.ts';
+import type { Calls } from './calls.ts';
+import {
+  capabilityNames,
+  type Duration,
+  type ListRequest,
+  type ListResponse,
+  type NameRequest,
+  type RegisterRequest,
+  type RegisterResponse,
+  type ReportHealthRequest,
+  type ReportLifecycleRequest,
+  readCapabilities,
+  readCapability,
+  readDetails,
+  readTimestamp,
+  type ServiceMessage,
+  serviceMessage,
+  timestampMessage,
+} from './messages.ts';
+import type { WatchStreams } from './watch.ts';
+
+/** What the HTTP routes work on, too. */
+export interface RegistryRoom {
+  readonly registrations: RegistrationsDeps;
+  readonly directory: Pick<Directory<unknown>, 'find' | 'entries'>;
+  readonly feed: Feed;
+  readonly lastBeatAt: (id: string) => Date | undefined;
+  /** A lookup was answered from the local copy. */
+  readonly onHit: () => void;
+}
+
+const PAGE_SIZE = 1000;
+const PAGE_SIZE_MAX = 10_000;
+const WORD_MAX_LENGTH = 64;
+
+/** The methods of rollcall.registry.v1.Registry: another door to what the HTTP routes do. */
+export function registryService(room: RegistryRoom, calls: Calls, watches: WatchStreams): UntypedServiceImplementation {
+  const { registrations } = room;
+  return {
+    Register: calls.unary('Register', (request: RegisterRequest, subject) => register(registrations, request, subject)),
+    Unregister: calls.unary('Unregister', async ({ serviceName }: NameRequest, subject) => {
+      await unregisterService(registrations, serviceName, subject);
+      return {};
+    }),
+    Get: calls.unary('Get', async ({ serviceName }: NameRequest) => ({ service: await find(room, serviceName) })),
+    List: calls.unary('List', (request: ListRequest) => list(room, request)),
+    Heartbeat: calls.unary('Heartbeat', async ({ serviceName }: NameRequest, subject) => ({
+      ttl: duration(await takeHeartbeat(registrations, serviceName, subject)),
+    })),
+    ReportHealth: calls.unary('ReportHealth', async (request: ReportHealthRequest, subject) => {
+      const status = checkWord('status', request.status);
+      const report: ServiceReport = { kind: 'health', status, ...circumstances(room, request) };
+      await reportService(registrations, { serviceName: request.serviceName, subject, report });
+      return {};
+    }),
+    ReportLifecycle: calls.unary('ReportLifecycle', async (request: ReportLifecycleRequest, subject) => {
+      const event = checkWord('event', request.event);
+      const report: ServiceReport = { kind: 'lifecycle', event, ...circumstances(room, request) };
+      await reportService(registrations, { serviceName: request.serviceName, subject, report });
+      return {};
+    }),
+    Watch: watches.handle,
+  };
+}
+
+async function register(
+  registrations: RegistrationsDeps,
+  { serviceName, serviceUrl, capabilities }: RegisterRequest,
+  subject: string | undefined,
+): Promise<RegisterResponse> {
+  const registered = await registerService(registrations, {
+    serviceName,
+    url: serviceUrl,
+    capabilities: readCapabilities(capabilities),
+    owner: subject,
+  });
+  return {
+    serviceName: registered.serviceName,
+    serviceUrl: registered.url,
+    serviceId: registered.id,
+    registeredAt: timestampMessage(registered.registeredAt),
+    capabilities: capabilityNames(registered.capabilities),
+    ttl: duration(registered.ttlSeconds ?? registrations.ttlSeconds),
+  };
+}
+
+async function find(room: RegistryRoom, serviceName: string): Promise<ServiceMessage> {
+  const known = room.directory.find(serviceName)?.registration;
+  if (known !== undefined) room.onHit();
+  const registration = known ?? (await lookUpService(room.registrations, serviceName));
+  return serviceMessage(registration, room.lastBeatAt(registration.id));
+}
+
+function list(room: RegistryRoom, { capability, prefix, pageSize, pageToken }: ListRequest): ListResponse {
+  if (pageSize < 0 || pageSize > PAGE_SIZE_MAX) {
+    throw new RegistryError('INVALID_REQUEST', `page_size must be from 0 to ${PAGE_SIZE_MAX}`);
+  }
+  const wanted = capability === 'CAPABILITY_UNSPECIFIED' ? undefined : readCapability(capability);
+  const size = pageSize === 0 ? PAGE_SIZE : pageSize;
+  const services: ServiceMessage[] = [];
+  for (const { registration } of room.directory.entries()) {
+    const { serviceName, capabilities, id } = registration;
+    if (serviceName <= pageToken || !serviceName.startsWith(prefix)) continue;
+    if (wanted !== undefined && !capabilities.includes(wanted)) continue;
+    // One more is there: the names are in order, so the last one says where to go on.
+    if (services.length === size) return { services, nextPageToken: services.at(-1)?.serviceName ?? '' };
+    services.push(serviceMessage(registration, room.lastBeatAt(id)));
+  }
+  return { services, nextPageToken: '' };
+}
+
+function circumstances(
+  { registrations: { clock } }: RegistryRoom,
+  { timestamp, details }: Pick<ReportHealthRequest, 'timestamp' | 'details'>,
+): { readonly at: Date; readonly details: ReportDetails } {
+  return {
+    at: timestamp === null ? clock.now() : readTimestamp(timestamp),
+    details: checkDetails(readDetails(details)),
+  };
+}
+
+function checkWord(field: string, word: string): string {
+  if (word.length >= 1 && word.length <= WORD_MAX_LENGTH) return word;
+  throw new RegistryError('INVALID_REQUEST', `${field} must have 1 to ${WORD_MAX_LENGTH} characters`);
+}
+
+function duration(seconds: number): Duration {
+  return { seconds };
+}

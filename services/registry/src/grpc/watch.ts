@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { type ServerWritableStream, status } from '@grpc/grpc-js';
+import { RegistryError } from '../domain/errors.ts';
+import type { Feed, FeedEvent } from '../domain/feed.ts';
+import type { Calls } from './calls.ts';
+import { type CallFailure, unavailable } from './errors.ts';
+import { serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';
+
+type WatchCall = ServerWritableStream<WatchRequest, WatchResponse>;
+
+export interface WatchStreamsDeps {
+  readonly feed: Feed;
+  readonly lastBeatAt: (id: string) => Date | undefined;
+  readonly calls: Calls;
+}
+
+/** Open calls of Watch, so that shutdown can end them. */
+export interface WatchStreams {
+  /** A handler of grpc-js. */
+  readonly handle: (call: WatchCall) => void;
+  readonly size: number;
+  closeAll(): void;
+}
+
+const MAX_STREAMS = 1000;
+/** A subscriber that lets so many events pile up is cut off; it comes back with its cursor. */
+const MAX_WAITING = 10_000;
+
+const TYPES: Record<FeedEvent['type'], WatchResponse['type']> = {
+  added: 'TYPE_ADDED',
+  modified: 'TYPE_MODIFIED',
+  expired: 'TYPE_EXPIRED',
+  removed: 'TYPE_REMOVED',
+};
+
+export function createWatchStreams({ feed, lastBeatAt, calls }: WatchStreamsDeps): WatchStreams {
+  const open = new Map<WatchCall, (failure: CallFailure) => void>();
+
+  const eventMessage = ({ type, registration, version }: FeedEvent): WatchResponse => ({
+    type: TYPES[type],
+    service: serviceMessage(registration, lastBeatAt(registration.id)),
+    cursor: String(version),
+  });
+
+  /** What a subscriber is told first. */
+  function* beginning(cursor: string): Generator<WatchResponse> {
+    const resumed = /^\d{1,15}$/.test(cursor) ? feed.since(Number(cursor)) : undefined;
+    if (resumed !== undefined) {
+      for (const event of resumed) yield eventMessage(event);
+      return;
+    }
+    if (cursor !== '') yield { type: 'TYPE_RESET' };
+    const { version } = feed;
+    // Somebody who got only a part of it cannot resume from there.
+    for (const event of feed.snapshot()) yield { ...eventMessage(event), cursor: '' };
+    yield { type: 'TYPE_SYNCED', cursor: String(version) };
+  }
+
+  /** Tells the subscriber until the call is over. @returns how it ends; undefined: the subscriber has gone. */
+  async function follow(call: WatchCall): Promise<CallFailure | undefined> {
+    await calls.subjectOf(call.metadata);
+    if (call.cancelled) return undefined;
+    if (open.size >= MAX_STREAMS) {
+      throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open watches`);
+    }
+    const over = new AbortController();
+    let failure: CallFailure | undefined;
+    let wake: (() => void) | undefined;
+    const end = (why?: CallFailure) => {
+      failure ??= why;
+      over.abort();
+      wake?.();
+    };
+    open.set(call, end);
+    call.once('cancelled', () => end());
+    const waiting = [...beginning(call.request.cursor)];
+    const most = waiting.length + MAX_WAITING;
+    const unsubscribe = feed.subscribe((event) => {
+      waiting.push(eventMessage(event));
+      if (waiting.length > most) end({ code: status.RESOURCE_EXHAUSTED, details: 'The events are not read' });
+      wake?.();
+    });
+    try {
+      while (!over.signal.aborted) {
+        const message = waiting.shift();
+        if (message === undefined) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        } else if (!call.write(message)) {
+          await once(call, 'drain', { signal: over.signal }).catch(() => undefined);
+        }
+      }
+    } finally {
+      unsubscribe();
+      open.delete(call);
+    }
+    return failure;
+  }
+
+  return {
+    handle(call) {
+      const ended = calls.measure('Watch');
+      const finish = (failure: CallFailure | undefined) => {
+        ended(failure?.code ?? status.CANCELLED);
+        if (failure !== undefined) call.emit('error', failure);
+      };
+      follow(call).then(finish, (error: unknown) => finish(calls.failureOf('Watch', error)));
+    },
+    get size() {
+      return open.size;
+    },
+    closeAll() {
+      for (const end of open.values()) end(unavailable('The registry is stopping; go on with the last cursor'));
+    },
+  };
+}

@@ -1,7 +1,8 @@
+import { isUpdate } from '@rollcall/platform/version-order.ts';
 import type { DeliveryJobStore, DeliveryStrategy, Release } from './delivery-ports.ts';
 import { newJob } from './delivery-requests.ts';
 import { isFinished, type Job, type JobCommands } from './jobs.ts';
-import { isUpdate, type ReleasesDeps, runningVersion } from './releases.ts';
+import { type ReleasesDeps, runningVersion } from './releases.ts';
 
 /** How jobs of a service are run, as far as the registry is concerned. */
 export interface Policy {

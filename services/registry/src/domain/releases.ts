@@ -1,4 +1,4 @@
-import { compareBuild, parse, type SemVer } from 'semver';
+import { isUpdate, latestVersion } from '@rollcall/platform/version-order.ts';
 import type { HistoryStore, Release, ReleaseStore } from './delivery-ports.ts';
 import { RegistryError } from './errors.ts';
 import { checkServiceName } from './validation.ts';
@@ -57,30 +57,4 @@ export async function runningVersion(
 
 function currentOf(registered: string | undefined, delivered: { readonly version: string } | undefined): string {
   return registered === undefined || registered === '' ? (delivered?.version ?? '') : registered;
-}
-
-/**
- * The highest version by Semantic Versioning where all are such versions, else the one announced last.
- *
- * @param versions the one announced last first; of equal ones it wins.
- */
-export function latestVersion(versions: readonly string[]): string | undefined {
-  let highest: SemVer | undefined;
-  let latest = versions[0];
-  for (const version of versions) {
-    const parsed = parse(version, { loose: true });
-    if (parsed === null) return versions[0];
-    if (highest !== undefined && compareBuild(parsed, highest) <= 0) continue;
-    highest = parsed;
-    latest = version;
-  }
-  return latest;
-}
-
-/** A higher version is an update; where that cannot be told, any other one is. */
-export function isUpdate(current: string, latest: string): boolean {
-  const from = parse(current, { loose: true });
-  const to = parse(latest, { loose: true });
-  if (from === null || to === null) return current !== latest;
-  return compareBuild(to, from) > 0;
 }

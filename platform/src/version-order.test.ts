@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isUpdate, latestVersion } from './releases.ts';
+import { isUpdate, latestVersion } from './version-order.ts';
 
 test.each([
   { announced: [], latest: undefined },
@@ -11,7 +11,9 @@ test.each([
   { announced: ['1.0.0+build2', '1.0.0+build1'], latest: '1.0.0+build2' },
   { announced: ['v1.0.0', '1.0.0'], latest: 'v1.0.0' },
   { announced: ['build-7', '9.9.9'], latest: 'build-7' },
-  { announced: ['1.0.0', 'build-7', '9.9.9'], latest: '1.0.0' },
+  { announced: ['1.0.0', 'build-7', '9.9.9'], latest: '9.9.9' },
+  { announced: ['1.9.0', 'build-7', '1.10.0', '..', '1.2.0'], latest: '1.10.0' },
+  { announced: ['build-8', 'build-9', '1.0.0'], latest: 'build-8' },
   { announced: ['2026.11', '2026.10.1'], latest: '2026.11' },
 ])('of $announced, the last announced first, $latest is the latest', ({ announced, latest }) => {
   expect(latestVersion(announced)).toBe(latest);
@@ -26,6 +28,8 @@ test.each([
   { current: 'abc', latest: 'def', update: true },
   { current: 'abc', latest: 'abc', update: false },
   { current: '', latest: '1.0.0', update: true },
+  { current: 'abc', latest: '1.0.0', update: true },
+  { current: '1.0.0', latest: 'abc', update: true },
 ])('from $current to $latest is an update: $update', ({ current, latest, update }) => {
   expect(isUpdate(current, latest)).toBe(update);
 });

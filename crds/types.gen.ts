@@ -197,6 +197,12 @@ export interface DeliveryJobSpec {
    */
   requestedBy?: string;
   /**
+   * The job ends as RolledBack, with the reason NotNewer and nothing touched, unless version is newer than what
+   * the Deployment runs: higher by Semantic Versioning, or another one where either is no such version. Jobs that
+   * autoDeploy makes say so.
+   */
+  onlyIfNewer?: boolean;
+  /**
    * Set to true, all traffic is returned to the old version and the job ends as RolledBack. Cannot be taken back.
    */
   abort: boolean;
@@ -237,6 +243,21 @@ export const deliveryPhases = [
   'RolledBack',
   'Failed',
 ] as const satisfies readonly DeliveryPhase[];
+
+/**
+ * What that version was run from, to return to; absent where it was a binary. Once the job has succeeded, the
+ * registry keeps it as a release of oldVersion unless it knows one.
+ */
+export interface OldArtifact {
+  /**
+   * image.
+   */
+  type: ArtifactType;
+  /**
+   * The reference of the image.
+   */
+  url: string;
+}
 
 /**
  * The Deployment that the job delivers to.
@@ -359,6 +380,11 @@ export interface DeliveryJobStatus {
   startedAt?: string;
   /**
    * When the job reached Succeeded, RolledBack or Failed.
+  /**
+   * What that version was run from, to return to; absent where it was a binary. Once the job has succeeded, the
+   * registry keeps it as a release of oldVersion unless it knows one.
+   */
+  oldArtifact?: OldArtifact;
    */
   finishedAt?: string;
   /**

@@ -281,6 +281,18 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
     refusal: jobFault,
   },
   {
+    sentence: 'to be newer, as an afterthought',
+    before: job({}),
+    patch: { spec: { onlyIfNewer: true } },
+    refusal: jobFault,
+  },
+  {
+    sentence: 'not to be newer after all',
+    before: job({ onlyIfNewer: true }),
+    patch: { spec: { onlyIfNewer: false } },
+    refusal: jobFault,
+  },
+  {
     sentence: 'a finished status',
     before: job({}),
     subresource: 'status',
@@ -293,6 +305,7 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
         step: 2,
         weight: 0,
         oldVersion: '1.1.0',
+        oldArtifact: { type: 'image', url: 'shop:1.1.0' },
         startedAt: '2026-11-20T12:00:00Z',
         finishedAt: '2026-11-20T12:03:00Z',
         previousRevision: 7,

@@ -38,7 +38,14 @@ test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
   [
     'it is its turn',
     {},
-    { phase: 'Progressing', stage: 'Preparing', oldVersion: '1.0.0', previousRevision: 7, startedAt: AT },
+    {
+      phase: 'Progressing',
+      stage: 'Preparing',
+      oldVersion: '1.0.0',
+      oldArtifact: { type: 'image', url: OLD },
+      previousRevision: 7,
+      startedAt: AT,
+    },
   ],
   [
     'aborted while it waits',
@@ -132,6 +139,25 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
   const { changes } = planJob(buildSnapshot({ cluster: buildCluster(cluster), job: buildJob(job) }));
   expect(changes[0]).toMatchObject({ action: 'status', status: { phase: 'Failed', reason, failure: { reason } } });
   expect(changes).toHaveLength(2);
+});
+
+test.for<[string, Parameters<typeof buildDeployment>[0], boolean]>([
+  ['what runs is newer', { image: 'shop:2.0.0' }, false],
+  ['it runs already', { image: 'shop:1.1.0' }, false],
+  ['its annotation says newer', { metadata: { annotations: { 'rollcall.dev/version': '1.10.0' } } }, false],
+  ['what runs is older', {}, true],
+  ['without an order another one is newer', { image: 'shop:stable' }, true],
+  ['nobody knows what runs', { image: 'shop' }, true],
+])('a job that is to bring nothing but what is newer: %s', ([, wish, goesOn]) => {
+  const ends = { phase: 'RolledBack', reason: 'NotNewer', failure: { reason: 'NotNewer' }, finishedAt: AT };
+  const cluster = buildCluster({ deployment: buildDeployment(wish) });
+  const [fromQueue] = planJob(buildSnapshot({ cluster, job: buildJob({ spec: { onlyIfNewer: true } }) })).changes;
+  expect(fromQueue).toMatchObject({ status: goesOn ? { stage: 'Preparing' } : ends });
+  // What runs may have changed by the time it has its claim.
+  const late = planJob(preparing({ cluster, spec: { onlyIfNewer: true } })).changes;
+  expect(late).toMatchObject(goesOn ? [{ action: 'create' }] : [{ status: ends }, { action: 'event' }]);
+  const [asked] = planJob(buildSnapshot({ cluster, job: buildJob() })).changes;
+  expect(asked).toMatchObject({ status: { stage: 'Preparing' } });
 });
 
 test('a pin of the user is nothing to a job without anything to roll out', () => {

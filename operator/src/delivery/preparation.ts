@@ -21,7 +21,7 @@ import { buildStatus, endStatus, withDeparture, writeStatus } from './status.ts'
 import type { StageName } from './strategies/strategy.ts';
 import { backendsOf } from './traffic/http-route.ts';
 import { withoutPin } from './traffic/selector.ts';
-import { runningVersion } from './version.ts';
+import { runningArtifact, runningVersion } from './version.ts';
 import { clusterOf, readyCount } from './view.ts';
 import { claimWorkload } from './workload.ts';
 
@@ -36,6 +36,7 @@ export function begin(snapshot: JobSnapshot): Decision {
   if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
   const { name, namespace = '', uid = '', annotations: notes } = cluster.deployment.metadata;
   const oldVersion = runningVersion(cluster.deployment, job.spec.serviceName);
+  const oldArtifact = runningArtifact(cluster.deployment, job.spec.serviceName);
   const revision = Number(notes?.[REVISION_ANNOTATION]);
   const status = buildStatus(job, now, {
     phase: 'Progressing',
@@ -47,6 +48,7 @@ export function begin(snapshot: JobSnapshot): Decision {
       strategy: strategyOf(job, policy),
       weight: 0,
       ...(oldVersion === undefined ? {} : { oldVersion }),
+      ...(oldArtifact === undefined ? {} : { oldArtifact }),
       ...(Number.isSafeInteger(revision) ? { previousRevision: revision } : {}),
     },
   });
@@ -58,7 +60,8 @@ const gone = { reason: 'WorkloadDeleted', message: 'The Deployment was deleted b
 /** Nothing was changed yet, so nothing has to be undone. */
 function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; readonly message: string }): Decision {
   const { job, now } = snapshot;
-  const phase = failure.reason === 'Aborted' ? 'RolledBack' : 'Failed';
+  // Nothing is wrong with what nobody wants to have any more.
+  const phase = failure.reason === 'Aborted' || failure.reason === 'NotNewer' ? 'RolledBack' : 'Failed';
   return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
 }
 

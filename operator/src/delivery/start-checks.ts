@@ -1,4 +1,5 @@
 import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { isUpdate } from '@rollcall/platform/version-order.ts';
 import { targetTemplate } from './artifact.ts';
 import { claimInTheWay } from './claim.ts';
 import { isAsDesired } from './fingerprint.ts';
@@ -6,6 +7,7 @@ import { canaryServiceName, extraDeploymentName } from './names.ts';
 import type { ClusterView, JobSnapshot } from './snapshot.ts';
 import { backendsOf } from './traffic/http-route.ts';
 import { pinOf } from './traffic/selector.ts';
+import { runningVersion } from './version.ts';
 
 /** What the job asks for, else the policy. */
 export function strategyOf({ spec }: DeliveryJob, policy: DeliveryPolicySpec): DeliveryStrategy {
@@ -46,6 +48,10 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   }
   // As another job has it for now; this one waits for how it leaves it.
   if (claimInTheWay(cluster, job) !== undefined) return undefined;
+  const running = runningVersion(deployment, job.spec.serviceName) ?? '';
+  if (job.spec.onlyIfNewer === true && !isUpdate(running, job.spec.version)) {
+    return { reason: 'NotNewer', message: `Deployment ${name} runs ${running}, and ${job.spec.version} is not newer` };
+  }
   if (deployment.spec.paused === true) {
     return { reason: 'WorkloadPaused', message: `Deployment ${name} is paused: nothing that is put there rolls out` };
   }

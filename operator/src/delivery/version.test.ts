@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { buildDeployment } from './model/build.ts';
-import { runningVersion } from './version.ts';
+import { FETCHER_CONTAINER } from './artifact.ts';
+import { buildDeployment, buildTemplate } from './model/build.ts';
+import { runningArtifact, runningVersion } from './version.ts';
 
 test.for<[string, Parameters<typeof buildDeployment>[0], string | undefined]>([
   ['the tag', { image: 'registry:5000/a/shop:1.2.0' }, '1.2.0'],
@@ -15,4 +16,19 @@ test.for<[string, Parameters<typeof buildDeployment>[0], string | undefined]>([
   ],
 ])('the version that runs: %s', ([, wish, expected]) => {
   expect(runningVersion(buildDeployment(wish), 'shop')).toBe(expected);
+});
+
+const pinned = `shop:1.2.0@sha256:${'a'.repeat(64)}`;
+const { spec } = buildTemplate('base:1');
+const fetched = { template: { spec: { ...spec, initContainers: [{ name: FETCHER_CONTAINER, image: 'rollcall:1' }] } } };
+
+test.for<[string, Parameters<typeof buildDeployment>[0], string | undefined]>([
+  ['an image', { image: 'registry:5000/a/shop:1.2.0' }, 'registry:5000/a/shop:1.2.0'],
+  ['an image by its digest', { image: pinned }, pinned],
+  ['no image', { image: '' }, undefined],
+  ['more than a status holds', { image: `shop:${'x'.repeat(2044)}` }, undefined],
+  ['a binary', { spec: fetched }, undefined],
+])('what is run: %s', ([, wish, url]) => {
+  const artifact = url === undefined ? undefined : { type: 'image', url };
+  expect(runningArtifact(buildDeployment(wish), 'shop')).toEqual(artifact);
 });

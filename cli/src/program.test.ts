@@ -40,6 +40,7 @@ const commands = [
   'deliveries',
   'delivery',
   'replay',
+  'clients',
   'health',
 ];
 

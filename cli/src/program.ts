@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addGlobalOptions, serverOf } from './command.ts';
+import { addClientCommands } from './commands/clients.ts';
 import { addNotificationCommands } from './commands/deliveries.ts';
 import { addDeliveryCommands } from './commands/delivery.ts';
 import { addHealthCommand } from './commands/health.ts';
@@ -78,6 +79,7 @@ function buildProgram(deps: CliDeps, json: boolean): Command {
   addJobCommands(program, deps);
   addUpdateCommands(program, deps);
   addNotificationCommands(program, deps);
+  addClientCommands(program, deps);
   addHealthCommand(program, deps);
   return program;
 }

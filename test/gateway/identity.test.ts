@@ -2,6 +2,7 @@ import { scryptSync } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { rollcall } from '../client/rollcall-process.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry, type TestRegistry } from '../support/registry.ts';
@@ -165,6 +166,14 @@ describe('the token endpoint', () => {
     expect(await statusWith(await tokenOf(gateway, hashed))).toBe(200);
     expect((await requestToken(gateway, { ...hashed, secret: 'wrong' })).status).toBe(401);
   });
+});
+
+test('rollcall clients create makes a client that kubectl applies', async () => {
+  const made = await rollcall(['clients', 'create', 'Made_By.CLI', '--tier', 'Standard', '--scope', 'a']);
+  await namespace.kubectl(['apply', '-f', '-'], { stdin: made.out });
+  const [, secret = ''] = /secret: +(\S+)/.exec(made.err) ?? [];
+  expect(await namespace.kubectl(['get', 'secret', 'made-by.cli-api-client', '-o', 'yaml'])).not.toContain(secret);
+  expect(await statusWith(await tokenOf(gateway, { id: 'Made_By.CLI', secret }))).toBe(200);
 });
 
 describe('a token that is refused', () => {

@@ -9,6 +9,7 @@ import { type Arguments, parseArguments } from './arguments.ts';
 import type { Bench } from './bench.ts';
 import { delivery } from './benches/delivery.ts';
 import { expiry } from './benches/expiry.ts';
+import { grpc } from './benches/grpc.ts';
 import { heartbeats } from './benches/heartbeats.ts';
 import { lists } from './benches/lists.ts';
 import { lookups } from './benches/lookups.ts';
@@ -18,7 +19,7 @@ import { ttl } from './benches/ttl.ts';
 import { renderTable, type Section } from './report.ts';
 import { startStage } from './stage/stage.ts';
 
-const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, delivery, soak];
+const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, grpc, delivery, soak];
 
 const API = ['etcd', 'kube-apiserver', 'kubectl'] as const;
 const WORKLOADS = ['kube-controller-manager', 'kube-scheduler', 'kwok'] as const;

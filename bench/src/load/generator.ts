@@ -1,12 +1,14 @@
 // A process that makes load, so that making it takes no time from what is measured. It runs the tasks that its parent sends
 // one after the other, and ends with its parent.
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { runGrpcLoad } from './grpc-load.ts';
 import { runHttpLoad } from './http-load.ts';
 import { runLeaseLoad } from './lease-load.ts';
 import type { LoadResult, Reply, Task } from './tasks.ts';
 
 function run(task: Task): Promise<LoadResult> {
-  return task.kind === 'http' ? runHttpLoad(task) : runLeaseLoad(task);
+  if (task.kind === 'http') return runHttpLoad(task);
+  return task.kind === 'leases' ? runLeaseLoad(task) : runGrpcLoad(task);
 }
 
 function reply(message: Reply): void {

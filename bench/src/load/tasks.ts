@@ -44,7 +44,17 @@ export interface LeaseTask {
   readonly pace: Pace;
 }
 
-export type Task = HttpTask | LeaseTask;
+/** Unary gRPC calls of 100 bytes to 127.0.0.1, by grpc-js. */
+export interface GrpcTask {
+  readonly kind: 'grpc';
+  readonly port: number;
+  readonly connections: number;
+  /** Under way at once, over all connections. */
+  readonly calls: number;
+  readonly pace: Pace;
+}
+
+export type Task = HttpTask | LeaseTask | GrpcTask;
 
 export interface LoadResult {
   readonly requests: number;

@@ -46,7 +46,10 @@ export interface Stage {
   startRegistry(options: DeployOptions): Promise<RollcallSubject>;
   startOperator(options: DeployOptions): Promise<RollcallSubject>;
   /** Starts a bare server of `peers/`. @param args after the port. */
-  startPeer(name: 'bare-http' | 'bare-fastify', args: readonly string[]): Promise<Subject>;
+  startPeer(
+    name: 'bare-http' | 'bare-fastify' | 'grpc-backend' | 'grpc-proxy',
+    args: readonly string[],
+  ): Promise<Subject>;
 }
 
 export interface StageOptions {

@@ -124,11 +124,18 @@ export async function useImports(installation: Installation): Promise<void> {
   await until('it is no longer registered', async () => (await found())['error'] !== undefined);
 }
 
+/** The second secret of the service `rolling`. */
+const webhook_secret = 'the second secret';
+
 /** Secrets of webhooks, set, replaced, and asked for by a call. */
 export async function useWebhooks(installation: Installation): Promise<void> {
   const config = { service_name: 'rolling', endpoints: { ops: 'https://hooks.example/x' } };
-  await ask(installation, 'POST /webhooks/config', { ...config, secret: 'one' });
-  await ask(installation, 'POST /webhooks/config', { ...config, secret: 'two', webhook_secret: 'one' });
+  await ask(installation, 'POST /webhooks/config', { ...config, secret: 'the first secret' });
+  await ask(installation, 'POST /webhooks/config', {
+    ...config,
+    secret: webhook_secret,
+    webhook_secret: 'the first secret',
+  });
 }
 
 /** What the delivery of a service starts with. */
@@ -188,7 +195,7 @@ export async function useDeliveries(installation: Installation): Promise<void> {
   }
   const announced = { service_name: 'rolling', version: '2', artifact_url: 'registry.example/rolling:2' };
   const jobs = [
-    String((await ask(installation, 'POST /webhooks/update', { ...announced, webhook_secret: 'two' }))['job_id']),
+    String((await ask(installation, 'POST /webhooks/update', { ...announced, webhook_secret }))['job_id']),
     await deploy(installation, 'blue-green', { strategy: 'blue-green' }),
     await deploy(installation, 'canary', { strategy: 'canary' }),
     // Nothing is labelled so: the operator asks for it before it gives up.

@@ -103,9 +103,9 @@ describe('against the real registry', () => {
     const directory = await mkdtemp(join(tmpdir(), 'rollcall-secret-'));
     try {
       const file = join(directory, 'secret');
-      await writeFile(file, 'top secret\n');
+      await writeFile(file, 'a long top secret\n');
       const signed = ['--secret-file', file];
-      await client().configureWebhooks({ service_name: 'guarded', endpoints: {}, secret: 'top secret' });
+      await client().configureWebhooks({ service_name: 'guarded', endpoints: {}, secret: 'a long top secret' });
       const args = ['deploy', 'guarded', '1', '--image', 'guarded:1'];
       expect(await run(...args)).toMatchObject({ code: 1, out: '' });
       expect((await client().listJobs({ service_name: 'guarded' })).total).toBe(0);
@@ -118,7 +118,7 @@ describe('against the real registry', () => {
       expect((await run('abort', jobId)).code).toBe(1);
       expect([await specOf(jobId, 'promote'), await specOf(jobId, 'abort')]).toEqual(['false', 'false']);
       expect((await run('promote', jobId, ...signed)).code).toBe(0);
-      const env = { ROLLCALL_WEBHOOK_SECRET: 'top secret' };
+      const env = { ROLLCALL_WEBHOOK_SECRET: 'a long top secret' };
       expect((await rollcall(['abort', jobId], settings(env))).code).toBe(0);
       expect([await specOf(jobId, 'promote'), await specOf(jobId, 'abort')]).toEqual(['true', 'true']);
     } finally {

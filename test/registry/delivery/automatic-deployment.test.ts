@@ -162,13 +162,15 @@ test("the service's own policy counts, else the one for all; without autoDeploy 
 
 test('a call that may not be made deploys nothing', async () => {
   const service = await newService();
-  await delivery.post('/webhooks/config', { service_name: service, endpoints: {}, secret: 'k3y' });
+  await delivery.post('/webhooks/config', { service_name: service, endpoints: {}, secret: 'k3y-and-long-enough' });
   expect((await announce(service, '1.0.0')).status).toBe(401);
-  expect((await announce(service, '1.0.0', { webhook_secret: 'other' })).status).toBe(401);
-  expect((await announce(service, '1/0', { webhook_secret: 'k3y' })).status).toBe(400);
+  expect((await announce(service, '1.0.0', { webhook_secret: 'other-and-long-enough' })).status).toBe(401);
+  expect((await announce(service, '1/0', { webhook_secret: 'k3y-and-long-enough' })).status).toBe(400);
   expect(await jobsOf(service)).toEqual([]);
   const body = JSON.stringify({ service_name: service, version: '1.0.0', artifact_url: 'shop:1.0.0' });
-  const answer = await delivery.postRaw('/webhooks/update', body, { 'x-webhook-signature': sign('k3y', body) });
+  const answer = await delivery.postRaw('/webhooks/update', body, {
+    'x-webhook-signature': sign('k3y-and-long-enough', body),
+  });
   expect(answer.body['job_id']).toBeDefined();
 });
 

@@ -298,9 +298,9 @@ describe('promote and abort', () => {
   });
 
   test('a service with a secret wants it, or a signature', async () => {
-    const configured = { service_name: 'locked', endpoints: {}, secret: 'k3y' };
+    const configured = { service_name: 'locked', endpoints: {}, secret: 'k3y-and-long-enough' };
     expect((await delivery.post('/webhooks/config', configured)).status).toBe(200);
-    const id = await deploy('locked', { webhook_secret: 'k3y' });
+    const id = await deploy('locked', { webhook_secret: 'k3y-and-long-enough' });
     await setStatus(delivery.jobs, id, { phase: 'Paused' });
     const bodyOf = (action: string) => JSON.stringify({ job_id: id, action });
     for (const command of ['promote', 'abort'] as const) {
@@ -308,11 +308,11 @@ describe('promote and abort', () => {
       const path = `${pathOf(id)}/${command}`;
       for (const answer of [
         await delivery.post(path, undefined),
-        await delivery.post(path, { webhook_secret: 'other' }),
-        await delivery.postRaw(path, body, { 'x-webhook-signature': sign('other', body) }),
-        await delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y', '{}') }),
-        await delivery.postRaw(path, '{}', { 'x-webhook-signature': sign('k3y', '{}') }),
-        await delivery.postRaw(path, '', { 'x-webhook-signature': sign('k3y', '') }),
+        await delivery.post(path, { webhook_secret: 'other-and-long-enough' }),
+        await delivery.postRaw(path, body, { 'x-webhook-signature': sign('other-and-long-enough', body) }),
+        await delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y-and-long-enough', '{}') }),
+        await delivery.postRaw(path, '{}', { 'x-webhook-signature': sign('k3y-and-long-enough', '{}') }),
+        await delivery.postRaw(path, '', { 'x-webhook-signature': sign('k3y-and-long-enough', '') }),
       ]) {
         expect(answer).toMatchObject({ status: 401, body: { error: 'Invalid signature' } });
       }
@@ -320,10 +320,10 @@ describe('promote and abort', () => {
     expect((await delivery.jobs.get(id)).spec).toMatchObject({ promote: false, abort: false });
     const sendSigned = (command: 'promote' | 'abort') =>
       delivery.postRaw(`${pathOf(id)}/${command}`, bodyOf(command), {
-        'x-webhook-signature': sign('k3y', bodyOf(command)),
+        'x-webhook-signature': sign('k3y-and-long-enough', bodyOf(command)),
       });
     expect((await sendSigned('promote')).status).toBe(200);
-    expect((await steer(id, 'abort', { webhook_secret: 'k3y' })).status).toBe(200);
+    expect((await steer(id, 'abort', { webhook_secret: 'k3y-and-long-enough' })).status).toBe(200);
     expect((await sendSigned('abort')).status).toBe(200);
     expect((await delivery.jobs.get(id)).spec).toMatchObject({ promote: true, abort: true });
   });

@@ -154,15 +154,15 @@ test('the channel of the service comes before the global one, each signed with i
   receiver.answer(200);
   await delivery.post('/webhooks/config', {
     endpoints: { chat: `${receiver.url}/global`, ops: `${receiver.url}/ops` },
-    secret: 'global',
+    secret: 'global-and-long-enough',
   });
-  await configure('both', { secret: 'both', webhook_secret: 'global' });
-  await configure('plain', { webhook_secret: 'global' });
+  await configure('both', { secret: 'both-and-long-enough', webhook_secret: 'global-and-long-enough' });
+  await configure('plain', { webhook_secret: 'global-and-long-enough' });
   for (const [service, channel, path, secret] of [
-    ['both', 'chat', '/both', 'both'],
-    ['both', 'ops', '/ops', 'global'],
-    ['plain', 'chat', '/plain', 'global'],
-    ['other', 'chat', '/global', 'global'],
+    ['both', 'chat', '/both', 'both-and-long-enough'],
+    ['both', 'ops', '/ops', 'global-and-long-enough'],
+    ['plain', 'chat', '/plain', 'global-and-long-enough'],
+    ['other', 'chat', '/global', 'global-and-long-enough'],
   ] as const) {
     const message = `${service} ${channel}`;
     expect((await notify(service, { channel, message })).status).toBe(200);
@@ -184,20 +184,20 @@ test('an unknown channel is 404, and nothing is queued', async () => {
 });
 
 test('a dead letter is sent again as the same message, as often as any', { timeout: 60_000 }, async () => {
-  await configure('again', { secret: 'k3y', webhook_secret: 'global' });
+  await configure('again', { secret: 'k3y-and-long-enough', webhook_secret: 'global-and-long-enough' });
   receiver.answer(410, 500, 200);
   await notify('again');
   await expect.poll(() => deadLetters('again'), eventually).toHaveLength(1);
   const [dead] = await deadLetters('again');
   expect((await delivery.get(`/webhooks/deliveries/${String(dead?.['id'])}`)).body).toEqual(dead);
   const path = `/webhooks/deliveries/${String(dead?.['id'])}/replay`;
-  for (const body of [undefined, {}, { webhook_secret: 'other' }]) {
+  for (const body of [undefined, {}, { webhook_secret: 'other-and-long-enough' }]) {
     expect((await delivery.post(path, body)).status).toBe(401);
   }
   const delivery_id = String(dead?.['id']);
   const postSigned = (content: object) => {
     const body = JSON.stringify(content);
-    return delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y', body) });
+    return delivery.postRaw(path, body, { 'x-webhook-signature': sign('k3y-and-long-enough', body) });
   };
   for (const content of [{}, { delivery_id }, { action: 'replay' }]) {
     expect((await postSigned(content)).status).toBe(401);
@@ -238,7 +238,7 @@ function queueIdOf(service: string): string {
 
 describe('the queue is not what is remembered', () => {
   test('what it has lost is sent all the same', { timeout: 90_000 }, async () => {
-    await configure('lost', { webhook_secret: 'global' });
+    await configure('lost', { webhook_secret: 'global-and-long-enough' });
     receiver.answer(500, 500, 500, 200);
     await notify('lost');
     await expect.poll(async () => Number((await deliveries('lost'))[0]?.['attempts']), eventually).toBeGreaterThan(0);
@@ -250,7 +250,7 @@ describe('the queue is not what is remembered', () => {
   });
 
   test('what it has given up because the last sender died is a dead letter', { timeout: 90_000 }, async () => {
-    await configure('cut', { webhook_secret: 'global' });
+    await configure('cut', { webhook_secret: 'global-and-long-enough' });
     receiver.answer(500);
     await notify('cut');
     await expect.poll(async () => Number((await deliveries('cut'))[0]?.['attempts']), eventually).toBeGreaterThan(0);
@@ -267,7 +267,11 @@ describe('the queue is not what is remembered', () => {
 test('Slack and what is like it get their own form', async () => {
   receiver.answer(200);
   const endpoints = { slack: `${receiver.url}/by-name`, team: `${receiver.url}/by-url#slack` };
-  await delivery.post('/webhooks/config', { service_name: 'chatty', endpoints, webhook_secret: 'global' });
+  await delivery.post('/webhooks/config', {
+    service_name: 'chatty',
+    endpoints,
+    webhook_secret: 'global-and-long-enough',
+  });
   for (const channel of ['slack', 'team']) {
     const path = channel === 'slack' ? '/by-name' : '/by-url';
     expect((await notify('chatty', { channel, message: 'a < b', severity: 'error' })).status).toBe(200);
@@ -283,7 +287,11 @@ test('a channel that hangs does not hold up the others', { timeout: 120_000 }, a
   await using alive = await startReceiver();
   dead.answer('hang');
   const endpoints = { dead: dead.url, alive: alive.url };
-  await delivery.post('/webhooks/config', { service_name: 'mixed', endpoints, webhook_secret: 'global' });
+  await delivery.post('/webhooks/config', {
+    service_name: 'mixed',
+    endpoints,
+    webhook_secret: 'global-and-long-enough',
+  });
   // More than there are senders.
   for (let i = 0; i < 30; i += 1) await notify('mixed', { channel: 'dead' });
   await expect.poll(() => dead.received.length, eventually).toBeGreaterThan(0);

@@ -164,6 +164,7 @@ describe('contract 1, webhook configuration', () => {
     ],
     ['an empty secret', { service_name: 'bad', endpoints: {}, secret: '' }],
     ['a number as secret', { service_name: 'bad', endpoints: {}, secret: 5 }],
+    ['a short secret', { service_name: 'bad', endpoints: {}, secret: 'only 15 letters' }],
     ['a long secret', { service_name: 'bad', endpoints: {}, secret: 'x'.repeat(1025) }],
     ['an illegal name', { service_name: 'a:b', endpoints: {} }],
     ['an empty name', { service_name: '', endpoints: {} }],
@@ -210,22 +211,33 @@ describe('secrets', () => {
   });
 
   test('a later call without a secret keeps it; one with another replaces it and removes the old', async () => {
-    await configure({ service_name: 'rotate', endpoints: {}, secret: 'one' });
+    await configure({ service_name: 'rotate', endpoints: {}, secret: 'one-and-long-enough' });
     const { secretRef } = (await configs.get('rotate')).spec;
-    await configure({ service_name: 'rotate', endpoints: { a: 'http://a/' }, webhook_secret: 'one' });
+    await configure({ service_name: 'rotate', endpoints: { a: 'http://a/' }, webhook_secret: 'one-and-long-enough' });
     expect((await configs.get('rotate')).spec.secretRef).toEqual(secretRef);
     expect(
-      (await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one', secret: 'two' })).status,
+      (
+        await configure({
+          service_name: 'rotate',
+          endpoints: {},
+          webhook_secret: 'one-and-long-enough',
+          secret: 'two-and-long-enough',
+        })
+      ).status,
     ).toBe(200);
     expect(await keysOf('rotate')).toEqual([(await configs.get('rotate')).spec.secretRef?.key]);
     expect(await keysOf('rotate')).not.toEqual([secretRef?.key]);
-    expect((await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one' })).status).toBe(401);
-    expect((await configure({ service_name: 'rotate', endpoints: {}, secret: 'two' })).status).toBe(200);
+    expect(
+      (await configure({ service_name: 'rotate', endpoints: {}, webhook_secret: 'one-and-long-enough' })).status,
+    ).toBe(401);
+    expect((await configure({ service_name: 'rotate', endpoints: {}, secret: 'two-and-long-enough' })).status).toBe(
+      200,
+    );
   });
 
   test('what no configuration has named for an hour is removed by the next change, and so are own leftovers', async () => {
-    await configure({ service_name: 'crash', endpoints: {}, secret: 'x' });
-    await configure({ service_name: 'gone', endpoints: {}, secret: 'x' });
+    await configure({ service_name: 'crash', endpoints: {}, secret: 'x-and-long-enough' });
+    await configure({ service_name: 'gone', endpoints: {}, secret: 'x-and-long-enough' });
     const [young = ''] = await keysOf('gone');
     await configs.delete('gone');
     const keys = {
@@ -242,7 +254,12 @@ describe('secrets', () => {
       metadata: { name: 'other-name' },
       spec: { serviceName: 'by-hand', endpoints: {}, secretRef: { name: SECRET, key: keys.named } },
     });
-    await configure({ service_name: 'crash', endpoints: {}, secret: 'y', webhook_secret: 'x' });
+    await configure({
+      service_name: 'crash',
+      endpoints: {},
+      secret: 'y-and-long-enough',
+      webhook_secret: 'x-and-long-enough',
+    });
     const left = Object.keys((await secrets.get(SECRET)).data ?? {});
     const own = (await configs.get('crash')).spec.secretRef?.key;
     expect(left).toEqual(expect.arrayContaining([own, young, keys.younger, keys.named, keys.foreign]));
@@ -252,23 +269,32 @@ describe('secrets', () => {
 
   test('the keys of a service are not those of another whose object name begins alike', async () => {
     const [short, long] = ['a', 'A'];
-    await configure({ service_name: long, endpoints: {}, secret: 'long' });
-    await configure({ service_name: short, endpoints: {}, secret: 'short' });
-    await configure({ service_name: short, endpoints: {}, secret: 'shorter', webhook_secret: 'short' });
+    await configure({ service_name: long, endpoints: {}, secret: 'long-and-long-enough' });
+    await configure({ service_name: short, endpoints: {}, secret: 'short-and-long-enough' });
+    await configure({
+      service_name: short,
+      endpoints: {},
+      secret: 'shorter-and-long-enough',
+      webhook_secret: 'short-and-long-enough',
+    });
     expect(objectNameFor(long)).toMatch(/^a\.[0-9a-f]{16}$/);
-    expect([await valueOf(objectNameFor(long)), await valueOf(short)]).toEqual(['long', 'shorter']);
+    expect([await valueOf(objectNameFor(long)), await valueOf(short)]).toEqual([
+      'long-and-long-enough',
+      'shorter-and-long-enough',
+    ]);
   });
 
   test('many changes at once leave one whole configuration, whose Secret is there', async () => {
+    const secretOf = (i: number) => `the secret of change ${i}`;
     const changes = Array.from({ length: 12 }, (_, i) =>
-      configure({ service_name: 'race', endpoints: { a: `http://a/${i}` }, secret: i === 0 ? 'start' : `secret-${i}` }),
+      configure({ service_name: 'race', endpoints: { a: `http://a/${i}` }, secret: secretOf(i) }),
     );
     const answers = await Promise.all(changes);
     const { spec } = await configs.get('race');
     const winner = Number(spec.endpoints['a']?.split('/').at(-1));
     expect(answers[winner]?.status).toBe(200);
     for (const { status } of answers) expect([200, 401, 503]).toContain(status);
-    expect(await valueOf('race')).toBe(winner === 0 ? 'start' : `secret-${winner}`);
+    expect(await valueOf('race')).toBe(secretOf(winner));
     expect(await keysOf('race')).toEqual([spec.secretRef?.key]);
   });
 });
@@ -324,10 +350,17 @@ describe('a configuration call that another one overtakes between its look and i
   }
 
   test.each<[string, Race]>([
-    ['new', { before: undefined, overtaking: { secret: 'theirs' }, secret: 'ours' }],
-    ['free', { before: {}, overtaking: { secret: 'theirs' } }],
-    ['seized', { before: {}, overtaking: { secret: 'theirs' }, secret: 'ours' }],
-    ['rotated', { before: { secret: 'one' }, overtaking: { secret: 'two', webhook_secret: 'one' }, proof: 'one' }],
+    ['new', { before: undefined, overtaking: { secret: 'theirs-and-long-enough' }, secret: 'ours-and-long-enough' }],
+    ['free', { before: {}, overtaking: { secret: 'theirs-and-long-enough' } }],
+    ['seized', { before: {}, overtaking: { secret: 'theirs-and-long-enough' }, secret: 'ours-and-long-enough' }],
+    [
+      'rotated',
+      {
+        before: { secret: 'one-and-long-enough' },
+        overtaking: { secret: 'two-and-long-enough', webhook_secret: 'one-and-long-enough' },
+        proof: 'one-and-long-enough',
+      },
+    ],
   ])('is refused where it cannot show the secret that was just set: %s', async (what, overtaken) => {
     const name = `overtaken-${what}`;
     await expect(race(name, overtaken)).rejects.toMatchObject({ code: 'INVALID_SIGNATURE' });
@@ -338,8 +371,8 @@ describe('a configuration call that another one overtakes between its look and i
 
   test.each<[string, Race]>([
     ['open', { before: {}, overtaking: {} }],
-    ['made', { before: undefined, overtaking: {}, secret: 'ours' }],
-    ['agreed', { before: {}, overtaking: { secret: 'same' }, proof: 'same' }],
+    ['made', { before: undefined, overtaking: {}, secret: 'ours-and-long-enough' }],
+    ['agreed', { before: {}, overtaking: { secret: 'same-and-long-enough' }, proof: 'same-and-long-enough' }],
   ])('is carried out where it may be: %s', async (what, overtaken) => {
     const name = `overtaken-${what}`;
     await race(name, overtaken);
@@ -357,17 +390,22 @@ describe('signatures', () => {
   ] as const;
 
   test.each(calls)('%s without a valid signature or secret: 401, and nothing changes', async (path, more) => {
-    await configure({ service_name: 'locked', endpoints: {}, secret: 'k3y', webhook_secret: 'k3y' });
+    await configure({
+      service_name: 'locked',
+      endpoints: {},
+      secret: 'k3y-and-long-enough',
+      webhook_secret: 'k3y-and-long-enough',
+    });
     const before = await storedState();
     const body = JSON.stringify({ service_name: 'locked', ...more });
-    const withSecret = JSON.stringify({ service_name: 'locked', ...more, webhook_secret: 'K3Y' });
+    const withSecret = JSON.stringify({ service_name: 'locked', ...more, webhook_secret: 'K3Y-and-long-enough' });
     for (const [sent, headers] of [
       [body, {}],
       [withSecret, {}],
       [body, { 'x-webhook-signature': '' }],
-      [body, { 'x-webhook-signature': sign('other', body) }],
-      [body, { 'x-webhook-signature': sign('k3y', `${body} `) }],
-      [body, { 'x-webhook-signature': sign('k3y', body).replace('sha256', 'sha512') }],
+      [body, { 'x-webhook-signature': sign('other-and-long-enough', body) }],
+      [body, { 'x-webhook-signature': sign('k3y-and-long-enough', `${body} `) }],
+      [body, { 'x-webhook-signature': sign('k3y-and-long-enough', body).replace('sha256', 'sha512') }],
       [JSON.stringify({ service_name: 'locked', ...more, webhook_secret: '' }), {}],
     ] as const) {
       const answer = await delivery.postRaw(path, sent, headers);
@@ -377,21 +415,32 @@ describe('signatures', () => {
   });
 
   test.each(calls)('%s with one is carried out', async (path, more) => {
-    await configure({ service_name: 'open', endpoints: {}, secret: 'größe', webhook_secret: 'größe' });
-    await delivery.post('/webhooks/update', { service_name: 'open', ...release, webhook_secret: 'größe' });
+    await configure({
+      service_name: 'open',
+      endpoints: {},
+      secret: 'größe-and-long-enough',
+      webhook_secret: 'größe-and-long-enough',
+    });
+    await delivery.post('/webhooks/update', {
+      service_name: 'open',
+      ...release,
+      webhook_secret: 'größe-and-long-enough',
+    });
     // White space and order as no serialiser would write them: the bytes are what is signed.
     const body = ` {"x":1.0,  "service_name" : "open", ${JSON.stringify(more).slice(1)} `;
-    const signature = sign('größe', body);
+    const signature = sign('größe-and-long-enough', body);
     expect((await delivery.postRaw(path, body, { 'x-webhook-signature': signature })).status).toBe(200);
     const bare = signature.replace('sha256=', '').toUpperCase();
     expect((await delivery.postRaw(path, body, { 'x-webhook-signature': bare })).status).toBe(200);
-    expect((await delivery.post(path, { service_name: 'open', ...more, webhook_secret: 'größe' })).status).toBe(200);
+    expect(
+      (await delivery.post(path, { service_name: 'open', ...more, webhook_secret: 'größe-and-long-enough' })).status,
+    ).toBe(200);
   });
 
   test('the global secret protects services without one of their own', async () => {
-    await configure({ service_name: 'own', endpoints: {}, secret: 'own' });
+    await configure({ service_name: 'own', endpoints: {}, secret: 'own-and-long-enough' });
     await configure({ service_name: 'half', endpoints: {} });
-    await configure({ endpoints: {}, secret: 'global' });
+    await configure({ endpoints: {}, secret: 'global-and-long-enough' });
     try {
       const update = (service_name: string, webhook_secret?: string) =>
         delivery.post('/webhooks/update', {
@@ -401,10 +450,10 @@ describe('signatures', () => {
         });
       for (const service of ['half', 'never-configured']) {
         expect((await update(service)).status).toBe(401);
-        expect((await update(service, 'global')).status).toBe(200);
+        expect((await update(service, 'global-and-long-enough')).status).toBe(200);
       }
-      expect((await update('own', 'global')).status).toBe(401);
-      expect((await update('own', 'own')).status).toBe(200);
+      expect((await update('own', 'global-and-long-enough')).status).toBe(401);
+      expect((await update('own', 'own-and-long-enough')).status).toBe(200);
       expect((await configure({ endpoints: {} })).status).toBe(401);
       expect((await configure({ service_name: 'new', endpoints: {} })).status).toBe(401);
     } finally {
@@ -413,10 +462,14 @@ describe('signatures', () => {
   });
 
   test('a secret that was set and is gone does not open the door', async () => {
-    await configure({ service_name: 'lost', endpoints: {}, secret: 'x' });
+    await configure({ service_name: 'lost', endpoints: {}, secret: 'x-and-long-enough' });
     const { key = '' } = (await configs.get('lost')).spec.secretRef ?? {};
     await secrets.patch(SECRET, { data: { [key]: null } });
-    const answer = await delivery.post('/webhooks/update', { service_name: 'lost', ...release, webhook_secret: 'x' });
+    const answer = await delivery.post('/webhooks/update', {
+      service_name: 'lost',
+      ...release,
+      webhook_secret: 'x-and-long-enough',
+    });
     expect(answer.status).toBe(401);
     expect(
       (await delivery.post('/webhooks/update', { service_name: 'lost', ...release, webhook_secret: '' })).status,
@@ -424,7 +477,12 @@ describe('signatures', () => {
   });
 
   test('other calls need none', async () => {
-    await configure({ service_name: 'locked', endpoints: {}, secret: 'k3y', webhook_secret: 'k3y' });
+    await configure({
+      service_name: 'locked',
+      endpoints: {},
+      secret: 'k3y-and-long-enough',
+      webhook_secret: 'k3y-and-long-enough',
+    });
     delivery.registered.set('locked', '1');
     expect((await delivery.post('/webhooks/check-updates', { service_name: 'locked' })).status).toBe(200);
     expect(

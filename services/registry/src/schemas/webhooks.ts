@@ -102,7 +102,7 @@ export const ConfigBody = Type.Object({
     description: 'URL by channel, in place of all that were set before',
   }),
   secret: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 1024, writeOnly: true, description: 'Absent: stays as it is' }),
+    Type.String({ minLength: 16, maxLength: 1024, writeOnly: true, description: 'Absent: stays as it is' }),
   ),
   webhook_secret: Type.Optional(Secret),
 });

@@ -13,7 +13,7 @@ import type { Registry } from 'prom-client';
 import type { Routes } from './app.ts';
 import { createBulkhead } from './domain/bulkhead.ts';
 import { createJobFeed, type JobFeed } from './domain/job-feed.ts';
-import type { Job } from './domain/jobs.ts';
+import { isFinished, type Job } from './domain/jobs.ts';
 import { sendDelivery } from './domain/notifications.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { createJobStreams } from './routes/job-streams.ts';
@@ -101,9 +101,8 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     log,
     metrics,
   });
-  // The policy may be another one by now than it was for a job that is gone.
-  const describe = (job: Job) =>
-    jobRecord(job, job.revision === undefined ? undefined : policies.find(job.serviceName)?.strategy);
+  // The policy may be another one by now than it was for a job that has finished.
+  const describe = (job: Job) => jobRecord(job, isFinished(job) ? undefined : policies.find(job.serviceName)?.strategy);
   const streams = createJobStreams({ directory: store.directory, describe });
   const feed = createJobFeed({ capacity: FEED_CAPACITY, describe });
   followJobs(informers.jobs, feed);

@@ -134,6 +134,34 @@ describe('reading', () => {
     await expect.poll(async () => (await delivery.get(pathOf(id))).body['strategy'], eventually).toBeNull();
   });
 
+  test('what the operator has decided counts, be it otherwise than asked, whatever the policy says by then', async () => {
+    const id = await deploy('decided', { strategy: 'canary' });
+    await setStatus(delivery.jobs, id, { phase: 'Pending', stage: 'Queued', strategy: 'Canary' });
+    await untilSeen(id, { stage: 'Queued', strategy: 'canary' });
+    await using stream = await openEventStream(`${delivery.url}${pathOf(id)}/events`);
+    await stream.next();
+    await setStatus(delivery.jobs, id, { phase: 'Progressing', strategy: 'Rolling' });
+    expect(await stream.next()).toMatchObject({ data: { strategy: 'rolling' } });
+    const manifest = {
+      apiVersion: 'rollcall.dev/v1alpha1',
+      kind: 'DeliveryPolicy',
+      metadata: { name: 'later' },
+      spec: { serviceName: '*', strategy: 'BlueGreen' },
+    };
+    await namespace.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(manifest) });
+    const waiting = await deploy('undecided');
+    await untilSeen(waiting, { strategy: 'blue-green' });
+    await setStatus(delivery.jobs, id, { phase: 'Succeeded' });
+    await setStatus(delivery.jobs, waiting, { phase: 'Failed', reason: 'WorkloadNotFound' });
+    await untilSeen(id, { phase: 'Succeeded', strategy: 'rolling' });
+    await untilSeen(waiting, { phase: 'Failed', strategy: null });
+    await expect.poll(async () => (await delivery.jobs.get(id)).metadata.finalizers ?? [], eventually).toEqual([]);
+    await delivery.jobs.delete(id);
+    await expect.poll(() => listed('service_name=decided'), eventually).toEqual([]);
+    expect((await delivery.get(pathOf(id))).body).toMatchObject({ phase: 'Succeeded', strategy: 'rolling' });
+    await namespace.kubectl(['delete', 'deliverypolicy', 'later']);
+  });
+
   test('ids that are no object names can be read, promoted and aborted', async () => {
     const id = await deploy('Größe', { version: '1.0.0+5', artifact_url: 'size:1' });
     expect((await delivery.get(pathOf(id))).body).toMatchObject({ job_id: id, service_name: 'Größe' });

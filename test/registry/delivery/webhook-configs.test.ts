@@ -284,8 +284,9 @@ describe('secrets', () => {
     ]);
   });
 
+  const secretOf = (i: number) => `the secret of change ${i}`;
+
   test('many changes at once leave one whole configuration, whose Secret is there', async () => {
-    const secretOf = (i: number) => `the secret of change ${i}`;
     const changes = Array.from({ length: 12 }, (_, i) =>
       configure({ service_name: 'race', endpoints: { a: `http://a/${i}` }, secret: secretOf(i) }),
     );

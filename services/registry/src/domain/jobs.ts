@@ -50,7 +50,7 @@ export interface Job {
   readonly serviceName: string;
   readonly version: string;
   readonly artifact: Artifact;
-  /** As it was asked for; undefined: as the policy of the service says. */
+  /** How it goes about it, as it was asked for until the operator has decided; undefined: nobody has said yet. */
   readonly strategy: DeliveryStrategy | undefined;
   readonly requestedBy: string | undefined;
   readonly createdAt: Date;

@@ -72,7 +72,7 @@ const strategies: Readonly<Record<DeliveryStrategy, 'rolling' | 'blue-green' | '
   Canary: 'canary',
 };
 
-/** @param policyStrategy what counts where the job names no strategy of its own. */
+/** @param policyStrategy what will count where neither the job nor the operator has named a strategy yet. */
 export function jobRecord(job: Job, policyStrategy: DeliveryStrategy | undefined): Static<typeof JobRecord> {
   const strategy = job.strategy ?? policyStrategy;
   const { artifact, startedAt, finishedAt } = job;

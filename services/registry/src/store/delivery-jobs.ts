@@ -194,7 +194,7 @@ export function toJob(object: DeliveryJob): Job {
     serviceName: spec.serviceName,
     version: spec.version,
     artifact: { url: spec.artifact.url, type: spec.artifact.type, checksum: spec.artifact.checksum },
-    strategy: spec.strategy,
+    strategy: status?.strategy ?? spec.strategy,
     requestedBy: spec.requestedBy,
     createdAt: toDate(metadata.creationTimestamp) ?? new Date(0),
     phase: status?.phase,

@@ -95,6 +95,8 @@ test('an announced release becomes a job, once, whoever announces it how often',
     version: '1.0.0',
     artifact: { type: 'image', url: 'shop:1.0.0' },
     requestedBy: 'auto-deploy',
+    // The operator alone sees what the Deployment runs.
+    onlyIfNewer: true,
   });
   nextSecond();
   for (const via of [delivery, replica])

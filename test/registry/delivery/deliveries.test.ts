@@ -212,7 +212,64 @@ describe('contract 1, deploy', () => {
   });
 });
 
+test('of different deployments of one version in one second one is taken, and only that is rolled back to', async () => {
+  for (let round = 0; round < 5; round += 1) {
+    nextSecond();
+    const service_name = `svc-${randomUUID()}`;
+    const urls = Array.from({ length: 12 }, (_, i) => `shop:build-${i}`);
+    const answers = await Promise.all(
+      urls.map((artifact_url) => delivery.post('/webhooks/deploy', { service_name, version: '1.0.0', artifact_url })),
+    );
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(11);
+    const taken = urls[answers.findIndex(({ status }) => status === 200)];
+    expect(await releasesOf(service_name)).toMatchObject([{ artifact_url: taken }]);
+    nextSecond();
+    const { body } = await delivery.post('/webhooks/rollback', { service_name, version: '1.0.0' });
+    expect((await delivery.jobs.get(String(body['job_id']))).spec.artifact).toEqual({ type: 'image', url: taken });
+  }
+});
+
+test.each([
+  ['deploy', 'artifact_type', "'image', 'binary'"],
+  ['deploy', 'strategy', "'rolling', 'blue-green', 'canary'"],
+  ['notify', 'severity', "'info', 'warning', 'error', 'critical'"],
+])('%s with an unknown %s is 400 with the values that there are', async (path, field, values) => {
+  const body = { service_name: 'bad', ...image, channel: 'chat', message: 'm', [field]: 'magic' };
+  const answer = await delivery.post(`/webhooks/${path}`, body);
+  const message = `body/${field} must be equal to one of the allowed values: ${values}`;
+  expect(answer).toMatchObject({ status: 400, body: { error: 'Invalid request', message } });
+});
+
 describe('contract 1, rollback', () => {
+  test('takes what was delivered last with success, whatever was announced, asked for or tried since', async () => {
+    const service_name = `svc-${randomUUID()}`;
+    const tries = [
+      { artifact_url: 'shop:first', outcome: 'success' },
+      { artifact_url: 'shop:again', outcome: 'success' },
+      { artifact_url: 'shop:broken', outcome: 'rolled_back' },
+      { artifact_url: 'shop:worse', outcome: 'failed' },
+    ] as const;
+    for (const [minute, { artifact_url, outcome }] of tries.entries()) {
+      nextSecond();
+      expect((await delivery.post('/webhooks/deploy', { service_name, version: '1.0.0', artifact_url })).status).toBe(
+        200,
+      );
+      await recordUpdate(delivery.pool, randomUUID(), {
+        serviceName: service_name,
+        newVersion: '1.0.0',
+        finishedAt: new Date(Date.UTC(2026, 10, 20, 12, minute)),
+        outcome,
+        artifact: { url: artifact_url, type: 'image', checksum: undefined },
+      });
+    }
+    await delivery.post('/webhooks/update', { service_name, version: '1.0.0', artifact_url: 'shop:announced' });
+    const { body } = await delivery.post('/webhooks/rollback', { service_name, version: '1.0.0' });
+    expect((await delivery.jobs.get(String(body['job_id']))).spec.artifact).toEqual({
+      type: 'image',
+      url: 'shop:again',
+    });
+  });
+
   test('takes artifact and checksum from the recorded release', async () => {
     const now = nextSecond();
     const announced = {
@@ -257,6 +314,8 @@ describe('contract 1, rollback', () => {
     { version: '1' },
     { service_name: 'p p', version: '1' },
     { service_name: 'pay', version: '' },
+    { service_name: 'pay', version: '.' },
+    { service_name: 'pay', version: '..' },
     { service_name: 'pay', version: '1/2' },
     { service_name: 'pay', version: '1'.repeat(300) },
   ])('%j is 400', async (body) => {
@@ -303,13 +362,18 @@ describe('contract 1, update and check-updates', () => {
     expect(await check()).toEqual({ ...answer, current_version: '2.0.0', update_available: false });
   });
 
-  test('versions without order: the last announced is the latest', async () => {
+  test('a version without order is the latest as long as no other is announced, and changes nothing of their order', async () => {
     const service_name = `svc-${randomUUID()}`;
-    for (const version of ['9.9.9', 'build-7']) {
+    for (const [version, latest] of [
+      ['9.9.9', '9.9.9'],
+      ['build-7', 'build-7'],
+      ['9.8.0', '9.9.9'],
+      ['9.10.0', '9.10.0'],
+    ]) {
       await delivery.post('/webhooks/update', { service_name, version, artifact_url: 'x' });
+      const { body } = await delivery.post('/webhooks/check-updates', { service_name });
+      expect(body).toMatchObject({ latest_version: latest, update_available: true });
     }
-    const { body } = await delivery.post('/webhooks/check-updates', { service_name });
-    expect(body).toMatchObject({ latest_version: 'build-7', update_available: true });
   });
 
   test('a registered service without releases is up to date; an unknown one is 404; a bad call 400', async () => {

@@ -174,6 +174,8 @@ export async function recordUpdate(
     requestedBy: 'webhook',
     jobId: `job-${jobUid}`,
     strategy: undefined,
+    isUpdate: true,
+    oldRelease: undefined,
     reason: undefined,
     message: undefined,
     createdAt: new Date(finishedAt.getTime() - 11_000),

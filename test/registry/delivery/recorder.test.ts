@@ -120,6 +120,74 @@ describe('two recorders at once', () => {
 });
 
 describe('the finalizer', () => {
+  test('what ran before the first job can be rolled back to once that has succeeded, and is older than all announced', async () => {
+    const oldArtifact = { type: 'image', url: 'first:0.9' } as const;
+    const find = () => delivery.post('/webhooks/rollback', { service_name: 'first', version: '0.9' });
+    await apply('first-failed', { serviceName: 'first', version: '1.0' });
+    await setStatus(delivery.jobs, 'first-failed', { phase: 'Failed', oldVersion: '0.9', oldArtifact });
+    await expect.poll(() => finalizersOf('first-failed'), eventually).toEqual([]);
+    expect((await find()).status).toBe(404);
+    await apply('first-job', { serviceName: 'first', version: '1.0' });
+    await setStatus(delivery.jobs, 'first-job', { phase: 'Succeeded', oldVersion: '0.9', oldArtifact });
+    await expect.poll(() => finalizersOf('first-job'), eventually).toEqual([]);
+    const { body } = await find();
+    expect((await delivery.jobs.get(String(body['job_id']))).spec).toMatchObject({
+      operation: 'Rollback',
+      artifact: { type: 'image', url: 'first:0.9' },
+    });
+    const check = await delivery.post('/webhooks/check-updates', { service_name: 'first' });
+    expect(check.body).toMatchObject({ current_version: '1.0', latest_version: '1.0' });
+  });
+
+  test('what ran before takes the place of no release, and becomes none that nobody could ask for', async () => {
+    await apply('known-1', { serviceName: 'known', version: '1.0' });
+    await finish('known-1', 'Succeeded');
+    for (const [name, oldVersion, url] of [
+      ['known-2', '1.0', 'known:edited'],
+      ['known-3', 'a b', 'known:spaced'],
+      ['known-4', '0.9', 'not an image'],
+    ] as const) {
+      await apply(name, { serviceName: 'known', version: '2.0' });
+      await setStatus(delivery.jobs, name, { phase: 'Succeeded', oldVersion, oldArtifact: { type: 'image', url } });
+      await expect.poll(() => finalizersOf(name), eventually).toEqual([]);
+    }
+    const { rows } = await delivery.pool.query(
+      `SELECT version, artifact_url FROM releases WHERE service_name = 'known' ORDER BY version`,
+    );
+    expect(rows).toEqual([
+      { version: '1.0', artifact_url: 'shop:1.0' },
+      { version: '2.0', artifact_url: 'shop:2.0' },
+    ]);
+  });
+
+  test('jobs that were given up before anything was touched are no updates, and are found by their ids', async () => {
+    const statistics = async () => (await delivery.get('/updates/statistics')).body;
+    const before = await statistics();
+    const reasons = ['Cancelled', 'Superseded', 'NotNewer'];
+    for (const reason of reasons) {
+      const name = `given-up-${reason.toLowerCase()}`;
+      await apply(name, { serviceName: 'given-up' });
+      const failure = { reason, message: 'Nobody wants it any more' };
+      await setStatus(delivery.jobs, name, { phase: 'RolledBack', ...failure, failure });
+      await expect.poll(() => finalizersOf(name), eventually).toEqual([]);
+      await delivery.jobs.delete(name);
+      await expect
+        .poll(async () => (await delivery.get('/jobs?service_name=given-up')).body['total'], eventually)
+        .toBe(0);
+      expect((await delivery.get(`/jobs/${name}`)).body).toMatchObject({ phase: 'RolledBack', ...failure });
+    }
+    expect(await statistics()).toEqual(before);
+    expect((await delivery.get('/updates/history/given-up')).body).toMatchObject({ history: [], total: 0 });
+    expect((await delivery.get('/updates/history?limit=1000')).text).not.toContain('given-up');
+    const csv = (await delivery.get('/updates/history/given-up/export/csv')).text;
+    expect(csv.trimEnd().split('\r\n')).toHaveLength(1);
+    const check = await delivery.post('/webhooks/check-updates', { service_name: 'given-up' });
+    expect(check.status).toBe(404);
+    await apply('aborted', { serviceName: 'given-up' });
+    await setStatus(delivery.jobs, 'aborted', { phase: 'RolledBack', reason: 'Aborted', message: 'Aborted' });
+    await expect.poll(() => statuses('given-up'), eventually).toEqual(['1.1.0 rolled_back']);
+  });
+
   test('other finalizers are left alone', async () => {
     await delivery.jobs.create({
       ...newJob('shared', { serviceName: 'shared' }),

@@ -66,7 +66,9 @@ export async function deployAutomatically(
     if (!(await isNewest(deps, release))) return undefined;
     const at = await deps.automatic.begin(deployment);
     if (at === undefined) return undefined;
-    const job = newJob({ operation: 'Deploy', release, strategy: undefined, requestedBy: 'auto-deploy', at });
+    // What a Deployment runs that nobody has told of, only the operator can see.
+    const wish = { operation: 'Deploy', strategy: undefined, requestedBy: 'auto-deploy', onlyIfNewer: true } as const;
+    const job = newJob({ ...wish, release, at });
     // A different job of this id was asked for in the same second, for the same version: that one will do.
     await deps.jobs.create(job);
     await deps.automatic.end(release);

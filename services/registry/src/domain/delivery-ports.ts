@@ -19,6 +19,9 @@ export interface Release {
 export interface ReleaseStore {
   /** Stores the release; announced again, its artifact and the time of its announcement are replaced. */
   record(release: Release): Promise<void>;
+  /** Stores it as {@link record} does, if the work succeeds; the next one of the same version waits for that. */
+  recordWith<T>(release: Release, work: () => Promise<T>): Promise<T>;
+  /** With the artifact that was delivered last with success, else the one announced or asked for last. */
   find(serviceName: string, version: string): Promise<Release | undefined>;
   /** The versions of a service, the one announced last first; at most the latest thousand. */
   versions(serviceName: string): Promise<string[]>;
@@ -36,13 +39,14 @@ export interface RequestedJob {
   /** Undefined: as the policy of the service says. */
   readonly strategy: DeliveryStrategy | undefined;
   readonly requestedBy: string;
+  /** Whether it is to end with nothing touched where what runs turns out to be as new. */
+  readonly onlyIfNewer: boolean;
 }
 
 /** How a requested job compares with the one that is stored under its id. */
 export type JobComparison = 'absent' | 'same' | 'different';
 
 export interface DeliveryJobStore {
-  compare(job: RequestedJob): Promise<JobComparison>;
   /** @returns `absent` when the job was created now, else how it compares with the one that was there first. */
   create(job: RequestedJob): Promise<JobComparison>;
 }
@@ -67,8 +71,12 @@ export interface HistoryRecord {
   readonly outcome: UpdateStatus;
   readonly artifact: Artifact;
   readonly requestedBy: string;
-  /** As it was asked for; undefined: the policy's. */
+  /** Undefined where it ended before anybody had decided on one. */
   readonly strategy: DeliveryStrategy | undefined;
+  /** False for a job that was given up while it waited: the API's history and statistics leave it out. */
+  readonly isUpdate: boolean;
+  /** What ran before, where it can be delivered again. */
+  readonly oldRelease: Release | undefined;
   /** Why it ended as it did: a word for programs, a sentence for people. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
@@ -120,7 +128,7 @@ export interface ServiceUpdates {
 export interface HistoryStore {
   /**
    * Writes the record with all that it implies, or nothing where the job was recorded before: a rollback marks the update
-   * that it undid, and what was delivered becomes a release.
+   * that it undid, and what was delivered becomes a release, as does what ran before.
    *
    * @returns false when the job was recorded before.
    */

@@ -23,14 +23,14 @@ test('an artifact is an image by default, and an empty checksum is none', () => 
   });
 });
 
-test.each(['1', '1.0.0', 'v1.2.3-rc.1+build.7', '2026-11-20_a', 'größe', 'x'.repeat(128), '1%', '..'])(
+test.each(['1', '1.0.0', 'v1.2.3-rc.1+build.7', '2026-11-20_a', 'größe', 'x'.repeat(128), '1%', '...'])(
   'version %j is legal',
   (version) => {
     expect(release({ version }).version).toBe(version);
   },
 );
 
-test.each(['', ' ', '1 0', '1\t', 'a/b', '1\u0000', '1\u007f', '1\u00a0', '\ud800', 'x'.repeat(129)])(
+test.each(['', '.', '..', ' ', '1 0', '1\t', 'a/b', '1\u0000', '1\u007f', '1\u00a0', '\ud800', 'x'.repeat(129)])(
   'version %j is refused',
   (version) => {
     expect(() => release({ version })).toThrow(/^version must/);

@@ -74,10 +74,8 @@ export async function requestDeployment(deps: DeliveryRequestsDeps, input: Deplo
   const release = parseRelease(input);
   const strategy = input.strategy === undefined ? undefined : strategies[input.strategy];
   const job = newJob({ operation: 'Deploy', release, strategy, requestedBy: requesterOf(input), at: input.at });
-  if ((await deps.jobs.compare(job)) === 'different') throw conflict(job);
-  // First the release: whatever job exists can be rolled back to later.
-  await deps.releases.record(release);
-  return createJob(deps, job);
+  // What is refused must not become what is rolled back to. What a crash leaves unrecorded is recorded when it has succeeded.
+  return deps.releases.recordWith(release, () => createJob(deps, job));
 }
 
 /**
@@ -118,10 +116,16 @@ export function parseRelease(input: ReleaseInput): Release {
   return { serviceName: input.serviceName, version: input.version, artifact };
 }
 
+/** Whether the release has a version and an artifact that {@link parseRelease} takes. */
+export function isDeliverable({ version, artifact }: Release): boolean {
+  return versionFault(version) === undefined && artifactFault(artifact) === undefined;
+}
+
+type JobRequest = Omit<RequestedJob, 'jobId' | 'onlyIfNewer'> & Partial<RequestedJob> & { readonly at: Date };
+
 /** A job with the documented id. */
-export function newJob(request: Omit<RequestedJob, 'jobId'> & { readonly at: Date }): RequestedJob {
-  const { at, ...job } = request;
-  return { ...job, jobId: jobId(job.operation, job.release, at) };
+export function newJob({ at, onlyIfNewer = false, ...job }: JobRequest): RequestedJob {
+  return { ...job, onlyIfNewer, jobId: jobId(job.operation, job.release, at) };
 }
 
 function requesterOf({ subject = 'webhook' }: { readonly subject: string | undefined }): string {
@@ -143,14 +147,16 @@ function conflict({ jobId }: RequestedJob): RegistryError {
 
 /** @throws RegistryError INVALID_REQUEST, saying which rule is broken. */
 function checkVersion(version: string): void {
-  if (version === '') throw new RegistryError('INVALID_REQUEST', 'version must not be empty');
-  if (version.length > VERSION_MAX_LENGTH) {
-    throw new RegistryError('INVALID_REQUEST', `version must have at most ${VERSION_MAX_LENGTH} characters`);
-  }
-  if (FORBIDDEN_IN_VERSION.test(version)) {
-    const message = "version must not contain '/', white space, control characters or broken surrogates";
-    throw new RegistryError('INVALID_REQUEST', message);
-  }
+  const fault = versionFault(version);
+  if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', `version must ${fault}`);
+}
+
+function versionFault(version: string): string | undefined {
+  if (version === '') return 'not be empty';
+  if (version.length > VERSION_MAX_LENGTH) return `have at most ${VERSION_MAX_LENGTH} characters`;
+  if (version === '.' || version === '..') return "not be '.' or '..'";
+  if (!FORBIDDEN_IN_VERSION.test(version)) return undefined;
+  return "not contain '/', white space, control characters or broken surrogates";
 }
 
 function artifactFault({ url, type, checksum }: Artifact): string | undefined {

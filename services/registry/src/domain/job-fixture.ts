@@ -15,6 +15,7 @@ export function someJob(fields: Partial<Job>): Job {
     createdAt: new Date('2026-11-20T10:59:00Z'),
     phase: undefined,
     oldVersion: '1.0.0',
+    oldArtifact: undefined,
     stage: undefined,
     stageStartedAt: undefined,
     step: undefined,

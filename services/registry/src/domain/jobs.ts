@@ -57,6 +57,8 @@ export interface Job {
   /** Undefined: the operator has not looked at it yet. */
   readonly phase: JobPhase | undefined;
   readonly oldVersion: string | undefined;
+  /** What that was run from. */
+  readonly oldArtifact: Artifact | undefined;
   readonly stage: string | undefined;
   readonly stageStartedAt: Date | undefined;
   readonly step: number | undefined;

@@ -92,6 +92,29 @@ describe('the record of a job', () => {
     expect(record).toMatchObject({ requestedBy: 'ab', message: 'no' });
   });
 
+  test.each([
+    ['Cancelled', 'RolledBack', false],
+    ['Superseded', 'RolledBack', false],
+    ['NotNewer', 'RolledBack', false],
+    ['Aborted', 'RolledBack', true],
+    ['WorkloadNotFound', 'Failed', true],
+    ['Succeeded', 'Succeeded', true],
+  ] as const)('%s, %s: it is an update: %s', (reason, phase, isUpdate) => {
+    expect(historyRecord(job({ reason, phase }), now)?.isUpdate).toBe(isUpdate);
+  });
+
+  const old = { url: 'shop:1.0.0', type: 'image', checksum: undefined } as const;
+
+  test('what ran before is a release where all of it is known, and can be delivered', () => {
+    const release = (fields: Parameters<typeof job>[0]) =>
+      historyRecord(job({ phase: 'Succeeded', oldArtifact: old, ...fields }), now)?.oldRelease;
+    expect(release({})).toEqual({ serviceName: 'shop', version: '1.0.0', artifact: old });
+    expect(release({ oldArtifact: undefined })).toBeUndefined();
+    expect(release({ oldVersion: undefined })).toBeUndefined();
+    expect(release({ oldVersion: '..' })).toBeUndefined();
+    expect(release({ oldArtifact: { ...old, url: 'Shop' } })).toBeUndefined();
+  });
+
   test('a job cannot have ended before it began', () => {
     const record = historyRecord(job({ phase: 'Failed', startedAt: now }), now);
     expect(record?.startedAt).toEqual(record?.finishedAt);

@@ -1,4 +1,5 @@
-import type { HistoryRecord, UpdateStatus } from './delivery-ports.ts';
+import type { HistoryRecord, Release, UpdateStatus } from './delivery-ports.ts';
+import { isDeliverable } from './delivery-requests.ts';
 import type { Job, JobPhase } from './jobs.ts';
 
 /**
@@ -6,6 +7,9 @@ import type { Job, JobPhase } from './jobs.ts';
  * recorded; let it go unrecorded; delete it, for the history tells of it; or nothing.
  */
 export type RecordingStep = 'record' | 'hold' | 'release' | 'delete' | 'nothing';
+
+/** Why a job ends that was never an update: whoever asked for it, or another job, took it back before anything was touched. */
+const GIVEN_UP: ReadonlySet<string | undefined> = new Set(['Cancelled', 'Superseded', 'NotNewer']);
 
 /** What the decision on a job rests on beside the job. */
 export interface RecordingCircumstances {
@@ -56,10 +60,19 @@ export function historyRecord(job: Job, now: Date): HistoryRecord | undefined {
     artifact: job.artifact,
     requestedBy: storable(job.requestedBy ?? ''),
     strategy: job.strategy,
+    isUpdate: outcome !== 'rolled_back' || !GIVEN_UP.has(job.reason),
+    oldRelease: oldReleaseOf(job),
     reason: job.reason,
     message: job.message === undefined ? undefined : storable(job.message),
     createdAt: job.createdAt,
   };
+}
+
+/** What ran before there were any jobs is a release that nobody has announced. */
+function oldReleaseOf({ serviceName, oldVersion, oldArtifact }: Job): Release | undefined {
+  if (oldVersion === undefined || oldArtifact === undefined) return undefined;
+  const release = { serviceName, version: oldVersion, artifact: oldArtifact };
+  return isDeliverable(release) ? release : undefined;
 }
 
 /** The database's text holds no NUL, and a job that cannot be recorded could never be deleted. */

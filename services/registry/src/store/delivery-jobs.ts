@@ -45,7 +45,6 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
   }
 
   return {
-    compare,
     async create(job) {
       for (;;) {
         try {
@@ -121,6 +120,7 @@ function setSpec(
   return objects.patch(name, { spec }, preconditions);
 }
 
+/** Who asks for what is to be deployed by itself anyway, if it is newer, gets that job. */
 function isSameJob(stored: DeliveryJob, job: RequestedJob): boolean {
   const { spec } = stored;
   const { artifact } = job.release;
@@ -159,6 +159,7 @@ function manifestOf(job: RequestedJob): Manifest<DeliveryJob> {
       },
       ...(job.strategy === undefined ? {} : { strategy: job.strategy }),
       requestedBy: job.requestedBy,
+      ...(job.onlyIfNewer ? { onlyIfNewer: true } : {}),
       abort: false,
       promote: false,
     },
@@ -199,6 +200,7 @@ export function toJob(object: DeliveryJob): Job {
     createdAt: toDate(metadata.creationTimestamp) ?? new Date(0),
     phase: status?.phase,
     oldVersion: status?.oldVersion,
+    oldArtifact: status?.oldArtifact === undefined ? undefined : { ...status.oldArtifact, checksum: undefined },
     stage: status?.stage,
     stageStartedAt: toDate(status?.stageStartedAt),
     step: status?.step,

@@ -7,6 +7,7 @@ import type {
   HistoryQuery,
   HistoryRecord,
   HistoryStore,
+  Release,
   ServiceUpdates,
   UpdateStatus,
 } from '../domain/delivery-ports.ts';
@@ -32,8 +33,8 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
   const { rowCount } = await client.query(
     `INSERT INTO history (job_uid, job_name, service_name, operation, old_version, new_version, started_at, finished_at,
        duration_seconds, outcome, artifact_url, artifact_type, checksum, requested_by, job_id, strategy, reason, message,
-       created_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+       created_at, is_update)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
      ON CONFLICT (job_uid) DO NOTHING`,
     [
       record.jobUid,
@@ -55,20 +56,25 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
       record.reason ?? null,
       record.message ?? null,
       record.createdAt,
+      record.isUpdate,
     ],
   );
   if (rowCount === 0) return false;
   if (record.outcome !== 'success') return true;
-  await keepRelease(client, record);
+  const { serviceName, newVersion: version, artifact, finishedAt, oldRelease } = record;
+  await keepRelease(client, { serviceName, version, artifact }, finishedAt.toISOString());
+  // Nobody has announced it: it is older than all that were.
+  if (oldRelease !== undefined) await keepRelease(client, oldRelease, '-infinity');
   await markUndone(client, record);
   return true;
 }
 
-async function keepRelease(client: PoolClient, { serviceName, newVersion, artifact, finishedAt }: HistoryRecord) {
+/** Unless there is one. @param announcedAt a time as PostgreSQL reads it. */
+async function keepRelease(client: PoolClient, { serviceName, version, artifact }: Release, announcedAt: string) {
   await client.query(
     `INSERT INTO releases (service_name, version, artifact_url, artifact_type, checksum, announced_at)
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-    [serviceName, newVersion, artifact.url, artifact.type, artifact.checksum ?? null, finishedAt],
+    [serviceName, version, artifact.url, artifact.type, artifact.checksum ?? null, announcedAt],
   );
 }
 
@@ -122,7 +128,7 @@ interface HistoryRow {
 async function readPage(pool: Pool, { serviceName, limit, after }: HistoryQuery) {
   const parameters: (string | number)[] = [];
   const bind = (value: string | number) => `$${parameters.push(value)}`;
-  const ofService = serviceName === undefined ? 'TRUE' : `service_name = ${bind(serviceName)}`;
+  const ofService = serviceName === undefined ? 'is_update' : `is_update AND service_name = ${bind(serviceName)}`;
   const position =
     after === undefined
       ? 'TRUE'
@@ -154,7 +160,7 @@ function toEntry(row: HistoryRow): HistoryEntry {
 
 async function lastDelivered(pool: Pool, serviceName: string): Promise<{ version: string } | undefined> {
   const { rows } = await pool.query<{ known: boolean; version: string | null }>(
-    `SELECT EXISTS (SELECT FROM history WHERE service_name = $1) AS known,
+    `SELECT EXISTS (SELECT FROM history WHERE is_update AND service_name = $1) AS known,
        (SELECT new_version FROM history WHERE service_name = $1 AND status = 'success'
         ORDER BY finished_at DESC, id DESC LIMIT 1) AS version`,
     [serviceName],
@@ -170,7 +176,7 @@ async function countUpdates(pool: Pool): Promise<ServiceUpdates[]> {
        (count(*) FILTER (WHERE status = 'failed'))::int AS failed,
        (count(*) FILTER (WHERE status = 'rolled_back'))::int AS "rolledBack",
        sum(duration_seconds) AS "durationSeconds"
-     FROM history GROUP BY service_name ORDER BY updates DESC, service_name COLLATE "C"`,
+     FROM history WHERE is_update GROUP BY service_name ORDER BY updates DESC, service_name COLLATE "C"`,
   );
   return rows;
 }
@@ -232,6 +238,7 @@ function toJob(row: JobRow, id: string): Job {
     createdAt: row.created_at ?? row.started_at,
     phase: phases[row.outcome],
     oldVersion: row.old_version === '' ? undefined : row.old_version,
+    oldArtifact: undefined,
     stage: undefined,
     stageStartedAt: undefined,
     step: undefined,

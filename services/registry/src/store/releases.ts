@@ -1,4 +1,4 @@
-import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { ArtifactType, Release, ReleaseStore } from '../domain/delivery-ports.ts';
 
 const VERSIONS_MAX = 1000;
@@ -6,15 +6,13 @@ const VERSIONS_MAX = 1000;
 /** @param pool throws while the schema is not there yet. */
 export function createReleaseStore(pool: () => Pool): ReleaseStore {
   return {
-    async record({ serviceName, version, artifact }) {
-      await pool().query(
-        `INSERT INTO releases (service_name, version, artifact_url, artifact_type, checksum)
-         VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (service_name, version) DO UPDATE SET artifact_url = EXCLUDED.artifact_url,
-           artifact_type = EXCLUDED.artifact_type, checksum = EXCLUDED.checksum, announced_at = now()`,
-        [serviceName, version, artifact.url, artifact.type, artifact.checksum ?? null],
-      );
-    },
+    record: async (release) => record(pool(), release),
+    recordWith: async (release, work) =>
+      inTransaction(pool(), async (client) => {
+        // The row is locked until the end.
+        await record(client, release);
+        return work();
+      }),
     find: async (serviceName, version) => find(pool(), serviceName, version),
     async versions(serviceName) {
       const { rows } = await pool().query<{ version: string }>(
@@ -26,9 +24,24 @@ export function createReleaseStore(pool: () => Pool): ReleaseStore {
   };
 }
 
+async function record(client: Pool | PoolClient, { serviceName, version, artifact }: Release): Promise<void> {
+  await client.query(
+    `INSERT INTO releases (service_name, version, artifact_url, artifact_type, checksum)
+     VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (service_name, version) DO UPDATE SET artifact_url = EXCLUDED.artifact_url,
+       artifact_type = EXCLUDED.artifact_type, checksum = EXCLUDED.checksum, announced_at = now()`,
+    [serviceName, version, artifact.url, artifact.type, artifact.checksum ?? null],
+  );
+}
+
 async function find(pool: Pool, serviceName: string, version: string): Promise<Release | undefined> {
   const { rows } = await pool.query<{ artifact_url: string; artifact_type: ArtifactType; checksum: string | null }>(
-    'SELECT artifact_url, artifact_type, checksum FROM releases WHERE service_name = $1 AND version = $2',
+    `SELECT artifact_url, artifact_type, checksum FROM (
+       (SELECT artifact_url, artifact_type, nullif(checksum, '') AS checksum, 1 AS preference FROM history
+        WHERE service_name = $1 AND new_version = $2 AND outcome = 'success' ORDER BY finished_at DESC, id DESC LIMIT 1)
+       UNION ALL
+       SELECT artifact_url, artifact_type, checksum, 2 FROM releases WHERE service_name = $1 AND version = $2
+     ) known ORDER BY preference LIMIT 1`,
     [serviceName, version],
   );
   const [row] = rows;

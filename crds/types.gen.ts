@@ -375,16 +375,16 @@ export interface DeliveryJobStatus {
    */
   oldVersion?: string;
   /**
+   * What that version was run from, to return to; absent where it was a binary. Once the job has succeeded, the
+   * registry keeps it as a release of oldVersion unless it knows one.
+   */
+  oldArtifact?: OldArtifact;
+  /**
    * When the job left Pending.
    */
   startedAt?: string;
   /**
    * When the job reached Succeeded, RolledBack or Failed.
-  /**
-   * What that version was run from, to return to; absent where it was a binary. Once the job has succeeded, the
-   * registry keeps it as a release of oldVersion unless it knows one.
-   */
-  oldArtifact?: OldArtifact;
    */
   finishedAt?: string;
   /**

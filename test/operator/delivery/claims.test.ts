@@ -116,7 +116,10 @@ test(
       },
       WAIT_MS,
     );
-    expect((await world.jobs.get(first)).status).toMatchObject({ phase: 'RolledBack', reason: 'Aborted' });
+    // The claim goes before the job says that it has ended.
+    await expect
+      .poll(async () => (await world.jobs.get(first)).status, { timeout: WAIT_MS })
+      .toMatchObject({ phase: 'RolledBack', reason: 'Aborted' });
     await until('it updates', async () => (await imageOf(world)) === 'registry.example/shop:cart', WAIT_MS);
   },
   TIMEOUT_MS,

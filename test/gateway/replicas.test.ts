@@ -98,7 +98,6 @@ test('a registration arrives over the WebSocket, with a token that the gateway h
   await client.until(({ type }) => type === 'subscribed');
   await using backend = await startBackend();
   await registry.call('POST', '/services/register', { service_name: 'newcomer', service_url: backend.url });
-  const isNewcomer = (message: object) => JSON.stringify(message).includes('newcomer');
-  const event = (await client.until(isNewcomer)).at(-1);
+  const event = (await client.until((message) => JSON.stringify(message).includes('newcomer'))).at(-1);
   expect(event).toMatchObject({ type: 'event', channel: 'registrations' });
 });

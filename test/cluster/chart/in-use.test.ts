@@ -1,0 +1,247 @@
+import { signWebhook } from '@rollcall/client/webhook-signature.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { appDeployment, appService } from '../support/manifests.ts';
+import {
+  type ClusterNamespace,
+  createClusterNamespace,
+  noNode,
+  sharedCluster,
+  waitForRollout,
+} from '../support/namespace.ts';
+import { rollcall } from './support/cli.ts';
+import { createInstallation, type Installation, noChart, type Values } from './support/installation.ts';
+import { type Load, startLoad, type Watched } from './support/load.ts';
+import { memberPod } from './support/member.ts';
+import { isReady, killProcess, listPods, type PodView, restarts } from './support/pods.ts';
+import { type Answer, openRegistry, type RegistryAccess } from './support/registry.ts';
+
+const POLL = { timeout: 120_000, interval: 1000 };
+const STEADY = ['steady-1', 'steady-2', 'steady-3'];
+const SECRET = 'the secret of the shop';
+/** By contract, and as long after it as an operator may take. */
+const TTL_MS = 60_000;
+const LATEST_MS = TTL_MS + 10_000;
+
+const NOTHING_FAILED = { failed: 0, failures: [] };
+
+/**
+ * One installation with programs that send heartbeats and look each other up all the time. In order: what is killed in the beginning
+ * has expired when its test comes.
+ */
+describe.skipIf(noChart)('the chart in use', () => {
+  let installation: Installation;
+  let users: ClusterNamespace;
+  let load: Load;
+  let values: Values;
+  let killedAt = 0;
+
+  beforeAll(async () => {
+    users = await createClusterNamespace();
+    installation = await createInstallation();
+    values = { delivery: { namespaces: [users.name] } };
+    await installation.install(values);
+    for (const name of STEADY) {
+      const steady = { service_name: name, service_url: `http://${name}.example` };
+      const { status, body } = await call('POST', '/services/register', steady);
+      if (status !== 200) throw new Error(`${name} was not registered: ${JSON.stringify(body)}`);
+    }
+    const api = `${installation.registryUrl}/api/v1/services`;
+    const targets = STEADY.flatMap((name) => [`POST ${api}/${name}/heartbeat`, `GET ${api}/${name}`, `GET ${api}`]);
+    load = await startLoad(users, { name: 'steady', image: image('v1'), targets });
+  });
+  afterAll(async () => {
+    await installation?.[Symbol.asyncDispose]();
+    await users?.[Symbol.asyncDispose]();
+  });
+
+  /** Through one pod, which is looked for anew: those of before may be gone. */
+  async function call(method: string, path: string, body?: object): Promise<Answer> {
+    await using registry = await openRegistry(installation.namespace);
+    return await registry.call(method, path, body);
+  }
+
+  const registration = async (name: string): Promise<Registration | undefined> => {
+    const found = await installation.namespace.kubectl('get', 'sreg', name, '--ignore-not-found', '--output=json');
+    return found === '' ? undefined : JSON.parse(found);
+  };
+
+  /** What must not be lost: who is registered as what, which jobs there are, and what was deployed. */
+  async function state(): Promise<object> {
+    const registered = await Promise.all(STEADY.map(async (name) => (await registration(name))?.metadata.uid));
+    const jobs = await installation.namespace.kubectl('get', 'deliveryjobs', '--output=name');
+    const history = await call('GET', '/updates/history/shop');
+    return { registered, jobs, history };
+  }
+
+  test('finds programs that register themselves, and loses those that take leave', async () => {
+    const names = ['member-stays', 'member-leaves', 'member-dies'];
+    await users.apply(...names.map((name) => memberPod(name, image('v1'), installation.registryUrl)));
+    await users.kubectl('wait', '--for=condition=Ready', ...names.map((name) => `pod/${name}`), '--timeout=120s');
+    for (const name of names) expect((await registration(name))?.status.phase).toBe('Registered');
+    await users.kubectl('delete', 'pod', 'member-leaves');
+    expect(await registration('member-leaves')).toBeUndefined();
+    expect(await call('GET', '/services/member-leaves')).toMatchObject({ status: 404 });
+    killedAt = Date.now();
+    await users.kubectl('exec', 'member-dies', '--', '/bin/node', '-e', KILL_MEMBER);
+    expect((await registration('member-dies'))?.status.phase).toBe('Registered');
+  });
+
+  test('deploys by a signed webhook and rolls back by the command line, and no request fails', async () => {
+    const labels = { 'rollcall.dev/service': 'shop' };
+    await users.apply(appDeployment({ name: 'shop', image: image('v1'), replicas: 2, labels }), appService('shop'));
+    await waitForRollout(users, 'shop');
+    await using registry = await openRegistry(installation.namespace);
+    const shop = { service_name: 'shop' };
+    const config = { ...shop, endpoints: {}, secret: SECRET };
+    expect(await registry.call('POST', '/webhooks/config', config)).toMatchObject({ status: 200 });
+    const release = { ...shop, version: '2.0.0', artifact_url: image('v2') };
+    expect(await registry.call('POST', '/webhooks/deploy', release)).toMatchObject({ status: 401 });
+    const first = { ...shop, version: '1.0.0', artifact_url: image('v1') };
+    expect(await callSigned(registry, '/webhooks/update', first)).toMatchObject({ status: 200 });
+    const traffic = await startTraffic(users);
+    const lastUpdate = async (): Promise<unknown> => {
+      const { body } = await registry.call('GET', '/updates/history/shop?limit=1');
+      return (body as { history: unknown[] }).history[0];
+    };
+    const started = performance.now();
+    const watched = await traffic.during(async () => {
+      expect(await callSigned(registry, '/webhooks/deploy', release)).toMatchObject({ status: 200 });
+      await expect.poll(lastUpdate, POLL).toMatchObject({ new_version: '2.0.0', status: 'success' });
+      expect(await deployed()).toBe(`${image('v2')} 2/2`);
+      const back = ['rollback', 'shop', '1.0.0', '--wait', '--timeout', '120'];
+      await rollcall(registry.url, back, { ROLLCALL_WEBHOOK_SECRET: SECRET });
+      expect(await deployed()).toBe(`${image('v1')} 2/2`);
+    });
+    report('deploy and rollback', watched, started);
+    expect(watched).toMatchObject(NOTHING_FAILED);
+  });
+
+  test('expires a program that was killed, and no other', async () => {
+    await expect.poll(async () => (await registration('member-dies'))?.status.phase, POLL).toBe('Expired');
+    const since = Date.parse((await registration('member-dies'))?.status.phaseSince ?? '');
+    console.log(`expired ${((since - killedAt) / 1000).toFixed(1)} s after the kill`);
+    // Its last heartbeat was up to half a TTL before it was killed; phaseSince has whole seconds.
+    expect(since - killedAt).toBeGreaterThan(TTL_MS / 2 - 5000);
+    expect(since - killedAt).toBeLessThan(LATEST_MS);
+    expect(await call('GET', '/services/member-dies')).toMatchObject({ status: 404 });
+    expect((await registration('member-stays'))?.status.phase).toBe('Registered');
+  });
+
+  test.each([
+    { what: 'an upgrade that replaces every pod', change: () => installation.upgrade(changed()) },
+    { what: 'the rollback of the upgrade', change: () => installation.rollback() },
+  ])('loses neither a request nor anything that it knows in $what', async ({ what, change }) => {
+    const before = await state();
+    const old = new Set(await processPods());
+    const started = performance.now();
+    const watched = await load.during(async () => {
+      await change();
+      // Helm does not wait for those that end, and they serve until then.
+      await expect.poll(async () => (await processPods()).filter((name) => old.has(name)), POLL).toEqual([]);
+    });
+    report(what, watched, started);
+    expect(watched).toMatchObject(NOTHING_FAILED);
+    expect(await state()).toEqual(before);
+  });
+
+  test.skipIf(noNode).each([{ component: 'operator' }, { component: 'postgresql' }, { component: 'redis' }])(
+    'serves on when the process of $component is killed, which comes back, and loses nothing',
+    async ({ component }) => {
+      const before = await state();
+      const victim = await victimOf(component);
+      const started = performance.now();
+      const watched = await load.during(() => killAndWait(victim));
+      report(`kill of ${component}`, watched, started);
+      expect(watched).toMatchObject(NOTHING_FAILED);
+      expect(await state()).toEqual(before);
+    },
+  );
+
+  test.skipIf(noNode)('is whole again after the process of a registry is killed, and has lost nothing', async () => {
+    const before = await state();
+    const victim = await victimOf('registry');
+    const started = performance.now();
+    // What it was just answering is lost, and what is sent before Kubernetes has noticed.
+    report('kill of registry', await load.during(() => killAndWait(victim)), started);
+    expect(await load.during(async () => undefined)).toMatchObject(NOTHING_FAILED);
+    expect(await state()).toEqual(before);
+  });
+
+  test('works after all of this', async () => {
+    expect((await registration('member-stays'))?.status.phase).toBe('Registered');
+    expect(await installation.test()).toMatch(/Phase:\s+Succeeded/);
+  });
+
+  /** Values that change the pods of every process. */
+  function changed(): Values {
+    return { ...values, defaults: { podAnnotations: { 'example.com/changed': 'true' } } };
+  }
+
+  /** Image and number of the pods that the Deployment has brought up. */
+  function deployed(): Promise<string> {
+    const path = '{.spec.template.spec.containers[0].image} {.status.readyReplicas}/{.status.updatedReplicas}';
+    return users.kubectl('get', 'deployment', 'shop', `--output=jsonpath=${path}`);
+  }
+
+  /** Names of the pods of all processes. */
+  async function processPods(): Promise<string[]> {
+    const pods = await Promise.all(['operator', 'registry'].map((each) => listPods(installation.namespace, each)));
+    return pods.flat().map(({ metadata }) => metadata.name);
+  }
+
+  /** A pod of the component; of the operators the one that leads. */
+  async function victimOf(component: string): Promise<PodView> {
+    const path = '--output=jsonpath={.spec.holderIdentity}';
+    const holder = await installation.namespace.kubectl('get', 'lease', 'operator.rollcall.dev', path);
+    const pods = await listPods(installation.namespace, component);
+    const victim = pods.find(({ metadata }) => component !== 'operator' || holder.startsWith(`${metadata.name}_`));
+    if (victim === undefined) throw new Error(`No ${component} to kill; ${holder} leads`);
+    return victim;
+  }
+
+  async function killAndWait(victim: PodView): Promise<void> {
+    const { name } = victim.metadata;
+    await killProcess(victim);
+    const isBack = async (): Promise<boolean> => {
+      const pod = (await listPods(installation.namespace)).find(({ metadata }) => metadata.name === name);
+      return pod !== undefined && restarts(pod) > restarts(victim) && isReady(pod);
+    };
+    await expect.poll(isBack, POLL).toBe(true);
+  }
+});
+
+/** What a pod runs to kill the program beside it. */
+const KILL_MEMBER = `
+  const fs = require('node:fs');
+  for (const pid of fs.readdirSync('/proc')) {
+    if (!/^\\d+$/.test(pid) || Number(pid) === process.pid) continue;
+    if (/member/.test(fs.readFileSync('/proc/' + pid + '/cmdline', 'utf8'))) process.kill(Number(pid), 'SIGKILL');
+  }
+`;
+
+interface Registration {
+  readonly metadata: { readonly uid: string };
+  readonly status: { readonly phase: string; readonly phaseSince: string };
+}
+
+function image(tag: string): string {
+  return `${sharedCluster().appRepository}:${tag}`;
+}
+
+async function callSigned({ url }: RegistryAccess, path: string, body: object): Promise<Answer> {
+  const text = JSON.stringify(body);
+  const headers = { 'content-type': 'application/json', 'x-webhook-signature': await signWebhook(SECRET, text) };
+  const response = await fetch(`${url}/api/v1${path}`, { method: 'POST', headers, body: text });
+  return { status: response.status, body: await response.json() };
+}
+
+/** Of clients of the service that is delivered. */
+function startTraffic(namespace: ClusterNamespace): Promise<Load> {
+  const targets = [`GET http://shop.${namespace.name}.svc.cluster.local`];
+  return startLoad(namespace, { name: 'client', image: image('v1'), targets });
+}
+
+function report(what: string, { requests, failed }: Watched, started: number): void {
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  console.log(`${what}: ${seconds} s, ${failed} of ${requests} requests failed`);
+}

@@ -1,0 +1,58 @@
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { countRequests, failuresSince, type LoadReport, readLoad } from '../../support/load-report.ts';
+import { loadPod } from '../../support/manifests.ts';
+import type { ClusterNamespace } from '../../support/namespace.ts';
+
+/** Requests a second. */
+const RATE = 200;
+/** Requests that what happens is watched for at least, so that the load is there before and after. */
+const LEAST_REQUESTS = 600;
+
+/** A client that sends requests at an even rate from a pod. */
+export interface Load {
+  /** Does something while requests go on. @returns how many were sent meanwhile, and those of them that failed. */
+  during(what: () => Promise<void>): Promise<Watched>;
+}
+
+export interface Watched {
+  readonly requests: number;
+  readonly failed: number;
+  /** Time and reason of the first. */
+  readonly failures: readonly string[];
+}
+
+export interface LoadClient {
+  /** Of the pod. */
+  readonly name: string;
+  readonly image: string;
+  /** Requests that are sent in turn, such as `POST http://…`. */
+  readonly targets: readonly string[];
+}
+
+export async function startLoad(namespace: ClusterNamespace, { name, image, targets }: LoadClient): Promise<Load> {
+  await namespace.apply(loadPod({ name, image, target: targets.join(','), rate: RATE, requestsPerConnection: 100 }));
+  await namespace.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=120s');
+  const report = (): Promise<LoadReport> => readLoad(namespace, name);
+  const untilRequests = async (since: LoadReport): Promise<LoadReport> => {
+    let now = since;
+    const areSent = async (): Promise<boolean> => {
+      now = await report();
+      return countRequests(now) - countRequests(since) >= LEAST_REQUESTS;
+    };
+    await waitUntil(`${name} has sent requests`, areSent, { timeoutMs: 120_000, intervalMs: 1000 });
+    return now;
+  };
+  return {
+    during: async (what) => {
+      const before = await report();
+      await untilRequests(before);
+      await what();
+      const after = await untilRequests(await report());
+      return {
+        requests: countRequests(after) - countRequests(before),
+        failed: after.failed - before.failed,
+        failures: failuresSince(before, after),
+      };
+    },
+  };
+}

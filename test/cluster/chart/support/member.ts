@@ -1,0 +1,27 @@
+/** A pod with the program of app/member.ts, under its own name. @param registryUrl of the registry. */
+export function memberPod(name: string, image: string, registryUrl: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      restartPolicy: 'Never',
+      // Otherwise the program would be the first process, which nobody in its container can kill.
+      shareProcessNamespace: true,
+      terminationGracePeriodSeconds: 20,
+      containers: [
+        {
+          name: 'member',
+          image,
+          command: ['/bin/node', '/app/member.ts'],
+          env: [
+            { name: 'SERVERS', value: registryUrl },
+            { name: 'NAME', value: name },
+            { name: 'URL', value: `http://${name}.example:8080` },
+          ],
+          readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
+        },
+      ],
+    },
+  };
+}

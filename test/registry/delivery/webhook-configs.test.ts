@@ -284,8 +284,6 @@ describe('secrets', () => {
     ]);
   });
 
-  const secretOf = (i: number) => `the secret of change ${i}`;
-
   test('many changes at once leave one whole configuration, whose Secret is there', async () => {
     const changes = Array.from({ length: 12 }, (_, i) =>
       configure({ service_name: 'race', endpoints: { a: `http://a/${i}` }, secret: secretOf(i) }),
@@ -299,6 +297,10 @@ describe('secrets', () => {
     expect(await keysOf('race')).toEqual([spec.secretRef?.key]);
   });
 });
+
+function secretOf(change: number): string {
+  return `the secret of change ${change}`;
+}
 
 /** The real store, with something that happens just before its first write of a configuration. */
 function overtakenStore(overtake: () => Promise<unknown>): WebhookConfigStore {

@@ -3,7 +3,9 @@ import type { WebhookSettings } from '../domain/delivery-ports.ts';
 import { ALL_SERVICES } from '../domain/webhook-configs.ts';
 import { ServiceName, Timestamp, timestamp } from './common.ts';
 
-const Version = Type.String({ description: "1 to 128 characters without white space, control characters and '/'" });
+const Version = Type.String({
+  description: "1 to 128 characters without white space, control characters and '/', not '.' or '..'",
+});
 export const Secret = Type.String({ maxLength: 1024, writeOnly: true });
 const Message = Type.String({ description: 'For people; names the service' });
 

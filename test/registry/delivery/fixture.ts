@@ -90,7 +90,15 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     notificationRetries: { limit: retryLimit, delaySeconds: 1, delayMaxSeconds: 1 },
   });
   const { routes } = delivery;
-  const app = await buildApp({ log, metrics, version: '0', authenticate: undefined, routes, closingLimitMs: 1000 });
+  const app = await buildApp({
+    log,
+    metrics,
+    version: '0',
+    authenticate: undefined,
+    routes,
+    closingLimitMs: 1000,
+    isStopping: () => false,
+  });
   for (const actor of delivery.actors) await actor.start();
   const url = `${await app.listen({ host: '127.0.0.1', port: 0 })}/api/v1`;
 

@@ -213,17 +213,17 @@ function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): S
       strategy: spec.strategy ?? {},
       progressDeadlineSeconds: spec.progressDeadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       version: metadata.annotations?.[annotations.version] ?? null,
+      ...(missing > 0 ? { short: { ready, missing } } : {}),
     },
     services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
-      ...(missing > 0 ? { short: { ready, missing } } : {}),
     target,
     strategy,
     policy,
+    ...(departure === undefined ? {} : { departure }),
   };
 }
 
-    ...(departure === undefined ? {} : { departure }),
 function routesToSave(cluster: ClusterView): SavedState['routes'] {
   const names = new Set(routedServices(cluster));
   return (cluster.routes ?? [])

@@ -264,32 +264,6 @@ test.for<[string, Parameters<typeof buildCluster>[0]]>([
   expect(tell(rolls).does).toEqual(['create ControllerRevision deploy-shop']);
 });
 
-test.for<[string, Partial<StageWish>, string, string]>([
-  ['aborted', { spec: { abort: true } }, 'RolledBack', 'Aborted'],
-  ['deleted', { metadata: DELETED }, 'RolledBack', 'Aborted'],
-  [
-    'the template has changed since it was saved',
-    { cluster: buildCluster({ deployment: buildDeployment({ image: 'x:1' }) }), snapshot: {} },
-    'Failed',
-    'ChangedFromOutside',
-  ],
-])('while it prepares, a job just ends: %s', ([, wish, phase, reason]) => {
-  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Preparing', ...wish }));
-  expect(tell(decision)).toMatchObject({ status: { phase, failure: { reason } }, does: [] });
-});
-
-/** Every stage that goes forward. */
-const forward = [
-  'Updating',
-  'Verifying',
-  'Pinning',
-  'BringingUp',
-  'Testing',
-  'Gate',
-  'CuttingOver',
-  'Baking',
-  'Draining',
-  'UpdatingWorkload',
 const dead = buildCluster({
   deployment: buildDeployment({ ready: 0 }),
   replicaSets: [buildPods('old', 3, { current: true, ready: 0 })],
@@ -369,6 +343,32 @@ test.for<[string, Partial<DeliveryPolicySpec['canary']>, ReturnType<typeof build
   expect(data?.departure?.reason ?? '').toBe(reason);
 });
 
+test.for<[string, Partial<StageWish>, string, string]>([
+  ['aborted', { spec: { abort: true } }, 'RolledBack', 'Aborted'],
+  ['deleted', { metadata: DELETED }, 'RolledBack', 'Aborted'],
+  [
+    'the template has changed since it was saved',
+    { cluster: buildCluster({ deployment: buildDeployment({ image: 'x:1' }) }), snapshot: {} },
+    'Failed',
+    'ChangedFromOutside',
+  ],
+])('while it prepares, a job just ends: %s', ([, wish, phase, reason]) => {
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Preparing', ...wish }));
+  expect(tell(decision)).toMatchObject({ status: { phase, failure: { reason } }, does: [] });
+});
+
+/** Every stage that goes forward. */
+const forward = [
+  'Updating',
+  'Verifying',
+  'Pinning',
+  'BringingUp',
+  'Testing',
+  'Gate',
+  'CuttingOver',
+  'Baking',
+  'Draining',
+  'UpdatingWorkload',
   'HandingBack',
   'DrainingExtra',
   'RemovingExtra',

@@ -330,7 +330,7 @@ export interface DeliveryMilestone {
    */
   step?: number;
   /**
-   * The percentage of traffic that went to the new version when the phase began.
+   * The percentage of traffic that the new version was to have when the phase began.
    */
   weight?: number;
   /**
@@ -367,9 +367,15 @@ export interface DeliveryJobStatus {
    */
   step?: number;
   /**
-   * The percentage of traffic that goes to the new version.
+   * The percentage of traffic that the new version is to have, by the step that the job has come to.
    */
   weight?: number;
+  /**
+   * The percentage of traffic that goes to the new version. Where weights are made by replicas, its share of the
+   * pods that are ready, which weight is only as near to as whole pods come: of one pod, any weight is half.
+   * Absent while a rolling update goes on.
+   */
+  actualWeight?: number;
   /**
    * The version that ran before the job.
    */
@@ -413,6 +419,11 @@ export interface DeliveryJobStatus {
    * changed from outside.
    */
   templateFingerprint?: string;
+  /**
+   * How often containers of the new version have been restarted, as far as a rolling update has seen while its
+   * pods have to stay ready.
+   */
+  restarts?: number;
   /**
    * The most pods that the extra Deployment was asked for; it never shrinks while it carries traffic.
    */
@@ -488,6 +499,12 @@ export interface RollingPolicy {
    * to it.
    */
   progressDeadlineSeconds: number;
+  /**
+   * Seconds that all pods of a version that was rolled out must stay ready, without a restart, before the job
+   * finishes. They begin anew whenever one does not. 0 finishes the job as soon as all pods are available, for
+   * which the Deployment's minReadySeconds counts.
+   */
+  bakeSeconds: number;
 }
 
 /**

@@ -164,7 +164,7 @@ describe('defaults', () => {
     expect(stored.spec).toEqual({
       serviceName: '*',
       strategy: 'Rolling',
-      rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600 },
+      rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 5 },
       blueGreen: { bakeSeconds: 60, autoPromote: true },
       canary: {
         steps: [10, 25, 50].map((weight) => ({ weight, pauseSeconds: 60 })),
@@ -274,8 +274,8 @@ describe('kubectl', () => {
     },
     {
       shortName: 'dj',
-      headings: 'NAME|SERVICE|OPERATION|VERSION|STRATEGY|PHASE|WEIGHT|OLD VERSION|REQUESTED BY|MESSAGE|AGE',
-      cells: /^deploy-shop-2\|shop\|Deploy\|2\|\|Pending\|\|\|ci\|\|\d+s$/,
+      headings: 'NAME|SERVICE|OLD VERSION|VERSION|STRATEGY|PHASE|STEP|WEIGHT|ACTUAL|AGE|MESSAGE|OPERATION|REQUESTED BY',
+      cells: /^deploy-shop-2\|shop\|\|2\|\|Pending\|\|\|\|\d+s\|\|Deploy\|ci$/,
     },
     {
       shortName: 'dp',

@@ -110,7 +110,7 @@ const policyExamples: readonly Omit<Example, 'kind'>[] = [
     sentence: 'everything there is, at its largest',
     object: policy({
       strategy: 'Canary',
-      rolling: { maxSurge: '150%', maxUnavailable: 10000, progressDeadlineSeconds: 86400 },
+      rolling: { maxSurge: '150%', maxUnavailable: 10000, progressDeadlineSeconds: 86400, bakeSeconds: 86400 },
       blueGreen: {
         smokeTest: { path: '/health?deep=1', port: 65535, scheme: 'HTTPS', expectedStatuses: [200, 204] },
         bakeSeconds: 86400,

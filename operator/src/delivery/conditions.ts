@@ -93,6 +93,11 @@ export function unreadyForMs(status: DeliveryJobStatus, nowMs: number): number {
   return sinceMs(status, nowMs, (value) => value !== 'True');
 }
 
+/** Whether pods are coming up that were asked for and never ready yet. */
+export function areComingUp({ conditions }: DeliveryJobStatus): boolean {
+  return conditions?.some(({ type, status }) => type === PODS_READY && status === 'Unknown') === true;
+}
+
 /** How long pods have been ready, in ms; 0 when they are not, or nobody has written yet that they are. */
 export function readyForMs(status: DeliveryJobStatus, nowMs: number): number {
   return sinceMs(status, nowMs, (value) => value === 'True');

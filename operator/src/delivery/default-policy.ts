@@ -5,7 +5,7 @@ const ALL_SERVICES = '*';
 
 const defaults: Omit<DeliveryPolicySpec, 'serviceName'> = {
   strategy: 'Rolling',
-  rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600 },
+  rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 5 },
   blueGreen: { bakeSeconds: 60, autoPromote: true },
   canary: {
     steps: [10, 25, 50].map((weight) => ({ weight, pauseSeconds: 60 })),

@@ -128,6 +128,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   policy: fc.record({
     onFailure: fc.constantFrom('RollBack', 'Hold'),
     drainSeconds: fc.integer({ min: 0, max: 8 }),
+    bakeSeconds: fc.constantFrom(0, 5),
     analysis: fc.constantFrom(
       [],
       [{ name: 'check', initialDelaySeconds: 1, intervalSeconds: 2, count: 2, failureLimit: 0 }],
@@ -460,8 +461,6 @@ interface Outcome {
 function judge({ world, before, outside, editedAt, scenario, refused, isEvent }: Outcome): void {
   const job = world.job();
   const status = job?.status;
-  // Whose pods cannot follow who scales, because nobody may write them, stays where it waits for a person.
-  if (refused === 'for good' && status?.phase === 'Paused') return;
   expect(status?.phase, `ends: ${JSON.stringify(status)}`).toMatch(/^(Succeeded|RolledBack|Failed)$/);
   if (refused === 'for good') return;
   expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');

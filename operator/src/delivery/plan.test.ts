@@ -32,8 +32,8 @@ const DELETED = { deletionTimestamp: AT };
 test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
   [
     'another runs',
-    { queue: { ahead, supersededBy: undefined } },
-    { phase: 'Pending', stage: 'Queued', message: 'Waits for the jobs of shop that came before', strategy: 'Rolling' },
+    { queue: { ahead, before: 1, supersededBy: undefined } },
+    { phase: 'Pending', stage: 'Queued', message: 'Waits for job first', strategy: 'Rolling' },
   ],
   [
     'it is its turn',
@@ -49,11 +49,11 @@ test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
   ],
   [
     'aborted while it waits',
-    { job: buildJob({ spec: { abort: true } }), queue: { ahead, supersededBy: undefined } },
+    { job: buildJob({ spec: { abort: true } }), queue: { ahead, before: 1, supersededBy: undefined } },
     { phase: 'RolledBack', reason: 'Cancelled', finishedAt: AT },
   ],
   ['deleted while it waits', { job: buildJob({ metadata: DELETED }) }, { phase: 'RolledBack', reason: 'Cancelled' }],
-  ['superseded', { queue: { ahead, supersededBy: ahead } }, { phase: 'RolledBack', reason: 'Superseded' }],
+  ['superseded', { queue: { ahead, before: 1, supersededBy: ahead } }, { phase: 'RolledBack', reason: 'Superseded' }],
   ['no Deployment', { workload: { found: 'none' } }, { phase: 'Failed', reason: 'WorkloadNotFound' }],
   [
     'two Deployments',
@@ -72,8 +72,24 @@ test.for<[string, Partial<JobSnapshot>, Partial<DeliveryJobStatus>]>([
   expect(others.map(({ action }) => action)).toEqual(['event']);
 });
 
+test.for<[string, number, Partial<DeliveryJobStatus>, string]>([
+  ['one', 1, {}, 'Waits for job first'],
+  ['several', 3, {}, 'Waits for job first, and for 2 more'],
+  [
+    'one that is paused',
+    1,
+    { phase: 'Paused', message: '2 is ready' },
+    'Waits for job first, which is paused (2 is ready)',
+  ],
+  ['very many', 11, {}, 'Waits for the jobs of shop that came before'],
+])('a job that waits for others tells which is the first: %s', ([, before, status, message]) => {
+  const first = buildJob({ metadata: { name: 'first' }, status: { phase: 'Progressing', ...status } });
+  const { changes } = planJob(buildSnapshot({ queue: { ahead: first, before, supersededBy: undefined } }));
+  expect(changes[0]).toMatchObject({ status: { message } });
+});
+
 test('a job that waits and is known to wait writes nothing', () => {
-  const queue = { ahead, supersededBy: undefined };
+  const queue = { ahead, before: 1, supersededBy: undefined };
   const [write] = planJob(buildSnapshot({ queue })).changes;
   const status = write?.action === 'status' ? (write.status as DeliveryJobStatus) : undefined;
   expect(status).toBeDefined();
@@ -83,7 +99,7 @@ test('a job that waits and is known to wait writes nothing', () => {
 });
 
 test('a job that prepares while another has left the queue before it returns there, as if it had never left', () => {
-  const queue = { ahead, supersededBy: undefined };
+  const queue = { ahead, before: 1, supersededBy: undefined };
   const preparing = { strategy: 'Rolling', stage: 'Preparing' } as const;
   const early = buildAtStage({ ...preparing, isClaimed: false, snapshot: { queue, saved: undefined } });
   const [write, ...others] = planJob(early).changes;
@@ -94,7 +110,7 @@ test('a job that prepares while another has left the queue before it returns the
     phase: 'Pending',
     stage: 'Queued',
     reason: 'Queued',
-    message: 'Waits for the jobs of shop that came before',
+    message: 'Waits for job first',
     strategy: 'Rolling',
     stageStartedAt: AT,
     observedGeneration: 1,
@@ -468,7 +484,7 @@ test.for<[string, Partial<JobSnapshot>, string, string[]]>([
   ['also without a record', { saved: undefined }, 'RollbackIncomplete', ['Service shop']],
   [
     'but not while another job runs, whose it may be',
-    { queue: { ahead, supersededBy: undefined } },
+    { queue: { ahead, before: 1, supersededBy: undefined } },
     'NotHandedBack',
     [],
   ],

@@ -18,6 +18,7 @@ import { promotionStages } from './strategies/promotion.ts';
 import { rollbackStages } from './strategies/rollback.ts';
 import { rollingStages } from './strategies/rolling.ts';
 import type { Next, Progress, Stage, StageName, StagePlan } from './strategies/strategy.ts';
+import { actualWeight } from './traffic/actual-weight.ts';
 import { type JobView, viewJob } from './view.ts';
 
 /** The whole state machine, but for what comes before anything is saved. */
@@ -102,10 +103,15 @@ function describe({ view, row, plan, fields }: Standpoint): StatusUpdate {
     stage: status.stage ?? '',
     ...(reason === undefined ? {} : { reason }),
     message: fields.failure?.message ?? (undone === undefined ? withDeparture(view.saved, plan.message) : plan.message),
-    fields,
+    fields: { ...fields, ...measured(view) },
     ...(pods === undefined ? {} : { pods }),
     isUnclaimed: isUnclaimed(view),
   };
+}
+
+function measured(view: JobView): Pick<DeliveryJobStatus, 'actualWeight'> {
+  const weight = actualWeight(view);
+  return weight === undefined ? {} : { actualWeight: weight };
 }
 
 function podsOf({ status }: JobView, { podsReady, progress }: StagePlan): Standing['pods'] {
@@ -152,7 +158,8 @@ function rollBack(view: JobView, reason: DeliveryFailure, progress: Progress = {
   );
 }
 
-function end({ job, snapshot, saved }: JobView, undone: DeliveryFailure | undefined): Decision {
+function end(view: JobView, undone: DeliveryFailure | undefined): Decision {
+  const { job, snapshot, saved } = view;
   const { version } = job.spec;
   const status =
     undone === undefined
@@ -160,13 +167,16 @@ function end({ job, snapshot, saved }: JobView, undone: DeliveryFailure | undefi
           phase: 'Succeeded',
           reason: 'Succeeded',
           message: withDeparture(saved, `${version} runs`),
-          fields: { weight: 100 },
+          fields: { weight: 100, actualWeight: 100 },
         })
       : endStatus(job, snapshot.now, {
           phase: endOf(undone),
           ...undone,
           failure: undone,
-          ...(saved.strategy === 'Rolling' && endOf(undone) === 'RolledBack' ? { fields: { weight: 0 } } : {}),
+          fields:
+            saved.strategy === 'Rolling' && endOf(undone) === 'RolledBack'
+              ? { weight: 0, actualWeight: 0 }
+              : measured(view),
         });
   return { changes: writeStatus(job, status), requeueAfterMs: 0 };
 }

@@ -81,7 +81,8 @@ test('a job waits for what runs and for what is older, and not for itself', () =
   const running = job('c', { second: 3, phase: 'Progressing' });
   const rules = { order, supersede: false };
   expect(queueView(first, [first, second], rules).ahead).toBeUndefined();
-  expect(queueView(second, [first, second], rules).ahead).toBe(first);
+  expect(queueView(second, [first, second], rules)).toMatchObject({ ahead: first, before: 1 });
+  expect(queueView(second, [first, second, running], rules)).toMatchObject({ ahead: running, before: 2 });
   expect(queueView(first, [first, second, running], rules).ahead).toBe(running);
   expect(queueView(running, [first, second, running], rules).ahead).toBeUndefined();
   const ended = job('d', { phase: 'Failed' });

@@ -12,6 +12,11 @@ export function isRunning(job: DeliveryJob): boolean {
   return !isFinished(job) && job.status !== undefined && job.status.phase !== 'Pending';
 }
 
+/** Whether it waits for time to pass or for somebody to promote it. */
+export function isPaused({ status }: DeliveryJob): boolean {
+  return status?.phase === 'Paused';
+}
+
 /** Whether a job comes before (negative) or after another in the queue of their service. */
 export type JobOrder = (a: DeliveryJob, b: DeliveryJob) => number;
 
@@ -49,6 +54,9 @@ function comesBefore(job: DeliveryJob, other: DeliveryJob, order: JobOrder): boo
   return order(job, other) < 0;
 }
 
+/** Of those that wait, so many are told whom they wait for: hundreds must not all be written whenever that changes. */
+export const TOLD_JOBS = 10;
+
 export interface QueueRules {
   readonly order: JobOrder;
   /** Whether a later Deploy makes what waits pointless. */
@@ -68,15 +76,17 @@ export function queueView(
   const others = unfinished.filter(({ metadata }) => metadata.uid !== job.metadata.uid);
   if (isRunning(job)) {
     const first = hasBegun(job) ? job : headOf([job, ...others], order);
-    return { ahead: first === job ? undefined : first, supersededBy: undefined };
+    return { ahead: first === job ? undefined : first, before: first === job ? 0 : 1, supersededBy: undefined };
   }
   const head = headOf(others, order);
   if (isFinished(job)) {
-    return { ahead: head !== undefined && isRunning(head) ? head : undefined, supersededBy: undefined };
+    const isOther = head !== undefined && isRunning(head);
+    return { ahead: isOther ? head : undefined, before: isOther ? 1 : 0, supersededBy: undefined };
   }
+  const before = others.filter((other) => isRunning(other) || order(other, job) < 0).length;
   const isAhead = head !== undefined && (isRunning(head) || order(head, job) < 0);
   const later = others.filter((other) => supersede && order(other, job) > 0 && supersedes(other)).toSorted(order);
-  return { ahead: isAhead ? head : undefined, supersededBy: later.at(-1) };
+  return { ahead: isAhead ? head : undefined, before, supersededBy: later.at(-1) };
 }
 
 /** What has begun already is no later one, and one that is itself about to be given up makes nothing pointless. */

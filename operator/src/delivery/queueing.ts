@@ -1,8 +1,9 @@
 import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Decision } from '../runtime/decision.ts';
 import { begin } from './preparation.ts';
+import { isPaused, TOLD_JOBS } from './queue.ts';
 import { deleteState } from './saved-state.ts';
-import type { JobSnapshot } from './snapshot.ts';
+import type { JobSnapshot, QueueView } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
 import { buildStatus, endStatus, writeStatus } from './status.ts';
 import { clusterOf } from './view.ts';
@@ -40,11 +41,18 @@ export function returnToQueue(snapshot: JobSnapshot): Decision {
   };
 }
 
-/** The same for as long as it waits: hundreds that wait must not all be written whenever the one ahead of them changes. */
-function waitingStatus(job: DeliveryJob, { policy, now }: JobSnapshot): DeliveryJobStatus {
-  const message = `Waits for the jobs of ${job.spec.serviceName} that came before`;
+function waitingStatus(job: DeliveryJob, { policy, now, queue }: JobSnapshot): DeliveryJobStatus {
+  const message = waitsFor(job, queue);
   const fields = { strategy: strategyOf(job, policy) };
   return buildStatus(job, now, { phase: 'Pending', stage: 'Queued', message, fields });
+}
+
+/** Of those far behind the same for as long as they wait. */
+function waitsFor({ spec }: DeliveryJob, { ahead, before }: QueueView): string {
+  if (ahead === undefined || before > TOLD_JOBS) return `Waits for the jobs of ${spec.serviceName} that came before`;
+  const { message = '' } = ahead.status ?? {};
+  const others = before > 1 ? `, and for ${before - 1} more` : '';
+  return `Waits for job ${ahead.metadata.name}${isPaused(ahead) ? `, which is paused (${message})` : ''}${others}`;
 }
 
 function giveUp({ job, now }: JobSnapshot, reason: string, message: string): Decision {

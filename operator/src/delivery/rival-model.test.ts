@@ -54,6 +54,7 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
     policy: {
       onFailure: 'RollBack',
       drainSeconds: 2,
+      bakeSeconds: 0,
       blueGreen: { bakeSeconds: 2, autoPromote },
       steps: [{ weight: 25, pauseSeconds: 2 }],
     },

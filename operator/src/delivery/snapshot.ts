@@ -30,6 +30,8 @@ export interface JobSnapshot {
 export interface QueueView {
   /** The job that runs or is before this one; undefined when it is this one's turn. Of a job that has ended: one that runs by now. */
   readonly ahead: DeliveryJob | undefined;
+  /** How many are before it. */
+  readonly before: number;
   /** A later Deploy that makes this one, still waiting, pointless. */
   readonly supersededBy: DeliveryJob | undefined;
 }
@@ -106,6 +108,8 @@ export interface PodGroup {
 export interface PodView {
   readonly name: string;
   readonly ready: boolean;
+  /** Of all of its containers together. */
+  readonly restarts: number;
   /** Why it cannot run, where that will not mend itself; see `observe/pod-faults.ts`. */
   readonly fault: PodFault | undefined;
 }

@@ -113,8 +113,11 @@ test('what has broken since it was delivered delays no way back, by blue-green a
   }
   for (const name of names) {
     await until(`${name} has broken`, async () => {
-      const { status } = await world.deployments.get(name);
-      return status?.updatedReplicas === 3 && status.replicas === 3 && (status.readyReplicas ?? 0) === 0;
+      const { status, metadata } = await world.deployments.get(name);
+      const isSeen = status?.observedGeneration === metadata.generation;
+      // As long as they come up the reason is another.
+      const isRolledOut = status?.conditions?.some(({ reason }) => reason === 'NewReplicaSetAvailable') === true;
+      return isSeen && isRolledOut && status.updatedReplicas === 3 && (status.readyReplicas ?? 0) === 0;
     });
   }
   const jobs = await Promise.all(
@@ -133,6 +136,23 @@ test('what has broken since it was delivered delays no way back, by blue-green a
     const state = { image: `registry.example/${name}:1`, ready: 3, leftovers: [], strategy: { rollingUpdate } };
     await expect.poll(() => stateOf(world, name), { timeout: 60_000, interval: 200 }).toMatchObject(state);
   }
+});
+
+test('a version that falls over as soon as it was rolled out is not delivered', async (context) => {
+  const world = await createWorld(cluster, context);
+  await startOperator(world);
+  // All three at once, or those that fall over would keep the rollout from its end.
+  const rolling = { ...quick.rolling, maxSurge: 3, bakeSeconds: 10 };
+  await createPolicy(world, 'shop', { rolling });
+  const original = await createService(world, 'shop');
+  const job = await deploy(world, 'shop', { strategy: 'Rolling', tag: 'flaky-2' });
+  expect((await untilEnd(world, job)).status).toMatchObject({
+    phase: 'RolledBack',
+    failure: { reason: 'PodsNotReady' },
+    weight: 0,
+    actualWeight: 0,
+  });
+  await untilAsBefore(world, original);
 });
 
 describe('checks', () => {

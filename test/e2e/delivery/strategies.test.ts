@@ -115,7 +115,7 @@ describe('a job that succeeds', () => {
     const job = await deploy(world, 'shop', { strategy: 'Canary' });
     await untilEnd(world, job);
     const { status, metadata } = await world.jobs.get(job);
-    expect(status).toMatchObject({ phase: 'Succeeded', weight: 100, workload: { name: 'shop' } });
+    expect(status).toMatchObject({ phase: 'Succeeded', weight: 100, actualWeight: 100, workload: { name: 'shop' } });
     expect(status?.conditions).toEqual(
       expect.arrayContaining([expect.objectContaining({ type: 'Succeeded', status: 'True' })]),
     );
@@ -224,14 +224,30 @@ describe('a gate', () => {
       [greenJob, canaryJob, abortedJob].map((job) => untilJob(world, job, ({ phase }) => phase === 'Paused')),
     );
     expect((await stateOf(world, 'green')).running).toHaveLength(2);
-    expect((await world.jobs.get(canaryJob)).status).toMatchObject({ step: 0, weight: 25 });
+    expect((await world.jobs.get(canaryJob)).status).toMatchObject({ step: 0, weight: 25, actualWeight: 25 });
 
     await Promise.all([greenJob, canaryJob].map((job) => world.jobs.patch(job, { spec: { promote: true } })));
     await world.jobs.patch(abortedJob, { spec: { abort: true } });
     await untilJob(world, canaryJob, ({ phase, step }) => phase === 'Paused' && step === 1);
     const second = await world.jobs.get(canaryJob);
     expect(second.spec.promote).toBe(false);
-    expect(second.status).toMatchObject({ weight: 50 });
+    expect(second.status).toMatchObject({ weight: 50, actualWeight: 50 });
+    const table = await cluster.kubectl(['get', 'deliveryjobs', canaryJob, '--namespace', world.namespace]);
+    const [head = '', row = ''] = table.split('\n');
+    expect(head.trim().split(/ {2,}/)).toEqual([
+      'NAME',
+      'SERVICE',
+      'OLD VERSION',
+      'VERSION',
+      'STRATEGY',
+      'PHASE',
+      'STEP',
+      'WEIGHT',
+      'ACTUAL',
+      'AGE',
+      'MESSAGE',
+    ]);
+    expect(row).toMatch(/ canary +1 +2 +Canary +Paused +1 +50 +50 +\S+ +2 has 50 % of the traffic; waits for promote/);
     await world.jobs.patch(canaryJob, { spec: { promote: true } });
     const ends = await Promise.all([greenJob, canaryJob, abortedJob].map((job) => untilEnd(world, job)));
     expect(ends.map(({ status }) => status?.phase)).toEqual(['Succeeded', 'Succeeded', 'RolledBack']);

@@ -42,7 +42,7 @@ const REPLICAS = 3;
 /** No waits but those that a test is about. */
 export const quick = {
   drainSeconds: 0,
-  rolling: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 60 },
+  rolling: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 60, bakeSeconds: 0 },
   blueGreen: { bakeSeconds: 0, autoPromote: true },
   canary: {
     steps: [

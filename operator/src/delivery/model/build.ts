@@ -21,7 +21,7 @@ export function buildPolicy(overrides: Partial<DeliveryPolicySpec> = {}): Delive
   return {
     serviceName: 'shop',
     strategy: 'Rolling',
-    rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600 },
+    rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 0 },
     blueGreen: { bakeSeconds: 60, autoPromote: true },
     canary: { steps: [{ weight: 25, pauseSeconds: 30 }, { weight: 50 }], trafficRouter: 'Replicas' },
     requireHeartbeat: false,
@@ -36,12 +36,13 @@ export function buildPolicy(overrides: Partial<DeliveryPolicySpec> = {}): Delive
 export function buildPods(
   hash: string,
   count: number,
-  options: Partial<PodGroup> & { ready?: number; fault?: PodFault } = {},
+  options: Partial<PodGroup> & { ready?: number; fault?: PodFault; restarts?: number } = {},
 ): PodGroup {
-  const { ready = count, fault, ...group } = options;
+  const { ready = count, fault, restarts = 0, ...group } = options;
   const pods = Array.from({ length: count }, (_, index) => ({
     name: `shop-${hash}-${index}`,
     ready: index < ready,
+    restarts: index === 0 ? restarts : 0,
     fault: index === 0 ? fault : undefined,
   }));
   return { hash, revision: 1, current: false, pods, ...group };
@@ -171,7 +172,7 @@ export function buildSnapshot(overrides: Partial<JobSnapshot> & { cluster?: Clus
   return {
     job: buildJob(),
     policy: buildPolicy(),
-    queue: { ahead: undefined, supersededBy: undefined },
+    queue: { ahead: undefined, before: 0, supersededBy: undefined },
     workload: { found: 'one', cluster },
     saved: undefined,
     artifact: { fetcherImage: 'registry.example.com/rollcall:1', maxBytes: 1000, allowPrivateAddresses: false },

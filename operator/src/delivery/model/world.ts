@@ -40,6 +40,8 @@ export interface Scenario {
   readonly failsAtMs: number;
   readonly policy: Pick<DeliveryPolicySpec, 'onFailure' | 'drainSeconds' | 'analysis' | 'blueGreen'> & {
     readonly steps: DeliveryPolicySpec['canary']['steps'];
+    /** Of rolling updates. */
+    readonly bakeSeconds: number;
   };
 }
 
@@ -78,7 +80,7 @@ export function createWorld(scenario: Scenario): World {
     return {
       job,
       policy,
-      queue: { ahead: undefined, supersededBy: undefined },
+      queue: { ahead: undefined, before: 0, supersededBy: undefined },
       workload: workloadFor(job),
       saved,
       artifact: { fetcherImage: 'registry.example.com/rollcall:1', maxBytes: 1e6, allowPrivateAddresses: false },
@@ -176,7 +178,7 @@ export function createWorld(scenario: Scenario): World {
 }
 
 function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
-  return pods.map(({ name, ready, fault }) => ({ name, ready, fault }));
+  return pods.map(({ name, ready, fault }) => ({ name, ready, restarts: 0, fault }));
 }
 
 /** So old do the pods become that fail before the job begins. */
@@ -206,11 +208,11 @@ function fateOf({ fate, standing, startupMs, failsAtMs, artifact }: Scenario): P
 }
 
 function policyOf({ policy, routed, strategy }: Scenario): DeliveryPolicySpec {
-  const { steps, ...rest } = policy;
+  const { steps, bakeSeconds: _, ...rest } = policy;
   return {
     serviceName: 'shop',
     strategy,
-    rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 40 },
+    rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 40, bakeSeconds: policy.bakeSeconds },
     canary: { steps, trafficRouter: routed ? 'GatewayAPI' : 'Replicas' },
     requireHeartbeat: false,
     supersede: false,

@@ -119,6 +119,7 @@ function viewOf(pod: Pod): PodView {
   return {
     name: pod.metadata.name,
     ready: pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
+    restarts: pod.status?.containerStatuses?.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0) ?? 0,
     fault: podFault(pod),
   };
 }

@@ -5,7 +5,7 @@ import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
 import { claimOn } from '../claim.ts';
 import { policyFor } from '../default-policy.ts';
-import { headOf, isFinished, isRunning } from '../queue.ts';
+import { headOf, isFinished, isPaused, isRunning, TOLD_JOBS } from '../queue.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
 import { selects } from './selection.ts';
@@ -70,6 +70,12 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   /** Whether a new job makes those that wait pointless. Where it does not, they are not looked at: there may be very many. */
   const mayBeSuperseded = (serviceName: string) => policyFor(serviceName, relations.policies.get).supersede;
 
+  /** Those that are told whom they wait for. */
+  function lookAtWaiting(serviceName: string): void {
+    const inOrder = relations.unfinishedJobs.get(serviceName).toSorted(relations.jobOrder);
+    inOrder.slice(0, TOLD_JOBS + 1).forEach(look);
+  }
+
   follow(informers.deployments, ofDeployment);
   follow(informers.extraDeployments, (extra) => lookAtJobUid(jobUidOf(extra)));
   follow(informers.replicaSets, ofReplicaSet);
@@ -83,6 +89,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     if (!changesQueue(change)) return;
     const { serviceName } = change.object.spec;
     lookAtService(serviceName);
+    lookAtWaiting(serviceName);
     if (change.type === 'added' && mayBeSuperseded(serviceName))
       relations.unfinishedJobs.get(serviceName).forEach(look);
   });
@@ -99,9 +106,9 @@ function follow<T extends KubeObject>(informers: readonly Informer<T>[], tell: (
   }
 }
 
-/** Whether it may now be another job's turn. */
+/** Whether it may now be another job's turn, or those that wait have another to wait for or another reason. */
 function changesQueue(change: StoreChange<DeliveryJob>): boolean {
   if (change.type !== 'modified') return change.type !== 'resync';
   const { object, previous } = change;
-  return isFinished(object) !== isFinished(previous) || isRunning(object) !== isRunning(previous);
+  return [isFinished, isRunning, isPaused].some((is) => is(object) !== is(previous));
 }

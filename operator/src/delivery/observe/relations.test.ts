@@ -187,17 +187,21 @@ test('a Service concerns the jobs whose pods it selects, or selected, whatever i
   expect(concerned(() => services.recordWrite(made))).toEqual(['rollcall/a']);
 });
 
-test('the end of a job concerns the next one, a new job those that it may supersede', () => {
+test('the end, a pause and a new one of the jobs concern the first of those that wait, a new job all that it may supersede', () => {
   const { jobs, policies, concerned } = copies;
   jobs.recordWrite(job('a', { workload }));
   jobs.recordWrite(job('b'));
-  expect(concerned(() => jobs.recordWrite(job('c')))).toEqual(['rollcall/a', 'rollcall/c']);
+  expect(concerned(() => jobs.recordWrite(job('c')))).toEqual(['a', 'b', 'c'].map((name) => `rollcall/${name}`));
   policies.recordWrite(superseding);
   expect(concerned(() => jobs.recordWrite(job('d')))).toEqual(['a', 'b', 'c', 'd'].map((name) => `rollcall/${name}`));
   jobs.recordDelete(job('d'));
   expect(concerned(() => jobs.recordWrite(job('a', { workload, message: 'on' })))).toEqual(['rollcall/a']);
-  expect(concerned(() => jobs.recordWrite(job('a', { phase: 'Succeeded' })))).toEqual(['rollcall/a', 'rollcall/b']);
+  const all = ['rollcall/a', 'rollcall/b', 'rollcall/c'];
+  expect(concerned(() => jobs.recordWrite(job('a', { workload, phase: 'Paused' })))).toEqual(all);
+  expect(concerned(() => jobs.recordWrite(job('a', { phase: 'Succeeded' })))).toEqual(all);
   expect(concerned(() => jobs.recordDelete(job('b')))).toEqual(['rollcall/b', 'rollcall/c']);
+  for (let index = 10; index < 30; index += 1) jobs.recordWrite(job(`x${index}`));
+  expect(concerned(() => jobs.recordDelete(job('c')))).toHaveLength(12);
 });
 
 test('the current pods are those of the template, also before the controller has told, and only what runs counts', () => {
@@ -228,8 +232,8 @@ test('the current pods are those of the template, also before the controller has
       7,
       false,
       [
-        { name: 'old-1', ready: true, fault: undefined },
-        { name: 'old-2', ready: false, fault: undefined },
+        { name: 'old-1', ready: true, restarts: 0, fault: undefined },
+        { name: 'old-2', ready: false, restarts: 0, fault: undefined },
       ],
     ],
     ['stable', 2, false, []],

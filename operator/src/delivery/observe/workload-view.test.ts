@@ -60,7 +60,7 @@ function setUp() {
       nowMs += ms;
     },
     look: (ahead?: QueueView['ahead'], job = buildJob()) =>
-      observe({ job, saved: undefined, relations, policy }, { ahead, supersededBy: undefined }),
+      observe({ job, saved: undefined, relations, policy }, { ahead, before: 0, supersededBy: undefined }),
   };
 }
 

@@ -604,6 +604,29 @@ test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, boolean]>([
   expect(status.failure?.reason).toBe(isEnded ? 'PodsNotReady' : undefined);
 });
 
+test('pods that were asked for just now are coming up, not missed', () => {
+  const cluster = buildCluster({ ...oneOfTwo, ...green(0) });
+  const wish = { strategy: 'BlueGreen', stage: 'CuttingOver', cluster, saved: TWO } as const;
+  const comingUp =
+    missedFor(1, BEFORE).status?.conditions?.map((condition) => ({ ...condition, status: 'Unknown' as const })) ?? [];
+  for (const known of [{ extraReplicas: 0 }, { conditions: comingUp }]) {
+    const status = { ...missedFor(1, BEFORE).status, ...known };
+    expect(tell(planJob(buildAtStage({ ...wish, status }))).status.failure).toBeUndefined();
+  }
+});
+
+test.for(['Testing', 'Gate'])(
+  'at %s pods that stay away are given up at the deadline, and are nothing before',
+  (stage) => {
+    const cluster = buildCluster({ services: [pinnedTo('old')], ...green(2) });
+    const failureAfter = (seconds: number) =>
+      tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster, ...missedFor(seconds, BEFORE) }))).status
+        .failure;
+    expect(failureAfter(599)).toBeUndefined();
+    expect(failureAfter(600)?.reason).toBe('PodsNotReady');
+  },
+);
+
 const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 const failed: Measurement = { check: 'x', passed: false, at: new Date(START), message: 'too slow' };
 const baking: StageWish = {

@@ -2,7 +2,7 @@ import { hasChecks } from '../analysis.ts';
 import { steer } from '../traffic/selector.ts';
 import type { JobView } from '../view.ts';
 import { isPromoted, type Next, promoted, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
-import { during, keepUp, missedPods, planVerification, reach } from './upkeep.ts';
+import { during, keepUp, latePods, missedPods, planVerification, reach } from './upkeep.ts';
 
 /** From then on the new version may have traffic, if only of some Services. */
 export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
@@ -34,7 +34,8 @@ function planBringingUp(view: JobView): StagePlan {
 }
 
 function planTesting(view: JobView): StagePlan {
-  return during(keepUp(view, view.replicas, [steer(view, 'stable')]), planVerification(view, afterTesting(view)));
+  const upkeep = keepUp(view, view.replicas, [steer(view, 'stable')]);
+  return during(upkeep, planVerification(view, afterTesting(view)), latePods(view, view.replicas));
 }
 
 function afterTesting({ policy }: JobView): Next {
@@ -44,10 +45,11 @@ function afterTesting({ policy }: JobView): Next {
 function planGate(view: JobView): StagePlan {
   const upkeep = keepUp(view, view.replicas, [steer(view, 'stable')]);
   const message = `${view.job.spec.version} is ready; waits for promote`;
-  return during(upkeep, {
+  const plan: StagePlan = {
     message,
     ...(isPromoted(view) ? { next: { ...cutOver, progress: { ...cutOver.progress, ...promoted(view) } } } : {}),
-  });
+  };
+  return during(upkeep, plan, latePods(view, view.replicas));
 }
 
 function planBaking(view: JobView): StagePlan {

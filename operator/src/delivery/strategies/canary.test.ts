@@ -1,4 +1,5 @@
 import { annotations, labels } from '@rollcall/crds/kinds.ts';
+import type { CanaryPolicy, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { HttpRoute } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
 import {
@@ -341,4 +342,41 @@ test('handing back, the Services come before the routes', () => {
   expect(
     routed('HandingBack', { ...cluster, services: [pinnedTo('next')], routes: [buildRoute(rules)] }, wish).status.stage,
   ).toBe('DrainingExtra');
+});
+
+test.for<[string, number, Partial<ClusterView>, number]>([
+  ['one of one and one', 1, { extra: buildExtra(1), replicaSets: [buildPods('old', 1, { current: true })] }, 50],
+  ['one of one and three', 10, { extra: buildExtra(1) }, 25],
+  ['not ready yet', 10, { extra: buildExtra(1, { ready: 0 }) }, 0],
+  [
+    'of two that are left',
+    25,
+    { extra: buildExtra(1), replicaSets: [buildPods('old', 3, { current: true, ready: 1 })] },
+    50,
+  ],
+  ['all by a pin', 100, { extra: buildExtra(3), services: [pinnedTo('new')] }, 100],
+  ['none by a pin', 10, { extra: buildExtra(1), services: [pinnedTo('old')] }, 0],
+])('what a weight comes to by replicas: %s', ([, weight, cluster, actualWeight]) => {
+  const canary: CanaryPolicy = { steps: [{ weight }], trafficRouter: 'Replicas' };
+  const view = buildCluster(cluster);
+  const paused = { strategy: 'Canary', stage: 'StepPausing', cluster: view, policy: { canary } } as const;
+  const { changes } = planJob(buildAtStage({ ...paused, status: { step: 0, extraReplicas: 4, weight } }));
+  const [write] = changes.filter(({ action }) => action === 'status');
+  expect(write).toMatchObject({ status: { weight, actualWeight } });
+});
+
+function messageAt(count: number, weight: number): string | undefined {
+  const canary: CanaryPolicy = { steps: [{ weight }], trafficRouter: 'Replicas' };
+  const cluster = buildCluster({ extra: buildExtra(count) });
+  const status = { step: 0, extraReplicas: count };
+  const { changes } = planJob(
+    buildAtStage({ strategy: 'Canary', stage: 'StepPausing', cluster, policy: { canary }, status }),
+  );
+  const [write] = changes;
+  return (write?.action === 'status' ? (write.status as DeliveryJobStatus) : undefined)?.message;
+}
+
+test('the message of a pause tells what the new version has, and what it was to have where that is another share', () => {
+  expect(messageAt(1, 10)).toBe('1.1.0 has 25 % of the traffic (of 10 % asked for); waits for promote');
+  expect(messageAt(3, 50)).toBe('1.1.0 has 50 % of the traffic; waits for promote');
 });

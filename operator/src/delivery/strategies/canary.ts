@@ -4,6 +4,7 @@ import { readyForMs } from '../conditions.ts';
 import { createCanaryServices } from '../extra-deployment.ts';
 import { canaryReplicas } from '../replicas.ts';
 import { routedServices } from '../start-checks.ts';
+import { actualWeight } from '../traffic/actual-weight.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
 import { type Pin, type Steering, steer } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
@@ -109,7 +110,9 @@ function planStepVerifying(view: JobView): StagePlan {
 
 function planStepPausing(view: JobView): StagePlan {
   const { pauseSeconds, weight } = stepOf(view);
-  const has = `${view.job.spec.version} has ${weight} % of the traffic`;
+  const actual = actualWeight(view) ?? weight;
+  const asked = actual === weight ? '' : ` (of ${weight} % asked for)`;
+  const has = `${view.job.spec.version} has ${actual} % of the traffic${asked}`;
   if (isPromoted(view)) return holdStep(view, { message: has, next: afterStep(view, promoted(view)) });
   if (pauseSeconds === undefined) return holdStep(view, { message: `${has}; waits for promote` });
   if (isOver(view, pauseSeconds)) return holdStep(view, { message: has, next: afterStep(view, {}) });

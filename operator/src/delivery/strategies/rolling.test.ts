@@ -1,4 +1,5 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
 import { templateFingerprint } from '../fingerprint.ts';
 import {
@@ -10,6 +11,7 @@ import {
   CLAIM,
   NEW,
   OLD,
+  START,
   type StageWish,
   tell,
 } from '../model/build.ts';
@@ -284,3 +286,61 @@ test.for<[number | undefined, number]>([
     });
   },
 );
+
+/** The new version was rolled out; its pods are known to be ready, or missed, for so long. */
+function baking(ready: number, known: { status: 'True' | 'False'; seconds: number }, restarts = 0): Partial<StageWish> {
+  const deployment = buildDeployment({ image: NEW, ready, metadata: version('1.1.0') });
+  const condition = {
+    type: 'PodsReady',
+    status: known.status,
+    reason: 'x',
+    message: '',
+    lastTransitionTime: new Date(START - known.seconds * 1000).toISOString(),
+  };
+  return {
+    stage: 'Verifying',
+    seconds: 20,
+    policy: { rolling: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 5 } },
+    cluster: buildCluster({ deployment, replicaSets: [buildPods('new', 3, { current: true, ready, restarts })] }),
+    status: { ...recorded, restarts: 1, conditions: [condition] },
+  };
+}
+
+test('a version that was rolled out has to stay ready for a while', () => {
+  const done = decide({ ...baking(3, { status: 'True', seconds: 0 }), stage: 'Updating', status: recorded });
+  expect(tell(done).status).toMatchObject({ stage: 'Verifying', phase: 'Verifying' });
+  expect(done.requeueAfterMs).toBe(0);
+  const short = decide(baking(3, { status: 'True', seconds: 4 }));
+  expect([tell(short).status.stage, short.requeueAfterMs]).toEqual(['Verifying', 1000]);
+  expect(tell(decide(baking(3, { status: 'True', seconds: 5 }))).status.stage).toBe('Finishing');
+});
+
+test.for<[string, Partial<StageWish>, string | undefined]>([
+  ['a pod that is missed', baking(2, { status: 'True', seconds: 90 }), undefined],
+  ['a pod that was restarted', baking(3, { status: 'True', seconds: 90 }, 2), undefined],
+  ['all pods, for less than 30 s', baking(0, { status: 'False', seconds: 29 }), undefined],
+  ['all pods, for longer', baking(0, { status: 'False', seconds: 30 }), 'PodsNotReady'],
+  ['a pod, for less than the deadline', baking(2, { status: 'False', seconds: 599 }), undefined],
+  ['a pod, for longer', baking(2, { status: 'False', seconds: 600 }), 'PodsNotReady'],
+  ['again and again', { ...baking(2, { status: 'False', seconds: 1 }), seconds: 605 }, 'PodsNotReady'],
+])('as long as it does not, it waits, and is rolled back in the end: %s', ([, wish, reason]) => {
+  const { changes } = decide(wish);
+  const { status } = tell({ changes });
+  expect([status.stage, status.failure?.reason]).toEqual([reason === undefined ? 'Verifying' : 'Reverting', reason]);
+  if (reason !== undefined) return;
+  // From when they are ready again the time counts anew.
+  const [write] = changes;
+  const conditions = (write?.action === 'status' ? write.status : {}) as DeliveryJobStatus;
+  expect(conditions.conditions?.find(({ type }) => type === 'PodsReady')?.status).toBe('False');
+});
+
+test('without a time to stay ready, or pods, a rollout is all', () => {
+  const rolling = { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 5 };
+  const ended = { ...baking(3, { status: 'True', seconds: 0 }), stage: 'Updating', status: recorded };
+  expect(tell(decide({ ...ended, policy: { rolling: { ...rolling, bakeSeconds: 0 } } })).status.stage).toBe(
+    'Finishing',
+  );
+  const none = buildDeployment({ image: NEW, replicas: 0, metadata: version('1.1.0') });
+  const cluster = buildCluster({ deployment: none, replicaSets: [buildPods('new', 0, { current: true })] });
+  expect(tell(decide({ ...ended, cluster })).status.stage).toBe('Finishing');
+});

@@ -1,26 +1,59 @@
-import { hasChecks } from '../analysis.ts';
-import type { JobView } from '../view.ts';
+import { hasChecks, verificationEndsMs } from '../analysis.ts';
+import { missedForMs, readyForMs } from '../conditions.ts';
+import { failure } from '../failures.ts';
+import { type JobView, readyCount } from '../view.ts';
 import { complaintOf, rolloutOf, updateWorkload } from '../workload.ts';
 import type { Next, Stage, StagePlan } from './strategy.ts';
-import { isOver, untilMs } from './strategy.ts';
+import { isOver, untilMs, withoutNext } from './strategy.ts';
 import { lateFailure, planVerification } from './upkeep.ts';
 
 /** The Deployment's own rolling update, followed to its end. */
 export const rollingStages = {
   Updating: { phase: 'Progressing', plan: planUpdating },
-  Verifying: { phase: 'Verifying', plan: (view) => planVerification(view, { stage: 'Finishing' }) },
+  Verifying: { phase: 'Verifying', plan: planVerifying },
 } satisfies Record<string, Stage>;
 
 function planUpdating(view: JobView): StagePlan {
+  const { policy, replicas, unchanged } = view;
+  const bakes = policy.rolling.bakeSeconds > 0 && replicas > 0 && !unchanged;
   const next: Next = {
-    stage: hasChecks('Verifying', view.policy) ? 'Verifying' : 'Finishing',
+    stage: bakes || hasChecks('Verifying', policy) ? 'Verifying' : 'Finishing',
     progress: { weight: 100 },
   };
   return rollOut(view, next);
 }
 
+/** A version that falls over as soon as it is there has not been delivered: its pods have to stay ready, without a restart. */
+function planVerifying(view: JobView): StagePlan {
+  const { cluster, current, nowMs, policy, replicas, status } = view;
+  const bakeMs = policy.rolling.bakeSeconds * 1000;
+  const restarts = current?.pods.reduce((sum, pod) => sum + pod.restarts, 0) ?? 0;
+  const isComplete = cluster !== undefined && rolloutOf(cluster.deployment) === 'complete';
+  const ready = readyCount(current);
+  const podsReady = isComplete && ready >= replicas && restarts <= (status.restarts ?? restarts);
+  const bakedMs = nowMs - readyForMs(status, nowMs) + bakeMs;
+  const plan = planVerification(view, { stage: 'Finishing' }, bakedMs);
+  const told = { podsReady, progress: { ...plan.progress, restarts } };
+  if (podsReady) return { ...plan, ...told };
+  const message = `${ready} of ${replicas} pods of ${view.job.spec.version} are ready`;
+  const limitMs = ready === 0 ? MISSED_LIMIT_MS : policy.rolling.progressDeadlineSeconds * 1000;
+  const isMissed = missedForMs(status, nowMs) >= limitMs || nowMs >= verificationEndsMs(view) + bakeMs;
+  const fault = plan.failure ?? (isMissed ? failure('PodsNotReady', `${message}, or not for long`) : undefined);
+  return {
+    ...withoutNext(plan),
+    ...told,
+    message: plan.next === undefined ? plan.message : message,
+    lookAgainMs: Math.min(plan.lookAgainMs ?? Infinity, nowMs + LOOK_MISSED_MS),
+    ...(fault === undefined ? {} : { failure: fault }),
+  };
+}
+
 /** Beyond the progress deadline, as long as there is progress. */
 const LOOK_MS = 30_000;
+/** While pods are missed that were ready. */
+const LOOK_MISSED_MS = 5000;
+/** So long none of the pods of a version that was rolled out may be ready before it is taken back. */
+const MISSED_LIMIT_MS = 30_000;
 
 /** Gives the user's Deployment the new version and follows until all of its pods run it. */
 export function rollOut(view: JobView, next: Next): StagePlan {

@@ -29,7 +29,7 @@ export type StageName =
 /** Status fields that a stage keeps up. */
 export type Progress = Pick<
   DeliveryJobStatus,
-  'step' | 'weight' | 'extraReplicas' | 'analysis' | 'templateFingerprint' | 'promotedGeneration'
+  'step' | 'weight' | 'extraReplicas' | 'restarts' | 'analysis' | 'templateFingerprint' | 'promotedGeneration'
 >;
 
 /** The stage that follows, with the status fields that change with it. */

@@ -1,7 +1,7 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../../runtime/decision.ts';
 import { dueChecks, verificationEndsMs, verify } from '../analysis.ts';
-import { missedForMs, unreadyForMs } from '../conditions.ts';
+import { areComingUp, missedForMs, unreadyForMs } from '../conditions.ts';
 import { sizeExtra } from '../extra-deployment.ts';
 import { failure } from '../failures.ts';
 import type { Steering } from '../traffic/selector.ts';
@@ -119,7 +119,9 @@ export function missedPods(view: JobView, carrying: number): Missed {
   const podsReady = ready >= carrying;
   if (podsReady) return { podsReady };
   const others = view.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
-  const isHopeless = ready === 0 && others > 0;
+  // Those that were asked for just now, of a Deployment that is scaled up from nothing, are coming up.
+  const isNew = areComingUp(view.status) || (view.status.extraReplicas ?? 0) < carrying;
+  const isHopeless = ready === 0 && others > 0 && !isNew;
   const deadlineMs = view.policy.rolling.progressDeadlineSeconds * 1000;
   const isLate = unreadyForMs(view.status, view.nowMs) >= deadlineMs;
   if (isHopeless || isLate || (missedForMs(view.status, view.nowMs) >= MISSED_LIMIT_MS && others > ready)) {
@@ -127,6 +129,20 @@ export function missedPods(view: JobView, carrying: number): Missed {
     return { podsReady, failure: failure('PodsNotReady', message) };
   }
   return { podsReady, lookAgainMs: view.nowMs + LOOK_MS };
+}
+
+/**
+ * Pods without traffic that a stage cannot be left without. What keeps them away for as long as the progress deadline, such as an
+ * API server that refuses to scale them, does not mend itself.
+ */
+export function latePods(view: JobView, wanted: number): Missed {
+  const ready = readyCount(view.extra);
+  const podsReady = ready >= wanted;
+  if (podsReady) return { podsReady };
+  const seconds = view.policy.rolling.progressDeadlineSeconds;
+  if (unreadyForMs(view.status, view.nowMs) < seconds * 1000) return { podsReady, lookAgainMs: view.nowMs + LOOK_MS };
+  const message = `${ready} of ${wanted} pods of ${view.job.spec.version} are ready, after ${seconds} s`;
+  return { podsReady, failure: failure('PodsNotReady', message) };
 }
 
 /** What {@link missedPods} tells of the pods that carry traffic. */

@@ -187,6 +187,15 @@ function servicesOf({ saved }: JobView, { route }: SavedRoute): OwnServices {
   return { namespace: route.metadata.namespace, names: new Set(saved.services.map(({ name }) => name)) };
 }
 
+/** The least weight that the canary has on a route of the job's. */
+export function weightOnRoutes(view: JobView): number {
+  const weights = savedRoutes(view).map((saved) => {
+    const steps = view.policy.canary.steps.map(({ weight }) => weight);
+    return steps.find((weight) => isSameJson(saved.route.spec.rules, wantedRules(view, saved, weight))) ?? 0;
+  });
+  return weights.length === 0 ? 0 : Math.min(...weights);
+}
+
 /** Whether the rules are as saved, or as the job sets them at one of its steps. */
 function isOurs(view: JobView, saved: SavedRoute): boolean {
   const weights = [undefined, 0, ...view.policy.canary.steps.map(({ weight }) => weight)];

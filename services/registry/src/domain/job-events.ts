@@ -53,6 +53,7 @@ function jobAt(job: Job, { phase, step, weight }: Milestone): Job {
     phase,
     step,
     weight,
+    actualWeight: undefined,
     stage: undefined,
     stageStartedAt: undefined,
     reason: undefined,

@@ -20,6 +20,7 @@ export function someJob(fields: Partial<Job>): Job {
     stageStartedAt: undefined,
     step: undefined,
     weight: undefined,
+    actualWeight: undefined,
     reason: undefined,
     message: undefined,
     startedAt: new Date('2026-11-20T11:00:00Z'),

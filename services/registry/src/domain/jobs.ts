@@ -63,6 +63,8 @@ export interface Job {
   readonly stageStartedAt: Date | undefined;
   readonly step: number | undefined;
   readonly weight: number | undefined;
+  /** What replicas or routes make of the weight. */
+  readonly actualWeight: number | undefined;
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly startedAt: Date | undefined;

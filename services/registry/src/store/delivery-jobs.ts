@@ -205,6 +205,7 @@ export function toJob(object: DeliveryJob): Job {
     stageStartedAt: toDate(status?.stageStartedAt),
     step: status?.step,
     weight: status?.weight,
+    actualWeight: status?.actualWeight,
     ...whyOf(status),
     startedAt: toDate(status?.startedAt),
     finishedAt: toDate(status?.finishedAt),

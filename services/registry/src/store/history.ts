@@ -243,6 +243,7 @@ function toJob(row: JobRow, id: string): Job {
     stageStartedAt: undefined,
     step: undefined,
     weight: undefined,
+    actualWeight: undefined,
     reason: row.reason ?? undefined,
     message: row.message ?? undefined,
     startedAt: row.started_at,

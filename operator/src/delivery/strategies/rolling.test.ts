@@ -1,5 +1,5 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
 import { templateFingerprint } from '../fingerprint.ts';
 import {
@@ -332,6 +332,13 @@ test.for<[string, Partial<StageWish>, string | undefined]>([
   const [write] = changes;
   const conditions = (write?.action === 'status' ? write.status : {}) as DeliveryJobStatus;
   expect(conditions.conditions?.find(({ type }) => type === 'PodsReady')?.status).toBe('False');
+});
+
+test('a job that has saved a policy from before there was such a time ends with its checks', () => {
+  const wish = baking(3, { status: 'True', seconds: 9 });
+  const { bakeSeconds: _, ...rolling } = wish.policy?.rolling ?? { bakeSeconds: 0 };
+  const saved = JSON.parse(JSON.stringify({ rolling })) as Partial<DeliveryPolicySpec>;
+  expect(tell(decide({ ...wish, policy: saved })).status.stage).toBe('Finishing');
 });
 
 test('without a time to stay ready, or pods, a rollout is all', () => {

@@ -26,7 +26,9 @@ function planUpdating(view: JobView): StagePlan {
 /** A version that falls over as soon as it is there has not been delivered: its pods have to stay ready, without a restart. */
 function planVerifying(view: JobView): StagePlan {
   const { cluster, current, nowMs, policy, replicas, status } = view;
-  const bakeMs = policy.rolling.bakeSeconds * 1000;
+  const { bakeSeconds } = policy.rolling;
+  // A job that began before there was such a field has saved a policy without it.
+  const bakeMs = bakeSeconds > 0 ? bakeSeconds * 1000 : 0;
   const restarts = current?.pods.reduce((sum, pod) => sum + pod.restarts, 0) ?? 0;
   const isComplete = cluster !== undefined && rolloutOf(cluster.deployment) === 'complete';
   const ready = readyCount(current);

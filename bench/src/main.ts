@@ -14,12 +14,13 @@ import { heartbeats } from './benches/heartbeats.ts';
 import { lists } from './benches/lists.ts';
 import { lookups } from './benches/lookups.ts';
 import { memory } from './benches/memory.ts';
+import { proxy } from './benches/proxy.ts';
 import { soak } from './benches/soak.ts';
 import { ttl } from './benches/ttl.ts';
 import { renderTable, type Section } from './report.ts';
 import { startStage } from './stage/stage.ts';
 
-const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, grpc, delivery, soak];
+const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, proxy, grpc, delivery, soak];
 
 const API = ['etcd', 'kube-apiserver', 'kubectl'] as const;
 const WORKLOADS = ['kube-controller-manager', 'kube-scheduler', 'kwok'] as const;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 /** `$XDG_CACHE_HOME/rollcall/<name>`, by default below `~/.cache`: what is fetched or built once and used by every checkout. */
 export function cacheDirectory(
   env: NodeJS.ProcessEnv,
-  name: 'kubernetes' | 'redis' | 'node' | 'image' | 'traefik',
+  name: 'kubernetes' | 'redis' | 'node' | 'haproxy' | 'image' | 'traefik',
 ): string {
   const root = env['XDG_CACHE_HOME'];
   return join(root === undefined || root === '' ? join(homedir(), '.cache') : root, 'rollcall', name);

@@ -19,10 +19,11 @@ export async function runHttpLoad(task: HttpTask): Promise<LoadResult> {
   }
 }
 
-function buildRequest({ port, method, path, body = '', names }: HttpTask, index: number): Buffer {
+function buildRequest({ port, method, path, body = '', headers = {}, names }: HttpTask, index: number): Buffer {
   const name = nameOf(names, index);
   const content = body.replaceAll('{name}', name);
   const lines = [`${method} ${path.replaceAll('{name}', name)} HTTP/1.1`, `host: 127.0.0.1:${port}`];
+  for (const [header, value] of Object.entries(headers)) lines.push(`${header}: ${value}`);
   if (method === 'POST') lines.push(`content-length: ${Buffer.byteLength(content)}`);
   if (content !== '') lines.push('content-type: application/json');
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${content}`);

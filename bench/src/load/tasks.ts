@@ -29,6 +29,7 @@ export interface HttpTask {
   readonly path: string;
   /** JSON. */
   readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly names: NameRange;
   readonly connections: number;
   readonly pace: Pace;

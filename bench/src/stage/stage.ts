@@ -8,10 +8,11 @@ import { type ServiceContext, startService, waitUntilReady } from '@rollcall/loc
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { type SystemBinary, startHaproxy } from './haproxy.ts';
 import { type Metrics, parseMetrics, sumOf } from './metrics.ts';
 
 /** A process under measurement, or a peer of one. */
-interface Subject {
+export interface Subject {
   readonly port: number;
   readonly process: ManagedProcess;
   /** From the start of the process until it was ready. */
@@ -45,9 +46,12 @@ export interface Stage {
   createNamespace(name: string): Promise<void>;
   startRegistry(options: DeployOptions): Promise<RollcallSubject>;
   startOperator(options: DeployOptions): Promise<RollcallSubject>;
+  startGateway(options: DeployOptions): Promise<RollcallSubject>;
+  /** Starts HAProxy with this configuration, in which `{port}` stands for the port it is to listen on. */
+  startHaproxy(binary: SystemBinary, configuration: string): Promise<Subject>;
   /** Starts a bare server of `peers/`. @param args after the port. */
   startPeer(
-    name: 'bare-http' | 'bare-fastify' | 'grpc-backend' | 'grpc-proxy',
+    name: 'bare-http' | 'bare-fastify' | 'fastify-gateway' | 'grpc-backend' | 'grpc-proxy',
     args: readonly string[],
   ): Promise<Subject>;
 }
@@ -101,6 +105,9 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
       }),
     startOperator: ({ namespace, settings }) =>
       start.rollcall('operator', 'operator/src/main.ts', { ROLLCALL_NAMESPACE: namespace, ...settings }),
+    startGateway: ({ namespace, settings }) =>
+      start.rollcall('gateway', 'services/gateway/src/main.ts', { ROLLCALL_NAMESPACE: namespace, ...settings }),
+    startHaproxy: (binary, configuration) => startHaproxy(stack, { ...options, binary, configuration }),
     startPeer: start.peer,
   };
 }

@@ -80,7 +80,7 @@ function updateRoute(app: App, deps: WebhookRoutesDeps): void {
         await announceRelease(deps, release);
         return deployAutomatically(deps, { release, at });
       });
-      const deployed = job_id === undefined ? '' : ' and is deployed by itself';
+      const deployed = job_id === undefined ? '' : ' and is deployed by itself if it is newer than what runs';
       const message = `Update of '${service_name}' to version ${version} was announced${deployed}`;
       const accepted = { status: 'accepted' as const, message, service_name, version };
       return job_id === undefined ? accepted : { ...accepted, job_id };

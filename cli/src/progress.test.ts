@@ -16,6 +16,7 @@ const job: JobRecord = {
   stage: null,
   step: null,
   weight: null,
+  actual_weight: null,
   reason: null,
   message: 'starts',
   artifact: { url: 'shop:2', type: 'image', checksum: null },

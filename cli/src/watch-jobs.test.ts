@@ -13,6 +13,7 @@ const job = (id: string, phase: JobPhase): JobRecord => ({
   stage: null,
   step: null,
   weight: null,
+  actual_weight: null,
   reason: null,
   message: '',
   artifact: { url: 'shop:1', type: 'image', checksum: null },

@@ -51,6 +51,7 @@ export function jobRecord(jobId: string, changes: Partial<JobRecord> = {}): JobR
     stage: null,
     step: null,
     weight: null,
+    actual_weight: null,
     reason: null,
     message: 'waits for its turn',
     artifact: { url: 'registry.example/shop:1.4.0', type: 'image', checksum: null },

@@ -32,7 +32,7 @@ export function formatJob(job: JobRecord, now: Date): string {
     Phase: job.phase,
     Stage: job.stage ?? '',
     Step: formatStep(job),
-    Weight: formatWeight(job),
+    Weight: formatWeights(job),
     Reason: job.reason ?? '',
     Message: job.message,
     'Requested by': job.requested_by,
@@ -100,6 +100,14 @@ function formatVersions({ old_version, version }: JobRecord): string {
 
 function formatWeight({ weight }: JobRecord): string {
   return weight === null ? '' : `${weight}%`;
+}
+
+/** With what there is of it, where that is another: one pod of two has half of the traffic, whatever the step says. */
+function formatWeights(job: JobRecord): string {
+  const { weight, actual_weight: actual } = job;
+  return actual === null || actual === weight
+    ? formatWeight(job)
+    : `${formatWeight(job)} (${actual}% of the traffic now)`;
 }
 
 /** The API counts steps from 0, people from 1. */

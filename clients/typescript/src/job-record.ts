@@ -22,6 +22,7 @@ export function parseJobRecord(json: string): JobRecord | undefined {
     stage: textOrNull(body['stage']),
     step: numberOrNull(body['step']),
     weight: numberOrNull(body['weight']),
+    actual_weight: numberOrNull(body['actual_weight']),
     reason: textOrNull(body['reason']),
     message: text(body['message']),
     artifact: {

@@ -49,8 +49,10 @@ export interface JobRecord {
   readonly stage: string | null;
   /** Counted from 0. */
   readonly step: number | null;
-  /** Percentage of traffic on the new version. */
+  /** Percentage of traffic that the new version is to have. */
   readonly weight: number | null;
+  /** Percentage that it has: where replicas make it, as near to the weight as whole pods come. Null where nobody knows. */
+  readonly actual_weight: number | null;
   /** Why it stands where it does: one word for programs. */
   readonly reason: string | null;
   /** The same for people. */

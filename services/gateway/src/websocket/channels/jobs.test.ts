@@ -14,6 +14,7 @@ function job(phase: JobPhase, more: Partial<JobRecord> = {}): JobRecord {
     stage: null,
     step: null,
     weight: null,
+    actual_weight: null,
     reason: null,
     message: '',
     artifact: { url: 'shop:1.4.0', type: 'image', checksum: null },

@@ -98,6 +98,30 @@ test('a job that brings a new version succeeds, by each strategy, where policies
   }
 });
 
+test('a job that is to bring nothing but what is newer leaves a Deployment alone that runs what is as new', async (context) => {
+  const world = await createWorld(cluster, context);
+  await createPolicy(world, '*');
+  await createService(world, 'shop');
+  await startOperator(world);
+  const first = await untilEnd(world, await deploy(world, 'shop', { version: '2.0.0' }));
+  const oldArtifact = { type: 'image', url: 'registry.example/shop:1' };
+  expect(first.status).toMatchObject({ phase: 'Succeeded', oldVersion: '1', oldArtifact });
+  const before = await world.deployments.get('shop');
+  for (const version of ['1.9.0', '2.0.0', '2.0.0-rc.1']) {
+    const { status } = await untilEnd(world, await deploy(world, 'shop', { version, onlyIfNewer: true }));
+    expect(status).toMatchObject({ phase: 'RolledBack', failure: { reason: 'NotNewer' } });
+    expect(status).not.toHaveProperty('startedAt');
+  }
+  const { metadata, spec } = await world.deployments.get('shop');
+  expect(spec).toEqual(before.spec);
+  expect([metadata.generation, metadata.annotations]).toEqual([
+    before.metadata.generation,
+    before.metadata.annotations,
+  ]);
+  const newer = await untilEnd(world, await deploy(world, 'shop', { version: '2.0.1', onlyIfNewer: true }));
+  expect(newer.status).toMatchObject({ phase: 'Succeeded', oldVersion: '2.0.0' });
+});
+
 const isOld = (object: string) => `${object}.spec.template.spec.containers[0].image.endsWith(':1')`;
 
 /** Has the API server refuse to give the image `:1` to a Deployment of the namespace that has another. */

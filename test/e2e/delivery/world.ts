@@ -222,7 +222,7 @@ export function webhookCheck(url: string, rest: Partial<AnalysisCheck> = {}): An
   };
 }
 
-export interface NewJob extends Partial<Pick<DeliveryJobSpec, 'strategy' | 'operation'>> {
+export interface NewJob extends Partial<Pick<DeliveryJobSpec, 'strategy' | 'operation' | 'onlyIfNewer'>> {
   /** `2` by default. */
   readonly version?: string;
   /** The image's tag, which decides what becomes of its pods; the version by default. */
@@ -233,7 +233,7 @@ export interface NewJob extends Partial<Pick<DeliveryJobSpec, 'strategy' | 'oper
 
 /** Creates a job as the registry does. @returns its name. */
 export async function deploy(world: World, serviceName: string, job: NewJob = {}): Promise<string> {
-  const { version = '2', tag = version, operation = 'Deploy', strategy, name } = job;
+  const { version = '2', tag = version, operation = 'Deploy', strategy, name, onlyIfNewer } = job;
   const { apiVersion, kind } = deliveryJobKind;
   const made = await world.jobs.create({
     apiVersion: 'rollcall.dev/v1alpha1',
@@ -247,6 +247,7 @@ export async function deploy(world: World, serviceName: string, job: NewJob = {}
       abort: false,
       promote: false,
       ...(strategy === undefined ? {} : { strategy }),
+      ...(onlyIfNewer === undefined ? {} : { onlyIfNewer }),
     },
   } satisfies Manifest<DeliveryJob> & { apiVersion: typeof apiVersion; kind: typeof kind });
   return made.metadata.name;

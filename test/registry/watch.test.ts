@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { openEventStream } from '../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -70,6 +70,10 @@ test('expiry, as the operator writes it, is an event of its own', async () => {
   expect(await stream.next()).toMatchObject({ type: 'expired', data: { service_name: 'lapsing' } });
   expect((await second.call('GET', '/services/lapsing')).status).toBe(404);
   expect((await second.call('POST', '/services/lapsing/heartbeat')).status).toBe(400);
+  // The other replica hears of it by its own watch, and must not do so in the midst of the next test.
+  await vi.waitFor(async () => expect((await first.call('GET', '/services/lapsing')).status).toBe(404), {
+    timeout: 10_000,
+  });
 });
 
 test('a manifest applied by hand is discovered, and its deletion told', async () => {

@@ -205,7 +205,9 @@ function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): S
   const { spec, metadata } = cluster.deployment;
   const { target, strategy, departure } = way;
   const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
-  const missing = (spec.replicas ?? 1) - ready;
+  const isShort = ready < (spec.replicas ?? 1);
+  // Those that are only coming up will be ready by the time that somebody wants to go back.
+  const missing = cluster.replicaSets.flatMap(({ pods }) => pods).filter(({ fault }) => fault !== undefined).length;
   const pins = strategy === 'Rolling' ? [] : cluster.services;
   return {
     deployment: {
@@ -213,7 +215,7 @@ function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): S
       strategy: spec.strategy ?? {},
       progressDeadlineSeconds: spec.progressDeadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       version: metadata.annotations?.[annotations.version] ?? null,
-      ...(missing > 0 ? { short: { ready, missing } } : {}),
+      ...(isShort ? { short: { ready, missing } } : {}),
     },
     services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],

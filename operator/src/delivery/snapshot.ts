@@ -130,7 +130,7 @@ export interface SavedState {
     readonly progressDeadlineSeconds: number;
     /** `rollcall.dev/version`; null when there was none. */
     readonly version: string | null;
-    /** How many of its pods were ready and how many were not, where there were such: more need not be ready after a rollback. */
+    /** How many of its pods were ready where not all were, and how many could not run: more need not be ready after a rollback. */
     readonly short?: { readonly ready: number; readonly missing: number };
   };
   readonly services: readonly { readonly name: string; readonly selector: Readonly<Record<string, string>> }[];

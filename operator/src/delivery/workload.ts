@@ -16,9 +16,16 @@ const fastStrategy: DeploymentStrategy = {
   rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 },
 };
 
-/** Pods that were not ready before the job are not waited for: new ones would stay in their stead. But better those than none. */
-function strategyBack({ deployment: { short } }: SavedState): DeploymentStrategy {
-  const maxUnavailable = short === undefined || short.ready === 0 ? 0 : short.missing;
+/**
+ * Pods that could not run before the job are not waited for: new ones would stay in their stead. But better those than none, and
+ * never fewer ready ones than there were, however many are asked for by now.
+ */
+function strategyBack({ deployment: { short } }: SavedState, replicas: number): DeploymentStrategy {
+  const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
+  return backWith(Math.max(0, spare));
+}
+
+function backWith(maxUnavailable: number): DeploymentStrategy {
   return { type: 'RollingUpdate', rollingUpdate: { maxSurge: '100%', maxUnavailable } };
 }
 
@@ -110,7 +117,9 @@ export function restoreWorkload(view: JobView): readonly Change[] {
       [annotations.delivering]: ownClaim(job),
       [annotations.rollingBack]: job.metadata.uid ?? '',
     },
-    ...(isReverting ? { spec: { template: saved.deployment.template, strategy: strategyBack(saved) } } : {}),
+    ...(isReverting
+      ? { spec: { template: saved.deployment.template, strategy: strategyBack(saved, view.replicas) } }
+      : {}),
   });
 }
 
@@ -127,7 +136,8 @@ export function releaseWorkload(view: JobView, isLast: boolean): readonly Change
   const { maxSurge, maxUnavailable } = policy.rolling;
   const ours: DeploymentStrategy[] = [
     fastStrategy,
-    strategyBack(saved),
+    // The number of pods may have changed since.
+    ...Array.from({ length: (saved.deployment.short?.missing ?? 0) + 1 }, (_, spare) => backWith(spare)),
     { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
   ];
   const before = saved.deployment;

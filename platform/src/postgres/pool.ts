@@ -15,6 +15,7 @@ export interface PoolOptions {
 
 const CONNECT_TIMEOUT_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 10_000;
+const TRANSACTION_TIMEOUT_MS = 30_000;
 /** Longer than the server's own limit, so that it strikes only when the server no longer answers at all. */
 const ANSWER_TIMEOUT_MS = 12_000;
 
@@ -26,6 +27,8 @@ export function createPool({ url, schema, maxConnections, log }: PoolOptions): P
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
+    // A replica that is cut off in the midst of a transaction must not keep its locks from the others.
+    idle_in_transaction_session_timeout: TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
     options: `-c search_path=${schema}`,
   });

@@ -49,7 +49,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
   test('has no tests, no sources of other programs and no settings of npm', () => {
     const paths = image.entries.map(({ path }) => path);
     const own = paths.filter((path) => path.startsWith('app/') && !path.includes('/node_modules/'));
-    const folders = ['crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
+    const folders = ['clients', 'crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
     const found = new Set(own.map((path) => path.split('/')[1]));
     expect(found).toEqual(new Set(['', ...folders, 'package.json', 'sbom.cdx.json']));
     expect(own.filter((path) => /\.test\.ts$|\/model\//.test(path))).toEqual([]);
@@ -82,7 +82,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
 
 /** Of a package that is installed, or of one of ours; not of those that packages have for their own purposes. */
 function isManifest(path: string): boolean {
-  const own = /^app\/(crds|platform|operator|fetcher|image|services\/[^/]+)\/package\.json$/;
+  const own = /^app\/(crds|platform|operator|fetcher|image|clients\/[^/]+|services\/[^/]+)\/package\.json$/;
   return own.test(path) || /\/node_modules\/(@[^/]+\/)?[^/@]+\/package\.json$/.test(path);
 }
 

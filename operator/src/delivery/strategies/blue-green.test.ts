@@ -615,6 +615,15 @@ test('pods that were asked for just now are coming up, not missed', () => {
   }
 });
 
+test('pods that are coming up for long while none is ready are missed all the same', () => {
+  const cluster = buildCluster({ ...oneOfTwo, ...green(0) });
+  const { status: known } = missedFor(31, BEFORE);
+  const conditions = known?.conditions?.map((condition) => ({ ...condition, status: 'Unknown' as const })) ?? [];
+  const status = { ...known, conditions };
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'CuttingOver', cluster, saved: TWO, status }));
+  expect(tell(decision).status.failure?.reason).toBe('PodsNotReady');
+});
+
 test.for(['Testing', 'Gate'])(
   'at %s pods that stay away are given up at the deadline, and are nothing before',
   (stage) => {

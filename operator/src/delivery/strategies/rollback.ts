@@ -110,6 +110,9 @@ function destination(view: JobView): string {
   if (home !== undefined && (isPinnedTo(view, home) || isWhole(view, home) || isAllThereIs(view, home))) {
     return home.hash;
   }
+  const { short } = view.saved.deployment;
+  if (home !== undefined && short !== undefined && readyCount(home) > 0 && isAsFound(view, short.ready))
+    return home.hash;
   if (extra !== undefined && isPinnedTo(view, extra) && readyCount(extra) >= replicas) return extra.hash;
   return '';
 }

@@ -334,6 +334,23 @@ test.for<[string, Partial<StageWish>, string | undefined]>([
   expect(conditions.conditions?.find(({ type }) => type === 'PodsReady')?.status).toBe('False');
 });
 
+test('a job that is held stays held while a pod is missed for a moment, however late it is, and its promote is kept', () => {
+  const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
+  const wish = baking(2, { status: 'False', seconds: 1 });
+  const held: Partial<StageWish> = {
+    ...wish,
+    seconds: 40_000,
+    policy: { ...wish.policy, analysis: [check], onFailure: 'Hold' },
+    snapshot: { measurements: [{ check: 'x', passed: false, at: new Date(START), message: 'too slow' }] },
+    status: { ...wish.status, phase: 'Paused', promotedGeneration: 1 },
+  };
+  const { status } = tell(decide(held));
+  expect([status.phase, status.stage, status.failure]).toEqual(['Paused', 'Verifying', undefined]);
+  const promoted = tell(decide({ ...held, spec: { promote: true }, metadata: { generation: 2 } })).status;
+  expect([promoted.phase, promoted.stage]).toEqual(['Paused', 'Verifying']);
+  expect(promoted.promotedGeneration).not.toBe(2);
+});
+
 test('a job that has saved a policy from before there was such a time ends with its checks', () => {
   const wish = baking(3, { status: 'True', seconds: 9 });
   const { bakeSeconds: _, ...rolling } = wish.policy?.rolling ?? { bakeSeconds: 0 };

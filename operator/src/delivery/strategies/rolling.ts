@@ -39,7 +39,9 @@ function planVerifying(view: JobView): StagePlan {
   if (podsReady) return { ...plan, ...told };
   const message = `${ready} of ${replicas} pods of ${view.job.spec.version} are ready`;
   const limitMs = ready === 0 ? MISSED_LIMIT_MS : policy.rolling.progressDeadlineSeconds * 1000;
-  const isMissed = missedForMs(status, nowMs) >= limitMs || nowMs >= verificationEndsMs(view) + bakeMs;
+  // A job that is held has no end: it waits for somebody to decide.
+  const isOverdue = plan.held !== true && nowMs >= verificationEndsMs(view) + bakeMs;
+  const isMissed = missedForMs(status, nowMs) >= limitMs || isOverdue;
   const fault = plan.failure ?? (isMissed ? failure('PodsNotReady', `${message}, or not for long`) : undefined);
   return {
     ...withoutNext(plan),

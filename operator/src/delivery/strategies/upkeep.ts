@@ -77,7 +77,8 @@ export function planVerification(view: JobView, next: Next, readyMs = 0): StageP
       const known = isHeld ? progress : { ...progress, ...promoted(view) };
       return { message: `${message}; waits for promote or abort`, progress: known, held: true };
     }
-    return { message, progress, next: goOn(next, { ...progress, ...promoted(view) }) };
+    // Where the stage cannot be left just now, the job stays held, and the promote with it.
+    return { message, progress, held: true, next: goOn(next, { ...progress, ...promoted(view) }) };
   }
   if (verdict === 'passed' && view.nowMs >= readyMs) return { message, progress, next: goOn(next, progress) };
   const due = dueChecks(view.snapshot)
@@ -119,11 +120,13 @@ export function missedPods(view: JobView, carrying: number): Missed {
   const podsReady = ready >= carrying;
   if (podsReady) return { podsReady };
   const others = view.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
-  // Those that were asked for just now, of a Deployment that is scaled up from nothing, are coming up.
-  const isNew = areComingUp(view.status) || (view.status.extraReplicas ?? 0) < carrying;
+  // Those that were asked for just now, of a Deployment that is scaled up from nothing, are coming up; but not for ever.
+  const unreadyMs = unreadyForMs(view.status, view.nowMs);
+  const isNew =
+    (areComingUp(view.status) && unreadyMs < MISSED_LIMIT_MS) || (view.status.extraReplicas ?? 0) < carrying;
   const isHopeless = ready === 0 && others > 0 && !isNew;
   const deadlineMs = view.policy.rolling.progressDeadlineSeconds * 1000;
-  const isLate = unreadyForMs(view.status, view.nowMs) >= deadlineMs;
+  const isLate = unreadyMs >= deadlineMs;
   if (isHopeless || isLate || (missedForMs(view.status, view.nowMs) >= MISSED_LIMIT_MS && others > ready)) {
     const message = `${ready} of ${carrying} pods of ${view.job.spec.version} are ready`;
     return { podsReady, failure: failure('PodsNotReady', message) };

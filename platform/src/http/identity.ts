@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
+import { isKeySetUnavailable } from './key-sets.ts';
 
 /** The headers by which the gateway tells a service who is calling (DESIGN section 7). Only `token` proves anything. */
 export const identityHeaders = {
@@ -68,17 +69,11 @@ export function createIdentityReader({ service, issuer, jwksUrl, clock }: Identi
         });
         return identityOf(payload);
       } catch (err) {
-        if (err instanceof errors.JOSEError && !isFetchFailure(err)) return undefined;
+        if (err instanceof errors.JOSEError && !isKeySetUnavailable(err)) return undefined;
         throw err;
       }
     },
   };
-}
-
-function isFetchFailure(error: Error): boolean {
-  return (
-    error instanceof errors.JWKSTimeout || (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC')
-  );
 }
 
 function identityOf({ sub = '', ...claims }: JWTPayload): Identity {

@@ -1,3 +1,4 @@
+import { HOP_BY_HOP } from '../proxy/hop-by-hop.ts';
 import type { Trailers } from './refusal.ts';
 
 /** The head of a call, taken apart. */
@@ -23,22 +24,13 @@ const READ: ReadonlySet<string> = new Set([':method', ':path', 'authorization', 
 
 /** Of one hop only (RFC 9113, section 8.2.2), or claims that only a proxy in front of a backend can make. */
 const DROPPED: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
   ':authority',
   ':scheme',
   ':protocol',
-  'connection',
   'forwarded',
   'host',
-  'http2-settings',
-  'keep-alive',
   'priority',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
 ]);
 
 /** Names that backends believe because only the gateway sends them. */

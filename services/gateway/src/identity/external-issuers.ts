@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose';
+import { isKeySetUnavailable } from '@rollcall/platform/http/key-sets.ts';
+import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from 'jose';
 import { type Dispatcher, fetch } from 'undici';
 import { GatewayError } from '../errors.ts';
 import type { Caller, Tier } from '../policy/caller.ts';
@@ -60,18 +61,11 @@ function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }
         requiredClaims: ['sub', 'exp'],
       }),
     ).catch((err: unknown) => {
-      if (err instanceof GatewayError && !isFetchFailure(err.cause)) throw err;
+      if (err instanceof GatewayError && !isKeySetUnavailable(err.cause)) throw err;
       throw new GatewayError('IDENTITY_UNAVAILABLE', { cause: err });
     });
     return { caller: callerOf(payload, config, toleranceSeconds), holds: () => true };
   };
-}
-
-/** jose tells a key set that it could not have by its bare base class. */
-function isFetchFailure(error: unknown): boolean {
-  return (
-    error instanceof errors.JWKSTimeout || (error instanceof errors.JOSEError && error.code === 'ERR_JOSE_GENERIC')
-  );
 }
 
 function callerOf(payload: JWTPayload, { issuer, defaultTier }: ExternalIssuer, toleranceSeconds: number): Caller {

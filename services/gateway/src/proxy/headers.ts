@@ -1,21 +1,8 @@
 import { IDENTITY_HEADER_PREFIX } from '@rollcall/platform/http/identity.ts';
+import { HOP_BY_HOP } from './hop-by-hop.ts';
 
 /** Names and values in turn, as they are on the wire. */
 export type RawHeaders = readonly string[];
-
-/** Meant for the next hop alone (RFC 9110, section 7.6.1, and what older software sends). */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-]);
 
 /**
  * Not passed on to a service: what this gateway makes anew; `expect`, which it has answered; and `authorization`, because with

@@ -14,6 +14,8 @@ export interface AppDeps {
   readonly routes: readonly Routes[];
   /** How long answers may take to be fetched once the app closes. */
   readonly closingLimitMs: number;
+  /** Whether answers are to close their connections, as long as the process drains. */
+  readonly isStopping: () => boolean;
 }
 
 /** Uploads may take long; who sends nothing is ended by the limit for headers, or by the service's patience. */
@@ -23,7 +25,7 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const LOOK_INTERVAL_MS = 2000;
 
 /** The gateway's HTTP application. It does not listen. */
-export async function buildApp({ log, metrics, bodyLimit, routes, closingLimitMs }: AppDeps): Promise<App> {
+export async function buildApp({ log, metrics, bodyLimit, routes, closingLimitMs, isStopping }: AppDeps): Promise<App> {
   const app = createServer({
     log,
     metrics,
@@ -31,6 +33,7 @@ export async function buildApp({ log, metrics, bodyLimit, routes, closingLimitMs
     mapError,
     renderError: codedErrorBody,
     closingLimitMs,
+    isStopping,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
   });

@@ -12,7 +12,9 @@ const port = (number: number) => Type.Integer({ minimum: 0, maximum: 65_535, def
 const perMinute = (requests: number) => Type.Integer({ minimum: 1, maximum: 1_000_000, default: requests });
 
 const schema = Type.Object({
-  ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the ApiClients' })),
+  ROLLCALL_NAMESPACE: Type.Optional(
+    Type.String({ minLength: 1, description: 'Namespace of the ApiClients and their Secrets' }),
+  ),
   ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
   ROLLCALL_PORT: port(3000),
   ROLLCALL_GRPC_PORT: port(50_051),
@@ -25,6 +27,9 @@ const schema = Type.Object({
   ROLLCALL_REGISTRY_TOKEN_FILE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_REDIS_URL: Type.Optional(Type.String({ minLength: 1, description: 'redis://:password@host:port' })),
   ROLLCALL_REDIS_TIMEOUT_MS: Type.Integer({ minimum: 10, maximum: 5000, default: 100 }),
+  ROLLCALL_KEYS_NAMESPACE: Type.Optional(
+    Type.String({ minLength: 1, description: 'Namespace of the Secret of the signing keys' }),
+  ),
   ROLLCALL_KEYS_SECRET: Type.String({ minLength: 1, default: 'rollcall-gateway-keys' }),
   ROLLCALL_KEY_ROTATION_SECONDS: Type.Integer({ minimum: 3600, default: 30 * DAY_SECONDS }),
   ROLLCALL_TOKEN_ISSUER: Type.String({ minLength: 1, default: 'rollcall' }),
@@ -59,9 +64,17 @@ const issuersSchema = Type.Array(
 );
 const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 
+/** The Secret with the keys that tokens and identities are signed with. */
+export interface KeysConfig {
+  /** Undefined: that of the ApiClients. */
+  readonly namespace: string | undefined;
+  readonly secretName: string;
+  readonly rotateAfterMs: number;
+}
+
 /** Settings of the gateway process. */
 export interface GatewayConfig {
-  /** Undefined: the namespace of the kubeconfig or of the pod. */
+  /** Of the ApiClients. Undefined: the namespace of the kubeconfig or of the pod. */
   readonly namespace: string | undefined;
   readonly host: string | undefined;
   readonly port: number;
@@ -80,7 +93,7 @@ export interface GatewayConfig {
   /** Undefined: each replica counts by itself. */
   readonly redisUrl: string | undefined;
   readonly redisTimeoutMs: number;
-  readonly keys: { readonly secretName: string; readonly rotateAfterMs: number };
+  readonly keys: KeysConfig;
   readonly token: { readonly issuer: string; readonly audience: string; readonly lifetimeSeconds: number };
   readonly externalIssuers: readonly ExternalIssuer[];
   readonly trustedProxies: TrustedProxies;
@@ -110,7 +123,11 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     },
     redisUrl: parsed.ROLLCALL_REDIS_URL,
     redisTimeoutMs: parsed.ROLLCALL_REDIS_TIMEOUT_MS,
-    keys: { secretName: parsed.ROLLCALL_KEYS_SECRET, rotateAfterMs: parsed.ROLLCALL_KEY_ROTATION_SECONDS * 1000 },
+    keys: {
+      namespace: parsed.ROLLCALL_KEYS_NAMESPACE,
+      secretName: parsed.ROLLCALL_KEYS_SECRET,
+      rotateAfterMs: parsed.ROLLCALL_KEY_ROTATION_SECONDS * 1000,
+    },
     token: {
       issuer: parsed.ROLLCALL_TOKEN_ISSUER,
       audience: parsed.ROLLCALL_TOKEN_AUDIENCE,

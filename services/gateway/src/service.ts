@@ -64,6 +64,7 @@ export async function runGateway(deps: GatewayDeps): Promise<number> {
     metrics,
     bodyLimit: config.bodyLimit,
     closingLimitMs: parts.closingLimitMs,
+    isStopping: () => stopping,
     routes: listRoutes(deps, parts, () => started),
   });
   app.server.on('upgrade', (request, socket, head) => webSockets.handleUpgrade(request, socket, head));

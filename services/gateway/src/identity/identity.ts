@@ -3,6 +3,7 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Dispatcher } from 'undici';
+import type { KeysConfig } from '../config.ts';
 import type { Authenticator } from '../policy/caller.ts';
 import { type AccessTokens, createAccessTokens } from './access-tokens.ts';
 import { type ApiClients, createApiClients } from './api-clients.ts';
@@ -13,11 +14,12 @@ import { createKeyStore, type KeyStore } from './key-store.ts';
 
 export interface IdentityDeps {
   readonly connection: KubeConnection;
+  /** Of the ApiClients. */
   readonly namespace: string;
   readonly dispatcher: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly keys: { readonly secretName: string; readonly rotateAfterMs: number };
+  readonly keys: KeysConfig;
   readonly token: { readonly issuer: string; readonly audience: string; readonly lifetimeSeconds: number };
   readonly externalIssuers: readonly ExternalIssuer[];
 }
@@ -42,7 +44,8 @@ export function createIdentity(deps: IdentityDeps): GatewayIdentity {
   const { token, externalIssuers: issuers, clock, dispatcher } = deps;
   const verifyAfterMs = (token.lifetimeSeconds + TOLERANCE_SECONDS) * 1000;
   const policy = { rotateAfterMs: deps.keys.rotateAfterMs, publishAheadMs: PUBLISH_AHEAD_MS, verifyAfterMs };
-  const keys = createKeyStore({ ...deps, secretName: deps.keys.secretName, policy });
+  const { secretName, namespace = deps.namespace } = deps.keys;
+  const keys = createKeyStore({ ...deps, namespace, secretName, policy });
   const clients = createApiClients({ ...deps, fingerprintKey: () => keys.fingerprintKey() });
   const tokens = createAccessTokens({ ...token, keys, clients, clock, toleranceSeconds: TOLERANCE_SECONDS });
   const external = createExternalIssuers({ issuers, clock, dispatcher, toleranceSeconds: TOLERANCE_SECONDS });

@@ -3,8 +3,8 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isConflict } from '@rollcall/platform/kube/errors.ts';
-import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { isAlreadyExists, isConflict, isForbidden } from '@rollcall/platform/kube/errors.ts';
+import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
@@ -41,7 +41,7 @@ type Stored = Static<typeof storedSchema>;
 export interface KeyStoreDeps {
   readonly connection: KubeConnection;
   readonly namespace: string;
-  /** Of the Secret that all replicas share. It is made when it is absent. */
+  /** Of the Secret that all replicas share. It is made when it is absent, where the process may make Secrets. */
   readonly secretName: string;
   readonly policy: RotationPolicy;
   readonly clock: Clock;
@@ -137,13 +137,7 @@ async function readAndRotate(deps: KeyStoreDeps): Promise<Stored> {
     try {
       const { resourceVersion, uid } = secret?.metadata ?? {};
       if (resourceVersion === undefined) {
-        await secrets.create({
-          apiVersion: 'v1',
-          kind: 'Secret',
-          metadata: { name: deps.secretName },
-          type: 'Opaque',
-          data,
-        });
+        await make(secrets, deps.secretName, data);
       } else {
         await secrets.patch(deps.secretName, { data }, { resourceVersion, ...(uid === undefined ? {} : { uid }) });
       }
@@ -152,6 +146,18 @@ async function readAndRotate(deps: KeyStoreDeps): Promise<Stored> {
       // Another replica was first: what it wrote is as good.
       if (attempt >= ATTEMPTS || !(isConflict(err) || isAlreadyExists(err))) throw err;
     }
+  }
+}
+
+/** @throws Error saying what to do where the process may not: the right to make Secrets cannot be limited to one name. */
+async function make(secrets: ResourceClient<Secret>, name: string, data: NonNullable<Secret['data']>): Promise<void> {
+  try {
+    await secrets.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, type: 'Opaque', data });
+  } catch (err) {
+    if (!isForbidden(err)) throw err;
+    throw new Error(`There is no Secret ${name}, and this process may not make one: \`helm upgrade\` does`, {
+      cause: err,
+    });
   }
 }
 

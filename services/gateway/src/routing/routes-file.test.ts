@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
-import { parseRoutes } from './routes-file.ts';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { createRouteTable, parseRoutes } from './routes-file.ts';
 
 test('a file of routes', () => {
   const text = `
@@ -51,3 +55,37 @@ test.each([
 ])('refuses $name', ({ text, says }) => {
   expect(() => parseRoutes(text)).toThrow(says);
 });
+
+function routeTo(service: string): string {
+  return `routes: [{name: a, prefix: /a, service: ${service}}]`;
+}
+
+/** Puts a version of the file into a directory as the kubelet does with a ConfigMap: all at once, by another target of a link. */
+async function project(directory: string, version: string, text: string): Promise<void> {
+  await mkdir(join(directory, version));
+  await writeFile(join(directory, version, 'routes.yaml'), text);
+  await symlink(version, join(directory, '..data_tmp'));
+  await rename(join(directory, '..data_tmp'), join(directory, '..data'));
+}
+
+test('another version of a mounted ConfigMap is in force soon, and a faulty one never', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'routes-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await project(directory, '..1', routeTo('first'));
+  const file = join(directory, 'routes.yaml');
+  await symlink(join('..data', 'routes.yaml'), file);
+  let logged = '';
+  const table = createRouteTable(file, createLogger('test', 'error', { write: (line) => void (logged += line) }));
+  await table.actor.start();
+  onTestFinished(() => table.actor.stop());
+  const service = () => table.route('/a')?.service;
+  expect(service()).toBe('first');
+  const patience = { timeout: 30_000 };
+  await project(directory, '..2', routeTo('second'));
+  await expect.poll(service, patience).toBe('second');
+  await project(directory, '..3', 'routes: [');
+  await expect.poll(() => logged, patience).toContain('routes not read, the old ones stay');
+  expect(service()).toBe('second');
+  await project(directory, '..4', routeTo('fourth'));
+  await expect.poll(service, patience).toBe('fourth');
+}, 100_000);

@@ -19,6 +19,8 @@ describe('routes', () => {
     ['/api/v1/payment/transactions', 'payment', '/api/v1/payments'],
     ['/api/v1/payment/transactions/7', 'payment', '/api/v1/payments/7'],
     ['/api/v1/payment/transactionsX', 'payment', '/api/v1/transactionsX'],
+    ['/api/v1/payment/%74ransactions/%37', 'payment', '/api/v1/payments/%37'],
+    ['/%61pi/v1/p%61yment/transactions/a%20b/', 'payment', '/api/v1/payments/a%20b/'],
     ['/api/v1/payment/invoices', 'payment', '/api/v1/invoices'],
     ['/api/v1/shop', 'shop', '/api/v1'],
     ['/api/v1/shop/', 'shop', '/api/v1/'],
@@ -39,6 +41,16 @@ describe('routes', () => {
     const rules = [rule('/a'), rule('/a/b', { service: 'first' }), rule('/a/b', { service: 'second' })];
     expect(buildRoutes(rules)('/a/b/c')).toEqual({ service: 'first', path: '/x/c', rule: rules[1] });
     expect(buildRoutes(rules)('/a/c')).toMatchObject({ service: 'special', path: '/x/c' });
+  });
+
+  test.each([
+    ['/a b/café', '/a%20b/caf%C3%A9/%E9', '/x/%E9'],
+    ['/a%20b', '/a%20b/c', '/x/c'],
+    ['/%61', '/a', '/x'],
+    ['/a:b', '/a%3ab/c', '/x/c'],
+    ['', '/%61', '/x/%61'],
+  ])('a rule for %j holds for %s, whichever of its characters are encoded', (prefix, path, upstream) => {
+    expect(buildRoutes([rule(prefix)])(path)).toMatchObject({ service: 'special', path: upstream });
   });
 
   test('a prefix may go away altogether', () => {

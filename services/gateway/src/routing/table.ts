@@ -44,15 +44,26 @@ export function defaults(): Pick<RouteRule, 'scopes' | 'anonymous'> {
 /** @returns where a path goes; undefined: nowhere. `/api/v1/<service>/<rest>` goes to the service as `/api/v1/<rest>`. */
 export type Route = (path: string) => Destination | undefined;
 
-/** Builds the table anew from all rules; it never changes afterwards. Of two with the same prefix the first holds. */
+/**
+ * Builds the table anew from all rules; it never changes afterwards. Of two with the same prefix the first holds.
+ *
+ * Paths are compared as they read once decoded: services take `/%61dmin` for `/admin`, and so would a rule's scopes and limit be
+ * got around. What remains below the prefix goes on as it came.
+ */
 export function buildRoutes(rules: readonly RouteRule[]): Route {
-  const byLength = rules.toSorted((a, b) => b.prefix.length - a.prefix.length);
+  const byLength = rules
+    .map((rule) => {
+      const plain = plainBytes(rule.prefix);
+      return { rule, plain, segments: plain.split('/').length };
+    })
+    .toSorted((a, b) => b.plain.length - a.plain.length);
 
   return (path) => {
-    const rule = byLength.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`));
-    if (rule !== undefined) {
-      const { service, upstreamPrefix, prefix } = rule;
-      return { service, path: `${upstreamPrefix}${path.slice(prefix.length)}` || '/', rule };
+    const plain = path.includes('%') ? plainBytes(path) : path;
+    const found = byLength.find((each) => plain === each.plain || plain.startsWith(`${each.plain}/`));
+    if (found !== undefined) {
+      const { service, upstreamPrefix } = found.rule;
+      return { service, path: `${upstreamPrefix}${below(path, found.segments)}` || '/', rule: found.rule };
     }
     if (!path.startsWith(API)) return undefined;
     const end = path.indexOf('/', API.length);
@@ -61,6 +72,18 @@ export function buildRoutes(rules: readonly RouteRule[]): Route {
     if (service === undefined || service === '') return undefined;
     return { service, path: end === -1 ? '/api/v1' : `/api/v1${path.slice(end)}`, rule: undefined };
   };
+}
+
+/** Of any percent-encoding, and never fails: a character for each byte of the path in UTF-8. */
+function plainBytes(path: string): string {
+  const encoded = Buffer.from(path, 'utf8').toString('latin1');
+  return encoded.replaceAll(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+/** What follows the first so many segments, with its slash: encoded ones are refused before (path.ts). */
+function below(path: string, segments: number): string {
+  const rest = path.split('/').slice(segments);
+  return rest.length === 0 ? '' : `/${rest.join('/')}`;
 }
 
 function decoded(segment: string): string | undefined {

@@ -18,6 +18,7 @@ import { asksForJson, explain, failureAsJson } from './failure.ts';
 const overview = `
 The registry is, in this order: --server, the variable ROLLCALL_SERVER, the one named by .local/endpoints.json in this
 directory or above it (npm start writes it), http://127.0.0.1:3001. Where it wants a token: --token or ROLLCALL_TOKEN.
+Behind the gateway it is at https://<gateway>/api/v1/registry.
 
 Examples:
   $ rollcall services

@@ -9,7 +9,8 @@ describe('errorFromAnswer', () => {
     { text: '{"error":"Service not found"}', error: 'Service not found', message: 'Service not found' },
     { text: '<html>Bad gateway</html>', error: 'HTTP 502', message: 'the registry answered with status 502' },
     { text: '["error"]', error: 'HTTP 502', message: 'the registry answered with status 502' },
-    { text: '{"error":{"code":"RATE_LIMITED"}}', error: 'HTTP 502', message: 'the registry answered with status 502' },
+    { text: '{"error":{"code":"RATE_LIMITED","message":"Slow down"}}', error: 'RATE_LIMITED', message: 'Slow down' },
+    { text: '{"error":{"code":1}}', error: 'HTTP 502', message: 'the registry answered with status 502' },
     { text: '', error: 'HTTP 502', message: 'the registry answered with status 502' },
   ])('reads $text', ({ text, error, message }) => {
     expect(errorFromAnswer(502, text, server)).toMatchObject({ status: 502, error, message, server });

@@ -23,11 +23,15 @@ interface RegistryErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The error that an answer other than 2xx stands for. Bodies that are not the contract's error shape are tolerated. */
+/**
+ * The error that an answer other than 2xx stands for: in the registry's shape, or in that of the gateway before it. Bodies of
+ * another shape are tolerated.
+ */
 export function errorFromAnswer(status: number, text: string, server: string): RegistryError {
   const body = parseObject(text);
-  const error = body?.['error'];
-  const message = body?.['message'];
+  const coded = asObject(body?.['error']);
+  const error = coded === undefined ? body?.['error'] : coded['code'];
+  const message = (coded ?? body)?.['message'];
   const type = typeof error === 'string' ? error : `HTTP ${status}`;
   const fallback = typeof error === 'string' ? error : `the registry answered with status ${status}`;
   return new RegistryError(typeof message === 'string' ? message : fallback, { status, error: type, server });
@@ -55,11 +59,14 @@ export function isServiceNotFound(error: unknown): error is RegistryError {
 /** A JSON object, or undefined where the text is something else. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+    return asObject(JSON.parse(text));
   } catch {
     return undefined;
   }
+}
+
+function asObject(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
 }
 
 /** fetch reports "fetch failed" and hides the reason in its cause. */

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { createServers } from './servers.ts';
+import { describe, expect, it, test } from 'vitest';
+import { apiUrl, createServers } from './servers.ts';
 
 describe('servers', () => {
   it.each([
@@ -37,4 +37,14 @@ describe('servers', () => {
     servers.distrust('http://three');
     expect(servers.inOrder()).toEqual(['http://one', 'http://two', 'http://three']);
   });
+});
+
+test.each([
+  { server: 'http://one:3001', url: 'http://one:3001/api/v1' },
+  { server: 'https://one/below', url: 'https://one/below/api/v1' },
+  { server: 'https://one/api/v1', url: 'https://one/api/v1' },
+  { server: 'https://one/api/v1/registry', url: 'https://one/api/v1/registry' },
+  { server: 'https://one/api/v1x', url: 'https://one/api/v1x/api/v1' },
+])('the API of $server is at $url', ({ server, url }) => {
+  expect(apiUrl(server)).toBe(url);
 });

@@ -9,7 +9,7 @@ export interface Servers {
 }
 
 /**
- * @param urls base URLs without `/api/v1`; trailing slashes are ignored.
+ * @param urls base URLs, see {@link apiUrl}; trailing slashes are ignored.
  * @throws TypeError where there is none, or one is not an http(s) URL, or carries credentials, a query or a fragment. The
  *   message does not repeat the URL: it may hold a password.
  */
@@ -26,6 +26,14 @@ export function createServers(urls: string | readonly string[]): Servers {
       if (servers[first] === server) first = (first + 1) % servers.length;
     },
   };
+}
+
+/**
+ * Where the API of a registry is: below `/api/v1` of its base URL, or where that says so itself, as it does of a registry behind the
+ * gateway: `https://api.example.com/api/v1/registry`.
+ */
+export function apiUrl(server: string): string {
+  return /\/api\/v1(\/.+)?$/.test(new URL(server).pathname) ? server : `${server}/api/v1`;
 }
 
 function parseServer(text: string): string {

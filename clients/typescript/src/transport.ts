@@ -1,6 +1,6 @@
 import { type Deadline, startDeadline } from './deadline.ts';
 import { errorFromAnswer, RegistryError, unreachable } from './registry-error.ts';
-import { createServers } from './servers.ts';
+import { apiUrl, createServers } from './servers.ts';
 
 /**
  * A bearer token, or where to get the current one; asked for every request.
@@ -11,7 +11,10 @@ export type TokenSource = string | (() => string | Promise<string>);
 
 /** Where the registry is and how to speak to it. */
 export interface ConnectionOptions {
-  /** Base URLs of interchangeable registries, without `/api/v1`. The first that answers is used until it fails. */
+  /**
+   * Base URLs of interchangeable registries, such as `http://rollcall-registry:3001`, or `https://api.example.com/api/v1/registry` behind
+   * the gateway. The first that answers is used until it fails.
+   */
   readonly servers: string | readonly string[];
   readonly token?: TokenSource | undefined;
   /** Longest wait for an answer of one registry, in milliseconds. Default 5,000. */
@@ -90,7 +93,7 @@ export function createTransport(options: ConnectionOptions): Transport {
     const bearer = typeof token === 'function' ? checkToken(await token()) : token;
     if (bearer !== undefined) headers.set('authorization', `Bearer ${bearer}`);
     try {
-      return await fetch(`${server}/api/v1${request.path}`, {
+      return await fetch(`${apiUrl(server)}${request.path}`, {
         method: request.method,
         headers,
         body: request.body ?? null,

@@ -1,3 +1,4 @@
+import { createReleaseStore } from '@rollcall/registry/store/releases.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -216,6 +217,23 @@ describe('contract 1, export', () => {
     const limited = await delivery.get('/updates/history/long/export/csv?limit=777');
     expect(limited.text.split('\r\n').slice(1, -1)).toHaveLength(777);
   });
+});
+
+test('jobs that wait for the API server leave database connections for everything else', async () => {
+  const releases = createReleaseStore(() => delivery.pool);
+  const gate = Promise.withResolvers<void>();
+  const services = Array.from({ length: 30 }, (_, index) => `waiting-${index}`);
+  const artifact = { url: 'shop:1.0.0', type: 'image', checksum: undefined } as const;
+  const asked = services.map((serviceName) =>
+    releases.recordWith({ serviceName, version: '1.0.0', artifact }, () => gate.promise),
+  );
+  await expect.poll(() => delivery.pool.totalCount - delivery.pool.idleCount).toBe(4);
+  expect((await delivery.get('/updates/history')).status).toBe(200);
+  gate.resolve();
+  await Promise.all(asked);
+  expect(await Promise.all(services.map((serviceName) => releases.versions(serviceName)))).toEqual(
+    services.map(() => ['1.0.0']),
+  );
 });
 
 function entry(fields: Record<string, unknown>) {

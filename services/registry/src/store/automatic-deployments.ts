@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
-import { createBulkhead } from '../domain/bulkhead.ts';
 import type { Artifact } from '../domain/delivery-ports.ts';
-import { createKeyedMutex } from '../domain/keyed-mutex.ts';
+import { createServiceLanes } from './service-lanes.ts';
 
 /**
  * Services of which each replica sees to one at a time: each keeps a connection for its lock while it uses others, and all
@@ -11,23 +10,17 @@ import { createKeyedMutex } from '../domain/keyed-mutex.ts';
  */
 const LANES = 3;
 
-/** So many wait for their turn, or have it: while the database or the API server is slow, more would pile up without end. */
-const WAITING_MAX = 100;
-
 /** @param pool throws while the schema is not there yet. */
 export function createAutomaticDeployments(pool: () => Pool): AutomaticDeployments {
-  const lanes = createKeyedMutex();
-  const waiting = createBulkhead(WAITING_MAX, 'Too many versions are to be deployed by themselves');
+  const lanes = createServiceLanes(LANES, 'Too many versions are to be deployed by themselves');
   return {
     alone: (serviceName, work) =>
-      waiting.run(() =>
-        lanes.run(mutexKeyOf(serviceName), () =>
-          inTransaction(pool(), async (client) => {
-            const lock = `rollcall-automatic-deployments-${serviceName}`;
-            await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock]);
-            return work();
-          }),
-        ),
+      lanes.run(serviceName, () =>
+        inTransaction(pool(), async (client) => {
+          const lock = `rollcall-automatic-deployments-${serviceName}`;
+          await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock]);
+          return work();
+        }),
       ),
     async begin({ release, at }) {
       const { serviceName, version, artifact } = release;
@@ -49,11 +42,6 @@ export function createAutomaticDeployments(pool: () => Pool): AutomaticDeploymen
       );
     },
   };
-}
-
-function mutexKeyOf(serviceName: string): string {
-  const [byte = 0] = createHash('sha256').update(serviceName).digest();
-  return String(byte % LANES);
 }
 
 /** A URL may be too long for an index. */

@@ -1,18 +1,25 @@
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { ArtifactType, Release, ReleaseStore } from '../domain/delivery-ports.ts';
+import { createServiceLanes } from './service-lanes.ts';
 
 const VERSIONS_MAX = 1000;
 
+/** Services of which each replica records a release with work at a time: each keeps a connection meanwhile, and others need some. */
+const LANES = 4;
+
 /** @param pool throws while the schema is not there yet. */
 export function createReleaseStore(pool: () => Pool): ReleaseStore {
+  const lanes = createServiceLanes(LANES, 'Too many jobs are being asked for');
   return {
     record: async (release) => record(pool(), release),
     recordWith: async (release, work) =>
-      inTransaction(pool(), async (client) => {
-        // The row is locked until the end.
-        await record(client, release);
-        return work();
-      }),
+      lanes.run(release.serviceName, () =>
+        inTransaction(pool(), async (client) => {
+          // The row is locked until the end.
+          await record(client, release);
+          return work();
+        }),
+      ),
     find: async (serviceName, version) => find(pool(), serviceName, version),
     async versions(serviceName) {
       const { rows } = await pool().query<{ version: string }>(

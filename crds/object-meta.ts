@@ -1,5 +1,5 @@
 /** The part of a dependent's owner that garbage collection needs (meta/v1 OwnerReference). */
-interface OwnerReference {
+export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;

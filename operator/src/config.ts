@@ -35,6 +35,7 @@ const schema = Type.Object({
   }),
   // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal digits.
   ROLLCALL_LEADER_LEASE: Type.String({ minLength: 1, default: 'operator.rollcall.dev' }),
+  ROLLCALL_POD_UID: Type.Optional(Type.String({ minLength: 1, description: 'Of the pod that has the host name' })),
 });
 
 interface ImportConfig {
@@ -71,6 +72,8 @@ export interface OperatorConfig {
   readonly concurrency: number;
   /** Name of the Lease that the replicas compete for. */
   readonly leaderLease: string;
+  /** Undefined: the process is in no pod, or nobody has told. */
+  readonly podUid: string | undefined;
 }
 
 /** @throws ConfigError naming every faulty variable. */
@@ -99,6 +102,7 @@ export function operatorConfig(environment: Environment): OperatorConfig {
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
     concurrency: parsed.ROLLCALL_CONCURRENCY,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,
+    podUid: parsed.ROLLCALL_POD_UID,
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { OwnerReference } from '@rollcall/crds/object-meta.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Environment } from '@rollcall/platform/config.ts';
 import { adminServer } from '@rollcall/platform/http/admin.ts';
@@ -73,6 +74,8 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     namespace,
     leaseName: config.leaderLease,
     identity: `${host}_${randomUUID()}`,
+    // Owners are looked for in the namespace of what they own.
+    owner: namespace === connection.namespace ? podReference(host, config.podUid) : undefined,
     clock,
     log,
     timings: defaultTimings,
@@ -115,6 +118,11 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     },
     mustAbandon: (failure) => failure instanceof LeadershipLostError,
   });
+}
+
+/** The host name of a pod is its own name. */
+function podReference(name: string, uid: string | undefined): OwnerReference | undefined {
+  return uid === undefined ? undefined : { apiVersion: 'v1', kind: 'Pod', name, uid };
 }
 
 /** None: everywhere. */

@@ -1,3 +1,4 @@
+import type { OwnerReference } from '@rollcall/crds/object-meta.ts';
 import {
   createLeaderElection,
   defaultTimings,
@@ -30,8 +31,15 @@ interface Candidate {
   stop(): Promise<void>;
 }
 
-/** Lets a candidate compete for the Lease. @param port where it reaches the API server; the API server's own by default. */
-async function candidate(world: World, identity: string, port = parts.port): Promise<Candidate> {
+interface CandidateOptions {
+  /** Where it reaches the API server; the API server's own by default. */
+  readonly port?: number;
+  readonly owner?: OwnerReference;
+}
+
+/** Lets a candidate compete for the Lease. */
+async function candidate(world: World, identity: string, options: CandidateOptions = {}): Promise<Candidate> {
+  const { port = parts.port, owner } = options;
   const cluster = { ...parts.cluster, server: `https://127.0.0.1:${port}` };
   const connection = await connectWith({ cluster, user: parts.user }, { requestTimeoutMs: 3000, maxSockets: 2 });
   const began: number[] = [];
@@ -41,6 +49,7 @@ async function candidate(world: World, identity: string, port = parts.port): Pro
     namespace: world.namespace,
     leaseName: LEASE,
     identity,
+    owner,
     clock: systemClock,
     log,
     timings: defaultTimings,
@@ -80,7 +89,7 @@ describe('leader election', () => {
   test('a leader that is cut off gives up before another takes over, which it does within 15 s', async (context) => {
     const world = await createWorld(context);
     await using relay = await startTcpRelay(parts.port);
-    const cutOff = await candidate(world, 'cut-off', relay.port);
+    const cutOff = await candidate(world, 'cut-off', { port: relay.port });
     await until('it leads', async () => leads(cutOff));
     const standby = await candidate(world, 'standby');
     await sleep(2500);
@@ -119,5 +128,23 @@ describe('leader election', () => {
     expect(await holder(world.leases)).toBe('leader');
     expect(leader.began).toHaveLength(1);
     expect(leader.ended).toHaveLength(0);
+  });
+
+  test('a Lease that was made anew goes with who made it: while everything is uninstalled nobody else would remove it', async (context) => {
+    const world = await createWorld(context);
+    const { metadata } = await world.leases.create({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'maker', namespace: world.namespace },
+      spec: {},
+    });
+    const owner = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', name: 'maker', uid: metadata.uid ?? '' };
+    const leader = await candidate(world, 'leader', { owner });
+    await until('it leads', async () => leads(leader));
+    await world.leases.delete(LEASE);
+    await until('the Lease is there again', async () => (await world.leases.find(LEASE)) !== undefined);
+    await leader.stop();
+    await world.leases.delete('maker');
+    await until('the Lease is gone', async () => (await world.leases.find(LEASE)) === undefined);
   });
 });

@@ -1,3 +1,4 @@
+import type { OwnerReference } from '@rollcall/crds/object-meta.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
@@ -28,6 +29,8 @@ export interface ElectionDeps {
   readonly leaseName: string;
   /** Unlike that of any other process, also of an earlier run on this host. */
   readonly identity: string;
+  /** What a Lease that this process makes goes with; undefined: it stays. */
+  readonly owner?: OwnerReference | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   readonly timings: ElectionTimings;
@@ -58,6 +61,7 @@ export function createLeaderElection(deps: ElectionDeps): LeaderElection {
     name: leaseName,
     identity,
     durationMs: timings.leaseDurationMs,
+    owner: deps.owner,
     clock,
   });
   const failed = Promise.withResolvers<never>();

@@ -1,3 +1,4 @@
+import type { OwnerReference } from '@rollcall/crds/object-meta.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '@rollcall/platform/kube/errors.ts';
@@ -9,6 +10,11 @@ export interface LeaderLeaseDeps {
   readonly name: string;
   readonly identity: string;
   readonly durationMs: number;
+  /**
+   * What a Lease that this process makes goes with; undefined: it stays. Made anew while everything is being uninstalled, nobody else
+   * would remove it.
+   */
+  readonly owner: OwnerReference | undefined;
   readonly clock: Clock;
 }
 
@@ -27,7 +33,8 @@ export interface LeaderLease {
   observed(): Lease | undefined;
 }
 
-export function createLeaderLease({ leases, name, identity, durationMs, clock }: LeaderLeaseDeps): LeaderLease {
+export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
+  const { leases, name, identity, durationMs, owner, clock } = deps;
   let observed: Lease | undefined;
   let observedAtMs = 0;
 
@@ -66,7 +73,11 @@ export function createLeaderLease({ leases, name, identity, durationMs, clock }:
       const manifest: Manifest<Lease> = {
         apiVersion: 'coordination.k8s.io/v1',
         kind: 'Lease',
-        metadata: { name, namespace: leases.namespace },
+        metadata: {
+          name,
+          namespace: leases.namespace,
+          ...(owner === undefined ? {} : { ownerReferences: [owner] }),
+        },
         spec: nextSpec(undefined),
       };
       see(await leases.create(manifest));

@@ -6,7 +6,7 @@ import { findExecutable } from '@rollcall/local/executables.ts';
 import { installCrds, type KubectlTarget, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
 import { databaseProblem, findDatabaseImages } from '../images/database-images.ts';
-import { APP_REPOSITORY, writeTestImages } from '../images/images.ts';
+import { APP_REPOSITORY, TRAEFIK_IMAGE, writeTestImages } from '../images/images.ts';
 import { findRollcallImages, imageProblem, ROLLCALL_IMAGE } from '../images/rollcall-image.ts';
 import { runCommand } from '../node/command.ts';
 import { NODE_BINARIES, startNode } from '../node/node.ts';
@@ -28,9 +28,9 @@ export interface ClusterFacts {
   readonly rollcallImage: string | undefined;
   /** Whether pods can have the images of PostgreSQL and Redis that the chart names. */
   readonly databaseImages: boolean;
-  /** Whether the cluster has the image of Traefik. */
-  readonly traefik: boolean;
-  /** Where a node's ports are reached from here; undefined where they are not. */
+  /** Image of Traefik, for what needs an Ingress controller or a Gateway; undefined where there is none. */
+  readonly traefikImage: string | undefined;
+  /** Address of a node whose ports can be reached from here; undefined where they cannot. */
   readonly nodeAddress: string | undefined;
 }
 
@@ -102,6 +102,10 @@ async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promi
   await installCrds({ kubectl, kubeconfigPath });
   const appRepository = options.env['E2E_APP_REPOSITORY'] ?? APP_REPOSITORY;
   const rollcallImage = options.env['E2E_ROLLCALL_IMAGE'] || undefined;
+  const traefikImage = options.env['E2E_TRAEFIK_IMAGE'] || undefined;
+  if (traefikImage === undefined) {
+    options.log('Skipped: what needs an Ingress or a Gateway, because E2E_TRAEFIK_IMAGE names no image of Traefik');
+  }
   return {
     facts: {
       kind: 'given',
@@ -111,8 +115,8 @@ async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promi
       appRepository,
       rollcallImage,
       databaseImages: true,
-      traefik: false,
-      nodeAddress: undefined,
+      traefikImage,
+      nodeAddress: options.env['E2E_NODE_ADDRESS'] || undefined,
     },
     [Symbol.asyncDispose]: async () => undefined,
   };
@@ -156,7 +160,7 @@ async function openKind(options: ClusterOptions): Promise<OpenCluster> {
       appRepository: APP_REPOSITORY,
       rollcallImage: nameOfBuilt(archives),
       databaseImages: true,
-      traefik: traefik !== undefined,
+      traefikImage: traefik === undefined ? undefined : TRAEFIK_IMAGE,
       nodeAddress,
     },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
@@ -186,7 +190,7 @@ async function openNode(options: ClusterOptions): Promise<OpenCluster> {
       appRepository: APP_REPOSITORY,
       rollcallImage: nameOfBuilt(archives),
       databaseImages: databases.length > 0,
-      traefik: traefik !== undefined,
+      traefikImage: traefik === undefined ? undefined : TRAEFIK_IMAGE,
       nodeAddress: node.addresses.node,
     },
     [Symbol.asyncDispose]: () => node.stop(),

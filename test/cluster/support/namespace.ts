@@ -13,7 +13,7 @@ export const noNode = noCluster || sharedCluster().kind !== 'node';
 export const noRollcallImage = noCluster || sharedCluster().rollcallImage === undefined;
 
 /** Whether there is neither an Ingress controller nor a Gateway to be had. */
-export const noTraefik = noCluster || !sharedCluster().traefik;
+export const noTraefik = noCluster || sharedCluster().traefikImage === undefined;
 
 /** Whether what an Ingress controller serves cannot be reached from here. */
 export const noIngress = noTraefik || sharedCluster().nodeAddress === undefined;

@@ -1,7 +1,6 @@
 import { runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
 import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
-import { TRAEFIK_IMAGE } from '../images/images.ts';
 import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRollout } from './namespace.ts';
 
 const NAME = 'traefik';
@@ -157,6 +156,7 @@ function programArguments(owner: string): string[] {
 }
 
 function deployment(owner: string): object {
+  const { traefikImage: image } = sharedCluster();
   return {
     selector: { matchLabels: { app: NAME } },
     template: {
@@ -167,7 +167,7 @@ function deployment(owner: string): object {
         containers: [
           {
             name: NAME,
-            image: TRAEFIK_IMAGE,
+            image,
             args: programArguments(owner),
             readinessProbe: { httpGet: { path: '/ping', port: PING_PORT }, periodSeconds: 1 },
           },

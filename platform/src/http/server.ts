@@ -16,6 +16,7 @@ import type { Logger } from '../log.ts';
 import { prepareClosing } from './closing.ts';
 import { HttpError, plainErrorBody, type RenderError, serverErrors } from './errors.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
+import { type RequestTracing, traceRequests } from './request-spans.ts';
 import { describeSchemaFaults } from './schema-faults.ts';
 
 /** A Fastify application whose routes are typed by their TypeBox schemas. */
@@ -47,6 +48,8 @@ export interface ServerOptions {
   readonly requestTimeoutMs?: number;
   /** How often connections are looked at for requests that take too long; every 30 s when absent. */
   readonly connectionsCheckingIntervalMs?: number;
+  /** Undefined: requests are not traced. */
+  readonly tracing?: RequestTracing | undefined;
 }
 
 /**
@@ -87,6 +90,7 @@ export function createServer(options: ServerOptions): App {
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket, renderError),
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
+  if (options.tracing !== undefined) traceRequests(app, options.tracing);
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Duration of HTTP requests.',

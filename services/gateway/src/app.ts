@@ -1,4 +1,5 @@
 import { codedErrorBody } from '@rollcall/platform/http/errors.ts';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
@@ -12,6 +13,8 @@ export interface AppDeps {
   readonly metrics: Registry;
   readonly bodyLimit: number;
   readonly routes: readonly Routes[];
+  /** Undefined: requests are not traced. */
+  readonly tracing: RequestTracing | undefined;
   /** How long answers may take to be fetched once the app closes. */
   readonly closingLimitMs: number;
   /** Whether answers are to close their connections, as long as the process drains. */
@@ -25,15 +28,11 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const LOOK_INTERVAL_MS = 2000;
 
 /** The gateway's HTTP application. It does not listen. */
-export async function buildApp({ log, metrics, bodyLimit, routes, closingLimitMs, isStopping }: AppDeps): Promise<App> {
+export async function buildApp({ routes, ...options }: AppDeps): Promise<App> {
   const app = createServer({
-    log,
-    metrics,
-    bodyLimit,
+    ...options,
     mapError,
     renderError: codedErrorBody,
-    closingLimitMs,
-    isStopping,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
   });

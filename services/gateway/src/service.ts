@@ -4,6 +4,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Environment } from '@rollcall/platform/config.ts';
 import { adminServer } from '@rollcall/platform/http/admin.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
 import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
@@ -11,6 +12,9 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createRedis, type Redis } from '@rollcall/platform/redis/client.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
+import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
+import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
+import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
 import { Agent } from 'undici';
 import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
@@ -18,8 +22,10 @@ import { createTargets } from './discovery/targets.ts';
 import { createGrpcProxy } from './grpc/proxy.ts';
 import { grpcTargets, identityHeadersOf, takeCall } from './grpc/wiring.ts';
 import { createIdentity } from './identity/identity.ts';
+import type { TrustedProxies } from './policy/limits/client-address.ts';
 import { createLimits } from './policy/limits/limits.ts';
 import { createRetryBudget } from './policy/retry-budget.ts';
+import { requestOrigin } from './proxy/request-origin.ts';
 import { createRestProxy } from './proxy/rest.ts';
 import { asyncApiRoute } from './routes/asyncapi.ts';
 import { healthRoute } from './routes/health.ts';
@@ -30,6 +36,8 @@ import { tokenRoute } from './routes/token.ts';
 import { createRouteTable } from './routing/routes-file.ts';
 import { createWebSockets } from './websocket/websockets.ts';
 
+/** By monitoring, all the time. */
+const POLLED_ROUTES = ['/api/health', '/api/metrics'];
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 8;
 const UPSTREAM_CONNECTIONS = 256;
@@ -43,6 +51,8 @@ const RETRY_RESERVE = 10;
 
 export interface GatewayDeps {
   readonly config: GatewayConfig;
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingSettings | undefined;
   readonly log: Logger;
   readonly clock: Clock;
   readonly environment: Environment;
@@ -56,7 +66,7 @@ export interface GatewayDeps {
 export async function runGateway(deps: GatewayDeps): Promise<number> {
   const { config, log, stopRequested } = deps;
   const parts = await assemble(deps);
-  const { metrics, identity, limits, webSockets } = parts;
+  const { metrics, identity, limits, webSockets, tracing } = parts;
   let stopping = false;
   let started = false;
   const app = await buildApp({
@@ -66,6 +76,7 @@ export async function runGateway(deps: GatewayDeps): Promise<number> {
     closingLimitMs: parts.closingLimitMs,
     isStopping: () => stopping,
     routes: listRoutes(deps, parts, () => started),
+    tracing: parts.requestTracing,
   });
   app.server.on('upgrade', (request, socket, head) => webSockets.handleUpgrade(request, socket, head));
   const unready = () => {
@@ -73,6 +84,7 @@ export async function runGateway(deps: GatewayDeps): Promise<number> {
     return started ? undefined : 'starting: signing keys and clients are not read';
   };
   const actors: Actor[] = [
+    ...(tracing === undefined ? [] : [tracing]),
     adminServer({ host: config.host, port: config.adminPort, metrics, unready }),
     connectionsActor(parts),
     { name: 'limits', start: () => limits.start(), stop: () => limits.stop() },
@@ -99,9 +111,11 @@ export async function runGateway(deps: GatewayDeps): Promise<number> {
 type Parts = Awaited<ReturnType<typeof assemble>>;
 
 /** Makes the parts; none of them does anything yet. */
-async function assemble({ config, log, clock, environment }: GatewayDeps) {
+async function assemble({ config, tracing: tracingSettings, log, clock, environment }: GatewayDeps) {
   const metrics = createMetrics('gateway');
   const version = packageVersion();
+  const tracing = await createTracing(tracingSettings, { version, log, clock });
+  const requestTracing = tracing && tracingOfRequests(tracing.tracer, config.trustedProxies);
   const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
   const namespace = config.namespace ?? connection.namespace;
   const dispatcher = new Agent({
@@ -120,6 +134,8 @@ async function assemble({ config, log, clock, environment }: GatewayDeps) {
   return {
     metrics,
     version,
+    tracing,
+    requestTracing,
     connection,
     dispatcher,
     redis,
@@ -135,7 +151,15 @@ async function assemble({ config, log, clock, environment }: GatewayDeps) {
       bodyTimeoutMs: config.upstream.bodyMs,
       bodyLimit: config.bodyLimit,
     }),
-    webSockets: createWebSockets({ registry: { servers: urls, token }, authenticator, version, clock, log, metrics }),
+    webSockets: createWebSockets({
+      registry: { servers: urls, token },
+      authenticator,
+      tracing: requestTracing,
+      version,
+      clock,
+      log,
+      metrics,
+    }),
     grpc: createGrpcProxy({
       host: config.host,
       port: config.grpcPort,
@@ -148,8 +172,13 @@ async function assemble({ config, log, clock, environment }: GatewayDeps) {
       metrics,
       clock,
       closingLimitMs,
+      tracer: tracing?.tracer,
     }),
   };
+}
+
+function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {
+  return { tracer, untraced: POLLED_ROUTES, originOf: (request) => requestOrigin(request, trustedProxies) };
 }
 
 function listRoutes({ config, clock }: GatewayDeps, parts: Parts, hasStarted: () => boolean): readonly Routes[] {

@@ -23,6 +23,11 @@ interface Sizes {
 
 const NAMES: ReadonlyMap<number, string> = new Map(Object.entries(grpcStatus).map(([name, code]) => [code, name]));
 
+/** In capitals, as the specification of gRPC writes it. */
+export function statusName(status: GrpcStatus): string {
+  return NAMES.get(status) ?? String(status);
+}
+
 export function createCallMetrics(registry: Registry, sizes: Sizes): CallMetrics {
   const registers = [registry];
   const calls = new Counter({
@@ -52,7 +57,7 @@ export function createCallMetrics(registry: Registry, sizes: Sizes): CallMetrics
   gauge('rollcall_gateway_grpc_upstream_connections', 'Connections to gRPC backends.', sizes.upstreamConnections);
   return {
     observe({ service, status, ms }) {
-      calls.inc({ service, code: (status === undefined ? undefined : NAMES.get(status)) ?? 'CANCELLED' });
+      calls.inc({ service, code: statusName(status ?? grpcStatus.CANCELLED) });
       duration.observe({ service }, ms / 1000);
     },
   };

@@ -1,10 +1,17 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { endWithTrailers, refuse } from './call.ts';
+import type { CallHead } from './headers.ts';
 import { Refusal } from './refusal.ts';
+import type { GrpcMethod } from './routing.ts';
 
 /** The standard health service (grpc/doc/health-checking.md). */
-export const HEALTH_SERVICE = 'grpc.health.v1.Health';
+const HEALTH_SERVICE = 'grpc.health.v1.Health';
+
+/** Whether a call asks for the gateway's own health, and not for that of a service which it names. */
+export function isOwnHealth({ override }: CallHead, { service }: GrpcMethod): boolean {
+  return service === HEALTH_SERVICE && override === undefined;
+}
 
 /** The gateway's own health, for those who ask for the service with the empty name. */
 export interface OwnHealth {

@@ -6,13 +6,15 @@ import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
+import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Registry } from 'prom-client';
-import type { Authenticator } from '../policy/caller.ts';
+import type { Authenticator, Caller } from '../policy/caller.ts';
 import { forwardCall, type OpenCall, refuse } from './call.ts';
 import { type CallMetrics, createCallMetrics } from './call-metrics.ts';
+import { type CallSpan, startCallSpan, withTrace } from './call-span.ts';
 import { followConnections } from './connections.ts';
 import { type CallHead, isGrpc, readCallHead } from './headers.ts';
-import { createOwnHealth, HEALTH_SERVICE, type OwnHealth } from './health.ts';
+import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
 import type { GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
@@ -38,6 +40,8 @@ export interface GrpcProxyDeps {
   readonly drainMs: number;
   /** How long calls may then go on. */
   readonly closingLimitMs: number;
+  /** Undefined: calls are not traced; what a caller says of a trace goes on as it is. */
+  readonly tracer?: Tracer | undefined;
   readonly limits?: Partial<GrpcLimits>;
 }
 
@@ -58,6 +62,7 @@ interface Admitted {
   readonly identity: readonly string[];
   readonly answerHeaders: Readonly<Record<string, string>>;
   readonly beganAtMs: number;
+  readonly span: CallSpan | undefined;
   /** Of the monotonic clock. */
   readonly deadlineMs: number | undefined;
 }
@@ -171,25 +176,30 @@ function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[
     context.open -= 1;
   });
   const beganAtMs = context.clock.monotonicMs();
+  const head = readCallHead(raw);
+  const span = context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream);
   let service = '';
-  const onTarget = (target: GrpcTarget) => {
+  const onTarget = (target: GrpcTarget, caller: Caller) => {
     service = target.service;
+    span?.admit(caller, target);
   };
   const onFailure = (error: unknown) => {
     const known = refusalOf(error);
     if (known === undefined) context.log.error({ err: error }, 'gRPC call failed');
     const refusal = known ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
     context.callMetrics.observe({ service, status: refusal.status, ms: context.clock.monotonicMs() - beganAtMs });
+    span?.end(refusal.status);
     refuse(stream, refusal);
   };
-  void admit(context, { stream, raw, beganAtMs }, onTarget)
-    .then((admitted) => (admitted === undefined ? undefined : run(context, admitted)))
+  void admit(context, { stream, head, span, beganAtMs }, onTarget)
+    .then((admitted) => (admitted === undefined ? span?.end(undefined) : run(context, admitted)))
     .catch(onFailure);
 }
 
 interface Arrival {
   readonly stream: ServerHttp2Stream;
-  readonly raw: readonly string[];
+  readonly head: CallHead;
+  readonly span: CallSpan | undefined;
   readonly beganAtMs: number;
 }
 
@@ -202,17 +212,16 @@ interface Arrival {
  */
 async function admit(
   context: Context,
-  { stream, raw, beganAtMs }: Arrival,
-  onTarget: (target: GrpcTarget) => void,
+  { stream, head, span, beganAtMs }: Arrival,
+  onTarget: (target: GrpcTarget, caller: Caller) => void,
 ): Promise<Admitted | undefined> {
-  const head = readCallHead(raw);
   if (answerOther(stream, head)) return undefined;
   const method = parseMethodPath(head.path);
   if (method === undefined) throw new Refusal(grpcStatus.UNIMPLEMENTED, 'The path names no gRPC method');
   if (head.repeated !== undefined) {
     throw new Refusal(grpcStatus.INVALID_ARGUMENT, `The metadata has ${head.repeated} more than once`);
   }
-  if (method.service === HEALTH_SERVICE && head.override === undefined) {
+  if (isOwnHealth(head, method)) {
     context.health.answer(stream, method.method);
     return undefined;
   }
@@ -228,12 +237,12 @@ async function admit(
     throw new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The rate limit is used up', { headers, retryAfterMs });
   }
   const target = route(context, method.service, head.override);
-  onTarget(target);
+  onTarget(target, caller);
   const identity = Object.entries(await context.identityHeaders(caller, target.service)).flat();
   if (stream.destroyed || stream.closed) return undefined;
   const deadlineMs = timeoutMs === undefined ? undefined : beganAtMs + timeoutMs;
   const answerHeaders = allowance.headers;
-  return { downstream: stream, head, method, token, target, identity, answerHeaders, beganAtMs, deadlineMs };
+  return { downstream: stream, head, method, token, target, identity, answerHeaders, beganAtMs, span, deadlineMs };
 }
 
 /** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md). */
@@ -271,7 +280,7 @@ function route({ seen, targets }: Context, grpcService: string, override: string
 /** Passes an admitted call on, until it is over or its deadline is. */
 function run(context: Context, admitted: Admitted): void {
   const { clock, upstreams, running, callMetrics, log } = context;
-  const { downstream, target, deadlineMs, beganAtMs, token } = admitted;
+  const { downstream, target, deadlineMs, beganAtMs, token, span } = admitted;
   let timer: NodeJS.Timeout | undefined;
   let entry: Running | undefined;
   let isOver = false;
@@ -285,6 +294,7 @@ function run(context: Context, admitted: Admitted): void {
       if (entry !== undefined) running.delete(entry);
       const ms = clock.monotonicMs() - beganAtMs;
       callMetrics.observe({ service: target.service, status, ms });
+      span?.end(status);
       log.debug({ ...admitted.method, target: target.service, status, ms }, 'gRPC call');
     },
   });
@@ -296,14 +306,15 @@ function run(context: Context, admitted: Admitted): void {
 }
 
 function openUpstream(upstreams: Upstreams, admitted: Admitted, nowMs: number): UpstreamCall {
-  const { head, target, identity, deadlineMs } = admitted;
+  const { head, target, identity, deadlineMs, span } = admitted;
   const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers'];
   if (deadlineMs !== undefined) {
     const leftMs = deadlineMs - nowMs;
     if (leftMs <= 0) throw deadlineExceeded();
     headers.push('grpc-timeout', formatTimeout(leftMs));
   }
-  headers.push(...head.forwarded, ...identity);
+  const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
+  headers.push(...forwarded, ...identity);
   try {
     return upstreams.open(target.origin, headers);
   } catch (error) {

@@ -7,9 +7,10 @@ const forwarded: ForwardedRequest = {
   protocol: 'https',
   host: 'api.example.com',
   requestId: 'r1',
-  traceparent: '00-t',
   identity: ['x-rollcall-subject', 'shop'],
 };
+
+const trace = { traceparent: '00-t', tracestate: undefined };
 
 function namesOf(headers: readonly string[]): readonly string[] {
   return headers.filter((_, index) => index % 2 === 0);
@@ -17,7 +18,7 @@ function namesOf(headers: readonly string[]): readonly string[] {
 
 describe('requestHeaders', () => {
   test('keeps what is for the service, repeated headers included', () => {
-    const headers = requestHeaders(['Accept', 'a', 'Accept', 'b', 'Cookie', 'c=1'], forwarded);
+    const headers = requestHeaders(['Accept', 'a', 'Accept', 'b', 'Cookie', 'c=1'], forwarded, trace);
     expect(headers.slice(0, 6)).toEqual(['accept', 'a', 'accept', 'b', 'cookie', 'c=1']);
   });
 
@@ -37,18 +38,26 @@ describe('requestHeaders', () => {
     'X-Rollcall-Tier',
     'x-rollcall-',
   ])('drops %s', (name) => {
-    const made = namesOf(requestHeaders([name, 'keep-alive'], { ...forwarded, identity: [] }));
+    const made = namesOf(requestHeaders([name, 'keep-alive'], { ...forwarded, identity: [] }, trace));
     expect(made).not.toContain(name.toLowerCase());
   });
 
   test('drops what Connection names, in each of several and in any case', () => {
     const raw = ['X-A', '1', 'Connection', 'close, x-a', 'x-B', '2', 'connection', ' X-B ,X-C', 'X-C', '3', 'X-D', '4'];
-    expect(namesOf(requestHeaders(raw, forwarded)).filter((name) => /^x-[a-d]$/.test(name))).toEqual(['x-d']);
+    expect(namesOf(requestHeaders(raw, forwarded, trace)).filter((name) => /^x-[a-d]$/.test(name))).toEqual(['x-d']);
+  });
+
+  test('tells the trace that the gateway says, and no other', () => {
+    const raw = ['Traceparent', '00-theirs', 'TraceState', 'theirs=1'];
+    expect(requestHeaders(raw, forwarded, trace).join()).not.toContain('theirs');
+    const headers = requestHeaders(raw, forwarded, { ...trace, tracestate: 'ours=1' });
+    expect(headers.slice(-4)).toEqual(['x-rollcall-subject', 'shop', 'tracestate', 'ours=1']);
+    expect(headers[headers.indexOf('traceparent') + 1]).toBe('00-t');
   });
 
   test('what Connection names takes nothing of the gateway away', () => {
     const raw = ['Connection', 'x-rollcall-subject, x-forwarded-for, forwarded'];
-    const names = namesOf(requestHeaders(raw, forwarded));
+    const names = namesOf(requestHeaders(raw, forwarded, trace));
     expect(names).toEqual(expect.arrayContaining(['x-rollcall-subject', 'x-forwarded-for', 'forwarded']));
   });
 
@@ -58,7 +67,7 @@ describe('requestHeaders', () => {
     ['192.0.2.7', '', 'for=192.0.2.7;proto=https'],
     ['192.0.2.7', 'a";for=1"', 'for=192.0.2.7;host="a;for=1";proto=https'],
   ])('tells %s at %s by RFC 7239', (clientAddress, host, expected) => {
-    const headers = requestHeaders([], { ...forwarded, clientAddress, host });
+    const headers = requestHeaders([], { ...forwarded, clientAddress, host }, trace);
     expect(headers[headers.indexOf('forwarded') + 1]).toBe(expected);
   });
 });

@@ -1,5 +1,8 @@
 import { IDENTITY_HEADER_PREFIX } from '@rollcall/platform/http/identity.ts';
+import type { RequestOrigin } from '@rollcall/platform/http/request-spans.ts';
+import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import { HOP_BY_HOP } from './hop-by-hop.ts';
+import type { ForwardedOrigin } from './request-origin.ts';
 
 /** Names and values in turn, as they are on the wire. */
 export type RawHeaders = readonly string[];
@@ -19,23 +22,17 @@ const OWN = new Set([
   'x-forwarded-port',
   'x-request-id',
   'traceparent',
+  'tracestate',
 ]);
 
 /** What the gateway says of a request besides its own headers. */
-export interface ForwardedRequest {
-  /** Whose request it is: the address that connected, or what a trusted proxy says. */
-  readonly clientAddress: string;
-  /** Addresses that proxies before this one have told, where they are trusted; the connecting one comes last. */
-  readonly forwardedFor: string;
-  readonly protocol: string;
-  readonly host: string;
+export interface ForwardedRequest extends ForwardedOrigin {
   readonly requestId: string;
-  readonly traceparent: string;
   readonly identity: RawHeaders;
 }
 
-/** The headers of a request as a service gets them. */
-export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest): string[] {
+/** The headers of a request as a service gets them. @param trace the service's part in it begins below. */
+export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest, trace: TraceContext): string[] {
   const named = namedInConnection(raw);
   const headers: string[] = [];
   for (let index = 0; index + 1 < raw.length; index += 2) {
@@ -45,11 +42,12 @@ export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest): st
     if (named?.has(lower) === true) continue;
     headers.push(lower, value);
   }
-  const { clientAddress, forwardedFor, protocol, host, requestId, traceparent, identity } = forwarded;
+  const { clientAddress, forwardedFor, protocol, host, requestId, identity } = forwarded;
   headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol);
   if (host !== '') headers.push('x-forwarded-host', host);
   headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
-  headers.push('x-request-id', requestId, 'traceparent', traceparent, ...identity);
+  headers.push('x-request-id', requestId, 'traceparent', trace.traceparent, ...identity);
+  if (trace.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
   return headers;
 }
 
@@ -91,11 +89,7 @@ function namesIn(value: string): ReadonlySet<string> {
 }
 
 /** RFC 7239: an IPv6 address is bracketed, and what is no token is quoted. */
-function forwardedElement({
-  clientAddress,
-  protocol,
-  host,
-}: Pick<ForwardedRequest, 'clientAddress' | 'protocol' | 'host'>) {
+function forwardedElement({ clientAddress, protocol, host }: RequestOrigin) {
   const node = clientAddress.includes(':') ? `"[${clientAddress}]"` : clientAddress;
   const quotedHost = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(host) ? host : `"${host.replaceAll(/["\\]/g, '')}"`;
   return host === '' ? `for=${node};proto=${protocol}` : `for=${node};host=${quotedHost};proto=${protocol}`;

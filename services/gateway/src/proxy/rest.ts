@@ -1,11 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
+import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';
 import type { Target } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
 import type { RetryBudget } from '../policy/retry-budget.ts';
+import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
 import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
-import { BodyTooLargeError, outcomeOf, type UpstreamFailure } from './upstream-failure.ts';
+import { type Attempt, BodyTooLargeError, outcomeOf } from './upstream-failure.ts';
 
 export interface RestProxyDeps {
   readonly dispatcher: Dispatcher;
@@ -26,6 +29,10 @@ interface ProxiedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly forwarded: ForwardedRequest;
+  /** Told to the service, unless the request has a span. */
+  readonly trace: TraceContext;
+  /** Every attempt is a span below it; undefined: the request is not traced. */
+  readonly span: Span | undefined;
   /** What the gateway adds to the answer. */
   readonly addedHeaders: Readonly<Record<string, number | string | readonly string[] | undefined>>;
   /** For the beginning of the answer, where a route has its own. */
@@ -33,11 +40,7 @@ interface ProxiedRequest {
 }
 
 /** What became of a request: the service's status, or why there is none. */
-export type Outcome =
-  | { readonly type: 'answered'; readonly status: number; readonly retries: number }
-  | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean; readonly retries: number }
-  /** The caller went away first. */
-  | { readonly type: 'abandoned'; readonly retries: number };
+export type Outcome = Attempt & { readonly retries: number };
 
 const MAX_RETRIES = 2;
 /** RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again. */
@@ -65,7 +68,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
     const hasBody = carriesBody(request);
     for (let retries = 0; ; retries += 1) {
       if (!target.breaker.tryAcquire()) throw unavailable(target);
-      const outcome = await exchange(deps, proxied, hasBody);
+      const outcome = await exchange(deps, proxied, { hasBody, retries });
       settle(target, outcome);
       const mayRepeat = !hasBody && REPEATABLE.has(request.method ?? '') && retries < MAX_RETRIES;
       const isRetryable = outcome.type === 'failed' && !outcome.begun && outcome.failure.retryable;
@@ -87,11 +90,6 @@ function unavailable({ service, breaker }: Target): GatewayError {
   });
 }
 
-type Attempt =
-  | { readonly type: 'answered'; readonly status: number }
-  | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean }
-  | { readonly type: 'abandoned' };
-
 /** Statuses by which a proxy or a server in trouble says that it is: they count against the target. */
 const TROUBLE = new Set([502, 503, 504]);
 
@@ -107,20 +105,30 @@ function carriesBody({ headers }: IncomingMessage): boolean {
   return length !== '0' || encoding !== undefined;
 }
 
+interface AttemptOptions {
+  readonly hasBody: boolean;
+  readonly retries: number;
+}
+
 /** One attempt. */
-function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, hasBody: boolean): Promise<Attempt> {
+function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: AttemptOptions): Promise<Attempt> {
   const { target, path, request, response, forwarded, timeoutMs } = proxied;
   const { promise, resolve } = Promise.withResolvers<Attempt>();
   const method = request.method ?? 'GET';
-  const body = hasBody ? limited(request, deps.bodyLimit) : null;
-  const handler = new Exchange(proxied, resolve);
+  const body = options.hasBody ? limited(request, deps.bodyLimit) : null;
+  const span = proxied.span?.startClient(method, attemptAttributes(target, { method, path, retries: options.retries }));
+  const trace = span === undefined ? proxied.trace : { ...proxied.trace, traceparent: span.traceparent };
+  const handler = new Exchange(proxied, (attempt) => {
+    if (span !== undefined) endAttemptSpan(span, attempt);
+    resolve(attempt);
+  });
   response.once('close', handler.onCallerGone);
   deps.dispatcher.dispatch(
     {
       origin: target.origin,
       path: `${target.basePath}${path}`,
       method,
-      headers: requestHeaders(request.rawHeaders, forwarded),
+      headers: requestHeaders(request.rawHeaders, forwarded, trace),
       body,
       headersTimeout: timeoutMs ?? deps.headersTimeoutMs,
       bodyTimeout: deps.bodyTimeoutMs,

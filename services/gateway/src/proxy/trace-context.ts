@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { formatTraceparent, readTraceContext, type TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 
-/** W3C Trace Context, section 3.2; ids of all zeros are invalid. */
-const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Of an id that callers may choose for their requests. */
 const REQUEST_ID = /^[A-Za-z0-9._~:/+=-]{1,128}$/;
 const POOL_BYTES = 4096;
@@ -11,10 +11,17 @@ const SPAN_BYTES = 8;
 const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
 
-/** @returns the caller's trace context; where it has none that is valid, a new one that is not sampled. */
-export function traceparentOf(given: string | string[] | undefined): string {
-  if (typeof given === 'string' && TRACEPARENT.test(given)) return given;
-  return `00-${randomHex(TRACE_BYTES)}-${randomHex(SPAN_BYTES)}-00`;
+/** @returns the caller's trace context; undefined where it has none that is valid. */
+export function givenTraceContext(headers: IncomingHttpHeaders): TraceContext | undefined {
+  return readTraceContext(headers['traceparent'], headers['tracestate']);
+}
+
+/** @returns a new trace that is not recorded. */
+export function unsampledTraceContext(): TraceContext {
+  return {
+    traceparent: formatTraceparent(randomHex(TRACE_BYTES), randomHex(SPAN_BYTES), false),
+    tracestate: undefined,
+  };
 }
 
 /** @returns the caller's id of the request, or a new one. */

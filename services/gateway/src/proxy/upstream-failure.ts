@@ -19,6 +19,13 @@ export interface UpstreamFailure {
   readonly reason: string;
 }
 
+/** What became of a request that was sent to a service once. */
+export type Attempt =
+  | { readonly type: 'answered'; readonly status: number }
+  | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean }
+  /** The caller went away first. */
+  | { readonly type: 'abandoned' };
+
 /** Pure. What an error of the HTTP client means. */
 export function outcomeOf(error: unknown): UpstreamFailure {
   const reason = errorMessage(error);

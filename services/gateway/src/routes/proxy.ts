@@ -1,15 +1,19 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { nameRoute } from '@rollcall/platform/http/request-spans.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import { type TraceContext, traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Target, Targets } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
 import type { BackendIdentity, IdentityHeaders } from '../identity/backend-identity.ts';
 import type { Authenticator, Caller } from '../policy/caller.ts';
-import { clientAddress, type TrustedProxies } from '../policy/limits/client-address.ts';
+import type { TrustedProxies } from '../policy/limits/client-address.ts';
 import type { Limits } from '../policy/limits/limits.ts';
+import { routePattern } from '../proxy/attempt-span.ts';
+import { requestOrigin } from '../proxy/request-origin.ts';
 import type { Outcome, RestProxy } from '../proxy/rest.ts';
-import { requestIdOf, traceparentOf } from '../proxy/trace-context.ts';
+import { givenTraceContext, requestIdOf, unsampledTraceContext } from '../proxy/trace-context.ts';
 import { splitTarget } from '../routing/path.ts';
 import type { Destination, Route } from '../routing/table.ts';
 import { bearerOf, unauthenticated } from './bearer.ts';
@@ -43,12 +47,22 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
     reply.header('x-request-id', requestId);
     const { path, query } = splitTarget(request.raw.url ?? '');
     const destination = deps.route(path);
+    const { span } = request;
+    const pattern = routePattern(destination);
+    if (span !== undefined && pattern !== undefined) nameRoute(span, request, pattern);
     const caller = await admit(deps, { request, reply, destination });
+    span?.set({ 'rollcall.client': caller?.subject });
     const target = targetOf(deps, { request, destination, caller });
-    const outcome = await send(deps, { request, reply, target, destination, caller, requestId, query });
+    span?.set({ 'rollcall.service': target.service });
+    const given = givenTraceContext(request.headers);
+    const outcome = await send(deps, { request, reply, target, destination, caller, requestId, query, given });
+    if (outcome.type === 'failed' && outcome.failure.blame === 'service') span?.fail(outcome.failure.code);
     const seconds = (deps.clock.monotonicMs() - startedAtMs) / 1000;
     observe(target.service, request.method, { outcome, seconds });
-    if (deps.accessLog) logAccess(request, { target, caller, outcome, seconds, requestId, path });
+    if (deps.accessLog) {
+      const traceId = span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent));
+      logAccess(request, { target, caller, outcome, seconds, requestId, traceId, path });
+    }
     if (outcome.type === 'failed' && !outcome.begun) {
       throw new GatewayError(outcome.failure.code, { details: { service: target.service } });
     }
@@ -122,40 +136,27 @@ interface Ready {
   readonly caller: Caller | undefined;
   readonly requestId: string;
   readonly query: string;
+  /** The trace that the caller says the request belongs to. */
+  readonly given: TraceContext | undefined;
 }
 
 async function send(deps: ProxyRouteDeps, ready: Ready): Promise<Outcome> {
-  const { request, reply, target, destination, caller, requestId, query } = ready;
-  const { headers, socket } = request;
-  const remoteAddress = socket.remoteAddress ?? '';
-  const address = clientAddress(remoteAddress, headers['x-forwarded-for'], deps.trustedProxies);
-  const before = single(headers['x-forwarded-for']);
-  const isTrusted = before !== undefined && address !== clientAddress(remoteAddress, undefined, deps.trustedProxies);
+  const { request, reply, target, destination, caller, requestId, query, given } = ready;
   const identity = caller === undefined ? ANONYMOUS : await deps.identity.headersFor(caller, target.service);
   const outcome = await deps.proxy.forward({
     target,
     path: `${destination?.path ?? '/'}${query}`,
     request: request.raw,
     response: reply.raw,
-    forwarded: {
-      clientAddress: address,
-      forwardedFor: isTrusted ? `${before}, ${remoteAddress}` : remoteAddress,
-      protocol: isTrusted && headers['x-forwarded-proto'] === 'https' ? 'https' : 'http',
-      host: (isTrusted ? single(headers['x-forwarded-host']) : undefined) ?? headers.host ?? '',
-      requestId,
-      traceparent: traceparentOf(headers['traceparent']),
-      identity,
-    },
+    forwarded: { ...requestOrigin(request.raw, deps.trustedProxies), requestId, identity },
+    trace: given ?? unsampledTraceContext(),
+    span: request.span,
     addedHeaders: reply.getHeaders(),
     timeoutMs: destination?.rule?.timeoutMs,
   });
   // Fastify answers itself where no answer has begun.
   if (outcome.type !== 'failed' || outcome.begun) reply.hijack();
   return outcome;
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 interface Measured {
@@ -195,14 +196,16 @@ interface Access {
   readonly outcome: Outcome;
   readonly seconds: number;
   readonly requestId: string;
+  readonly traceId: string | undefined;
   readonly path: string;
 }
 
 /** The query is left out: it may hold what is no business of the log's. */
 function logAccess({ log, method }: FastifyRequest, access: Access): void {
-  const { target, caller, outcome, seconds, requestId, path } = access;
+  const { target, caller, outcome, seconds, requestId, traceId, path } = access;
   const fields = {
     reqId: requestId,
+    trace_id: traceId,
     method,
     path,
     service: target.service,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { GatewayError } from '../errors.ts';
@@ -11,6 +12,7 @@ import type { Holder } from './open-connections.ts';
 import { SUBPROTOCOL } from './protocol.ts';
 import { answerTo, refuse } from './refusal.ts';
 import type { Room } from './room.ts';
+import { createUpgradeSpans } from './upgrade-spans.ts';
 
 export const PATH = '/api/ws';
 
@@ -23,6 +25,7 @@ export interface UpgradeDeps {
   readonly room: Room;
   readonly stats: Stats;
   readonly log: Logger;
+  readonly tracing?: RequestTracing | undefined;
   readonly open: (socket: WebSocket, holder: Holder) => void;
   /** Whether nobody is to be taken on any more. */
   readonly isClosing: () => boolean;
@@ -34,6 +37,7 @@ type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) =>
 export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   const { room, stats, log } = deps;
   const server = createHandshake(deps.limits);
+  const spans = deps.tracing === undefined ? undefined : createUpgradeSpans(deps.tracing, PATH);
 
   function checkRoom(): void {
     if (deps.isClosing()) {
@@ -57,14 +61,19 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     if (request.url?.split('?', 1)[0] !== PATH) throw new GatewayError('ROUTE_NOT_FOUND');
     checkRoom();
     const holder = await identify(request);
+    spans?.admit(socket, holder.caller.subject);
     checkRoom();
     room.checkFor(holder.caller.subject);
-    server.handleUpgrade(request, socket, head, (webSocket) => deps.open(webSocket, holder));
+    server.handleUpgrade(request, socket, head, (webSocket) => {
+      spans?.end(socket, 101);
+      deps.open(webSocket, holder);
+    });
   }
 
   function fail(error: unknown, socket: Duplex): void {
     const answer = answerTo(error);
     stats.refused(answer.code);
+    spans?.end(socket, answer.statusCode);
     if (answer.statusCode === 500) log.error({ err: error }, 'WebSocket upgrade failed');
     refuse(socket, answer);
   }
@@ -76,6 +85,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   return (request, socket, head) => {
     // Node has taken its own listener away, and a reset must not end the process.
     socket.on('error', () => socket.destroy());
+    spans?.begin(request, socket);
     upgrade(request, socket, head).catch((error: unknown) => fail(error, socket));
   };
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from '@rollcall/client/transport.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
@@ -25,6 +26,8 @@ export interface WebSocketsDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
+  /** Undefined: upgrades are not traced. */
+  readonly tracing?: RequestTracing | undefined;
   /** Those that are not given are {@link defaultLimits}. */
   readonly limits?: Partial<WebSocketLimits>;
   /** Channels beside registrations and jobs. */

@@ -1,0 +1,40 @@
+import type { Attributes, Span } from '@rollcall/platform/tracing/tracer.ts';
+import type { Target } from '../discovery/targets.ts';
+import type { Destination } from '../routing/table.ts';
+import type { Attempt } from './upstream-failure.ts';
+
+/** The pattern of paths that lead to where a request goes; undefined: it goes nowhere. */
+export function routePattern(destination: Destination | undefined): string | undefined {
+  return destination === undefined ? undefined : (destination.rule?.prefix ?? '/api/v1/{service}');
+}
+
+/** Pure. What is said of a request to a service, without its query. @param path below the target's registered URL. */
+export function attemptAttributes(
+  { service, origin, basePath }: Pick<Target, 'service' | 'origin' | 'basePath'>,
+  { method, path, retries }: { readonly method: string; readonly path: string; readonly retries: number },
+): Attributes {
+  return {
+    'http.request.method': method,
+    'url.full': `${origin}${basePath}${path.split('?', 1)[0]}`,
+    ...serverAttributes(origin),
+    'rollcall.service': service,
+    'http.request.resend_count': retries === 0 ? undefined : retries,
+  };
+}
+
+/** Pure. Whom a call goes to. @param origin `http://host:port`; without the port: that of the scheme. */
+export function serverAttributes(origin: string): Attributes {
+  const { hostname, port, protocol } = new URL(origin);
+  const byScheme = protocol === 'https:' ? 443 : 80;
+  return { 'server.address': hostname, 'server.port': port === '' ? byScheme : Number(port) };
+}
+
+/** Of an answer that a service gave, also one that says that the caller is wrong, the client's span has failed. */
+export function endAttemptSpan(span: Span, attempt: Attempt): void {
+  if (attempt.type === 'answered') {
+    span.set({ 'http.response.status_code': attempt.status });
+    if (attempt.status >= 400) span.fail(String(attempt.status));
+  } else if (attempt.type === 'failed') span.fail(attempt.failure.code);
+  else span.set({ 'rollcall.abandoned': true });
+  span.end();
+}

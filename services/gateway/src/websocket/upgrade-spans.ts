@@ -1,0 +1,41 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import {
+  directOrigin,
+  endRequestSpan,
+  nameRoute,
+  type RequestTracing,
+  startRequestSpan,
+} from '@rollcall/platform/http/request-spans.ts';
+import type { Span } from '@rollcall/platform/tracing/tracer.ts';
+
+/** Upgrades as parts of traces. What happens on a connection afterwards belongs to none of them: it may last for days. */
+export interface UpgradeSpans {
+  begin(request: IncomingMessage, socket: Duplex): void;
+  /** Once it is known who asks for it, and for the right thing. */
+  admit(socket: Duplex, subject: string): void;
+  end(socket: Duplex, status: number): void;
+}
+
+/** @param path of the endpoint. */
+export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestTracing, path: string): UpgradeSpans {
+  const spans = new WeakMap<Duplex, Span>();
+
+  function end(socket: Duplex, status: number | undefined): void {
+    const span = spans.get(socket);
+    if (span === undefined) return;
+    spans.delete(socket);
+    endRequestSpan(span, status);
+  }
+
+  return {
+    begin(request, socket) {
+      const span = startRequestSpan(tracer, request, originOf(request));
+      if (request.url?.split('?', 1)[0] === path) nameRoute(span, { method: request.method ?? '' }, path);
+      spans.set(socket, span);
+      socket.once('close', () => end(socket, undefined));
+    },
+    admit: (socket, subject) => spans.get(socket)?.set({ 'rollcall.client': subject }),
+    end,
+  };
+}

@@ -275,12 +275,78 @@ describe('what is no plain request', () => {
     ['an odd encoding', 'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n'],
     ['a space before the colon', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\nabc'],
     ['a folded header', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nX-A: b\r\n c\r\n\r\n'],
+    ['a length and its copy', 'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nContent-Length: 4, 4\r\n\r\nabcd'],
+    ['a signed length', 'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nContent-Length: +4\r\n\r\nabcd'],
+    [
+      'chunked, and something after it',
+      'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n',
+    ],
+    [
+      'chunked twice',
+      'POST /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n',
+    ],
+    ['a bare line feed', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\nX-A: b\r\n\r\n'],
+    ['a carriage return in a value', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nX-A: b\rX-B: c\r\n\r\n'],
+    ['a NUL in a value', 'GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\nX-A: b\u0000c\r\n\r\n'],
     ['garbage', '\u0016\u0003\u0001\u0002\u0000hello\r\n\r\n'],
   ])('%s: refused, the connection closed, nothing passed on', async (_, text) => {
     const before = shop.requests.length;
     const answer = await raw(text.replace('Host: x', `Host: x\r\nAuthorization: Bearer ${token}`));
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toContain('"error":{"code":"INVALID_REQUEST"');
+    expect(shop.requests.length).toBe(before);
+  });
+
+  test('an answer that has begun is cut off, and not continued with a refusal', async () => {
+    await using eager = await startBackend((request, response) => {
+      response.writeHead(200, { 'content-length': '1000' });
+      response.write('begun');
+      request.resume();
+    });
+    await register('eager', eager.url);
+    const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1' });
+    let received = '';
+    const closed = new Promise<void>((resolve) => {
+      socket.on('close', () => resolve());
+    });
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString();
+      if (received.endsWith('begun')) socket.write('no-length-of-a-chunk\r\n');
+    });
+    const head = ['POST /api/v1/eager/talk HTTP/1.1', 'Host: x', `Authorization: Bearer ${token}`];
+    socket.write(`${head.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n`);
+    await closed;
+    expect(received).toMatch(/begun$/);
+  });
+
+  test('an identity in trailers, or spelled as CGI does, does not get to the service', async () => {
+    const head = ['POST /api/v1/shop/x HTTP/1.1', 'Host: x', `Authorization: Bearer ${token}`, 'Connection: close'];
+    const more = ['X_Rollcall_Subject: admin', 'Trailer: X-Rollcall-Tier', 'Transfer-Encoding: chunked'];
+    const body = '1\r\na\r\n0\r\nX-Rollcall-Tier: free\r\nX-Own: 1\r\n\r\n';
+    const answer = await raw(`${[...head, ...more].join('\r\n')}\r\n\r\n${body}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    const request = shop.requests.at(-1);
+    expect(request?.headers).toMatchObject({ 'x-rollcall-subject': 'tests', 'x-rollcall-tier': 'premium' });
+    expect(request?.headers).not.toHaveProperty('x_rollcall_subject');
+    expect(request?.trailers).toEqual({});
+  });
+
+  test.each([
+    ['two tokens', (good: string) => `Authorization: Bearer x\r\nAuthorization: Bearer ${good}`, 401],
+    [
+      'two tokens, the good one first',
+      (good: string) => `Authorization: Bearer ${good}\r\nAuthorization: Bearer x`,
+      401,
+    ],
+    ['another protocol', (good: string) => `Authorization: Bearer ${good}\r\nConnection: Upgrade\r\nUpgrade: h2c`, 4],
+  ])('%s: nothing is passed on', async (_, headers, status) => {
+    const before = shop.requests.length;
+    const answer = await raw(
+      `GET /api/v1/shop/x HTTP/1.1\r\nHost: x\r\n${headers(token)}\r\n\r\nGET /api/v1/shop/smuggled HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer).toContain(`HTTP/1.1 ${status}`);
+    expect(answer).not.toContain('HTTP/1.1 200');
     expect(shop.requests.length).toBe(before);
   });
 });

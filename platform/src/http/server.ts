@@ -70,6 +70,7 @@ export function createServer(options: ServerOptions): App {
   const loggerInstance: FastifyBaseLogger = log;
   const answer = (reply: FastifyReply, error: HttpError): FastifyReply =>
     reply.status(error.statusCode).headers(error.headers).send(renderError(error));
+  const answering = new WeakMap<Socket, ServerResponse>();
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
@@ -87,7 +88,12 @@ export function createServer(options: ServerOptions): App {
     frameworkErrors(error, _request, reply) {
       answer(reply, fromFastify(error) ?? internalError());
     },
-    clientErrorHandler: (error, socket) => refuseMalformed(error, socket, renderError),
+    clientErrorHandler(error, socket) {
+      const current = answering.get(socket);
+      // What is said now would be taken for more of the answer that has begun.
+      if (current?.headersSent === true && !current.writableEnded) socket.destroy();
+      else refuseMalformed(error, socket, renderError);
+    },
   }).withTypeProvider<TypeBoxTypeProvider>();
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   if (options.tracing !== undefined) traceRequests(app, options.tracing);
@@ -99,6 +105,7 @@ export function createServer(options: ServerOptions): App {
     registers: [metrics],
   });
   app.addHook('onRequest', (request, reply, done) => {
+    answering.set(request.raw.socket, reply.raw);
     if (options.isStopping?.() === true) reply.header('connection', 'close');
     if (hasNoBody(request.headers)) delete request.headers['content-type'];
     done();

@@ -37,6 +37,9 @@ describe('requestHeaders', () => {
     'Authorization',
     'X-Rollcall-Tier',
     'x-rollcall-',
+    'X_Rollcall_Subject',
+    'x-rollcall_identity',
+    'X_Forwarded_For',
   ])('drops %s', (name) => {
     const made = namesOf(requestHeaders([name, 'keep-alive'], { ...forwarded, identity: [] }, trace));
     expect(made).not.toContain(name.toLowerCase());

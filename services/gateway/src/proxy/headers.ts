@@ -38,7 +38,7 @@ export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest, tra
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const [name = '', value = ''] = [raw[index], raw[index + 1]];
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower) || OWN.has(lower) || lower.startsWith(IDENTITY_HEADER_PREFIX)) continue;
+    if (HOP_BY_HOP.has(lower) || isOwn(lower)) continue;
     if (named?.has(lower) === true) continue;
     headers.push(lower, value);
   }
@@ -49,6 +49,12 @@ export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest, tra
   headers.push('x-request-id', requestId, 'traceparent', trace.traceparent, ...identity);
   if (trace.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
   return headers;
+}
+
+/** Many servers (CGI, WSGI) do not tell `_` from `-`. */
+function isOwn(lower: string): boolean {
+  const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+  return OWN.has(name) || name.startsWith(IDENTITY_HEADER_PREFIX);
 }
 
 /** An answer's headers as the caller gets them, for `writeHead`. */

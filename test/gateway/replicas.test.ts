@@ -101,3 +101,17 @@ test('a registration arrives over the WebSocket, with a token that the gateway h
   const event = (await client.until((message) => JSON.stringify(message).includes('newcomer'))).at(-1);
   expect(event).toMatchObject({ type: 'event', channel: 'registrations' });
 });
+
+test('a replica is ready once it knows what is registered, and soon also where no registry tells', async () => {
+  await using backend = await startBackend((_, response) => void response.end('yes'));
+  await registry.call('POST', '/services/register', { service_name: 'early', service_url: backend.url });
+  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'early' }));
+  const ask = (at: Replica, path: string) =>
+    fetch(`${at.url}${path}`, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status);
+  await using next = await startGateway({ namespace, registry: registry.url });
+  expect(await ask(next, '/api/v1/early/x')).toBe(200);
+  await using silent = await startBackend(() => undefined);
+  await using alone = await startGateway({ namespace, registry: silent.url });
+  expect(await ask(alone, '/api/v1/early/x')).toBe(503);
+  expect(await ask(alone, '/api/health')).toBe(200);
+}, 120_000);

@@ -3,6 +3,7 @@ import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import { type Breaker, type BreakerPolicy, createBreaker } from '../policy/breaker.ts';
 
@@ -38,6 +39,9 @@ export interface Targets {
   /** Whether all that is registered has been heard of at least once. */
   isComplete(): boolean;
 }
+
+/** For what is registered to be heard of before the gateway is ready. */
+const FIRST_LIST_MS = 10_000;
 
 /** Under this name the registry's own API is reached, unless a service of the name is registered. */
 const REGISTRY = 'registry';
@@ -80,7 +84,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     actor: {
       name: 'discovery',
       async start() {
-        // It is not waited for: a gateway that starts while no registry runs serves the rest as soon as there is one.
+        const heard = new AbortController();
         directory = discover({ servers: registry, ...(token === undefined ? {} : { token }) });
         directory.on('change', ({ type, service }) => {
           if (type === 'added' || type === 'modified') put(service);
@@ -91,8 +95,12 @@ export function createTargets(deps: TargetsDeps): Targets {
         });
         directory.on('synced', ({ total }) => {
           isComplete = true;
+          heard.abort();
           log.info({ total }, 'registry watch in step');
         });
+        // A new replica that knew nothing would refuse what the one that it replaces could have passed on. It is not waited for for
+        // long: a gateway that starts while no registry runs serves the rest as soon as there is one.
+        await sleep(FIRST_LIST_MS, heard.signal);
       },
       stop: async () => directory?.close(),
     },

@@ -64,7 +64,8 @@ function start(settings: Record<string, string>): Promise<Replica> {
   return startGateway({
     namespace,
     registry: registry.url,
-    settings: { ROLLCALL_LIMIT_PREMIUM: '100000', ...settings },
+    // A machine that stops for seconds must not look like a service that is away.
+    settings: { ROLLCALL_LIMIT_PREMIUM: '100000', ROLLCALL_UPSTREAM_CONNECT_MS: '30000', ...settings },
   });
 }
 
@@ -84,7 +85,7 @@ async function call(path: string, { headers, method = 'GET', at = gateway }: Cal
 }
 
 function isReachable(at: Replica): Promise<void> {
-  return vi.waitFor(async () => expect(await call('/api/v1/shop/', { at })).toBe(200), { timeout: 10_000 });
+  return vi.waitFor(async () => expect(await call('/api/v1/shop/', { at })).toBe(200), { timeout: 30_000 });
 }
 
 let traces = 0;
@@ -258,7 +259,7 @@ test('a call of gRPC is a span, and the attempt at the service one below it', as
   });
   using client = createEchoClient(grpcPort, { token });
   await vi.waitFor(async () => expect((await client.unary(Buffer.from('x'))).status.code).toBe(status.OK), {
-    timeout: 10_000,
+    timeout: 30_000,
   });
   const traceparent = (traceId: string) => ({ traceparent: `00-${traceId}-${SPAN}-01` });
   const [fine, bad] = ['b'.repeat(32), 'c'.repeat(32)];
@@ -349,7 +350,7 @@ describe('a gateway of its own', () => {
     expect(new Set(codes)).toEqual(new Set([200]));
     const losses = async () =>
       (await logOf(lonely)).split('\n').filter((line) => line.includes('spans were not exported'));
-    await vi.waitFor(async () => expect(await losses()).toHaveLength(1), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await losses()).toHaveLength(1), { timeout: 30_000 });
     await call('/api/v1/shop/x', { at: lonely });
     await stopInTime(lonely);
     const told = (await losses()).map((line) => JSON.parse(line) as { level: string; spans: number });

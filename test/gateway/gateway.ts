@@ -38,7 +38,10 @@ export interface ClientOptions {
 }
 
 /** Applies an ApiClient and its Secret as an operator would. */
-export async function createClient(namespace: TestNamespace, options: ClientOptions): Promise<TestClient> {
+export async function createClient(
+  namespace: Pick<TestNamespace, 'kubectl'>,
+  options: ClientOptions,
+): Promise<TestClient> {
   const { id, tier = 'Premium', scopes = [], stored = (secret: string) => secret } = options;
   const secret = randomBytes(24).toString('base64url');
   const manifests = [
@@ -66,7 +69,11 @@ export function secretManifest(name: string, secret: string): object {
 }
 
 /** Asks for a token. @param form besides the grant type. */
-export function requestToken(gateway: Replica, { id, secret }: TestClient, form: Record<string, string> = {}) {
+export function requestToken(
+  gateway: Pick<Replica, 'url'>,
+  { id, secret }: TestClient,
+  form: Record<string, string> = {},
+) {
   return fetch(`${gateway.url}/api/v1/auth/token`, {
     method: 'POST',
     headers: { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` },
@@ -75,7 +82,7 @@ export function requestToken(gateway: Replica, { id, secret }: TestClient, form:
 }
 
 /** The token of a client that the gateway may hear of in a moment only. */
-export function tokenOf(gateway: Replica, client: TestClient): Promise<string> {
+export function tokenOf(gateway: Pick<Replica, 'url'>, client: TestClient): Promise<string> {
   return vi.waitFor(
     async () => {
       const answer = await requestToken(gateway, client);

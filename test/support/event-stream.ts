@@ -16,9 +16,11 @@ export interface EventStream extends AsyncDisposable {
 
 const NEXT_TIMEOUT_MS = 10_000;
 
-export async function openEventStream(url: string, lastEventId?: string): Promise<EventStream> {
+/** @param token shown to a server that wants one. */
+export async function openEventStream(url: string, lastEventId?: string, token?: string): Promise<EventStream> {
   const controller = new AbortController();
   const headers: Record<string, string> = { accept: 'text/event-stream' };
+  if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
   if (lastEventId !== undefined) headers['last-event-id'] = lastEventId;
   const response = await fetch(url, { headers, signal: controller.signal });
   if (response.body === null) throw new Error('The stream has no body');

@@ -76,14 +76,24 @@ export async function startReadyReplica(script: string, options: ReplicaOptions)
   return replica;
 }
 
-/** Calls the API at a URL. @param call its path is relative to `/api/v1`. */
-export async function callApi(
-  url: string,
-  { method, path, body }: { readonly method: string; readonly path: string; readonly body: unknown },
-): Promise<Answer> {
+export interface ApiCall {
+  readonly method: string;
+  /** Relative to `/api/v1`. */
+  readonly path: string;
+  readonly body?: unknown;
+  /** Shown to a server that wants one. */
+  readonly token?: string;
+}
+
+/** Calls the API at a URL. */
+export async function callApi(url: string, { method, path, body, token }: ApiCall): Promise<Answer> {
   const response = await fetch(`${url}/api/v1${path}`, {
     method,
-    ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;

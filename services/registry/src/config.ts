@@ -1,5 +1,6 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
+import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 
 const schema = Type.Object({
@@ -14,6 +15,10 @@ const schema = Type.Object({
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
+  ROLLCALL_GATEWAY_KEYS_URL: Type.Optional(
+    Type.String({ minLength: 1, description: "The gateway's key set, /.well-known/jwks.json" }),
+  ),
+  ROLLCALL_GATEWAY_ISSUER: Type.String({ minLength: 1, default: 'rollcall' }),
   ROLLCALL_JOB_RETENTION_SECONDS: Type.Integer({ minimum: 0, maximum: 10 * 365 * 86_400, default: 7 * 86_400 }),
   ROLLCALL_WEBHOOK_SECRET_STORE: Type.String({
     minLength: 1,
@@ -22,6 +27,13 @@ const schema = Type.Object({
   }),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
+
+export interface AuthenticationConfig {
+  /** Of service accounts' tokens. Undefined: the API server. */
+  readonly audience: string | undefined;
+  /** Whose clients may call, too. */
+  readonly gateway: { readonly jwksUrl: URL; readonly issuer: string } | undefined;
+}
 
 /** Settings of the registry process. */
 export interface RegistryConfig {
@@ -39,7 +51,7 @@ export interface RegistryConfig {
   /** Given to every registration; 60 by contract. */
   readonly ttlSeconds: number;
   /** Undefined: anyone may call (contract 1, "Authentication"). */
-  readonly authentication: { readonly audience: string | undefined } | undefined;
+  readonly authentication: AuthenticationConfig | undefined;
   /** How long finished delivery jobs are kept in the cluster; the history keeps them. */
   readonly jobRetentionMs: number;
   /** Name of the Secret in which the secrets of webhooks are kept. */
@@ -61,9 +73,18 @@ export function registryConfig(environment: Environment): RegistryConfig {
     logLevel: parsed.ROLLCALL_LOG_LEVEL,
     drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
-    authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : { audience: parsed.ROLLCALL_TOKEN_AUDIENCE },
+    authentication: authentication(parsed),
     jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
     webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRET_STORE,
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
   };
+}
+
+function authentication(parsed: Static<typeof schema>): RegistryConfig['authentication'] {
+  if (parsed.ROLLCALL_AUTHENTICATION === 'off') return undefined;
+  const { ROLLCALL_GATEWAY_KEYS_URL: url, ROLLCALL_GATEWAY_ISSUER: issuer } = parsed;
+  const fault = url === undefined ? undefined : httpUrlFault(url);
+  if (fault !== undefined) throw new Error(`Invalid configuration:\n  ROLLCALL_GATEWAY_KEYS_URL ${fault}`);
+  const gateway = url === undefined ? undefined : { jwksUrl: new URL(url), issuer };
+  return { audience: parsed.ROLLCALL_TOKEN_AUDIENCE, gateway };
 }

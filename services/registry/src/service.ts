@@ -3,18 +3,21 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Environment } from '@rollcall/platform/config.ts';
 import { adminServer } from '@rollcall/platform/http/admin.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
+import { createIdentityReader } from '@rollcall/platform/http/identity.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { connect } from '@rollcall/platform/kube/connection.ts';
+import { connect, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { buildApp } from './app.ts';
-import type { RegistryConfig } from './config.ts';
+import { authenticator } from './authenticator.ts';
+import type { AuthenticationConfig, RegistryConfig } from './config.ts';
 import { createDelivery, type Delivery } from './delivery.ts';
 import { createDiscovery, type Discovery } from './discovery.ts';
 import { createGrpcServer } from './grpc/server.ts';
+import type { Authenticate } from './routes/authentication.ts';
 import { type HealthRoutesDeps, healthRoutes } from './routes/health.ts';
 import { tokenReviewer } from './store/token-review.ts';
 
@@ -67,7 +70,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
   };
   let stopping = false;
   const authenticate =
-    config.authentication === undefined ? undefined : tokenReviewer({ connection, clock, ...config.authentication });
+    config.authentication === undefined ? undefined : createAuthenticate({ connection, clock }, config.authentication);
   const app = await buildApp({
     log,
     metrics,
@@ -115,6 +118,19 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
       stopping = true;
       grpc.setServing(false);
     },
+  });
+}
+
+/** The name under which the gateway passes requests on to the registry. */
+const OWN_NAME = 'registry';
+
+function createAuthenticate(
+  common: { readonly connection: KubeConnection; readonly clock: Clock },
+  { audience, gateway }: AuthenticationConfig,
+): Authenticate {
+  return authenticator({
+    review: tokenReviewer({ ...common, audience }),
+    gateway: gateway === undefined ? undefined : createIdentityReader({ ...common, ...gateway, service: OWN_NAME }),
   });
 }
 

@@ -2,7 +2,7 @@ import { type Metadata, type ServerUnaryCall, type sendUnaryData, status } from 
 import type { Logger } from '@rollcall/platform/log.ts';
 import { Histogram, type Registry } from 'prom-client';
 import { RegistryError } from '../domain/errors.ts';
-import { type Authenticate, bearerToken } from '../routes/authentication.ts';
+import { type Authenticate, credentialsOf } from '../routes/authentication.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
 
 export interface CallsDeps {
@@ -63,9 +63,7 @@ export function createCalls({ log, metrics, authenticate }: CallsDeps): Calls {
     unary: (name, method) => (call, callback) => void answer({ name, method }, call, callback),
     async subjectOf(metadata) {
       if (authenticate === undefined) return undefined;
-      const [authorization] = metadata.get('authorization');
-      const token = bearerToken(authorization?.toString());
-      const subject = token === undefined ? undefined : await authenticate(token);
+      const subject = await authenticate(credentialsOf((name) => metadata.get(name)[0]?.toString()));
       if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
       return subject;
     },

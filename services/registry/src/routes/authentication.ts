@@ -1,3 +1,4 @@
+import { identityHeaders } from '@rollcall/platform/http/identity.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../domain/errors.ts';
 
@@ -12,22 +13,39 @@ declare module 'fastify' {
   }
 }
 
-/** @returns the subject of a valid token, or undefined. Throws when that cannot be found out now. */
-export type Authenticate = (token: string) => Promise<string | undefined>;
+/** What a call shows of who makes it. */
+export interface Credentials {
+  /** The bearer token. */
+  readonly token: string | undefined;
+  /** Of a client of the gateway's, as the gateway has signed it. */
+  readonly identity: string | undefined;
+}
+
+/** @returns the subject of valid credentials, or undefined. Throws when that cannot be found out now. */
+export type Authenticate = (shown: Credentials) => Promise<string | undefined>;
+
+/** @param find looks a header, or metadata, up by its name. */
+export function credentialsOf(find: (name: string) => string | undefined): Credentials {
+  return { token: bearerToken(find('authorization')), identity: find(identityHeaders.token) };
+}
 
 /** The token of an Authorization header, or of the metadata of that name; undefined: there is none. */
-export function bearerToken(authorization: string | undefined): string | undefined {
+function bearerToken(authorization: string | undefined): string | undefined {
   return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization ?? '')?.[1];
 }
 
-/** Requires a bearer token (RFC 6750) on every route of the app that is not marked `anonymous`. */
+/** Requires credentials, such as a bearer token (RFC 6750), on every route of the app that is not marked `anonymous`. */
 export function authentication(app: App, authenticate: Authenticate | undefined): void {
   app.decorateRequest('subject', undefined);
   if (authenticate === undefined) return;
   app.addHook('onRequest', async (request) => {
     if (request.routeOptions.config.anonymous === true) return;
-    const token = bearerToken(request.headers.authorization);
-    const subject = token === undefined ? undefined : await authenticate(token);
+    const subject = await authenticate(
+      credentialsOf((name) => {
+        const value = request.headers[name];
+        return typeof value === 'string' ? value : undefined;
+      }),
+    );
     if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
     request.subject = subject;
   });

@@ -62,6 +62,18 @@ describe('values that the schema refuses', () => {
     ['a route that belongs to no Gateway', { processes: { registry: { httpRoute: { enabled: true } } } }, 'parentRefs'],
     ['a process named like a database', { processes: { redis: {} } }, 'redis'],
     ['a size that is none', { postgresql: { persistence: { size: 'large' } } }, 'size'],
+    ['a port that admits whoever comes to none', { processes: { registry: { ports: { http: port('') } } } }, 'from'],
+    ['a route without a slash', { gateway: { routes: [{ name: 'a', prefix: 'a', service: 's' }] } }, 'prefix'],
+    ['a route with a field of nothing', { gateway: { routes: [{ ...route, scope: 'x' }] } }, 'scope'],
+    ['an issuer without keys', { gateway: { externalIssuers: [{ issuer: 'i', audience: 'a' }] } }, 'jwksUrl'],
+    ['a proxy by its name', { gateway: { trustedProxies: ['traefik'] } }, 'trustedProxies'],
+    ['no requests at all', { gateway: { limits: { free: 0 } } }, 'free'],
+    ['a namespace of clients that can be none', { clients: { namespace: 'A' } }, 'namespace'],
+    [
+      'a Secret of a process in any namespace',
+      { processes: { registry: { secrets: { s: { scope: 'cluster' } } } } },
+      'scope',
+    ],
     ['a password as a value', { postgresql: { password: 'x' } }, 'password'],
   ])('%s', async (_what, values, named) => {
     const refusal = await renderChart(values).then(
@@ -73,19 +85,29 @@ describe('values that the schema refuses', () => {
   });
 });
 
+const route = { name: 'reports', prefix: '/api/v1/reports', service: 'reporting' };
 const rule = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
+
+function port(from: string): object {
+  return { port: 3001, from };
+}
 
 function right(rights: object): Values {
   return { processes: { registry: { rbac: { more: rights } } } };
 }
 
 test('an Ingress for a port that the process does not have is refused', async () => {
-  const values = { processes: { registry: { ingress: { enabled: true, port: 'grpc' } } } };
+  const values = { processes: { registry: { ingress: { enabled: true, port: 'web' } } } };
   await expect(renderChart(values)).rejects.toThrow('processes.registry.ingress.port names no port of the process');
 });
 
+test('a port that admits whoever comes to a port that is not there is refused', async () => {
+  const values = { processes: { registry: { ports: { grpc: { port: 50_051, from: 'web' } } } } };
+  await expect(renderChart(values)).rejects.toThrow('processes.registry.ports.grpc.from names no port of the process');
+});
+
 describe('what values lead to', () => {
-  test('operator and registry run twice, with embedded databases, when nothing is said', async () => {
+  test('operator, registry and gateway run twice, with embedded databases, when nothing is said', async () => {
     const objects = await renderChart();
     const replicas = objects
       .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
@@ -93,6 +115,7 @@ describe('what values lead to', () => {
     expect(Object.fromEntries(replicas)).toEqual({
       'rollcall-operator': 2,
       'rollcall-registry': 2,
+      'rollcall-gateway': 2,
       'rollcall-postgresql': 1,
       'rollcall-redis': 1,
     });
@@ -104,14 +127,16 @@ describe('what values lead to', () => {
   });
 
   test('a new process needs an entry and no template', async () => {
-    const gateway = {
+    const federation = {
       replicas: 3,
       ports: {
-        http: { port: 3000, from: 'anywhere' },
-        grpc: { port: 50_051, appProtocol: 'kubernetes.io/h2c', from: [] },
+        http: { port: 3002, from: 'anywhere' },
+        grpc: { port: 50_052, appProtocol: 'kubernetes.io/h2c', from: 'http' },
       },
       redis: true,
-      env: { ROLLCALL_REGISTRY_URL: 'http://{{ include "rollcall.fullname" . }}-registry:3001' },
+      env: { SCHEMAS: '{{ include "rollcall.fullname" . }}-schemas' },
+      files: { 'settings.yaml': 'release: {{ .Release.Name }}' },
+      secrets: { 'federation-keys': { scope: 'release' } },
       rbac: {
         clients: {
           scope: 'customResources',
@@ -122,26 +147,33 @@ describe('what values lead to', () => {
       ingress: { enabled: true, hosts: ['api.example.com'] },
       podDisruptionBudget: { enabled: false },
     };
-    const objects = await renderChart({ processes: { gateway } });
-    const made = objects.filter(({ metadata }) => metadata.name.startsWith('rollcall-gateway')).map(({ kind }) => kind);
+    const objects = await renderChart({ processes: { federation } });
+    const name = 'rollcall-federation';
+    const made = objects.filter(({ metadata }) => metadata.name.startsWith(name)).map(({ kind }) => kind);
     expect(made.toSorted()).toEqual([
+      'ConfigMap',
       'Deployment',
       'HorizontalPodAutoscaler',
       'Ingress',
       'NetworkPolicy',
       'Role',
       'RoleBinding',
+      'Secret',
       'Service',
       'ServiceAccount',
     ]);
-    expect(podsOf(objects).find(({ name }) => name === 'rollcall-gateway')?.template.spec.containers[0]?.args).toEqual([
-      'gateway',
-    ]);
-    expect(environmentOf(objects, 'rollcall-gateway')).toMatchObject({
-      ROLLCALL_REGISTRY_URL: 'http://rollcall-registry:3001',
+    const { containers, volumes } = podsOf(objects).find((pod) => pod.name === name)?.template.spec ?? {};
+    expect(containers?.[0]?.args).toEqual(['federation']);
+    expect(containers?.[0]?.['volumeMounts']).toContainEqual(
+      expect.objectContaining({ name: 'files', mountPath: '/etc/rollcall' }),
+    );
+    expect(volumes).toContainEqual({ name: 'files', configMap: { name } });
+    expect(objectOf(objects, 'ConfigMap', name)['data']).toEqual({ 'settings.yaml': 'release: rollcall' });
+    expect(environmentOf(objects, name)).toMatchObject({
+      SCHEMAS: 'rollcall-schemas',
       ROLLCALL_REDIS_URL: { secretKeyRef: { name: 'rollcall-redis', key: 'url' } },
     });
-    expect(objectOf(objects, 'Deployment', 'rollcall-gateway')['spec']).not.toHaveProperty('replicas');
+    expect(objectOf(objects, 'Deployment', name)['spec']).not.toHaveProperty('replicas');
   });
 
   test('a process without rights gets no token', async () => {
@@ -150,6 +182,7 @@ describe('what values lead to', () => {
     expect(Object.fromEntries(tokens)).toEqual({
       'rollcall-operator': true,
       'rollcall-registry': true,
+      'rollcall-gateway': true,
       'rollcall-payment': false,
       'rollcall-postgresql': false,
       'rollcall-redis': false,
@@ -164,7 +197,8 @@ describe('what values lead to', () => {
       topologySpread: [],
       rbac: { tokens: null },
     };
-    const objects = await renderChart({ processes: { registry: off, operator: { enabled: false } } });
+    const processes = { registry: off, gateway: off, operator: { enabled: false } };
+    const objects = await renderChart({ processes });
     expect(objects.filter(({ kind }) => kind === 'PodDisruptionBudget')).toEqual([]);
     expect(objects.filter(({ metadata }) => metadata.name.includes('operator'))).toEqual([]);
     const spec = podsOf(objects).find(({ name }) => name === 'rollcall-registry')?.template.spec;

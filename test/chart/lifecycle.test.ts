@@ -1,7 +1,10 @@
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { CHART, helm, NAMESPACE, RELEASE, type Values } from './chart.ts';
 import { type ChartCluster, startChartCluster } from './cluster.ts';
+
+// Helm is quick, but not where other things run.
+vi.setConfig({ testTimeout: 240_000 });
 
 // No pod runs here: what an installation does while it serves is proven on a real node.
 
@@ -43,8 +46,19 @@ async function passwords(): Promise<Record<string, Readonly<Record<string, strin
   return Object.fromEntries(ours.map(({ metadata, data }) => [metadata.name, data]));
 }
 
-async function webhookSecrets(): Promise<Listed['data']> {
-  return (await list('secrets')).find(({ metadata }) => metadata.name === 'rollcall-webhooks')?.data;
+/** What is in a Secret that a process fills. */
+async function filled(name: string): Promise<Listed['data']> {
+  return (await list('secrets')).find(({ metadata }) => metadata.name === name)?.data;
+}
+
+async function fill(name: string, data: Readonly<Record<string, string>>): Promise<void> {
+  const patch = ['patch', `secret/${name}`, '--namespace', NAMESPACE, '--type=merge'];
+  await cluster.kubectl([...patch, `--patch=${JSON.stringify({ data })}`]);
+}
+
+/** Whether the namespace of the clients is there. */
+async function hasClients(): Promise<boolean> {
+  return (await cluster.kubectl(['get', 'namespace', 'rollcall-clients', '--ignore-not-found'])) !== '';
 }
 
 /** All that is in the namespace but for what Kubernetes puts into every one. */
@@ -89,6 +103,13 @@ const registration = JSON.stringify({
   kind: 'ServiceRegistration',
   metadata: { name: 'shop', namespace: NAMESPACE },
   spec: { serviceName: 'shop', url: 'http://shop', source: 'Manifest' },
+});
+
+const apiClient = JSON.stringify({
+  apiVersion: 'rollcall.dev/v1alpha1',
+  kind: 'ApiClient',
+  metadata: { name: 'shop', namespace: 'rollcall-clients' },
+  spec: { clientId: 'shop', secretRef: { name: 'shop' } },
 });
 
 test('passwords are made once, and outlive upgrades, rollbacks and a second installation', async () => {
@@ -149,8 +170,7 @@ test('pods start anew for another URL of a database, and for no other change', a
 test('what the registry keeps in its Secret outlives upgrades, rollbacks and a second installation', async () => {
   const data = { 'shop.1': Buffer.from('s3cret').toString('base64') };
   await install();
-  const patch = ['patch', 'secret/rollcall-webhooks', '--namespace', NAMESPACE, '--type=merge'];
-  await cluster.kubectl([...patch, `--patch=${JSON.stringify({ data })}`]);
+  await fill('rollcall-webhooks', data);
   for (const change of [
     () => upgrade({ commonLabels: { some: 'label' } }),
     () => run(['rollback', RELEASE, '1']),
@@ -158,8 +178,21 @@ test('what the registry keeps in its Secret outlives upgrades, rollbacks and a s
     () => install(),
   ]) {
     await change();
-    expect(await webhookSecrets()).toEqual(data);
+    expect(await filled('rollcall-webhooks')).toEqual(data);
   }
+});
+
+test('the keys of the gateway outlive upgrades and rollbacks, and go with the release', async () => {
+  const data = { 'keys.json': Buffer.from('{}').toString('base64') };
+  await install();
+  await fill('rollcall-gateway-keys', data);
+  await upgrade({ commonLabels: { some: 'label' } });
+  expect(await filled('rollcall-gateway-keys')).toEqual(data);
+  await run(['rollback', RELEASE, '1']);
+  expect(await filled('rollcall-gateway-keys')).toEqual(data);
+  await uninstall();
+  await install();
+  expect(await filled('rollcall-gateway-keys')).toBeUndefined();
 });
 
 test('no pod ends because autoscaling begins, nor at an upgrade or a rollback while it goes on', async () => {
@@ -197,10 +230,11 @@ test('an upgrade brings the definitions up to date and keeps what is registered'
   expect(after?.metadata.uid).toBe(before?.metadata.uid);
 });
 
-test('uninstalling leaves the definitions, what is registered, the volume and its password', async () => {
+test('uninstalling leaves the definitions, what is registered, the clients, the volume and its password', async () => {
   await install();
   await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
   await cluster.kubectl(['apply', '--filename=-'], { stdin: registration });
+  await cluster.kubectl(['apply', '--filename=-'], { stdin: apiClient });
   await waitUntil('the claim of PostgreSQL is there', async () => (await list('persistentvolumeclaims')).length === 1, {
     timeoutMs: 60_000,
   });
@@ -214,6 +248,8 @@ test('uninstalling leaves the definitions, what is registered, the volume and it
       'serviceregistration.rollcall.dev/shop',
     ]);
   expect(await definitions()).toHaveLength(5);
+  const clients = ['get', 'apiclients', '--namespace=rollcall-clients', '--output=name'];
+  expect((await cluster.kubectl(clients)).trim()).toBe('apiclient.rollcall.dev/shop');
 });
 
 test('uninstalling leaves nothing where the values say so', async () => {
@@ -226,6 +262,7 @@ test('uninstalling leaves nothing where the values say so', async () => {
   await uninstall();
   await expect.poll(definitions, { timeout: 60_000, interval: 500 }).toEqual([]);
   await expect.poll(leftovers, { timeout: 60_000, interval: 500 }).toEqual([]);
+  await expect.poll(hasClients, { timeout: 60_000, interval: 500 }).toBe(false);
   const wide = await cluster.kubectl(['get', 'clusterrole,clusterrolebinding', '--output=name']);
   expect(wide).not.toContain('rollcall');
 });

@@ -30,6 +30,7 @@ const dimensions = {
       processes: {
         operator: { egress: [] },
         registry: { egress: [], redis: true, ports: { http: { port: 3001, from: [{ podSelector: {} }] } } },
+        gateway: { egress: [] },
       },
     },
   },
@@ -51,14 +52,14 @@ const dimensions = {
   entrance: {
     none: {},
     ingress: {
-      processes: { registry: { ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' } } } },
+      processes: { gateway: { ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' } } } },
     },
     'ingress with a certificate': {
       processes: {
-        registry: {
+        gateway: {
           ingress: {
             enabled: true,
-            hosts: ['registry.example.com', 'r.example.com'],
+            hosts: ['api.example.com', 'a.example.com'],
             tls: { enabled: true, certManager: { issuer: { name: 'letsencrypt' } } },
           },
         },
@@ -66,13 +67,23 @@ const dimensions = {
     },
     'Gateway API': {
       processes: {
-        registry: {
+        gateway: {
           httpRoute: {
             enabled: true,
             parentRefs: [{ name: 'public', namespace: 'gateways' }],
-            hostnames: ['registry.example.com'],
+            hostnames: ['api.example.com'],
             timeouts: { request: '0s' },
           },
+          grpcRoute: { enabled: true, parentRefs: [{ name: 'public', namespace: 'gateways' }] },
+        },
+      },
+    },
+    'past the gateway': {
+      processes: {
+        registry: {
+          ingress: { enabled: true },
+          httpRoute: { enabled: true, parentRefs: [{ name: 'public' }] },
+          grpcRoute: { enabled: true, parentRefs: [{ name: 'public' }] },
         },
       },
     },
@@ -116,17 +127,24 @@ const dimensions = {
     },
   },
   processes: {
-    'operator and registry': {},
-    'registry alone': { processes: { operator: { enabled: false } }, tests: { enabled: false } },
-    'one more': {
+    'operator, registry and gateway': {},
+    'registry alone': {
+      processes: { operator: { enabled: false }, gateway: { enabled: false } },
+      tests: { enabled: false },
+    },
+    'one more, and no gateway': {
       processes: {
-        gateway: {
+        gateway: { enabled: false },
+        federation: {
           ports: {
-            http: { port: 3000, from: 'anywhere' },
-            grpc: { port: 50_051, appProtocol: 'kubernetes.io/h2c', from: [{ namespaceSelector: {} }] },
+            http: { port: 3002, from: 'anywhere' },
+            grpc: { port: 50_052, appProtocol: 'kubernetes.io/h2c', from: [{ namespaceSelector: {} }] },
           },
           service: { type: 'LoadBalancer' },
           redis: true,
+          calls: ['registry'],
+          files: { 'a.yaml': 'a: {{ .Release.Name }}' },
+          secrets: { k: { scope: 'release' } },
           rbac: {
             keys: {
               scope: 'release',
@@ -142,6 +160,37 @@ const dimensions = {
       },
     },
   },
+  clients: {
+    'beside the release': {},
+    'in the release': { clients: { namespace: NAMESPACE } },
+    'where there is a namespace': { clients: { namespace: 'shop', createNamespace: false } },
+  },
+  gateway: {
+    default: {},
+    configured: {
+      gateway: {
+        routes: [
+          {
+            name: 'reports',
+            prefix: '/api/v1/reports',
+            service: 'reporting',
+            upstreamPrefix: '/v2',
+            scopes: ['reports:read'],
+            methods: ['GET'],
+            requestsPerMinute: { free: 2 },
+            timeoutSeconds: 1.5,
+          },
+        ],
+        limits: { premium: 1_000_000 },
+        trustedProxies: ['10.0.0.0/8', 'fd00::1'],
+        token: { issuer: 'https://api.example.com', audience: 'shop', lifetimeSeconds: 600 },
+        keyRotationSeconds: 7_776_000,
+        externalIssuers: [
+          { issuer: 'https://id.example.com', audience: 'rollcall', jwksUrl: 'https://id.example.com/keys' },
+        ],
+      },
+    },
+  },
   definitions: { kept: {}, deleted: { crds: { keep: false } }, 'from elsewhere': { crds: { install: false } } },
 } as const satisfies Readonly<Record<string, Dimension<Values>>>;
 
@@ -150,7 +199,7 @@ let cluster: ChartCluster;
 beforeAll(async () => {
   cluster = await startChartCluster({
     name: 'chart-matrix',
-    namespaces: ['shop'],
+    namespaces: ['shop', 'rollcall-clients'],
     crds: ['gateway-api', 'cert-manager', 'prometheus-operator'],
   });
   // What a namespace that enforces it refuses is refused here.

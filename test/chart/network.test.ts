@@ -59,19 +59,23 @@ async function admitted(values: Values = {}): Promise<Record<string, readonly st
 
 const prometheus = ['namespace {"kubernetes.io/metadata.name":"monitoring"}'];
 
-test('programs reach the registry, Prometheus the admin ports, and the databases are for those that use them', async () => {
+test('programs reach the registry and the gateway, Prometheus the admin ports, and the databases are for those that use them', async () => {
   expect(await admitted()).toEqual({
     // It listens on nothing.
     test: ['anyone'],
     'operator:9090': prometheus,
     'registry:3001': ['anyone'],
+    'registry:50051': ['anyone'],
     'registry:9090': prometheus,
+    'gateway:3000': ['anyone'],
+    'gateway:50051': ['anyone'],
+    'gateway:9090': prometheus,
     'postgresql:5432': ['registry'],
-    'redis:6379': ['test'],
+    'redis:6379': ['gateway', 'test'],
   });
 });
 
-test('ports can be closed to all but some, and to all', async () => {
+test('ports can be closed to all but some, and to all but those that need them', async () => {
   const from = [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'operator' } } }];
   const values = {
     networkPolicy: { metrics: { from: [] } },
@@ -79,9 +83,12 @@ test('ports can be closed to all but some, and to all', async () => {
   };
   expect(await admitted(values)).toEqual({
     test: ['anyone'],
-    'registry:3001': ['operator', 'test'],
+    'registry:3001': ['gateway', 'operator', 'test'],
+    'registry:50051': ['gateway', 'operator', 'test'],
+    'gateway:3000': ['anyone'],
+    'gateway:50051': ['anyone'],
     'postgresql:5432': ['registry'],
-    'redis:6379': ['registry', 'test'],
+    'redis:6379': ['gateway', 'registry', 'test'],
   });
 });
 
@@ -92,7 +99,7 @@ test('what talks to the API server may do so wherever that is, also where "anywh
     return (policy['spec'] as Policy).egress;
   };
   const ports = [443, 6443].map((port) => ({ port, protocol: 'TCP' }));
-  for (const name of ['operator', 'registry']) {
+  for (const name of ['operator', 'registry', 'gateway']) {
     expect(await egress(name)).toContainEqual({ ports });
     const to = [{ ipBlock: { cidr: '10.0.0.1/32' } }];
     const named = await egress(name, { networkPolicy: { apiServer: { cidrs: ['10.0.0.1/32'] } } });
@@ -104,7 +111,8 @@ test('what talks to the API server may do so wherever that is, also where "anywh
 
 test('embedded databases connect to nothing, and a process only to what it needs', async () => {
   const rbac = { own: { scope: 'release', rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] } };
-  const objects = await renderChart({ processes: { payment: { database: true }, gateway: { redis: true, rbac } } });
+  const processes = { payment: { database: true }, federation: { redis: true, calls: ['registry'], rbac } };
+  const objects = await renderChart({ processes });
   const egress = (name: string) => {
     const rules = (objectOf(objects, 'NetworkPolicy', name)['spec'] as Policy).egress ?? [];
     return rules.map(({ ports = [] }) => ports.map(({ port }) => port));
@@ -114,5 +122,5 @@ test('embedded databases connect to nothing, and a process only to what it needs
   const dns = [53, 53];
   const apiServer = [443, 6443];
   expect(egress('rollcall-payment')).toEqual([dns, [5432]]);
-  expect(egress('rollcall-gateway')).toEqual([dns, apiServer, [6379]]);
+  expect(egress('rollcall-federation')).toEqual([dns, apiServer, [50_051, 3001], [6379]]);
 });

@@ -1,7 +1,9 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { deliveryJobKind, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { createKeyStore } from '@rollcall/gateway/identity/key-store.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { deleteState } from '@rollcall/operator/delivery/saved-state.ts';
 import { createApplier, StaleError } from '@rollcall/operator/runtime/apply.ts';
@@ -26,6 +28,7 @@ import { createDatabase } from '../support/postgres.ts';
 import { startReadyReplica } from '../support/replica.ts';
 import { type ChartObject, environmentOf, NAMESPACE, renderChart } from './chart.ts';
 import { type ChartCluster, startChartCluster } from './cluster.ts';
+import { CLIENTS_NAMESPACE, GATEWAY_KEYS, rotateKeys, useClients } from './gateway-usage.ts';
 import {
   covers,
   describeRight,
@@ -49,9 +52,10 @@ import {
 
 const OPERATOR = 'rollcall-operator';
 const REGISTRY = 'rollcall-registry';
+const GATEWAY = 'rollcall-gateway';
 const WEBHOOK_SECRETS = 'rollcall-webhooks';
 
-/** Delivery, import and the custom resources each in a namespace of their own, so that no role makes up for another. */
+/** Delivery, import, clients and the custom resources each in a namespace of their own, so that no role makes up for another. */
 const values = {
   delivery: { namespaces: [DELIVERY_NAMESPACE] },
   import: { namespaces: [IMPORT_NAMESPACE] },
@@ -73,7 +77,7 @@ beforeAll(async () => {
   cluster = resources.use(
     await startChartCluster({
       name: 'chart-rbac',
-      namespaces: [DELIVERY_NAMESPACE, IMPORT_NAMESPACE],
+      namespaces: [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, CLIENTS_NAMESPACE],
       crds: ['gateway-api'],
       workloads: true,
       isAudited: true,
@@ -140,9 +144,27 @@ async function use(): Promise<void> {
     ROLLCALL_JOB_RETENTION_SECONDS: '0',
   });
   await operator;
+  const gateway = await start(GATEWAY, 'services/gateway/src/main.ts', {
+    ROLLCALL_REGISTRY_URLS: registry.url,
+    ROLLCALL_REGISTRY_TOKEN_FILE: await temporaryFile('token', await tokenOf(GATEWAY, NAMESPACE)),
+    ROLLCALL_ROUTES_FILE: await temporaryFile('routes.yaml', 'routes: []'),
+  });
   const installation = { cluster, api: registry.url, token: await tokenOf('default', DELIVERY_NAMESPACE) };
   await useWebhooks(installation);
-  await Promise.all([useRegistrations(installation), useImports(installation), useDeliveries(installation)]);
+  await Promise.all([
+    useRegistrations(installation),
+    useImports(installation),
+    useDeliveries(installation),
+    useClients({ cluster, url: gateway.url }),
+    rotateKeys({ cluster, url: gateway.url }),
+  ]);
+}
+
+/** A file that the chart would have mounted. @returns its path. */
+async function temporaryFile(name: string, content: string): Promise<string> {
+  const file = join(inject('temporaryDirectory'), 'chart-rbac', name);
+  await writeFile(file, content);
+  return file;
 }
 
 /**
@@ -316,22 +338,25 @@ async function as<T>(account: string, run: (connection: KubeConnection) => Promi
 }
 
 function secret(name: string, namespace: string): object {
-  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, data: { password: 'eA==' } };
+  const metadata = { name, namespace, labels: { name } };
+  return { apiVersion: 'v1', kind: 'Secret', metadata, data: { password: 'eA==' } };
 }
 
-/** What the chart gives in respect of Secrets, in words. */
+/** What the chart gives to operator and registry in respect of Secrets, in words. */
 async function rightsToSecrets(secretNames: readonly string[]): Promise<string[]> {
-  const given = rightsOf(await renderChart({ webhooks: { secretNames } }));
+  const processes = { gateway: { enabled: false } };
+  const given = rightsOf(await renderChart({ webhooks: { secretNames }, processes }));
   return given.filter(({ resource }) => resource === 'secrets').map(describeRight);
 }
 
 describe('Secrets', () => {
-  const elsewhere = [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, 'kube-system', 'default'];
+  const elsewhere = [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, CLIENTS_NAMESPACE, 'kube-system', 'default'];
 
   beforeAll(async () => {
-    const own = [secret(`${WEBHOOK_SECRETS}-2`, NAMESPACE), secret('some', NAMESPACE)];
-    const others = elsewhere.flatMap((namespace) => [secret(WEBHOOK_SECRETS, namespace), secret('some', namespace)]);
-    await applyAll([...own, ...others]);
+    const own = [WEBHOOK_SECRETS, GATEWAY_KEYS];
+    const alike = own.map((name) => secret(`${name}-2`, NAMESPACE));
+    const others = elsewhere.flatMap((namespace) => [...own, 'some'].map((name) => secret(name, namespace)));
+    await applyAll([...alike, secret('some', NAMESPACE), ...others]);
   });
 
   /** Of all ways to read Secrets that there are, those that are open to an account: by name, and as lists and watches. */
@@ -343,7 +368,11 @@ describe('Secrets', () => {
     expect(items.length).toBeGreaterThan(10);
     const lists = [NAMESPACE, ...elsewhere, undefined].map((namespace) => collectionPath(secretKind, namespace));
     const asked = [
-      ...lists.flatMap((path) => [{ path }, { path, query: { watch: true, timeoutSeconds: 1 } }]),
+      // A watch of a single one ends with its first line, which is JSON by itself.
+      ...lists.flatMap((path) => [
+        { path },
+        { path, query: { watch: true, timeoutSeconds: 1, labelSelector: 'name=some' } },
+      ]),
       ...items.map(({ metadata }) => ({ path: `${collectionPath(secretKind, metadata.namespace)}/${metadata.name}` })),
     ];
     return as(account, async (connection) => {
@@ -356,13 +385,19 @@ describe('Secrets', () => {
     });
   }
 
-  test('every process can read its own, and no other in any namespace', async () => {
+  test('every process can read its own, the gateway those of the clients, and no other in any namespace', async () => {
     const accounts = Object.keys(kubeconfigs);
-    expect(accounts).toEqual(expect.arrayContaining([OPERATOR, REGISTRY, 'rollcall-test']));
+    expect(accounts).toEqual(expect.arrayContaining([OPERATOR, REGISTRY, GATEWAY, 'rollcall-test']));
     const open = await Promise.all(accounts.map(async (account) => [account, await readable(account)] as const));
     expect(Object.fromEntries(open)).toEqual({
       ...Object.fromEntries(accounts.map((account) => [account, []])),
       [REGISTRY]: [`/api/v1/namespaces/${NAMESPACE}/secrets/${WEBHOOK_SECRETS}`],
+      // As a list and as a watch.
+      [GATEWAY]: [
+        `/api/v1/namespaces/${CLIENTS_NAMESPACE}/secrets`,
+        `/api/v1/namespaces/${CLIENTS_NAMESPACE}/secrets`,
+        `/api/v1/namespaces/${NAMESPACE}/secrets/${GATEWAY_KEYS}`,
+      ],
     });
   });
 
@@ -378,6 +413,17 @@ describe('Secrets', () => {
     });
   });
 
+  test('the gateway says what to do when its own is missing', async () => {
+    await resourceClient(admin, secretKind, NAMESPACE).delete(GATEWAY_KEYS);
+    await as(GATEWAY, async (connection) => {
+      const policy = { rotateAfterMs: 1, publishAheadMs: 1, verifyAfterMs: 1 };
+      const log = createLogger('test', 'silent');
+      const where = { connection, namespace: NAMESPACE, secretName: GATEWAY_KEYS };
+      const keys = createKeyStore({ ...where, policy, clock: systemClock, log });
+      await expect(keys.actor.start()).rejects.toThrow(`There is no Secret ${GATEWAY_KEYS}`);
+    });
+  });
+
   test('the registry can read more where the values name it, and change no more', async () => {
     const change = `${REGISTRY} in ${NAMESPACE}: patch secrets ${WEBHOOK_SECRETS}`;
     expect(await rightsToSecrets(['a', 'b'])).toEqual([
@@ -387,11 +433,13 @@ describe('Secrets', () => {
     expect(await rightsToSecrets(['*'])).toEqual([`${REGISTRY} in ${NAMESPACE}: get secrets`, change]);
   });
 
-  test("with a namespace of their own for the custom resources nobody has rights in the release's", async () => {
+  test("with a namespace of their own for the custom resources the gateway's keys are all of the release's", async () => {
     const apart = await renderChart({ ...values, customResources: { namespace: 'objects' } });
-    const roles = apart.filter(isRole).map(({ kind, metadata }) => `${kind} ${metadata.namespace}`);
-    expect(roles).not.toContain(`Role ${NAMESPACE}`);
-    expect(roles).toContain('Role objects');
+    const given = rightsOf(apart).filter(({ namespace }) => namespace === NAMESPACE);
+    expect(given.map(describeRight)).toEqual(
+      ['get', 'patch'].map((verb) => `${GATEWAY} in ${NAMESPACE}: ${verb} secrets ${GATEWAY_KEYS}`),
+    );
+    expect(apart.filter(isRole).map(({ metadata }) => metadata.namespace)).toContain('objects');
   });
 });
 

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Backend, startBackend, startGateway } from '../gateway/gateway.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
@@ -17,6 +18,9 @@ const resources = new AsyncDisposableStack();
 let namespace: TestNamespace;
 let registry: Replica;
 let operator: Replica;
+let gateway: Replica;
+/** Has keys, is well, and asks nobody for a token. */
+let open: Backend;
 let tokenFile: string;
 let wrongTokenFile: string;
 
@@ -38,6 +42,16 @@ beforeAll(async () => {
   await writeFile(tokenFile, await namespace.kubectl(['create', 'token', 'tester', '--audience', AUDIENCE]));
   wrongTokenFile = `${tokenFile}-wrong`;
   await writeFile(wrongTokenFile, 'wrong');
+  gateway = resources.use(
+    await startGateway({
+      namespace,
+      registry: registry.url,
+      settings: { ROLLCALL_REGISTRY_TOKEN_FILE: tokenFile, ROLLCALL_REDIS_URL: inject('redisUrl') },
+    }),
+  );
+  open = resources.use(
+    await startBackend((_, response) => void response.end(JSON.stringify({ status: 'healthy', keys: [{}] }))),
+  );
   // As the chart makes it, for this namespace.
   const { metadata, ...service } = objectOf(await renderChart(), 'Service', SELF);
   const { annotations } = metadata;
@@ -70,10 +84,12 @@ async function smoke(environment: Readonly<Record<string, string>>): Promise<Out
   );
 }
 
-test('helm test passes where registry, operator, PostgreSQL and Redis work, and leaves nothing registered', async () => {
-  const { code, output } = await smoke({ EXPECTED_SERVICE: SELF, REDIS_URL: inject('redisUrl') });
+test('helm test passes where registry, operator, gateway, PostgreSQL and Redis work, and leaves nothing registered', async () => {
+  const environment = { EXPECTED_SERVICE: SELF, GATEWAY_URL: gateway.url, REDIS_URL: inject('redisUrl') };
+  const { code, output } = await smoke(environment);
   expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/\nRollcall works\n$/) });
   expect(output).toContain('ok: the operator has registered an annotated Service');
+  expect(output).toContain('ok: the gateway lets in nobody without a token');
   expect(output).toContain('ok: Redis answers');
   const token = await readFile(tokenFile, 'utf8');
   expect(output).not.toContain(token.slice(-40));
@@ -84,6 +100,8 @@ test('helm test passes where registry, operator, PostgreSQL and Redis work, and 
 test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
   ['the operator does nothing', () => ({ EXPECTED_SERVICE: 'nobody' }), 'not so: the operator has registered'],
   ['the registry is away', () => ({ REGISTRY_URL: 'http://127.0.0.1:9/api/v1' }), 'not so: the registry reaches'],
+  ['the gateway is away', () => ({ GATEWAY_URL: 'http://127.0.0.1:9' }), 'not so: the gateway is well'],
+  ['anybody is let in', () => ({ GATEWAY_URL: open.url }), 'not so: the gateway lets in nobody without a token'],
   ['the token is refused', () => ({ TOKEN_FILE: wrongTokenFile }), 'not so: a program registers'],
   [
     'Redis refuses the password',
@@ -102,11 +120,11 @@ test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
 
 test('alerts and dashboards ask for metrics that the processes have', async () => {
   const served = await Promise.all(
-    [registry, operator].map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
+    [registry, operator, gateway].map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
   );
   const known = new Set(served.join('\n').match(/(?<=^# TYPE )\w+/gm) ?? []);
   const files = await Promise.all(
-    ['alerts.yaml', 'dashboards/delivery.json', 'dashboards/registry.json'].map((file) =>
+    ['alerts.yaml', 'dashboards/delivery.json', 'dashboards/gateway.json', 'dashboards/registry.json'].map((file) =>
       readFile(join(CHART, 'files', file), 'utf8'),
     ),
   );

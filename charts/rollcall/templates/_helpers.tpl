@@ -44,6 +44,16 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- default .Release.Namespace .Values.customResources.namespace -}}
 {{- end -}}
 
+{{/* Namespace of the ApiClients and their Secrets. */}}
+{{- define "rollcall.clientsNamespace" -}}
+{{- default (printf "%s-clients" (.Release.Namespace | trunc 55 | trimSuffix "-")) .Values.clients.namespace -}}
+{{- end -}}
+
+{{/* Name of the Secret with the keys that the gateway signs with. */}}
+{{- define "rollcall.gatewayKeys" -}}
+{{- include "rollcall.fullname" . }}-gateway-keys
+{{- end -}}
+
 {{/* Name of the Secret in which the registry keeps the secrets of webhooks. */}}
 {{- define "rollcall.webhookSecrets" -}}
 {{- include "rollcall.fullname" . }}-webhooks
@@ -87,6 +97,8 @@ or empty, so that nothing could be switched off.
 {{- list .root.Release.Namespace | toJson -}}
 {{- else if eq .scope "customResources" -}}
 {{- $own | toJson -}}
+{{- else if eq .scope "clients" -}}
+{{- list (include "rollcall.clientsNamespace" .root) | toJson -}}
 {{- else -}}
 {{- $given := (get .root.Values .scope).namespaces -}}
 {{- ternary (list "*") (default $own $given | uniq) (has "*" $given) | toJson -}}
@@ -154,6 +166,19 @@ long as that stays, and made once for all who ask in one rendering. Takes root a
 rollcall.dev/{{ $database }}-url-version: {{ include "rollcall.urlVersion" (dict "root" $root "database" $database) | quote }}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* A volume with a token for the registry. Takes root and name. */}}
+{{- define "rollcall.registryToken" -}}
+- name: {{ .name }}
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3600
+          {{- with .root.Values.authentication.audience }}
+          audience: {{ . | quote }}
+          {{- end }}
 {{- end -}}
 
 {{/* What the restricted Pod Security Standard asks of a container. */}}

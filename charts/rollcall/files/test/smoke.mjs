@@ -1,11 +1,11 @@
 // What `helm test` runs in a pod: goes through the registry's API the way a program does, and finds in it what only the operator puts
-// there. Ends with 1 and the reason when something does not work.
+// there; and knocks at the gateway, for which it has no client. Ends with 1 and the reason when something does not work.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 
 const startedAt = performance.now();
-const { REGISTRY_URL, EXPECTED_SERVICE, TOKEN_FILE, REDIS_URL, DEADLINE_SECONDS = '180' } = process.env;
+const { REGISTRY_URL, GATEWAY_URL, EXPECTED_SERVICE, TOKEN_FILE, REDIS_URL, DEADLINE_SECONDS = '180' } = process.env;
 const token = TOKEN_FILE === undefined ? undefined : (await readFile(TOKEN_FILE, 'utf8')).trim();
 
 async function call(method, path, body) {
@@ -96,6 +96,26 @@ await eventually('the history answers', answersWith('GET', '/updates/history', {
 if (EXPECTED_SERVICE !== undefined) {
   const found = answersWith('GET', `/services/${EXPECTED_SERVICE}`, { status: 200 });
   await eventually('the operator has registered an annotated Service', found);
+}
+if (GATEWAY_URL !== undefined) {
+  const get = async (path, headers = {}) => {
+    const response = await fetch(GATEWAY_URL + path, { headers, signal: AbortSignal.timeout(10_000) });
+    return { status: response.status, body: await response.json() };
+  };
+  await eventually('the gateway is well', async () => {
+    const { status, body } = await get('/api/health');
+    return (status === 200 && body.status === 'healthy') || body;
+  });
+  await eventually('the gateway has keys', async () => {
+    const { body } = await get('/.well-known/jwks.json');
+    return body.keys?.length > 0 || body;
+  });
+  const isRefused = (headers) => async () => {
+    const { status, body } = await get('/api/v1/registry/services', headers);
+    return status === 401 || body;
+  };
+  await eventually('the gateway lets in nobody without a token', isRefused({}));
+  await eventually('the gateway lets in nobody with any token', isRefused({ authorization: 'Bearer a.b.c' }));
 }
 // One behind TLS is not asked: this speaks the bare protocol.
 if (REDIS_URL?.startsWith('redis:')) await eventually('Redis answers', () => redisAnswers(REDIS_URL));

@@ -1,0 +1,151 @@
+import { gatewayConfig } from '@rollcall/gateway/config.ts';
+import { clientAddress } from '@rollcall/gateway/policy/limits/client-address.ts';
+import { parseRoutes } from '@rollcall/gateway/routing/routes-file.ts';
+import { describe, expect, test } from 'vitest';
+import { type ChartObject, environmentOf, NAMESPACE, objectOf, podsOf, renderChart, type Values } from './chart.ts';
+
+const GATEWAY = 'rollcall-gateway';
+
+/** What the process makes of the environment that the chart gives it. */
+function configOf(objects: readonly ChartObject[]): ReturnType<typeof gatewayConfig> {
+  const given = Object.entries(environmentOf(objects, GATEWAY)).flatMap(([name, value]) =>
+    typeof value === 'string' ? [[name, value] as const] : [],
+  );
+  return gatewayConfig(Object.fromEntries(given));
+}
+
+function routesOf(objects: readonly ChartObject[]): ReturnType<typeof parseRoutes> {
+  const { 'routes.yaml': text = '' } = objectOf(objects, 'ConfigMap', GATEWAY)['data'] as Record<string, string>;
+  return parseRoutes(text);
+}
+
+async function namespaces(values: Values = {}): Promise<ChartObject['metadata'][]> {
+  return (await renderChart(values)).filter(({ kind }) => kind === 'Namespace').map(({ metadata }) => metadata);
+}
+
+function podOf(objects: readonly ChartObject[]) {
+  const pod = podsOf(objects).find(({ name }) => name === GATEWAY);
+  if (pod === undefined) throw new Error('There is no gateway');
+  return pod.template.spec;
+}
+
+describe('the gateway', () => {
+  test('has settings that it understands when nothing is said', async () => {
+    const objects = await renderChart();
+    expect(configOf(objects)).toMatchObject({
+      namespace: `${NAMESPACE}-clients`,
+      port: 3000,
+      grpcPort: 50_051,
+      drainMs: 3000,
+      registry: {
+        urls: ['http://rollcall-registry:3001'],
+        grpcOrigin: 'http://rollcall-registry:50051',
+        tokenFile: undefined,
+      },
+      keys: { namespace: NAMESPACE, secretName: 'rollcall-gateway-keys', rotateAfterMs: 30 * 86_400_000 },
+      token: { issuer: 'rollcall', audience: 'rollcall', lifetimeSeconds: 3600 },
+      externalIssuers: [],
+      limits: {
+        premium: { requests: 1000, windowMs: 60_000 },
+        standard: { requests: 100, windowMs: 60_000 },
+        free: { requests: 10, windowMs: 60_000 },
+        anonymous: { requests: 60, windowMs: 60_000 },
+      },
+    });
+    expect(routesOf(objects)).toEqual([]);
+  });
+
+  test('has what the values say, numbers of a million and quotation marks included', async () => {
+    const issuer = {
+      issuer: 'https://id.example.com/"a"',
+      audience: 'shop',
+      jwksUrl: 'https://id.example.com/keys?a=1&b=2',
+      algorithms: ['RS256'],
+      defaultTier: 'standard',
+    };
+    const objects = await renderChart({
+      gateway: {
+        routes: [{ name: 'reports', prefix: '/r', service: 'reporting', requestsPerMinute: { premium: 1_000_000 } }],
+        limits: { premium: 1_000_000 },
+        trustedProxies: ['10.42.0.0/16', 'fd00::/8'],
+        token: { lifetimeSeconds: 600 },
+        keyRotationSeconds: 7_776_000,
+        externalIssuers: [issuer],
+      },
+    });
+    const config = configOf(objects);
+    expect(config).toMatchObject({
+      externalIssuers: [issuer],
+      limits: { premium: { requests: 1_000_000 }, free: { requests: 10 } },
+      token: { issuer: 'rollcall', lifetimeSeconds: 600 },
+      keys: { rotateAfterMs: 7_776_000_000 },
+    });
+    expect(clientAddress('10.42.1.1', '192.0.2.1', config.trustedProxies)).toBe('192.0.2.1');
+    expect(clientAddress('10.43.1.1', '192.0.2.1', config.trustedProxies)).toBe('10.43.1.1');
+    expect(routesOf(objects)).toMatchObject([
+      { prefix: '/r', service: 'reporting', limits: { limits: { premium: { requests: 1_000_000 } } } },
+    ]);
+  });
+
+  test('reads its routes from a directory, in which they change under its hands', async () => {
+    const { volumes, containers } = podOf(await renderChart());
+    expect(volumes).toContainEqual({ name: 'files', configMap: { name: GATEWAY } });
+    const mount = { name: 'files', mountPath: '/etc/rollcall', readOnly: true };
+    expect(containers[0]?.['volumeMounts']).toContainEqual(mount);
+  });
+
+  test('has a token for the registry where that asks for one, and else none', async () => {
+    const { volumes } = podOf(await renderChart());
+    expect(JSON.stringify(volumes)).not.toContain('serviceAccountToken');
+    for (const audience of ['', 'rollcall']) {
+      const objects = await renderChart({ authentication: { mode: 'token-review', audience } });
+      const serviceAccountToken = { path: 'token', expirationSeconds: 3600, ...(audience === '' ? {} : { audience }) };
+      const projected = { sources: [{ serviceAccountToken }] };
+      expect(podOf(objects).volumes).toContainEqual({ name: 'registry-token', projected });
+      const mount = { name: 'registry-token', mountPath: '/var/run/secrets/rollcall', readOnly: true };
+      expect(podOf(objects).containers[0]?.['volumeMounts']).toContainEqual(mount);
+      expect(configOf(objects).registry.tokenFile).toBe('/var/run/secrets/rollcall/token');
+    }
+  });
+
+  test('is where Ingress, HTTPRoute and GRPCRoute lead', async () => {
+    const route = { enabled: true, parentRefs: [{ name: 'public' }] };
+    const gateway = { ingress: { enabled: true }, httpRoute: route, grpcRoute: route };
+    const objects = await renderChart({ processes: { gateway } });
+    const kinds = ['Ingress', 'HTTPRoute', 'GRPCRoute'];
+    const ways = objects.filter(({ kind }) => kinds.includes(kind));
+    expect(ways.map(({ metadata }) => metadata.name)).toEqual([GATEWAY, GATEWAY, GATEWAY]);
+    expect(objectOf(objects, 'Ingress', GATEWAY)['spec']).toMatchObject({
+      rules: [{ http: { paths: [{ path: '/api', backend: { service: { name: GATEWAY, port: { name: 'http' } } } }] } }],
+    });
+    expect(objectOf(objects, 'HTTPRoute', GATEWAY)['spec']).toMatchObject({
+      rules: [
+        { backendRefs: [{ name: GATEWAY, port: 3000 }], matches: [{ path: { type: 'PathPrefix', value: '/api' } }] },
+      ],
+    });
+    // Without matches it is for all services.
+    const backendRefs = [{ name: GATEWAY, port: 50_051 }];
+    expect(objectOf(objects, 'GRPCRoute', GATEWAY)['spec']).toMatchObject({ rules: [{ backendRefs }] });
+  });
+});
+
+describe('the namespace of the clients', () => {
+  test('is made, and kept as long as the clients in it', async () => {
+    const keep = { 'helm.sh/resource-policy': 'keep' };
+    expect(await namespaces()).toEqual([expect.objectContaining({ name: `${NAMESPACE}-clients`, annotations: keep })]);
+    const [made] = await namespaces({ crds: { keep: false } });
+    expect(made).not.toHaveProperty('annotations');
+  });
+
+  test.each<[string, Values]>([
+    ['is the release’s', { clients: { namespace: NAMESPACE } }],
+    [
+      'is that of the other custom resources',
+      { customResources: { namespace: 'objects' }, clients: { namespace: 'objects' } },
+    ],
+    ['is there already', { clients: { createNamespace: false } }],
+    ['has nobody to read it', { processes: { gateway: { enabled: false } } }],
+  ])('is not made where it %s', async (_what, values) => {
+    expect(await namespaces(values)).toEqual([]);
+  });
+});

@@ -1,3 +1,4 @@
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
@@ -22,12 +23,14 @@ export interface AppDeps {
   readonly closingLimitMs: number;
   /** Whether the process is about to end, so that answers close their connections. */
   readonly isStopping: () => boolean;
+  /** Undefined: requests are not traced. */
+  readonly tracing?: RequestTracing | undefined;
 }
 
 /** The registry's HTTP application. It does not listen. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { log, metrics, version, authenticate, routes, closingLimitMs, isStopping } = deps;
-  const app = createServer({ log, metrics, bodyLimit: BODY_LIMIT_BYTES, mapError, closingLimitMs, isStopping });
+  const { version, authenticate, routes, ...options } = deps;
+  const app = createServer({ ...options, bodyLimit: BODY_LIMIT_BYTES, mapError });
   await app.register(
     async (scope) => {
       const api = scope as App;

@@ -11,6 +11,8 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
+import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
+import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
 import { buildApp } from './app.ts';
 import { authenticator } from './authenticator.ts';
 import type { AuthenticationConfig, RegistryConfig } from './config.ts';
@@ -21,6 +23,10 @@ import type { Authenticate } from './routes/authentication.ts';
 import { type HealthRoutesDeps, healthRoutes } from './routes/health.ts';
 import { tokenReviewer } from './store/token-review.ts';
 
+/** By monitoring, all the time; and streams, which end with whoever reads them. */
+const UNTRACED = ['/health', '/metrics', '/services/watch', '/jobs/watch', '/jobs/:job_id/events'].map(
+  (route) => `/api/v1${route}`,
+);
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 64;
 const DATABASE_SCHEMA = 'registry';
@@ -32,6 +38,8 @@ const CLOSING_LEAST_MS = 2000;
 
 export interface RegistryDeps {
   readonly config: RegistryConfig;
+  /** Undefined: nothing is traced. */
+  readonly tracing?: TracingSettings | undefined;
   readonly log: Logger;
   readonly clock: Clock;
   readonly environment: Environment;
@@ -42,9 +50,11 @@ export interface RegistryDeps {
 /**
  * Runs one replica of the registry until it is asked to stop. @returns the process' exit code.
  */
-export async function runRegistry({ config, log, clock, environment, stopRequested }: RegistryDeps): Promise<number> {
+export async function runRegistry(deps: RegistryDeps): Promise<number> {
+  const { config, log, clock, environment, stopRequested } = deps;
   const metrics = createMetrics('registry');
   const version = packageVersion();
+  const tracing = await createTracing(deps.tracing, { version, log, clock });
   const connection = await connect({
     clock,
     environment,
@@ -78,6 +88,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     authenticate,
     closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
     isStopping: () => stopping,
+    tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
@@ -94,6 +105,7 @@ export async function runRegistry({ config, log, clock, environment, stopRequest
     return started ? undefined : 'starting: the local copy of the registrations is not complete';
   };
   const actors: Actor[] = [
+    ...(tracing === undefined ? [] : [tracing]),
     adminServer({ host: config.host, port: config.adminPort, metrics, unready }),
     {
       name: 'connections',

@@ -115,3 +115,26 @@ test('a replica is ready once it knows what is registered, and soon also where n
   expect(await ask(alone, '/api/v1/early/x')).toBe(503);
   expect(await ask(alone, '/api/health')).toBe(200);
 }, 120_000);
+
+test('a replica that is to stop still answers, and closes the connections by it', async () => {
+  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'staying' }));
+  // As long as may be: it is killed before.
+  await using leaving = await startGateway({
+    namespace,
+    registry: registry.url,
+    settings: { ROLLCALL_DRAIN_SECONDS: '20' },
+  });
+  const ask = async (path: string) => {
+    const { status, headers } = await fetch(`${leaving.url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+    return { status, connection: headers.get('connection') };
+  };
+  const passedOn = '/api/v1/registry/services';
+  expect(await ask(passedOn)).toEqual({ status: 200, connection: 'keep-alive' });
+  process.kill(leaving.process.pid, 'SIGTERM');
+  await vi.waitFor(async () => expect(await ask(passedOn)).toEqual({ status: 200, connection: 'close' }), {
+    timeout: 10_000,
+    interval: 100,
+  });
+  expect(await ask('/api/health')).toEqual({ status: 200, connection: 'close' });
+  await leaving.kill();
+}, 60_000);

@@ -54,8 +54,8 @@ describe('requestHeaders', () => {
     const raw = ['Traceparent', '00-theirs', 'TraceState', 'theirs=1'];
     expect(requestHeaders(raw, forwarded, trace).join()).not.toContain('theirs');
     const headers = requestHeaders(raw, forwarded, { ...trace, tracestate: 'ours=1' });
-    expect(headers.slice(-4)).toEqual(['x-rollcall-subject', 'shop', 'tracestate', 'ours=1']);
-    expect(headers[headers.indexOf('traceparent') + 1]).toBe('00-t');
+    expect(headers.slice(-4)).toEqual(['traceparent', '00-t', 'tracestate', 'ours=1']);
+    expect(requestHeaders(raw, forwarded, undefined).join()).not.toContain('trace');
   });
 
   test('what Connection names takes nothing of the gateway away', () => {

@@ -31,8 +31,16 @@ export interface ForwardedRequest extends ForwardedOrigin {
   readonly identity: RawHeaders;
 }
 
-/** The headers of a request as a service gets them. @param trace the service's part in it begins below. */
-export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest, trace: TraceContext): string[] {
+/**
+ * The headers of a request as a service gets them.
+ *
+ * @param trace the service's part in it begins below; undefined: the service may begin one, as it sees fit.
+ */
+export function requestHeaders(
+  raw: RawHeaders,
+  forwarded: ForwardedRequest,
+  trace: TraceContext | undefined,
+): string[] {
   const named = namedInConnection(raw);
   const headers: string[] = [];
   for (let index = 0; index + 1 < raw.length; index += 2) {
@@ -46,8 +54,9 @@ export function requestHeaders(raw: RawHeaders, forwarded: ForwardedRequest, tra
   headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol);
   if (host !== '') headers.push('x-forwarded-host', host);
   headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
-  headers.push('x-request-id', requestId, 'traceparent', trace.traceparent, ...identity);
-  if (trace.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
+  headers.push('x-request-id', requestId, ...identity);
+  if (trace !== undefined) headers.push('traceparent', trace.traceparent);
+  if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
   return headers;
 }
 

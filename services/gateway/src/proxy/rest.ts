@@ -30,7 +30,7 @@ interface ProxiedRequest {
   readonly response: ServerResponse;
   readonly forwarded: ForwardedRequest;
   /** Told to the service, unless the request has a span. */
-  readonly trace: TraceContext;
+  readonly trace: TraceContext | undefined;
   /** Every attempt is a span below it; undefined: the request is not traced. */
   readonly span: Span | undefined;
   /** What the gateway adds to the answer. */
@@ -117,7 +117,8 @@ function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: Attempt
   const method = request.method ?? 'GET';
   const body = options.hasBody ? limited(request, deps.bodyLimit) : null;
   const span = proxied.span?.startClient(method, attemptAttributes(target, { method, path, retries: options.retries }));
-  const trace = span === undefined ? proxied.trace : { ...proxied.trace, traceparent: span.traceparent };
+  const trace =
+    span === undefined ? proxied.trace : { tracestate: proxied.trace?.tracestate, traceparent: span.traceparent };
   const handler = new Exchange(proxied, (attempt) => {
     if (span !== undefined) endAttemptSpan(span, attempt);
     resolve(attempt);

@@ -1,12 +1,11 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { formatTraceparent, readTraceContext, type TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
+import { readTraceContext, type TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 
 /** Of an id that callers may choose for their requests. */
 const REQUEST_ID = /^[A-Za-z0-9._~:/+=-]{1,128}$/;
 const POOL_BYTES = 4096;
-const TRACE_BYTES = 16;
-const SPAN_BYTES = 8;
+const ID_BYTES = 16;
 
 const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
@@ -16,17 +15,9 @@ export function givenTraceContext(headers: IncomingHttpHeaders): TraceContext | 
   return readTraceContext(headers['traceparent'], headers['tracestate']);
 }
 
-/** @returns a new trace that is not recorded. */
-export function unsampledTraceContext(): TraceContext {
-  return {
-    traceparent: formatTraceparent(randomHex(TRACE_BYTES), randomHex(SPAN_BYTES), false),
-    tracestate: undefined,
-  };
-}
-
 /** @returns the caller's id of the request, or a new one. */
 export function requestIdOf(given: string | string[] | undefined): string {
-  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomHex(TRACE_BYTES);
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomHex(ID_BYTES);
 }
 
 /** Random bytes are made in bulk: one call for each id would cost several microseconds. */

@@ -13,7 +13,7 @@ import type { Limits } from '../policy/limits/limits.ts';
 import { routePattern } from '../proxy/attempt-span.ts';
 import { requestOrigin } from '../proxy/request-origin.ts';
 import type { Outcome, RestProxy } from '../proxy/rest.ts';
-import { givenTraceContext, requestIdOf, unsampledTraceContext } from '../proxy/trace-context.ts';
+import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
 import { splitTarget } from '../routing/path.ts';
 import type { Destination, Route } from '../routing/table.ts';
 import { bearerOf, unauthenticated } from './bearer.ts';
@@ -149,7 +149,7 @@ async function send(deps: ProxyRouteDeps, ready: Ready): Promise<Outcome> {
     request: request.raw,
     response: reply.raw,
     forwarded: { ...requestOrigin(request.raw, deps.trustedProxies), requestId, identity },
-    trace: given ?? unsampledTraceContext(),
+    trace: given,
     span: request.span,
     addedHeaders: reply.getHeaders(),
     timeoutMs: destination?.rule?.timeoutMs,

@@ -74,6 +74,7 @@ interface Loaded {
  */
 export function createKeyStore(deps: KeyStoreDeps): KeyStore {
   const { clock, log } = deps;
+  let stored: Stored | undefined;
   let loaded: Loaded | undefined;
   let lastLookMs = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;
@@ -87,8 +88,13 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
   }
 
   async function lookOnce(): Promise<void> {
-    loaded = await load(await readAndRotate(deps), clock.now().getTime(), deps.policy);
-    lastLookMs = clock.monotonicMs();
+    try {
+      stored = await readAndRotate(deps);
+      lastLookMs = clock.monotonicMs();
+    } finally {
+      // Which key signs changes with time: a replica that cannot read must not go on with one that the others have dropped.
+      if (stored !== undefined) loaded = await load(stored, clock.now().getTime(), deps.policy);
+    }
   }
 
   function current(): Loaded {

@@ -4,6 +4,7 @@ import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
 import { mapError } from './errors.ts';
+import { endSlowCallers, type SlowCallersPolicy } from './policy/slow-callers.ts';
 
 /** A group of routes, with content type parsers of its own. */
 export type Routes = (app: App) => void;
@@ -21,11 +22,20 @@ export interface AppDeps {
   readonly isStopping: () => boolean;
 }
 
-/** Uploads may take long; who sends nothing is ended by the limit for headers, or by the service's patience. */
+/** Uploads may take long, if they come at all: see the policy for slow callers. */
 const REQUEST_TIMEOUT_MS = 600_000;
 /** A client that sends its headers byte by byte holds no connection for longer. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const LOOK_INTERVAL_MS = 2000;
+/** Each takes some 12 KiB, for which the chart's limit of memory leaves room; 10,000 of them may be WebSockets. */
+const MAX_CONNECTIONS = 20_000;
+/** The rate is Kestrel's; that nothing is read for a minute is what nginx allows, too. */
+const SLOW_CALLERS: SlowCallersPolicy = {
+  lookIntervalMs: LOOK_INTERVAL_MS,
+  leastBytesPerSecond: 240,
+  sendingGraceMs: 30_000,
+  readingGraceMs: 60_000,
+};
 
 /** The gateway's HTTP application. It does not listen. */
 export async function buildApp({ routes, ...options }: AppDeps): Promise<App> {
@@ -37,6 +47,8 @@ export async function buildApp({ routes, ...options }: AppDeps): Promise<App> {
     connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
   });
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
+  app.server.maxConnections = MAX_CONNECTIONS;
+  endSlowCallers(app, options.metrics, SLOW_CALLERS);
   for (const register of routes) {
     await app.register(async (scope) => register(scope as App));
   }

@@ -40,7 +40,8 @@ import { createWebSockets } from './websocket/websockets.ts';
 const POLLED_ROUTES = ['/api/health', '/api/metrics'];
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 8;
-const UPSTREAM_CONNECTIONS = 256;
+/** To one service: more than a single client's limit lets it keep busy, lest others wait. */
+const UPSTREAM_CONNECTIONS = 1024;
 const STOP_GRACE_MS = 25_000;
 /** Of the grace, for draining and for answers to be fetched. */
 const CLOSING_GRACE_MS = 15_000;

@@ -1,0 +1,110 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { App } from '@rollcall/platform/http/server.ts';
+import { Counter, type Registry } from 'prom-client';
+
+export interface SlowCallersPolicy {
+  /** How often open requests are looked at. */
+  readonly lookIntervalMs: number;
+  /** What a caller sends of a body, on average: less is a way to hold connections and the services' with next to no effort. */
+  readonly leastBytesPerSecond: number;
+  /** How long a body may stay away altogether, where nothing was lacking before. */
+  readonly sendingGraceMs: number;
+  /** How long a caller may take nothing of an answer that is there. */
+  readonly readingGraceMs: number;
+}
+
+type Fault = 'sending' | 'reading';
+
+/**
+ * Ends the requests of callers who send a body, or read an answer, so slowly that it can only be meant to keep connections busy;
+ * headers are the business of `headersTimeout`. Time in which the gateway did not read, because the service did not, is not the
+ * caller's. Time is counted in looks: while this process stands still nobody is slow.
+ */
+export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersPolicy): void {
+  const open = new Set<Exchange>();
+  const ended = new Counter({
+    name: 'rollcall_gateway_slow_callers_total',
+    help: 'Requests ended because the caller sent its body, or read the answer, too slowly',
+    labelNames: ['fault'],
+    registers: [metrics],
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    const exchange = new Exchange(request.raw, reply.raw);
+    open.add(exchange);
+    reply.raw.once('close', () => {
+      if (exchange.isOver()) open.delete(exchange);
+    });
+    done();
+  });
+  const timer = setInterval(() => {
+    for (const exchange of open) {
+      const fault = exchange.look(policy);
+      if (fault !== undefined) {
+        ended.inc({ fault });
+        exchange.end(app);
+      }
+      if (fault !== undefined || exchange.isOver()) open.delete(exchange);
+    }
+  }, policy.lookIntervalMs).unref();
+  app.addHook('onClose', (_app, done) => {
+    clearInterval(timer);
+    done();
+  });
+}
+
+/** A request and its answer, and how they fared since the last look. */
+class Exchange {
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #socket: Socket;
+  #received: number;
+  /** Bytes that the caller is behind what it should have sent. */
+  #lacking = 0;
+  #taken = 0;
+  #stuckMs = 0;
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request;
+    this.#response = response;
+    this.#socket = request.socket;
+    this.#received = request.socket.bytesRead;
+  }
+
+  look(policy: SlowCallersPolicy): Fault | undefined {
+    if (this.#sendsTooSlowly(policy)) return 'sending';
+    return this.#readsTooSlowly(policy) ? 'reading' : undefined;
+  }
+
+  #sendsTooSlowly({ lookIntervalMs, leastBytesPerSecond, sendingGraceMs }: SlowCallersPolicy): boolean {
+    // What waits to be read here has been sent in time.
+    if (this.#request.complete || this.#request.readableLength > 0) return false;
+    const { bytesRead } = this.#socket;
+    const due = (leastBytesPerSecond * lookIntervalMs) / 1000;
+    this.#lacking = Math.max(0, this.#lacking + due - (bytesRead - this.#received));
+    this.#received = bytesRead;
+    return this.#lacking > (leastBytesPerSecond * sendingGraceMs) / 1000;
+  }
+
+  #readsTooSlowly({ lookIntervalMs, readingGraceMs }: SlowCallersPolicy): boolean {
+    const { bytesWritten, writableLength } = this.#socket;
+    const taken = bytesWritten - writableLength;
+    const isStuck = writableLength > 0 && taken === this.#taken;
+    this.#taken = taken;
+    this.#stuckMs = isStuck ? this.#stuckMs + lookIntervalMs : 0;
+    return this.#stuckMs > readingGraceMs;
+  }
+
+  /** A body may still come after its answer, whose beginning was enough for it. */
+  isOver(): boolean {
+    return this.#response.closed && (this.#request.complete || this.#socket.destroyed);
+  }
+
+  end(app: App): void {
+    // Node's own way to tell of a request that did not come in full.
+    const timeout = Object.assign(new Error('The body is sent too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    if (!this.#response.headersSent) app.server.emit('clientError', timeout, this.#socket);
+    // Or the kernel would keep what it has of the answer for minutes.
+    else this.#socket.resetAndDestroy();
+  }
+}

@@ -62,6 +62,26 @@ test('a server that ends every watch at once is not stormed', async () => {
   expect(informer.connectivity()).toBe('disconnected');
 });
 
+test('after a long absence of the server a watch that cannot be resumed is followed by a list at once, but not again and again', async () => {
+  const broken: ScriptStep = { request: 'watch', answer: (response) => void response.socket?.destroy() };
+  const gone: ScriptStep = {
+    request: 'watch',
+    answer: (response) => sendStatus(response, { code: 410, reason: 'Expired' }),
+  };
+  const { server } = await follow([listOf([], '10'), ...Array.from({ length: 6 }, () => broken), gone, gone]);
+  await expect.poll(() => server.requests.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(12);
+  const [refused, listed, refusedAgain, listedLater] = server.requests.slice(7);
+  expect([refused, listed, refusedAgain, listedLater].map((request) => request?.what)).toEqual([
+    'watch 10',
+    'list',
+    'watch 1',
+    'list',
+  ]);
+  // Else it would wait for a second at least.
+  expect((listed?.atMs ?? 0) - (refused?.atMs ?? 0)).toBeLessThan(900);
+  expect((listedLater?.atMs ?? 0) - (refusedAgain?.atMs ?? 0)).toBeGreaterThan(900);
+});
+
 test.each([
   [429, 'TooManyRequests'],
   [503, 'ServiceUnavailable'],

@@ -62,6 +62,7 @@ export async function listAndWatch<T extends KubeObject>(
   const { clock, log, kind } = options;
   const source = createSource(options, signal);
   let failures = 0;
+  let wasGone = false;
   let logged = '';
   let connected = false;
   /** Up to where everything is known; undefined: a list is needed. */
@@ -91,6 +92,7 @@ export async function listAndWatch<T extends KubeObject>(
           if (events === 0) settle();
           events += 1;
           failures = 0;
+          wasGone = false;
           position = version;
         },
       });
@@ -101,6 +103,7 @@ export async function listAndWatch<T extends KubeObject>(
       throw new KubeUnreachableError('The watch ended as soon as it had begun');
     }
     failures = 0;
+    wasGone = false;
   }
 
   async function recover(err: unknown): Promise<void> {
@@ -110,9 +113,12 @@ export async function listAndWatch<T extends KubeObject>(
     log[message === logged ? 'debug' : 'warn']({ err, kind: kind.kind }, 'list or watch failed');
     logged = message;
     failures += 1;
-    if (isGone(err)) {
+    const isGoneAgain = wasGone;
+    wasGone = isGone(err);
+    if (wasGone) {
       position = undefined;
-      if (failures === 1) return;
+      // However long the server was away before: this is its answer. Again and again would be a storm of lists.
+      if (!isGoneAgain) return;
     }
     const asked = err instanceof KubeApiError ? (err.retryAfterMs ?? 0) : 0;
     await sleep(Math.max(asked, backoffMs(failures - 1, RETRY)), signal);

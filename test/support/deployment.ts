@@ -1,10 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
 import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
+import { type Redis, startRedis } from '@rollcall/local/redis.ts';
+import { findRedisBinary } from '@rollcall/local/redis-binary.ts';
 import { type Replica, startReadyReplica, startReplica } from './replica.ts';
 
 const NAMESPACE = 'rollcall';
@@ -18,6 +21,9 @@ export interface Deployment extends AsyncDisposable {
   readonly databaseUrl: string;
   readonly registries: readonly Supervised[];
   readonly operators: readonly Supervised[];
+  readonly gateways: readonly Supervised[];
+  /** Undefined where there are no gateways. */
+  readonly redis: Redis | undefined;
   kubectl(args: readonly string[], run?: KubectlRun): Promise<string>;
 }
 
@@ -27,14 +33,21 @@ export interface Supervised extends AsyncDisposable {
   readonly current: Replica;
   /** How often it was started again. */
   readonly restarts: number;
+  /** Of every process so far, the newest last. */
+  readonly logFiles: readonly string[];
 }
 
 export interface DeploymentOptions {
   readonly registries: number;
   readonly operators: number;
+  /** None by default. With any there is a Redis, too. */
+  readonly gateways?: number;
+  /** Of the gateways, by the names of their variables. */
+  readonly gatewaySettings?: Readonly<Record<string, string>>;
 }
 
-export async function startDeployment({ registries, operators }: DeploymentOptions): Promise<Deployment> {
+export async function startDeployment(options: DeploymentOptions): Promise<Deployment> {
+  const { registries, operators, gateways = 0, gatewaySettings = {} } = options;
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'rollcall-e2e-'));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -62,9 +75,18 @@ export async function startDeployment({ registries, operators }: DeploymentOptio
     registries: await replicas(registries, 'services/registry/src/main.ts', { ROLLCALL_DATABASE_URL: databaseUrl }),
     operators: await replicas(operators, 'operator/src/main.ts'),
   };
+  const redis = gateways === 0 ? undefined : stack.use(await startOwnRedis(join(directory, 'redis')));
+  const settings = {
+    ROLLCALL_REGISTRY_URLS: started.registries.map(({ current }) => current.url).join(','),
+    ROLLCALL_REDIS_URL: redis?.url ?? '',
+    ...gatewaySettings,
+  };
+  const startedGateways = await replicas(gateways, 'services/gateway/src/main.ts', settings);
   const kept = stack.move();
   return {
     ...started,
+    gateways: startedGateways,
+    redis,
     controlPlane,
     postgres,
     databaseUrl,
@@ -74,6 +96,15 @@ export async function startDeployment({ registries, operators }: DeploymentOptio
   };
 }
 
+async function startOwnRedis(directory: string): Promise<Redis> {
+  const binary = await findRedisBinary({
+    redisServer: process.env['REDIS_SERVER'],
+    cacheDirectory: cacheDirectory(process.env, 'redis'),
+    log: (line) => console.error(line),
+  });
+  return startRedis({ directory, binary });
+}
+
 function portOf(url: string): number {
   return Number(new URL(url).port);
 }
@@ -81,6 +112,7 @@ function portOf(url: string): number {
 async function supervise(script: string, options: Parameters<typeof startReplica>[1]): Promise<Supervised> {
   let current = await startReadyReplica(script, options);
   let restarts = 0;
+  const logFiles = [current.process.logFile];
   let stopping = false;
   const ports = [portOf(current.url), portOf(current.adminUrl)] as const;
   const watching = (async () => {
@@ -91,6 +123,7 @@ async function supervise(script: string, options: Parameters<typeof startReplica
       if (stopping) return;
       restarts += 1;
       current = await startReplica(script, { ...options, ports });
+      logFiles.push(current.process.logFile);
     }
   })();
   return {
@@ -100,6 +133,7 @@ async function supervise(script: string, options: Parameters<typeof startReplica
     get restarts() {
       return restarts;
     },
+    logFiles,
     async [Symbol.asyncDispose]() {
       stopping = true;
       await current.process.stop();

@@ -2,7 +2,12 @@ import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that wait for minutes, the longest first; from the root of the repository. */
-const LONG = ['test/e2e/outage.test.ts', 'test/e2e/kills.test.ts', 'test/e2e/delivery/crashes.test.ts'];
+const LONG = [
+  'test/e2e/gateway-kills.test.ts',
+  'test/e2e/outage.test.ts',
+  'test/e2e/kills.test.ts',
+  'test/e2e/delivery/crashes.test.ts',
+];
 
 /**
  * Starts the files that take longest before all others, so that none of them is left to run alone at the end. Vitest would go by the

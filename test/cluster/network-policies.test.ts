@@ -78,17 +78,22 @@ describe.skipIf(noCluster)('NetworkPolicies', () => {
       const others = ['stranger:8080', 'visitor:8080', 'prometheus:8080'];
       const anywhere = [...others, ...apiServer, 'test:8080'];
       const without = (own: string) => anywhere.filter((target) => target !== own);
+      const registry = ['registry:3001', 'registry:50051'];
+      const gateway = ['gateway:3000', 'gateway:50051'];
+      const admin = ['registry:9090', 'gateway:9090', 'operator:9090'];
       const allowed = inOrder({
         // Checks and webhooks are anywhere.
-        operator: [...anywhere, 'registry:3001'],
-        registry: [...anywhere, 'postgresql:5432'],
+        operator: [...anywhere, ...registry, ...gateway],
+        registry: [...anywhere, ...gateway, 'postgresql:5432'],
+        // So are the services that register.
+        gateway: [...anywhere, ...registry, 'redis:6379'],
         postgresql: [],
         redis: [],
-        test: [...others, ...apiServer, 'registry:3001', 'redis:6379'],
-        stranger: [...without('stranger:8080'), 'registry:3001'],
+        test: [...others, ...apiServer, ...registry, ...gateway, 'redis:6379'],
+        stranger: [...without('stranger:8080'), ...registry, ...gateway],
         // So does an ingress controller.
-        visitor: [...without('visitor:8080'), 'registry:3001'],
-        prometheus: [...without('prometheus:8080'), 'registry:3001', 'registry:9090', 'operator:9090'],
+        visitor: [...without('visitor:8080'), ...registry, ...gateway],
+        prometheus: [...without('prometheus:8080'), ...registry, ...gateway, ...admin],
       });
       await expect.poll(reach, REACH_POLL).toEqual(allowed);
     });

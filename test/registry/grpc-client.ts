@@ -43,7 +43,12 @@ function definitionOf(method: string): MethodDefinition<object, Record<string, u
 }
 
 export function createGrpcClient(port: number, token?: string): GrpcClient {
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
+  return connectGrpc(`127.0.0.1:${port}`, token);
+}
+
+/** @param address `<host>:<port>`. */
+export function connectGrpc(address: string, token?: string): GrpcClient {
+  const client = new Client(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
   const metadata = new Metadata();
   if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
 

@@ -2,6 +2,7 @@
 // them. GET /report on port 8080 tells; see load-report.ts.
 //
 //   TARGET                   URL; or several requests that are sent in turn, as `POST URL` or `GET URL`, separated by commas
+//   TOKEN                    bearer token of every request; empty: none
 //   RATE                     requests a second, in all
 //   CONNECTIONS              how many at once
 //   REQUESTS_PER_CONNECTION  after these a connection is closed and another one made: a router sees nothing but new connections
@@ -21,6 +22,8 @@ const targets = (process.env['TARGET'] ?? '').split(',').map((text): Target => {
   const [url = '', method = 'GET'] = text.trim().split(' ').toReversed();
   return { method, url };
 });
+const token = process.env['TOKEN'] ?? '';
+const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
 const rate = Number(process.env['RATE'] ?? 100);
 const connections = Number(process.env['CONNECTIONS'] ?? 8);
 const requestsPerConnection = Number(process.env['REQUESTS_PER_CONNECTION'] ?? 50);
@@ -55,7 +58,7 @@ function countFailure(reason: string): void {
 function send(target: Target, agent: Agent): Promise<void> {
   const { method, url } = target;
   return new Promise((resolve) => {
-    const sent = request(url, { method, agent, timeout: REQUEST_TIMEOUT_MS }, (response) => {
+    const sent = request(url, { method, headers, agent, timeout: REQUEST_TIMEOUT_MS }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => (body += chunk));

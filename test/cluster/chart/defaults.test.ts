@@ -1,13 +1,14 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Access, openGateway, openRegistry } from './support/access.ts';
+import { createApiClient, tokenOf } from './support/api-client.ts';
 import { rollcall } from './support/cli.ts';
 import { createInstallation, type Installation, noChart } from './support/installation.ts';
 import { type PodMemory, readMemory } from './support/memory.ts';
 import { isReady, listPods, restarts } from './support/pods.ts';
-import { openRegistry, type RegistryAccess } from './support/registry.ts';
 
-/** Operator and registry twice, PostgreSQL, Redis. */
-const PODS = 6;
+/** Operator, registry and gateway twice, PostgreSQL, Redis. */
+const PODS = 8;
 /** How long nobody has done anything when memory is read, so that what starting took is no part of it. */
 const IDLE_MS = 20_000;
 const POLL = { timeout: 120_000, interval: 500 };
@@ -15,7 +16,7 @@ const POLL = { timeout: 120_000, interval: 500 };
 /** In order: each test works with what the one before has left. */
 describe.skipIf(noChart)('the chart with its defaults', () => {
   let installation: Installation;
-  let registry: RegistryAccess | undefined;
+  let registry: Access | undefined;
   let readyAt = 0;
 
   beforeAll(async () => {
@@ -26,7 +27,7 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     await installation?.[Symbol.asyncDispose]();
   });
 
-  const access = async (): Promise<RegistryAccess> => (registry ??= await openRegistry(installation.namespace));
+  const access = async (): Promise<Access> => (registry ??= await openRegistry(installation.namespace));
   const idleMemory = async (): Promise<PodMemory[]> =>
     (await readMemory(installation.namespace)).filter(({ at }) => at > readyAt + IDLE_MS);
   const kubectl = (...args: readonly string[]) => installation.namespace.kubectl(...args);
@@ -92,6 +93,33 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     expect(await rollcall(url, ['health'])).toMatch(/healthy/);
   });
 
+  test('lets a client of its API in by the gateway, and nobody else', async () => {
+    const client = await createApiClient(installation, 'buyer');
+    await using stranger = await openGateway(installation.namespace);
+    const token = await tokenOf(stranger.url, client);
+    const list = '/registry/services';
+    expect(await stranger.call('GET', list)).toMatchObject({
+      status: 401,
+      body: { error: { code: 'UNAUTHENTICATED' } },
+    });
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${stranger.url}/api/v1${list}`, { headers });
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ services: expect.arrayContaining([expect.anything()]) });
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'x-ratelimit-limit': '1000',
+      'x-ratelimit-remaining': '999',
+      'x-ratelimit-reset': expect.stringMatching(/^\d+$/),
+    });
+    const clients = await kubectl('get', 'apiclients', `--namespace=${installation.clientsNamespace}`);
+    expect(clients).toMatch(/^buyer +buyer +Premium +\["\*"\] +True/m);
+    // One replica has seen the token, the other has not, and both have one key.
+    for (let times = 0; times < 4; times += 1) {
+      await using access = await openGateway(installation.namespace, token);
+      expect(await access.call('GET', list)).toMatchObject({ status: 200 });
+    }
+  });
+
   test('lets only its own password into PostgreSQL', async () => {
     const psql = [
       'exec',
@@ -107,7 +135,7 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     await expect(kubectl(...psql, ...query)).rejects.toThrow(/password authentication failed/);
   });
 
-  test('leaves definitions, registrations, the volume and its password when it is uninstalled', async () => {
+  test('leaves definitions, registrations, clients, the volume and its password when it is uninstalled', async () => {
     await registry?.[Symbol.asyncDispose]();
     registry = undefined;
     await installation.uninstall();
@@ -121,6 +149,8 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     // The operator may see the registry's Service go, or not any more; the next one does.
     const mayStay = 'serviceregistration.rollcall.dev/rollcall-registry';
     await expect.poll(async () => (await leftovers()).filter((name) => name !== mayStay), POLL).toEqual(kept);
+    const clients = ['get', 'apiclients,secrets', `--namespace=${installation.clientsNamespace}`, '--output=name'];
+    expect(await kubectl(...clients)).toBe('apiclient.rollcall.dev/buyer\nsecret/buyer-api-client\n');
   });
 
   /** All that is in the namespace but for what Kubernetes puts into every one. */

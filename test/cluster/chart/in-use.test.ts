@@ -8,12 +8,13 @@ import {
   sharedCluster,
   waitForRollout,
 } from '../support/namespace.ts';
+import { type Access, type Answer, openGateway, openRegistry } from './support/access.ts';
+import { createApiClient, tokenOf } from './support/api-client.ts';
 import { rollcall } from './support/cli.ts';
 import { createInstallation, type Installation, noChart, type Values } from './support/installation.ts';
 import { type Load, startLoad, type Watched } from './support/load.ts';
 import { memberPod } from './support/member.ts';
 import { isReady, killProcess, listPods, type PodView, restarts } from './support/pods.ts';
-import { type Answer, openRegistry, type RegistryAccess } from './support/registry.ts';
 
 const POLL = { timeout: 120_000, interval: 1000 };
 const STEADY = ['steady-1', 'steady-2', 'steady-3'];
@@ -22,23 +23,30 @@ const SECRET = 'the secret of the shop';
 const TTL_MS = 60_000;
 const LATEST_MS = TTL_MS + 10_000;
 
+/** Requests a second that come by the gateway. */
+const OUTER_RATE = 60;
+
 const NOTHING_FAILED = { failed: 0, failures: [] };
 
 /**
- * One installation with programs that send heartbeats and look each other up all the time. In order: what is killed in the beginning
+ * One installation with programs that send heartbeats and look each other up all the time, directly and by the gateway. In order: what is killed in the beginning
  * has expired when its test comes.
  */
 describe.skipIf(noChart)('the chart in use', () => {
   let installation: Installation;
   let users: ClusterNamespace;
   let load: Load;
+  /** Of clients that come by the gateway. */
+  let outerLoad: Load;
+  let token: string;
   let values: Values;
   let killedAt = 0;
 
   beforeAll(async () => {
     users = await createClusterNamespace();
     installation = await createInstallation();
-    values = { delivery: { namespaces: [users.name] } };
+    // No caller is to be stopped by its limit.
+    values = { delivery: { namespaces: [users.name] }, gateway: { limits: { premium: 1_000_000 } } };
     await installation.install(values);
     for (const name of STEADY) {
       const steady = { service_name: name, service_url: `http://${name}.example` };
@@ -48,11 +56,40 @@ describe.skipIf(noChart)('the chart in use', () => {
     const api = `${installation.registryUrl}/api/v1/services`;
     const targets = STEADY.flatMap((name) => [`POST ${api}/${name}/heartbeat`, `GET ${api}/${name}`, `GET ${api}`]);
     load = await startLoad(users, { name: 'steady', image: image('v1'), targets });
+    await users.apply(memberPod('member-serves', image('v1'), installation.registryUrl));
+    await users.kubectl('wait', '--for=condition=Ready', 'pod/member-serves', '--timeout=120s');
+    const client = await createApiClient(installation, 'buyer');
+    {
+      await using gateway = await openGateway(installation.namespace);
+      token = await tokenOf(gateway.url, client);
+    }
+    const outer = `${installation.gatewayUrl}/api/v1`;
+    outerLoad = await startLoad(users, {
+      name: 'outer',
+      image: image('v1'),
+      token,
+      rate: OUTER_RATE,
+      targets: [
+        `GET ${outer}/registry/services/steady-1`,
+        `POST ${outer}/registry/services/steady-2/heartbeat`,
+        `GET ${outer}/member-serves/anything`,
+      ],
+    });
   });
   afterAll(async () => {
     await installation?.[Symbol.asyncDispose]();
     await users?.[Symbol.asyncDispose]();
   });
+
+  /** Does something under both loads. @returns what became of the requests of programs, and of those that came by the gateway. */
+  async function underLoad(what: () => Promise<void>): Promise<Readonly<Record<'inner' | 'outer', Watched>>> {
+    let inner: Watched | undefined;
+    const outer = await outerLoad.during(async () => {
+      inner = await load.during(what);
+    });
+    if (inner === undefined) throw new Error('Nothing was watched');
+    return { inner, outer };
+  }
 
   /** Through one pod, which is looked for anew: those of before may be gone. */
   async function call(method: string, path: string, body?: object): Promise<Answer> {
@@ -86,18 +123,36 @@ describe.skipIf(noChart)('the chart in use', () => {
     expect((await registration('member-dies'))?.status.phase).toBe('Registered');
   });
 
-  test('deploys by a signed webhook and rolls back by the command line, and no request fails', async () => {
+  test('lets clients call a program that has registered itself', async () => {
+    await using gateway = await openGateway(installation.namespace);
+    const url = `${gateway.url}/api/v1/member-serves/some/thing?a=1`;
+    const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+    expect({ status: answer.status, text: await answer.text() }).toEqual({
+      status: 200,
+      text: 'member-serves /api/v1/some/thing?a=1',
+    });
+    expect((await fetch(url)).status).toBe(401);
+  });
+
+  test('deploys by a signed webhook and rolls back by the command line, through the gateway, and no request fails', async () => {
     const labels = { 'rollcall.dev/service': 'shop' };
     await users.apply(appDeployment({ name: 'shop', image: image('v1'), replicas: 2, labels }), appService('shop'));
     await waitForRollout(users, 'shop');
     await using registry = await openRegistry(installation.namespace);
+    await using gateway = await openGateway(installation.namespace, token);
     const shop = { service_name: 'shop' };
     const config = { ...shop, endpoints: {}, secret: SECRET };
     expect(await registry.call('POST', '/webhooks/config', config)).toMatchObject({ status: 200 });
     const release = { ...shop, version: '2.0.0', artifact_url: image('v2') };
-    expect(await registry.call('POST', '/webhooks/deploy', release)).toMatchObject({ status: 401 });
+    // The token says who calls, the signature that it is the service's pipeline: each is needed, and neither will do.
+    const deployPath = '/registry/webhooks/deploy';
+    const unsigned = await gateway.call('POST', deployPath, release);
+    expect(unsigned).toMatchObject({ status: 401, body: { error: expect.any(String) } });
+    await using stranger = await openGateway(installation.namespace);
+    const unknown = await callSigned(stranger, deployPath, release);
+    expect(unknown).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHENTICATED' } } });
     const first = { ...shop, version: '1.0.0', artifact_url: image('v1') };
-    expect(await callSigned(registry, '/webhooks/update', first)).toMatchObject({ status: 200 });
+    expect(await callSigned(gateway, '/registry/webhooks/update', first)).toMatchObject({ status: 200 });
     const traffic = await startTraffic(users);
     const lastUpdate = async (): Promise<unknown> => {
       const { body } = await registry.call('GET', '/updates/history/shop?limit=1');
@@ -105,14 +160,15 @@ describe.skipIf(noChart)('the chart in use', () => {
     };
     const started = performance.now();
     const watched = await traffic.during(async () => {
-      expect(await callSigned(registry, '/webhooks/deploy', release)).toMatchObject({ status: 200 });
+      expect(await callSigned(gateway, deployPath, release)).toMatchObject({ status: 200 });
       await expect.poll(lastUpdate, POLL).toMatchObject({ new_version: '2.0.0', status: 'success' });
       expect(await deployed()).toBe(`${image('v2')} 2/2`);
       const back = ['rollback', 'shop', '1.0.0', '--wait', '--timeout', '120'];
-      await rollcall(registry.url, back, { ROLLCALL_WEBHOOK_SECRET: SECRET });
+      const credentials = { ROLLCALL_WEBHOOK_SECRET: SECRET, ROLLCALL_TOKEN: token };
+      await rollcall(`${gateway.url}/api/v1/registry`, back, credentials);
       expect(await deployed()).toBe(`${image('v1')} 2/2`);
     });
-    report('deploy and rollback', watched, started);
+    report('deploy and rollback', { clients: watched }, started);
     expect(watched).toMatchObject(NOTHING_FAILED);
   });
 
@@ -134,13 +190,13 @@ describe.skipIf(noChart)('the chart in use', () => {
     const before = await state();
     const old = new Set(await processPods());
     const started = performance.now();
-    const watched = await load.during(async () => {
+    const watched = await underLoad(async () => {
       await change();
       // Helm does not wait for those that end, and they serve until then.
       await expect.poll(async () => (await processPods()).filter((name) => old.has(name)), POLL).toEqual([]);
     });
     report(what, watched, started);
-    expect(watched).toMatchObject(NOTHING_FAILED);
+    expect(watched).toMatchObject({ inner: NOTHING_FAILED, outer: NOTHING_FAILED });
     expect(await state()).toEqual(before);
   });
 
@@ -150,22 +206,28 @@ describe.skipIf(noChart)('the chart in use', () => {
       const before = await state();
       const victim = await victimOf(component);
       const started = performance.now();
-      const watched = await load.during(() => killAndWait(victim));
+      const watched = await underLoad(() => killAndWait(victim));
       report(`kill of ${component}`, watched, started);
-      expect(watched).toMatchObject(NOTHING_FAILED);
+      expect(watched).toMatchObject({ inner: NOTHING_FAILED, outer: NOTHING_FAILED });
       expect(await state()).toEqual(before);
     },
   );
 
-  test.skipIf(noNode)('is whole again after the process of a registry is killed, and has lost nothing', async () => {
-    const before = await state();
-    const victim = await victimOf('registry');
-    const started = performance.now();
-    // What it was just answering is lost, and what is sent before Kubernetes has noticed.
-    report('kill of registry', await load.during(() => killAndWait(victim)), started);
-    expect(await load.during(async () => undefined)).toMatchObject(NOTHING_FAILED);
-    expect(await state()).toEqual(before);
-  });
+  test.skipIf(noNode).each([{ component: 'registry' }, { component: 'gateway' }])(
+    'is whole again after the process of a $component is killed, and has lost nothing',
+    async ({ component }) => {
+      const before = await state();
+      const victim = await victimOf(component);
+      const started = performance.now();
+      // What it was just answering is lost, and what is sent before Kubernetes has noticed.
+      const watched = await underLoad(() => killAndWait(victim));
+      report(`kill of ${component}`, watched, started);
+      // Programs do not come by the gateway.
+      expect(watched.inner).toMatchObject(component === 'gateway' ? NOTHING_FAILED : {});
+      expect(await underLoad(async () => undefined)).toMatchObject({ inner: NOTHING_FAILED, outer: NOTHING_FAILED });
+      expect(await state()).toEqual(before);
+    },
+  );
 
   test('works after all of this', async () => {
     expect((await registration('member-stays'))?.status.phase).toBe('Registered');
@@ -185,7 +247,9 @@ describe.skipIf(noChart)('the chart in use', () => {
 
   /** Names of the pods of all processes. */
   async function processPods(): Promise<string[]> {
-    const pods = await Promise.all(['operator', 'registry'].map((each) => listPods(installation.namespace, each)));
+    const pods = await Promise.all(
+      ['operator', 'registry', 'gateway'].map((each) => listPods(installation.namespace, each)),
+    );
     return pods.flat().map(({ metadata }) => metadata.name);
   }
 
@@ -228,9 +292,14 @@ function image(tag: string): string {
   return `${sharedCluster().appRepository}:${tag}`;
 }
 
-async function callSigned({ url }: RegistryAccess, path: string, body: object): Promise<Answer> {
-  const text = JSON.stringify(body);
-  const headers = { 'content-type': 'application/json', 'x-webhook-signature': await signWebhook(SECRET, text) };
+async function callSigned({ url, token }: Access, path: string, body: object): Promise<Answer> {
+  // Laid out as no library would: what is signed has to arrive byte for byte.
+  const text = ` ${JSON.stringify(body, undefined, 3)}\n`;
+  const headers = {
+    'content-type': 'application/json',
+    'x-webhook-signature': await signWebhook(SECRET, text),
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+  };
   const response = await fetch(`${url}/api/v1${path}`, { method: 'POST', headers, body: text });
   return { status: response.status, body: await response.json() };
 }
@@ -241,7 +310,8 @@ function startTraffic(namespace: ClusterNamespace): Promise<Load> {
   return startLoad(namespace, { name: 'client', image: image('v1'), targets });
 }
 
-function report(what: string, { requests, failed }: Watched, started: number): void {
+function report(what: string, watched: Readonly<Record<string, Watched>>, started: number): void {
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  console.log(`${what}: ${seconds} s, ${failed} of ${requests} requests failed`);
+  const counts = Object.entries(watched).map(([name, { requests, failed }]) => `${name} ${failed} of ${requests}`);
+  console.log(`${what}: ${seconds} s, requests failed: ${counts.join(', ')}`);
 }

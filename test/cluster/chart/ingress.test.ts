@@ -2,13 +2,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect } from '../../gateway/websocket-client.ts';
+import { connectGrpc } from '../../registry/grpc-client.ts';
 import { type EventStream, openEventStream, type StreamEvent } from '../../support/event-stream.ts';
 import { type Answer, callApi } from '../../support/replica.ts';
-import { noIngress } from '../support/namespace.ts';
+import { type ClusterNamespace, createClusterNamespace, noIngress, sharedCluster } from '../support/namespace.ts';
 import { openTraefik, type TestTraefik } from '../support/traefik.ts';
+import { openGateway } from './support/access.ts';
+import { createApiClient, tokenOf } from './support/api-client.ts';
 import { createInstallation, type Installation, noChart, type Values } from './support/installation.ts';
+import { memberPod } from './support/member.ts';
 
-/** The ways from outside to the registry, each of which is there alone while it is tested. */
+/** Of the router's answer where nothing is behind a path. */
+const NOT_OURS = 'text/plain; charset=utf-8';
+
+/** The ways from outside to the gateway, each of which is there alone while it is tested. */
 const ways = [
   {
     kind: 'Ingress',
@@ -16,12 +24,18 @@ const ways = [
     // Where clients have to go, as the controller says.
     status: '{.status.loadBalancer.ingress[*].ip}',
     expectedStatus: ({ hostUrl }: TestTraefik) => new URL(hostUrl ?? '').hostname,
+    elsewhere: { status: 404, type: NOT_OURS },
   },
   {
     kind: 'HTTPRoute',
-    values: ({ gateway }: TestTraefik): Values => ({ httpRoute: { enabled: true, parentRefs: [gateway] } }),
+    values: ({ gateway }: TestTraefik): Values => ({
+      httpRoute: { enabled: true, parentRefs: [gateway] },
+      grpcRoute: { enabled: true, parentRefs: [gateway] },
+    }),
     status: '{range .status.parents[*].conditions[*]}{.type}={.status} {end}',
     expectedStatus: () => 'Accepted=True ResolvedRefs=True ',
+    // The GRPCRoute is for the rest, and its port for gRPC alone.
+    elsewhere: { status: 405, type: null },
   },
 ] as const;
 
@@ -33,18 +47,26 @@ const QUIET_MS = 20_000;
 describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
   let traefik: TestTraefik;
   let chart: Installation;
+  let users: ClusterNamespace;
   let url: string;
+  let token: string;
   const resources = new AsyncDisposableStack();
 
   beforeAll(async () => {
     traefik = resources.use(await openTraefik());
+    users = resources.use(await createClusterNamespace());
     chart = resources.use(await createInstallation());
     await chart.install();
     url = traefik.hostUrl ?? '';
+    const client = await createApiClient(chart, 'buyer');
+    await using gateway = await openGateway(chart.namespace);
+    token = await tokenOf(gateway.url, client);
   }, 600_000);
   afterAll(() => resources.disposeAsync());
 
-  const call = (method: string, path: string, body?: unknown): Promise<Answer> => callApi(url, { method, path, body });
+  /** Of the registry's API, below `/api/v1/registry`, as a client. */
+  const call = (method: string, path: string, body?: unknown): Promise<Answer> =>
+    callApi(url, { method, path: `/registry${path}`, body, token });
   const register = (name: string): Promise<Answer> =>
     call('POST', '/services/register', { service_name: name, service_url: 'http://10.0.0.1', capabilities: ['rest'] });
 
@@ -58,9 +80,9 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
     expect({ status, type: headers.get('content-type') }).toEqual({ status: 404, type: NOT_OURS });
   });
 
-  describe.each(ways)("by the chart's $kind", ({ kind, values, status, expectedStatus }) => {
+  describe.each(ways)("by the chart's $kind", ({ kind, values, status, expectedStatus, elsewhere }) => {
     beforeAll(async () => {
-      await chart.upgrade({ processes: { registry: values(traefik) } });
+      await chart.upgrade({ processes: { gateway: values(traefik) } });
       await untilHealth(200);
     });
     afterAll(async () => {
@@ -69,7 +91,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
     });
 
     test('which the controller has accepted', async () => {
-      const get = ['get', kind, 'rollcall-registry', `--output=jsonpath=${status}`];
+      const get = ['get', kind, 'rollcall-gateway', `--output=jsonpath=${status}`];
       await expect.poll(() => chart.namespace.kubectl(...get), POLL).toBe(expectedStatus(traefik));
     });
 
@@ -94,9 +116,58 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       await expect.poll(async () => (await call('GET', `/services/${name}`)).status, POLL).toBe(404);
     });
 
+    test('nobody is let in without a token, and whoever has one sees the limits', async () => {
+      const stranger = await callApi(url, { method: 'GET', path: '/registry/services' });
+      expect(stranger).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHENTICATED' } } });
+      const { status, headers } = await call('GET', '/services');
+      expect(status).toBe(200);
+      expect(headers.get('x-ratelimit-limit')).toBe('1000');
+      expect(Number(headers.get('x-ratelimit-remaining'))).toBeLessThan(1000);
+      expect(headers.get('ratelimit-policy')).toContain('"premium"');
+    });
+
+    test('a program that has registered itself is called', async () => {
+      const name = `member-${kind.toLowerCase()}`;
+      await users.apply(memberPod(name, `${sharedCluster().appRepository}:v1`, chart.registryUrl));
+      await users.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=120s');
+      const asked = async () => {
+        const answer = await fetch(`${url}/api/v1/${name}/orders?open=1`, {
+          headers: { authorization: `Bearer ${token}` },
+        });
+        return `${answer.status} ${await answer.text()}`;
+      };
+      // The gateway hears of it a moment later.
+      await expect.poll(asked, POLL).toBe(`200 ${name} /api/v1/orders?open=1`);
+      await users.kubectl('delete', 'pod', name);
+    });
+
+    test('events come over the WebSocket', async () => {
+      const name = `told-${kind.toLowerCase()}`;
+      await using socket = await connect(`${url.replace(/^http/, 'ws')}/api/ws`, token);
+      socket.send({ type: 'subscribe', id: '1', channel: 'registrations' });
+      await socket.until(({ type }) => type === 'subscribed');
+      await register(name);
+      const heard = await socket.until(({ payload }) => JSON.stringify(payload ?? {}).includes(name));
+      expect(heard.at(-1)).toMatchObject({ channel: 'registrations' });
+      await call('DELETE', `/services/${name}`);
+    });
+
+    test.runIf(kind === 'HTTPRoute')('gRPC calls come by the GRPCRoute', async () => {
+      using stranger = connectGrpc(new URL(url).host);
+      using client = connectGrpc(new URL(url).host, token);
+      const list = () => client.call('List', {});
+      await expect.poll(async () => (await list()).code, POLL).toBe(0);
+      const { message } = await list();
+      expect(message).toMatchObject({
+        services: expect.arrayContaining([expect.objectContaining({ serviceName: 'rollcall-registry' })]),
+      });
+      const { code, details } = await stranger.call('List', {});
+      expect({ code, details }).toEqual({ code: 16, details: expect.stringMatching(/token/i) });
+    });
+
     test('the client library works', async () => {
       const name = `library-${kind.toLowerCase()}`;
-      const client = createRegistryClient({ servers: [url] });
+      const client = createRegistryClient({ servers: `${url}/api/v1/registry`, token });
       await client.register({ service_name: name, service_url: 'http://10.0.0.2', capabilities: [] });
       await client.heartbeat(name);
       expect(await client.getService(name)).toMatchObject({ service_url: 'http://10.0.0.2' });
@@ -105,10 +176,10 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
 
     test('changes arrive as they happen, also after a silence, and the stream is resumed at any replica', async () => {
       const name = `watched-${kind.toLowerCase()}`;
-      const watch = `${url}/api/v1/services/watch`;
+      const watch = `${url}/api/v1/registry/services/watch`;
       let lastEventId: string | undefined;
       {
-        await using stream = await openEventStream(watch);
+        await using stream = await openEventStream(watch, undefined, token);
         await stream.until('synced');
         await register(name);
         const added = await nextOf(stream, name);
@@ -120,7 +191,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       }
       // Often enough to have met both.
       for (let times = 0; times < 4; times += 1) {
-        await using resumed = await openEventStream(watch, lastEventId);
+        await using resumed = await openEventStream(watch, lastEventId, token);
         expect(await nextOf(resumed, name)).toMatchObject({ type: 'removed' });
       }
     });
@@ -146,27 +217,26 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
         error: 'Invalid service URL',
       },
       { what: 'a path of nothing', call: ['GET', '/no-such-path'], status: 404, error: 'Not found' },
-    ] as const)("the answer to $what is the API's own", async ({ call: [method, path, body], status, error }) => {
+    ] as const)("the answer to $what is the registry's own", async ({ call: [method, path, body], status, error }) => {
       const answer = await call(method, path, body);
       expect(answer).toMatchObject({ status, body: { error, message: expect.any(String) } });
       expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
     });
 
-    test.each(['/', '/livez', '/readyz', '/metrics', '/api/v1x'])(
+    test('the answer to a path of no service is the gateway’s own', async () => {
+      const answer = await callApi(url, { method: 'GET', path: '/nobody/orders', token });
+      expect(answer).toMatchObject({ status: 404, body: { error: { code: 'SERVICE_NOT_FOUND' } } });
+    });
+
+    test.each(['/', '/livez', '/readyz', '/metrics', '/apix'])(
       '%s is none of the API and not reached',
       async (path) => {
         const response = await fetch(`${url}${path}`);
-        expect({ status: response.status, type: response.headers.get('content-type') }).toEqual({
-          status: 404,
-          type: NOT_OURS,
-        });
+        expect({ status: response.status, type: response.headers.get('content-type') }).toEqual(elsewhere);
       },
     );
   });
 });
-
-/** Of the router's answer where nothing is behind a path. */
-const NOT_OURS = 'text/plain; charset=utf-8';
 
 /** The next event about a service. */
 async function nextOf(stream: EventStream, name: string): Promise<StreamEvent> {

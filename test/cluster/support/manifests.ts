@@ -57,6 +57,8 @@ export interface LoadOptions {
   readonly image: string;
   /** URL that requests are sent to. */
   readonly target: string;
+  /** Shown with every request. */
+  readonly token?: string;
   readonly rate: number;
   readonly connections?: number;
   readonly requestsPerConnection?: number;
@@ -64,7 +66,7 @@ export interface LoadOptions {
 
 /** A pod with the client of app/load.ts, which begins as soon as it runs. */
 export function loadPod(options: LoadOptions): object {
-  const { name, image, target, rate, connections = 16, requestsPerConnection = 25 } = options;
+  const { name, image, target, token = '', rate, connections = 16, requestsPerConnection = 25 } = options;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -78,6 +80,7 @@ export function loadPod(options: LoadOptions): object {
           command: ['/bin/node', '/app/load.ts'],
           env: environment({
             TARGET: target,
+            TOKEN: token,
             RATE: String(rate),
             CONNECTIONS: String(connections),
             REQUESTS_PER_CONNECTION: String(requestsPerConnection),

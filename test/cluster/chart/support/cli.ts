@@ -5,15 +5,22 @@ import { REPOSITORY } from '@rollcall/local/services.ts';
 
 const run = promisify(execFile);
 
+interface CliOutput {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command line. @throws when it ends with anything but 0. */
+export function runCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CliOutput> {
+  const script = join(REPOSITORY, 'cli', 'src', 'main.ts');
+  return run(process.execPath, [script, ...args], { env: { PATH: process.env['PATH'], ...env } });
+}
+
 /** Runs the command line against a registry. @returns what it prints. @throws when it ends with anything but 0. */
 export async function rollcall(
   server: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const script = join(REPOSITORY, 'cli', 'src', 'main.ts');
-  const { stdout } = await run(process.execPath, [script, ...args], {
-    env: { PATH: process.env['PATH'], ROLLCALL_SERVER: server, ...env },
-  });
-  return stdout;
+  return (await runCli(args, { ROLLCALL_SERVER: server, ...env })).stdout;
 }

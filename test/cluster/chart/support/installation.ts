@@ -23,8 +23,12 @@ export type Values = Readonly<Record<string, unknown>>;
 /** A namespace of its own, where Kubernetes enforces the restricted Pod Security Standard, for a release of the chart. */
 export interface Installation extends AsyncDisposable {
   readonly namespace: ClusterNamespace;
+  /** Of the ApiClients; it goes with this. */
+  readonly clientsNamespace: string;
   /** Where pods reach the registry. */
   readonly registryUrl: string;
+  /** Where they reach the gateway. */
+  readonly gatewayUrl: string;
   /** Installs the chart with its defaults but for these values, and waits until all is ready. */
   install(values?: Values): Promise<void>;
   /** Upgrades to these values, and waits until all is ready. */
@@ -41,6 +45,7 @@ export async function createInstallation(): Promise<Installation> {
   const { helm, kubeconfigPath } = sharedCluster();
   const namespace = await createClusterNamespace();
   await namespace.kubectl('label', 'namespace', namespace.name, 'pod-security.kubernetes.io/enforce=restricted');
+  const clientsNamespace = `${namespace.name}-clients`;
   const target = { helm, kubeconfigPath, home: join(inject('clusterDirectory'), 'helm') };
   const run = (args: readonly string[], values?: Values): Promise<string> =>
     runHelm(target, [...args, '--namespace', namespace.name], values);
@@ -50,7 +55,9 @@ export async function createInstallation(): Promise<Installation> {
   };
   return {
     namespace,
+    clientsNamespace,
     registryUrl: `http://${RELEASE}-registry.${namespace.name}.svc.cluster.local:3001`,
+    gatewayUrl: `http://${RELEASE}-gateway.${namespace.name}.svc.cluster.local:3000`,
     install: async (values = {}) => {
       // The definitions are there for all files of the project; on a cluster without, the chart brings its own.
       await run(['install', RELEASE, CHART, '--take-ownership', '--wait', TIMEOUT], { image, ...values });
@@ -68,6 +75,7 @@ export async function createInstallation(): Promise<Installation> {
       // While those are there who take the finalizers off.
       await namespace.kubectl('delete', 'deliveryjobs', '--all', '--ignore-not-found', '--timeout=60s');
       await uninstall();
+      await namespace.kubectl('delete', 'namespace', clientsNamespace, '--ignore-not-found', '--wait=false');
       await namespace[Symbol.asyncDispose]();
     },
   };

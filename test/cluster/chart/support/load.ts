@@ -3,7 +3,7 @@ import { countRequests, failuresSince, type LoadReport, readLoad } from '../../s
 import { loadPod } from '../../support/manifests.ts';
 import type { ClusterNamespace } from '../../support/namespace.ts';
 
-/** Requests a second. */
+/** Requests a second, unless another rate is asked for. */
 const RATE = 200;
 /** Requests that what happens is watched for at least, so that the load is there before and after. */
 const LEAST_REQUESTS = 600;
@@ -27,10 +27,16 @@ export interface LoadClient {
   readonly image: string;
   /** Requests that are sent in turn, such as `POST http://…`. */
   readonly targets: readonly string[];
+  /** Shown with every request. */
+  readonly token?: string;
+  /** Requests a second. */
+  readonly rate?: number;
 }
 
-export async function startLoad(namespace: ClusterNamespace, { name, image, targets }: LoadClient): Promise<Load> {
-  await namespace.apply(loadPod({ name, image, target: targets.join(','), rate: RATE, requestsPerConnection: 100 }));
+export async function startLoad(namespace: ClusterNamespace, client: LoadClient): Promise<Load> {
+  const { name, image, targets, token, rate = RATE } = client;
+  const given = { name, image, target: targets.join(','), rate, requestsPerConnection: 100 };
+  await namespace.apply(loadPod(token === undefined ? given : { ...given, token }));
   await namespace.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=120s');
   const report = (): Promise<LoadReport> => readLoad(namespace, name);
   const untilRequests = async (since: LoadReport): Promise<LoadReport> => {

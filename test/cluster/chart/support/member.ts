@@ -1,4 +1,4 @@
-/** A pod with the program of app/member.ts, under its own name. @param registryUrl of the registry. */
+/** A pod with the program of app/member.ts, which registers its own address under its own name. @param registryUrl of the registry. */
 export function memberPod(name: string, image: string, registryUrl: string): object {
   return {
     apiVersion: 'v1',
@@ -17,7 +17,8 @@ export function memberPod(name: string, image: string, registryUrl: string): obj
           env: [
             { name: 'SERVERS', value: registryUrl },
             { name: 'NAME', value: name },
-            { name: 'URL', value: `http://${name}.example:8080` },
+            { name: 'ADDRESS', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
+            { name: 'URL', value: 'http://$(ADDRESS):8080' },
           ],
           readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
         },

@@ -12,21 +12,35 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** The registry of a release, reached from here through one of its pods. */
-export interface RegistryAccess extends AsyncDisposable {
+/** A process of a release, reached from here through one of its pods. */
+export interface Access extends AsyncDisposable {
   readonly url: string;
+  /** Shown with every call. */
+  readonly token: string | undefined;
   /** @param path below `/api/v1`. */
   readonly call: (method: string, path: string, body?: object) => Promise<Answer>;
 }
 
+/** Of a process' Service. */
+const PORTS = { registry: 3001, gateway: 3000 } as const;
+
+export function openRegistry(namespace: ClusterNamespace): Promise<Access> {
+  return openAccess(namespace, 'registry');
+}
+
+/** @param token shown with every call. */
+export function openGateway(namespace: ClusterNamespace, token?: string): Promise<Access> {
+  return openAccess(namespace, 'gateway', token);
+}
+
 /** Forwards a port of this machine as the chart's notes say. It ends with the pod that it leads to. */
-export async function openRegistry(namespace: ClusterNamespace): Promise<RegistryAccess> {
+async function openAccess(namespace: ClusterNamespace, to: keyof typeof PORTS, token?: string): Promise<Access> {
   const { kubectl, kubeconfigPath } = sharedCluster();
   const logFile = join(inject('clusterDirectory'), `port-forward-${randomBytes(4).toString('hex')}.log`);
   const forward = await startProcess({
     name: 'port-forward',
     command: kubectl,
-    args: ['--namespace', namespace.name, 'port-forward', 'service/rollcall-registry', ':3001'],
+    args: ['--namespace', namespace.name, 'port-forward', `service/rollcall-${to}`, `:${PORTS[to]}`],
     logFile,
     env: { PATH: process.env['PATH'], KUBECONFIG: kubeconfigPath, KUBECACHEDIR: inject('clusterDirectory') },
   });
@@ -39,10 +53,15 @@ export async function openRegistry(namespace: ClusterNamespace): Promise<Registr
   await waitUntil('the port is forwarded', isOpen, { timeoutMs: 60_000, failed: forward.failed });
   return {
     url,
+    token,
     call: async (method, path, body) => {
       const response = await fetch(`${url}/api/v1${path}`, {
         method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+        headers: {
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(20_000),
       });
       const text = await response.text();

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** A replica that is asked: it may be another process each time. */
-export interface AskedReplica {
+interface AskedReplica {
   readonly url: string;
 }
 
@@ -23,14 +23,14 @@ export interface Lost {
   readonly failedAtMs: number;
 }
 
-export interface LoadReport {
+interface LoadReport {
   readonly answered: Answered[];
   readonly lost: Lost[];
   /** Questions that went to the other replica because the first refused the connection. */
   refusedConnections: number;
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   readonly replicas: readonly AskedReplica[];
   readonly path: string;
   /** How many ask at the same time, each one question after the other. */

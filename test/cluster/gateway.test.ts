@@ -1,3 +1,4 @@
+import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DeliveryStage, openDeliveryStage, type PolicyChanges, SERVICE } from './support/delivery.ts';
 import type { LoadReport } from './support/load-report.ts';
@@ -51,9 +52,29 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
       await job.promote();
     }
     expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
-    await expectNoFailure(stage, before, TITLE);
     console.log(job.timeline());
+    await expectNoFailure(stage, before, TITLE);
     await expectOnly('v2', stage);
+  });
+
+  test('gets nothing while the controller of EndpointSlices is behind, and no request fails', async () => {
+    const weight = 30;
+    await using stage = await openStage(canary({ weight }));
+    const before = await untilRouted(stage);
+    // Whoever makes another one is refused, and tries again after 1, 2, 4, ... seconds.
+    const quota = ['quota', 'slices'];
+    await stage.namespace.kubectl('create', ...quota, '--hard=count/endpointslices.discovery.k8s.io=1');
+    const job = await stage.deploy('Canary');
+    await job.reported('Waits for the EndpointSlices of Service shop-canary');
+    await sleep(5000);
+    expect(await job.look()).toMatchObject({ stage: 'Stepping', weight: 0 });
+    await stage.namespace.kubectl('delete', ...quota);
+    await job.reachedWeight(weight);
+    await expectShare({ ...settled, stage, weight });
+    await job.promote();
+    expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
+    console.log(job.timeline());
+    await expectNoFailure(stage, before, `late ${TITLE}`);
   });
 
   test('gives its traffic back when it is aborted, and no request fails', async () => {
@@ -66,6 +87,7 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     const decidedAt = Date.now();
     await job.abort();
     expect((await job.ended()).status).toMatchObject({ phase: 'RolledBack' });
+    console.log(job.timeline());
     await expectReturn({ stage, decidedAt, before, title: `aborted ${TITLE}`, limitMs: ROLLBACK_LIMIT_MS });
   });
 
@@ -80,6 +102,7 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     // The job is followed meanwhile, so that the moment of the decision is seen.
     const [{ status }] = await Promise.all([job.ended(), expectShare({ ...settled, settleMs: 20_000, stage, weight })]);
     expect(status).toMatchObject({ phase: 'RolledBack' });
+    console.log(job.timeline());
     const decidedAt = job.enteredPhase('RollingBack');
     await expectReturn({ stage, decidedAt, before, title: `failing ${TITLE}`, limitMs: ROLLBACK_LIMIT_MS });
   });

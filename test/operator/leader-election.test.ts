@@ -145,6 +145,6 @@ describe('leader election', () => {
     await until('the Lease is there again', async () => (await world.leases.find(LEASE)) !== undefined);
     await leader.stop();
     await world.leases.delete('maker');
-    await until('the Lease is gone', async () => (await world.leases.find(LEASE)) === undefined);
+    await expect.poll(() => world.leases.find(LEASE), { timeout: 30_000 }).toBeUndefined();
   });
 });

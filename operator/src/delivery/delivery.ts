@@ -17,6 +17,7 @@ import { createDirectReads } from './observe/direct-reads.ts';
 import type { DeliveryInformers } from './observe/informers.ts';
 import { createMeasurements } from './observe/measurements.ts';
 import { createDeliveryObserver } from './observe/observer.ts';
+import { createRecentEndpoints } from './observe/recent-endpoints.ts';
 import type { RecentRoutes } from './observe/recent-routes.ts';
 import { createRelations } from './observe/relations.ts';
 import { createWorkloadObserver } from './observe/workload-view.ts';
@@ -74,7 +75,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     informers,
     relations,
     registrations: { ...registry, namespace },
-    observeWorkload: createWorkloadObserver({ relations, workloads, reads, routes: deps.routes, clock }),
+    observeWorkload: createWorkloadObserver({
+      relations,
+      workloads,
+      reads,
+      routes: deps.routes,
+      endpoints: createRecentEndpoints(reads, clock),
+      clock,
+    }),
     reads,
     measurements,
     artifact,

@@ -405,7 +405,13 @@ test.for(forward)('at %s, whatever ends a job ends it', (stage) => {
   expect(reasonOf({ cluster: foreign })).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
   const paused = buildCluster({ deployment: buildDeployment({ spec: { paused: true } }) });
   expect(reasonOf({ cluster: paused })).toMatchObject({ failure: { reason: 'WorkloadPaused' } });
-  const surroundings = { extra: undefined, services: [service], extraServices: new Map(), routes: undefined };
+  const surroundings = {
+    extra: undefined,
+    services: [service],
+    extraServices: new Map(),
+    routes: undefined,
+    endpoints: undefined,
+  };
   const gone = { workload: { found: 'gone' as const, surroundings } };
   expect(reasonOf({ snapshot: gone })).toMatchObject({ failure: { reason: 'WorkloadDeleted' } });
   expect(reasonOf({ snapshot: { saved: undefined } })).toMatchObject({ failure: { reason: 'SavedStateLost' } });

@@ -66,7 +66,12 @@ export interface Surroundings {
    * where nobody asked or the API has no such kind.
    */
   readonly routes: readonly HttpRoute[] | undefined;
+  /** Of `services` and `extraServices`, while a stage waits for what proxies and gateways go by; undefined where nobody asked. */
+  readonly endpoints: ServiceEndpoints | 'forbidden' | undefined;
 }
+
+/** The names of the pods that are ready behind each Service, by its name, as its EndpointSlices say. */
+export type ServiceEndpoints = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** What there is around the one Deployment of the service. */
 export interface ClusterView extends Surroundings, Obstacles {

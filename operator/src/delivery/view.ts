@@ -69,7 +69,13 @@ export function viewJob(snapshot: JobSnapshot, saved: SavedState, status: Delive
   };
 }
 
-const nothing: Surroundings = { extra: undefined, services: [], extraServices: new Map(), routes: undefined };
+const nothing: Surroundings = {
+  extra: undefined,
+  services: [],
+  extraServices: new Map(),
+  routes: undefined,
+  endpoints: undefined,
+};
 
 /** What the job may have changed or made, whether or not the Deployment is there. */
 export function surroundingsOf({ workload }: JobSnapshot): Surroundings {

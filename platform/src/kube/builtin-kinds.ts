@@ -30,10 +30,14 @@ export interface EndpointSlice {
   readonly kind: 'EndpointSlice';
   readonly metadata: ObjectMeta;
   readonly addressType: string;
-  readonly endpoints?: readonly {
-    readonly addresses: readonly string[];
-    readonly conditions?: { readonly ready?: boolean };
-  }[];
+  /** The API server says null where there are none. */
+  readonly endpoints?:
+    | readonly {
+        readonly addresses: readonly string[];
+        readonly conditions?: { readonly ready?: boolean };
+        readonly targetRef?: { readonly kind?: string; readonly name?: string };
+      }[]
+    | null;
 }
 
 export interface Secret {

@@ -55,6 +55,10 @@ interface JobRun {
   reached(stage: string): Promise<number>;
   /** Waits until the job pauses at the weight. @throws when the job ends before. */
   reachedWeight(weight: number): Promise<void>;
+  /** Waits until the job says so. @throws when the job ends before. */
+  reported(message: string): Promise<void>;
+  /** What the job says of itself now. */
+  look(): Promise<DeliveryJob['status']>;
   /** When the job was first seen in the phase. @throws when it was not. */
   enteredPhase(phase: string): number;
   /** The stages that were seen, with when that was. */
@@ -162,6 +166,8 @@ function follow(
     },
     reachedWeight: (weight) =>
       until(({ status }) => status?.phase === 'Paused' && status.weight === weight, `a pause at weight ${weight}`),
+    reported: (message) => until(({ status }) => status?.message === message, message),
+    look: async () => (await observe()).status,
     enteredPhase: (phase) => {
       const at = phases.get(phase);
       if (at === undefined) throw new Error(`The job was never ${phase}, only ${[...phases.keys()].join(', ')}`);

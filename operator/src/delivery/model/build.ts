@@ -162,6 +162,7 @@ export function buildCluster(overrides: Partial<ClusterView> = {}): ClusterView 
     services: [buildService()],
     extraServices: new Map(),
     routes: undefined,
+    endpoints: 'forbidden',
     ...noObstacles,
     ...overrides,
   };

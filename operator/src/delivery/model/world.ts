@@ -128,7 +128,17 @@ export function createWorld(scenario: Scenario): World {
       services,
       extraServices,
       routes: scenario.routed ? store.list(httpRouteKind) : undefined,
+      endpoints: new Map(all.map((service) => [service.metadata.name, readyBehind(service)])),
     };
+  }
+
+  function readyBehind({ spec }: Service): ReadonlySet<string> {
+    const selector = Object.entries(spec?.selector ?? {});
+    const pods = machinery.replicaSets.flatMap((set) => (scenario.lagging ? set.seen : set.pods));
+    const found = pods.filter(
+      ({ ready, labels: own }) => ready && selector.every(([key, value]) => own[key] === value),
+    );
+    return new Set(found.map(({ name }) => name));
   }
 
   function groupsOf({ metadata, spec }: Deployment): PodGroup[] {

@@ -53,6 +53,7 @@ export function buildSurroundings({ job, namespace, services, routes, relations 
     services,
     extraServices,
     routes,
+    endpoints: undefined,
   };
 }
 

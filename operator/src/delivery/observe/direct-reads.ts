@@ -6,13 +6,15 @@ import {
   controllerRevisionKind,
   type Deployment,
   deploymentKind,
+  type EndpointSlice,
+  endpointSliceKind,
   type HttpRoute,
   httpRouteKind,
   type Pod,
   podKind,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { isForbidden, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 
 /** What is read from the API server when a job needs it: few do, or only once. All methods throw as the connection does. */
@@ -25,6 +27,8 @@ export interface DirectReads {
   findRevision(job: DeliveryJob): Promise<ControllerRevision | undefined>;
   findJob(namespace: string, name: string): Promise<DeliveryJob | undefined>;
   listPods(namespace: string, labelSelector: string): Promise<readonly Pod[]>;
+  /** Undefined when that is not allowed. */
+  listEndpointSlices(namespace: string, labelSelector: string): Promise<readonly EndpointSlice[] | undefined>;
   /** Undefined where the API has no such kind. */
   listRoutes(namespace: string): Promise<readonly HttpRoute[] | undefined>;
 }
@@ -50,11 +54,13 @@ export function createDirectReads(connection: KubeConnection): DirectReads {
   return {
     findDeployment: (namespace, name) => resourceClient(connection, deploymentKind, namespace).find(name),
     listDeployments,
-    listDeploymentsIfAllowed: (labelSelector) => unless(listDeployments(labelSelector), ({ code }) => code === 403),
+    listDeploymentsIfAllowed: (labelSelector) => unless(listDeployments(labelSelector), isForbidden),
     findRevision: ({ metadata: { name, namespace = '' } }) =>
       resourceClient(connection, controllerRevisionKind, namespace).find(name),
     findJob: (namespace, name) => resourceClient(connection, deliveryJobKind, namespace).find(name),
     listPods: (namespace, labelSelector) => list(podKind, { namespace, labelSelector }),
+    listEndpointSlices: (namespace, labelSelector) =>
+      unless(list(endpointSliceKind, { namespace, labelSelector }), isForbidden),
     listRoutes: (namespace) => unless(list(httpRouteKind, { namespace }), isNotFound),
   };
 }

@@ -6,10 +6,11 @@ import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
-import { buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../model/build.ts';
+import { buildAtStage, buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../model/build.ts';
 import type { QueueView } from '../snapshot.ts';
 import { createDirectReads } from './direct-reads.ts';
 import { createDeliveryInformers } from './informers.ts';
+import { createRecentEndpoints } from './recent-endpoints.ts';
 import { createRecentRoutes } from './recent-routes.ts';
 import { createRelations } from './relations.ts';
 import { createWorkloadObserver } from './workload-view.ts';
@@ -18,13 +19,29 @@ import { createWorkloads } from './workloads.ts';
 const route = buildRoute([{ backendRefs: [{ name: 'shop' }] }]);
 const refuse = () => Promise.reject(new Error('not expected'));
 
-/** An API server with one route, and copies with one Deployment and its Service. */
-function setUp() {
+const endpoint = (name: string, ready?: boolean) => ({
+  addresses: ['10.0.0.1'],
+  targetRef: { kind: 'Pod', name },
+  ...(ready === undefined ? {} : { conditions: { ready } }),
+});
+const slice = {
+  metadata: { name: 'shop-x', labels: { 'kubernetes.io/service-name': 'shop' } },
+  addressType: 'IPv4',
+  endpoints: [endpoint('a', true), endpoint('b', false), endpoint('c'), { addresses: ['192.0.2.1'] }],
+};
+
+/** An API server with one route and one EndpointSlice, and copies with one Deployment and its Service. */
+function setUp({ mayListSlices = true } = {}) {
   const asked: string[] = [];
-  async function answer({ path }: KubeRequest): Promise<unknown> {
+  async function answer({ path, query }: KubeRequest): Promise<unknown> {
     asked.push(path.split('/').at(-1) ?? '');
     if (path.includes('/deployments/') || path.includes('/deliveryjobs/')) {
       throw new KubeApiError(404, { code: 404, reason: 'NotFound', message: 'not there' });
+    }
+    if (path.endsWith('/endpointslices')) {
+      if (!mayListSlices) throw new KubeApiError(403, { code: 403, reason: 'Forbidden', message: 'not allowed' });
+      expect(query).toEqual({ labelSelector: 'kubernetes.io/service-name in (shop)' });
+      return { items: [slice, { ...slice, endpoints: null }] };
     }
     return { items: path.endsWith('/httproutes') ? [route] : [] };
   }
@@ -51,7 +68,8 @@ function setUp() {
   const reads = createDirectReads(connection);
   const routes = createRecentRoutes(reads, clock);
   const workloads = createWorkloads({ relations, reads, namespaces: [], record: () => undefined });
-  const observe = createWorkloadObserver({ relations, reads, workloads, routes, clock });
+  const endpoints = createRecentEndpoints(reads, clock);
+  const observe = createWorkloadObserver({ relations, reads, workloads, routes, endpoints, clock });
   const policy = buildPolicy({ strategy: 'Canary', canary: { steps: [{ weight: 50 }], trafficRouter: 'GatewayAPI' } });
   return {
     asked,
@@ -61,6 +79,10 @@ function setUp() {
     },
     look: (ahead?: QueueView['ahead'], job = buildJob()) =>
       observe({ job, saved: undefined, relations, policy }, { ahead, before: 0, supersededBy: undefined }),
+    lookAt: (stage: string) => {
+      const { job, saved } = buildAtStage({ strategy: 'BlueGreen', stage });
+      return observe({ job, saved, relations, policy }, { ahead: undefined, before: 0, supersededBy: undefined });
+    },
   };
 }
 
@@ -96,4 +118,24 @@ test('routes are listed once in a second, and anew after they were written', asy
   pass(1000);
   await look();
   expect(lists()).toBe(3);
+});
+
+test('what EndpointSlices say is asked for by stages that wait for it alone, once in half a second', async () => {
+  const { asked, lookAt, pass } = setUp();
+  const lists = () => asked.filter((path) => path === 'endpointslices').length;
+  expect(await lookAt('Baking')).toMatchObject({ found: 'one', cluster: { endpoints: undefined } });
+  expect(lists()).toBe(0);
+  const seen = { found: 'one', cluster: { endpoints: new Map([['shop', new Set(['a', 'c'])]]) } };
+  expect(await lookAt('CuttingOver')).toMatchObject(seen);
+  pass(400);
+  await lookAt('CuttingOver');
+  expect(lists()).toBe(1);
+  pass(100);
+  await lookAt('CuttingOver');
+  expect(lists()).toBe(2);
+});
+
+test('where EndpointSlices may not be listed, that is known', async () => {
+  const { lookAt } = setUp({ mayListSlices: false });
+  expect(await lookAt('CuttingOver')).toMatchObject({ cluster: { endpoints: 'forbidden' } });
 });

@@ -4,9 +4,11 @@ import type { Deployment, HttpRoute, Service } from '@rollcall/platform/kube/bui
 import { isFinished } from '../queue.ts';
 import type { QueueView, Surroundings, WorkloadView } from '../snapshot.ts';
 import { strategyOf } from '../start-checks.ts';
+import { followsEndpoints } from '../traffic/endpoints.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createObstacleObserver } from './obstacles.ts';
+import type { RecentEndpoints } from './recent-endpoints.ts';
 import type { RecentRoutes } from './recent-routes.ts';
 import type { Relations } from './relations.ts';
 import type { Workloads } from './workloads.ts';
@@ -16,6 +18,7 @@ export interface WorkloadObserverDeps {
   readonly workloads: Workloads;
   readonly reads: Pick<DirectReads, 'findDeployment' | 'findJob' | 'listPods'>;
   readonly routes: Pick<RecentRoutes, 'list'>;
+  readonly endpoints: RecentEndpoints;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
@@ -45,10 +48,17 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
     return all?.filter((route) => savedNames.has(route.metadata.name) || pointsAt(route, backends));
   }
 
+  async function endpointsFor({ job, saved }: Settled, { namespace }: Place, around: Surroundings) {
+    if (saved === undefined || !followsEndpoints(job.status?.stage)) return undefined;
+    const names = [...saved.services.map(({ name }) => name), ...[...around.extraServices.values()].map(nameOf)];
+    return names.length === 0 ? undefined : deps.endpoints.list(namespace, names);
+  }
+
   async function surroundingsOf(settled: Settled, place: Place): Promise<Surroundings> {
     const services = concernedServices(settled, place.namespace, place.podLabels);
     const routes = await routesFor(settled, place, services);
-    return buildSurroundings({ ...settled, namespace: place.namespace, services, routes });
+    const surroundings = buildSurroundings({ ...settled, namespace: place.namespace, services, routes });
+    return { ...surroundings, endpoints: await endpointsFor(settled, place, surroundings) };
   }
 
   async function around(settled: Settled, deployment: Deployment): Promise<WorkloadView> {
@@ -87,6 +97,10 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
 
 function labelsOf({ spec }: Deployment): Readonly<Record<string, string>> {
   return spec.template.metadata?.labels ?? {};
+}
+
+function nameOf({ metadata }: Service): string {
+  return metadata.name;
 }
 
 function strategyFor({ job, saved, policy }: Settled): DeliveryStrategy {

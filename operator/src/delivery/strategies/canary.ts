@@ -5,6 +5,7 @@ import { createCanaryServices } from '../extra-deployment.ts';
 import { canaryReplicas } from '../replicas.ts';
 import { routedServices } from '../start-checks.ts';
 import { actualWeight } from '../traffic/actual-weight.ts';
+import { canaryLagOf } from '../traffic/endpoints.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
 import { type Pin, type Steering, steer } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
@@ -58,15 +59,19 @@ function planStepping(view: JobView): StagePlan {
   const before = previousPins(view);
   const { sized } = keepUp(view, sizeOf(view), []);
   const settlesMs = sized ? settlingMs(view) : 0;
-  const steerings = sized && settlesMs === 0 ? steerStep(view, before) : holdBefore(view);
+  const lag = sized && isRouted(view) ? canaryLagOf(view, sizeOf(view)) : undefined;
+  const isSettled = settlesMs === 0 && lag === undefined;
+  const steerings = sized && isSettled ? steerStep(view, before) : holdBefore(view);
   const upkeep = keepUp(view, sizeOf(view), steerings);
   const plan = reach(view, upkeep, {
     reached: upkeep.sized && upkeep.steered,
     next: afterStepping(view),
-    message: upkeep.waits ?? `Brings ${view.job.spec.version} to ${weight} % of the traffic`,
+    message: upkeep.waits ?? lag?.waits ?? `Brings ${view.job.spec.version} to ${weight} % of the traffic`,
     podsReady: upkeep.sized,
   });
-  return settlesMs === 0 ? plan : { ...plan, lookAgainMs: view.nowMs + settlesMs };
+  if (isSettled) return plan;
+  const settledMs = settlesMs === 0 ? Infinity : view.nowMs + settlesMs;
+  return { ...plan, lookAgainMs: Math.min(plan.lookAgainMs ?? Infinity, settledMs, lag?.lookAgainMs ?? Infinity) };
 }
 
 /** How long routes have to wait before they may lead to the first pods of a canary. */

@@ -2,9 +2,10 @@ import { type Change, independently } from '../../runtime/decision.ts';
 import { emptyExtra, isExtraGone } from '../extra-deployment.ts';
 import { failure, STILL_TRIED } from '../failures.ts';
 import type { PodGroup } from '../snapshot.ts';
+import { lagOf } from '../traffic/endpoints.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
 import { isExtraInUse } from '../traffic/in-use.ts';
-import { ownServices, pinOf, steerBack } from '../traffic/selector.ts';
+import { ownServices, pinOf, type SavedService, steerBack } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
 import { isObserved, restoreWorkload, rolloutOf } from '../workload.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
@@ -25,8 +26,11 @@ function planReverting(view: JobView): StagePlan {
   const endMs = untilMs(view, progressDeadlineSeconds);
   // What the API server refuses keeps nobody for ever: it is tried again throughout the next stage.
   if (changes.length > 0 && view.nowMs < endMs) return { message, changes, lookAgainMs: endMs };
-  if (changes.length === 0 && isHome(view)) return { message, next: { stage: 'Restoring', progress: { weight: 0 } } };
+  const isBack = changes.length === 0 && isHome(view);
+  const lag = isBack ? lagOf(view, ownServices(view).map(nameOf), homeOf(view)) : undefined;
+  if (isBack && lag === undefined) return { message, next: { stage: 'Restoring', progress: { weight: 0 } } };
   if (view.nowMs >= endMs) return { message, next: { stage: 'Restoring' } };
+  if (lag !== undefined) return { message, lookAgainMs: Math.min(lag.lookAgainMs, endMs) };
   const seconds = isOver(view, GRACE_SECONDS) ? progressDeadlineSeconds : GRACE_SECONDS;
   return { message, lookAgainMs: untilMs(view, seconds) };
 }
@@ -92,6 +96,10 @@ function homeOf({ template, current, stable }: JobView): PodGroup | undefined {
 function isHome(view: JobView): boolean {
   if (view.cluster === undefined) return true;
   return ownServices(view).length === 0 || isPinnedTo(view, homeOf(view));
+}
+
+function nameOf({ service }: SavedService): string {
+  return service.metadata.name;
 }
 
 function isPinnedTo(view: JobView, group: PodGroup | undefined): boolean {

@@ -23,6 +23,8 @@ export interface Upkeep {
   readonly sized: boolean;
   readonly steered: boolean;
   readonly waits: string | undefined;
+  /** When time alone changes something, in epoch ms. */
+  readonly lookAgainMs?: number;
   readonly failure?: DeliveryFailure;
 }
 
@@ -35,6 +37,7 @@ export function keepUp(view: JobView, size: number, steerings: readonly Steering
     sized: sizing.ready,
     steered: steerings.every(({ done }) => done),
     waits: steerings.find(({ waits }) => waits !== undefined)?.waits,
+    lookAgainMs: Math.min(...steerings.map(({ lookAgainMs = Infinity }) => lookAgainMs)),
     ...(fault === undefined ? {} : { failure: fault }),
   };
 }
@@ -45,7 +48,7 @@ export function reach(
   upkeep: Omit<Upkeep, 'sized' | 'steered' | 'waits'>,
   goal: { readonly reached: boolean; readonly next: Next; readonly message: string; readonly podsReady?: boolean },
 ): StagePlan {
-  const { changes, progress } = upkeep;
+  const { changes, progress, lookAgainMs = Infinity } = upkeep;
   const seconds = view.policy.rolling.progressDeadlineSeconds;
   const extra = view.around.extra?.deployment;
   const complaint = extra === undefined ? '' : complaintOf(extra);
@@ -57,7 +60,7 @@ export function reach(
     progress,
     ...(goal.podsReady === undefined ? {} : { podsReady: goal.podsReady }),
     ...(fault === undefined ? {} : { failure: fault }),
-    ...(goal.reached ? { next: goal.next } : { lookAgainMs: untilMs(view, seconds) }),
+    ...(goal.reached ? { next: goal.next } : { lookAgainMs: Math.min(untilMs(view, seconds), lookAgainMs) }),
   };
 }
 
@@ -100,7 +103,8 @@ function goOn(next: Next, progress: Progress): Next {
 /** Joins what must hold throughout a stage with what the stage waits for. */
 export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePlan> = {}): StagePlan {
   const fault = upkeep.failure ?? missed.failure ?? plan.failure;
-  const lookAgainMs = Math.min(plan.lookAgainMs ?? Infinity, missed.lookAgainMs ?? Infinity);
+  const looks = [plan.lookAgainMs, missed.lookAgainMs, upkeep.lookAgainMs];
+  const lookAgainMs = Math.min(...looks.map((ms = Infinity) => ms));
   return {
     ...plan,
     changes: [...upkeep.changes, ...(plan.changes ?? [])],

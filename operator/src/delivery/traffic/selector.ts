@@ -8,6 +8,7 @@ import { HASH_LABEL } from '../names.ts';
 import type { PodGroup } from '../snapshot.ts';
 import { type JobView, readyCount } from '../view.ts';
 import { rolloutOf } from '../workload.ts';
+import { lagOf } from './endpoints.ts';
 
 /** Where Services send their traffic: to all pods that they select, or to those of one ReplicaSet. */
 export type Pin = 'none' | 'stable' | 'extra' | 'current';
@@ -17,8 +18,10 @@ export interface Steering {
   readonly changes: readonly Change[];
   /** Whether it is there. */
   readonly done: boolean;
-  /** Why it cannot go there yet. */
+  /** Why it cannot go there, or is not there, yet. */
   readonly waits?: string;
+  /** When time alone changes something, in epoch ms. */
+  readonly lookAgainMs?: number;
   readonly failure?: DeliveryFailure;
 }
 
@@ -41,7 +44,11 @@ export function steer(view: JobView, wanted: Pin, from: readonly Pin[] = []): St
     }
   }
   const astray = services.filter(({ service }) => (pinOf(service) ?? '') !== wantedHash);
-  if (astray.length === 0) return { changes: [], done: true };
+  if (astray.length === 0) {
+    const names = services.map(({ service }) => service.metadata.name);
+    const lag = wanted === 'none' ? undefined : lagOf(view, names, groupOf(view, wanted));
+    return { changes: [], done: lag === undefined, ...lag };
+  }
   const waits = whyNot(view, wanted);
   if (waits !== undefined || wantedHash === undefined) return { changes: [], done: false, waits: waits ?? '' };
   return { changes: astray.map(({ service }) => pinService(service, wantedHash)), done: false };
@@ -77,7 +84,8 @@ function groupOf(view: JobView, pin: Exclude<Pin, 'none'>): PodGroup | undefined
   return view[pin];
 }
 
-interface SavedService {
+/** A Service that the job found, and the selector that it had. */
+export interface SavedService {
   readonly service: Service;
   readonly selector: Readonly<Record<string, string>>;
 }

@@ -1,0 +1,42 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { EndpointSlice } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { SERVICE_LABEL } from '../../service-import/trim.ts';
+import type { ServiceEndpoints } from '../snapshot.ts';
+import type { DirectReads } from './direct-reads.ts';
+import { createRecentAnswers } from './recent-answers.ts';
+
+/** A job is looked at with every event of its pods. */
+const MAX_AGE_MS = 500;
+
+/** What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old at most. */
+export interface RecentEndpoints {
+  /** By the names of the Services. @throws as the API server's client. */
+  list(namespace: string, services: readonly string[]): Promise<ServiceEndpoints | 'forbidden'>;
+}
+
+export function createRecentEndpoints(
+  reads: Pick<DirectReads, 'listEndpointSlices'>,
+  clock: Pick<Clock, 'monotonicMs'>,
+): RecentEndpoints {
+  const recent = createRecentAnswers<ServiceEndpoints | 'forbidden'>(clock, MAX_AGE_MS);
+  return {
+    list: (namespace, services) =>
+      recent.get(`${namespace}/${services.join(',')}`, async () => {
+        const selector = `${SERVICE_LABEL} in (${services.join(',')})`;
+        const slices = await reads.listEndpointSlices(namespace, selector);
+        return slices === undefined ? 'forbidden' : readyPods(slices, services);
+      }),
+  };
+}
+
+function readyPods(slices: readonly EndpointSlice[], services: readonly string[]): ServiceEndpoints {
+  const pods = new Map(services.map((name) => [name, new Set<string>()]));
+  for (const { metadata, endpoints } of slices) {
+    const found = pods.get(metadata.labels?.[SERVICE_LABEL] ?? '');
+    for (const { conditions, targetRef } of endpoints ?? []) {
+      // Whatever else somebody has put behind a Service is no business of a delivery's.
+      if (conditions?.ready !== false && targetRef?.kind === 'Pod') found?.add(targetRef.name ?? '');
+    }
+  }
+  return pods;
+}

@@ -1,0 +1,58 @@
+import type { PodGroup } from '../snapshot.ts';
+import { type JobView, readyCount } from '../view.ts';
+
+/**
+ * Stages that move traffic, and are over only when that is known to those who carry it. Selectors and readiness alone are not what
+ * proxies and gateways go by: the controller of EndpointSlices retries a Service after 1, 2, 4, ... seconds, and is behind for that long.
+ */
+const FOLLOWING: ReadonlySet<string> = new Set(['Stepping', 'CuttingOver', 'HandingBack', 'Reverting']);
+/** EndpointSlices are not watched. */
+const LOOK_MS = 1000;
+
+/** Whether a stage waits for EndpointSlices. */
+export function followsEndpoints(stage: string | undefined): boolean {
+  return stage !== undefined && FOLLOWING.has(stage);
+}
+
+/** What a stage waits for, and when it looks again. */
+export interface Lag {
+  readonly waits: string;
+  readonly lookAgainMs: number;
+}
+
+/**
+ * Whether one of the Services still leads to ready pods beside a group's, or to fewer than there are of it. One that leads to no pod
+ * at all has no traffic to be waited for: in clusters whose pods are made up nobody fills EndpointSlices.
+ *
+ * @returns undefined when all have followed, or nobody may know.
+ */
+export function lagOf(view: JobView, services: readonly string[], group: PodGroup | undefined): Lag | undefined {
+  const { endpoints } = view.around;
+  if (endpoints === undefined || endpoints === 'forbidden' || group === undefined) return undefined;
+  const own = new Set(group.pods.map(({ name }) => name));
+  const wanted = Math.min(readyCount(group), view.replicas);
+  const late = services.find((name) => {
+    const pods = endpoints.get(name);
+    if (pods === undefined || pods.size === 0) return false;
+    return pods.size < wanted || ![...pods].every((pod) => own.has(pod));
+  });
+  return late === undefined ? undefined : lag(view, late);
+}
+
+/**
+ * Whether the Service that a job made for a canary leads to fewer pods than are to be there before routes lead to it, while the one
+ * that it stands beside leads to any. A stage that has just begun has not asked yet, and waits for that.
+ */
+export function canaryLagOf(view: JobView, wanted: number): Lag | undefined {
+  const { endpoints, extraServices } = view.around;
+  if (endpoints === 'forbidden') return undefined;
+  const late = [...extraServices].find(([name, { metadata }]) => {
+    const isUsed = endpoints === undefined || (endpoints.get(name)?.size ?? 0) > 0;
+    return isUsed && (endpoints?.get(metadata.name)?.size ?? 0) < wanted;
+  });
+  return late === undefined ? undefined : lag(view, late[1].metadata.name);
+}
+
+function lag({ nowMs }: JobView, service: string): Lag {
+  return { waits: `Waits for the EndpointSlices of Service ${service}`, lookAgainMs: nowMs + LOOK_MS };
+}

@@ -264,6 +264,18 @@ describe('a path', () => {
     const services = await call('/api/v1/registry/services');
     expect(await services.json()).toMatchObject({ services: expect.any(Array) });
   });
+
+  test('of the registry leads to the registry, whoever registers the name', async () => {
+    await using thief = await startBackend();
+    const stolen = { service_name: 'registry', service_url: thief.url };
+    expect((await registry.call('POST', '/services/register', stolen)).status).toBe(200);
+    // What is registered later is heard of later.
+    await using later = await startBackend();
+    await register('later', later.url);
+    const answer = await call('/api/v1/registry/services/registry');
+    expect(await answer.json()).toMatchObject(stolen);
+    expect((await registry.call('DELETE', '/services/registry')).status).toBe(200);
+  });
 });
 
 describe('what is no plain request', () => {

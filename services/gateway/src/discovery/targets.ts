@@ -43,8 +43,8 @@ export interface Targets {
 /** For what is registered to be heard of before the gateway is ready. */
 const FIRST_LIST_MS = 10_000;
 
-/** Under this name the registry's own API is reached, unless a service of the name is registered. */
-const REGISTRY = 'registry';
+/** Under this name the registry's own API is reached, whoever registers the name: signed calls and their secrets go there. */
+export const REGISTRY = 'registry';
 
 /**
  * Follows the registry's watch. While no registry answers, what was last known is used: a service that has moved meanwhile
@@ -104,7 +104,7 @@ export function createTargets(deps: TargetsDeps): Targets {
       },
       stop: async () => directory?.close(),
     },
-    find: (service) => known.get(service) ?? (service === REGISTRY ? ownTarget : undefined),
+    find: (service) => (service === REGISTRY && ownTarget !== undefined ? ownTarget : known.get(service)),
     findRegistered: (service) => known.get(service),
     isComplete: () => isComplete,
   };

@@ -1,10 +1,7 @@
-import type { Targets } from '../discovery/targets.ts';
+import { REGISTRY, type Targets } from '../discovery/targets.ts';
 import type { BackendIdentity } from '../identity/backend-identity.ts';
 import type { Limits } from '../policy/limits/limits.ts';
 import type { GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
-
-/** Under this name the registry's own gRPC API is reached, unless a service of the name is registered. */
-const REGISTRY = 'registry';
 
 /**
  * The registrations with the capability grpc, and the registry itself.
@@ -14,12 +11,12 @@ const REGISTRY = 'registry';
 export function grpcTargets(targets: Targets, registryOrigin: string | undefined): GrpcTargets {
   return {
     find(serviceName) {
+      if (serviceName === REGISTRY && registryOrigin !== undefined)
+        return { service: REGISTRY, origin: registryOrigin };
       const target = targets.findRegistered(serviceName);
-      if (target !== undefined) {
-        return target.capabilities.includes('grpc') ? { service: serviceName, origin: target.origin } : undefined;
-      }
-      if (serviceName !== REGISTRY || registryOrigin === undefined) return undefined;
-      return { service: REGISTRY, origin: registryOrigin };
+      return target?.capabilities.includes('grpc') === true
+        ? { service: serviceName, origin: target.origin }
+        : undefined;
     },
     known: () => targets.isComplete(),
   };

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DeliveryStage, openDeliveryStage, type PolicyChanges, SERVICE } from './support/delivery.ts';
@@ -27,16 +28,22 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
   afterAll(() => traefik?.[Symbol.asyncDispose]());
 
   function openStage(policy: PolicyChanges): Promise<DeliveryStage> {
+    // The route of the stage before is there until its namespace has gone, for half a minute without pods: it must not fit.
+    const path = `/${randomBytes(4).toString('hex')}`;
+    const rule = {
+      matches: [{ path: { type: 'PathPrefix', value: path } }],
+      backendRefs: [{ name: SERVICE, port: 80 }],
+    };
     const route = {
       apiVersion: 'gateway.networking.k8s.io/v1',
       kind: 'HTTPRoute',
       metadata: { name: 'shop' },
-      spec: { parentRefs: [traefik.gateway], rules: [{ backendRefs: [{ name: SERVICE, port: 80 }] }] },
+      spec: { parentRefs: [traefik.gateway], rules: [rule] },
     };
     return openDeliveryStage({
       policy,
       manifests: [route],
-      target: traefik.url,
+      target: `${traefik.url}${path}`,
       requestsPerConnection: REQUESTS_PER_CONNECTION,
     });
   }

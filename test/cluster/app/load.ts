@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const PORT = 8080;
 const REQUEST_TIMEOUT_MS = 10_000;
-const KEPT_FAILURES = 50;
+const KEPT_REASONS = 50;
 
 interface Target {
   readonly method: string;
@@ -36,23 +36,28 @@ interface Answers {
 
 /** By what was answered; where several requests are sent, by these. */
 const answers = new Map<string, Answers>();
-const failures: { at: number; reason: string }[] = [];
+/** By what went wrong. */
+const failures = new Map<string, Answers>();
 let failed = 0;
 
 function countAnswer({ method, url }: Target, body: string): void {
   const key = targets.length === 1 ? body : `${method} ${new URL(url).pathname}`;
-  const now = Date.now();
-  const known = answers.get(key);
-  if (known === undefined) answers.set(key, { count: 1, firstAt: now, lastAt: now });
-  else {
-    known.count += 1;
-    known.lastAt = now;
-  }
+  count(answers, key);
 }
 
 function countFailure(reason: string): void {
   failed += 1;
-  if (failures.length < KEPT_FAILURES) failures.push({ at: Date.now(), reason });
+  count(failures, failures.size < KEPT_REASONS || failures.has(reason) ? reason : 'others');
+}
+
+function count(counts: Map<string, Answers>, key: string): void {
+  const now = Date.now();
+  const known = counts.get(key);
+  if (known === undefined) counts.set(key, { count: 1, firstAt: now, lastAt: now });
+  else {
+    known.count += 1;
+    known.lastAt = now;
+  }
 }
 
 function send(target: Target, agent: Agent): Promise<void> {
@@ -109,7 +114,12 @@ async function sendSteadily(startDelayMs: number): Promise<void> {
 for (let index = 0; index < connections; index += 1) void sendSteadily((index * 1000) / rate);
 
 createServer((_request, response) => {
-  const report = { at: Date.now(), failed, failures, answers: Object.fromEntries(answers) };
+  const report = {
+    at: Date.now(),
+    failed,
+    failures: Object.fromEntries(failures),
+    answers: Object.fromEntries(answers),
+  };
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(report));
 }).listen(PORT);
 

@@ -4,13 +4,13 @@ import type { ClusterNamespace } from './namespace.ts';
 export interface LoadReport {
   readonly at: number;
   readonly failed: number;
-  /** The first ones. */
-  readonly failures: readonly { readonly at: number; readonly reason: string }[];
+  /** By what went wrong. */
+  readonly failures: Counts;
   /** Good answers by the version that gave them. */
-  readonly answers: Readonly<
-    Record<string, { readonly count: number; readonly firstAt: number; readonly lastAt: number }>
-  >;
+  readonly answers: Counts;
 }
+
+type Counts = Readonly<Record<string, { readonly count: number; readonly firstAt: number; readonly lastAt: number }>>;
 
 /** Asks the client in the pod, through the API server. */
 export async function readLoad(namespace: ClusterNamespace, pod: string): Promise<LoadReport> {
@@ -34,9 +34,11 @@ export function shareOf(version: string, before: LoadReport, after: LoadReport):
   return all === 0 ? 0 : (100 * answersOf(version)) / all;
 }
 
-/** When each of the first failures after a report was, and why. */
+/** How often which failure was seen between two reports, and when. */
 export function failuresSince(before: LoadReport, after: LoadReport): string[] {
-  return after.failures
-    .filter(({ at }) => at > before.at)
-    .map(({ at, reason }) => `${new Date(at).toISOString().slice(11, 23)} ${reason.trim()}`);
+  const time = (at: number): string => new Date(at).toISOString().slice(11, 23);
+  return Object.entries(after.failures).flatMap(([reason, { count, firstAt, lastAt }]) => {
+    const times = count - (before.failures[reason]?.count ?? 0);
+    return times === 0 ? [] : [`${times} x ${reason.trim()}, ${time(Math.max(firstAt, before.at))} to ${time(lastAt)}`];
+  });
 }

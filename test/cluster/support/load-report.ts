@@ -36,9 +36,12 @@ export function shareOf(version: string, before: LoadReport, after: LoadReport):
 
 /** How often which failure was seen between two reports, and when. */
 export function failuresSince(before: LoadReport, after: LoadReport): string[] {
-  const time = (at: number): string => new Date(at).toISOString().slice(11, 23);
   return Object.entries(after.failures).flatMap(([reason, { count, firstAt, lastAt }]) => {
     const times = count - (before.failures[reason]?.count ?? 0);
     return times === 0 ? [] : [`${times} x ${reason.trim()}, ${time(Math.max(firstAt, before.at))} to ${time(lastAt)}`];
   });
+}
+
+function time(at: number): string {
+  return new Date(at).toISOString().slice(11, 23);
 }

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { serverErrors } from '../platform/src/http/errors.ts';
+import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
 import { type ErrorCode, errorCatalogue } from '../services/registry/src/domain/errors.ts';
 import { answers } from '../services/registry/src/routes/errors.ts';
 
@@ -14,21 +15,35 @@ export function generateErrorDocs(): string {
   const general = Object.entries(serverErrors).map(
     ([code, { status, error, when }]) => `| ${status} | ${error} | ${when} | ${code} |`,
   );
+  const gateway = Object.entries(gatewayErrors).map(
+    ([code, { status, message }]) => `| ${status} | ${code} | ${message} |`,
+  );
   return `# Errors
 
 Generated from the error catalogues by tools/error-docs.ts (\`npm run generate\`). Do not edit.
 
-Every error answer of the API is \`{"error": <type>, "message": <what is wrong with this request>}\`. A heartbeat for a service that is
+## Registry
+
+Every error answer is \`{"error": <type>, "message": <what is wrong with this request>}\`. A heartbeat for a service that is
 not registered is answered with 400 instead of 404, as the contract has it; 503 comes with Retry-After, 405 with Allow. OPTIONS is
 answered with 204 and Allow, HEAD like GET without the body.
-
-## Registry
 
 | status | \`error\` | when | code in the source |
 | --- | --- | --- | --- |
 ${rows.join('\n')}
 
+## Gateway
+
+What the gateway itself refuses or cannot do: \`{"error": {"code": <code>, "message": <what is wrong>, "details": {…}}}\`. Answers of services go
+through as they are. The token endpoint answers as RFC 6749 has it.
+
+| status | \`code\` | when |
+| --- | --- | --- |
+${gateway.join('\n')}
+
 ## Every server
+
+The same in all processes, in the shape of each; the gateway's \`code\` is the one in the last column.
 
 | status | \`error\` | when | code in the source |
 | --- | --- | --- | --- |

@@ -3,6 +3,7 @@ import type { DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.t
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
 import { createAutomaticDeployments } from '@rollcall/registry/store/automatic-deployments.ts';
+import { createReleaseStore } from '@rollcall/registry/store/releases.ts';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -236,16 +237,27 @@ test('names that selectors have signs for are told apart', async () => {
   expect((await announce(service, '1.0.0', { via: replica })).body).not.toHaveProperty('job_id');
 });
 
-test('more than a hundred that wait for their turn are refused at once, and taken when it is there', async () => {
+test('what waits too long for its turn is refused, and records nothing', { timeout: 60_000 }, async () => {
   const automatic = createAutomaticDeployments(() => delivery.pool);
+  const releases = createReleaseStore(() => delivery.pool);
+  const service = `svc-${randomUUID()}`;
+  const artifact = { url: 'shop:1.0.0', type: 'image', checksum: undefined } as const;
+  const release = { serviceName: service, version: '1.0.0', artifact };
   const gate = Promise.withResolvers<string>();
-  const waiting = Array.from({ length: 100 }, () => automatic.alone('slow', () => gate.promise));
-  for (const service of ['slow', 'another']) {
-    await expect(automatic.alone(service, async () => 'done')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
-  }
+  let others = 0;
+  const ended = [releases.recordWith(release, () => gate.promise), automatic.alone(service, () => gate.promise)];
+  const late = [
+    releases.recordWith({ ...release, version: '1.0.1' }, async () => void others++),
+    automatic.alone(service, async () => void others++),
+  ];
+  const outcomes = await Promise.allSettled(late);
+  expect(outcomes.map((each) => each.status === 'rejected' && each.reason.code)).toEqual(
+    Array(2).fill('STORE_UNAVAILABLE'),
+  );
   gate.resolve('done');
-  expect(await Promise.all(waiting)).toEqual(Array.from({ length: 100 }, () => 'done'));
-  expect(await automatic.alone('slow', async () => 'one more')).toBe('one more');
+  expect(await Promise.all(ended)).toEqual(['done', 'done']);
+  expect(others).toBe(0);
+  expect(await releases.versions(service)).toEqual(['1.0.0']);
 });
 
 test('many announcements at once do not wait for one another for good', { timeout: 120_000 }, async () => {

@@ -128,7 +128,8 @@ test('a backend that is restarted gracefully under load: what it refused goes to
   stop.abort();
   await Promise.all(load);
   expect(errors).toEqual([]);
-  expect((await client.unary(hello)).error).toBeUndefined();
+  const isAnswered = async () => (await client.unary(hello)).error === undefined;
+  await waitUntil('its pause is over', isAnswered, { timeoutMs: 10_000 });
   await backend[Symbol.asyncDispose]();
 });
 

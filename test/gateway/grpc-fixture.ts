@@ -13,10 +13,12 @@ import {
   type ServiceError,
   type StatusObject,
 } from '@grpc/grpc-js';
+import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import type { GrpcLimits } from '@rollcall/gateway/grpc/limits.ts';
 import type { CallAllowance, GrpcTarget } from '@rollcall/gateway/grpc/ports.ts';
 import { createGrpcProxy } from '@rollcall/gateway/grpc/proxy.ts';
+import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
 import type { Caller } from '@rollcall/gateway/policy/caller.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startService } from '@rollcall/local/services.ts';
@@ -96,12 +98,23 @@ export function callerNamed(subject: string): Caller {
   return { subject, tier: 'standard', scopes: new Set(), expiresAtMs: Number.POSITIVE_INFINITY };
 }
 
+/** A registration on this machine. @param addresses of its host name; by default there is none to choose. */
+export function targetAt(service: string, port: number, addresses: readonly string[] = []): GrpcTarget {
+  const endpointsOf = endpointsBy({
+    resolve: async () => addresses.map((address) => ({ address, family: 4 })),
+    breakerPolicy: defaultBreakerPolicy,
+    clock: systemClock,
+  });
+  const host = addresses.length === 0 ? '127.0.0.1' : 'several.test';
+  return { service, origin: `http://${host}:${port}`, endpoints: endpointsOf(host) };
+}
+
 export async function startProxy(options: TestProxyOptions): Promise<TestProxy> {
   const { backendPort, limits = {}, drainMs = 0, closingLimitMs = 5000 } = options;
   const metrics = createMetrics('gateway');
   const callers = new Map([[TOKEN, callerNamed('alice')]]);
   const registered = new Map<string, GrpcTarget>();
-  registered.set('rollcall.test', { service: 'rollcall.test', origin: `http://127.0.0.1:${backendPort}` });
+  registered.set('rollcall.test', targetAt('rollcall.test', backendPort));
   const state = {
     allowance: (): CallAllowance => ({ allowed: true, headers: { 'x-ratelimit-limit': '100' }, retryAfterMs: 0 }),
     identity: (caller: Caller, service: string): Record<string, string> => ({

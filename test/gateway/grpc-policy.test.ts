@@ -13,6 +13,7 @@ import {
   statusOf,
   type TestProxy,
   TOKEN,
+  targetAt,
 } from './grpc-fixture.ts';
 
 let backend: Backend;
@@ -148,7 +149,7 @@ describe('limits', () => {
 
 describe('routing', () => {
   test('the caller may name the registration', async () => {
-    proxy.registered.set('elsewhere', { service: 'elsewhere', origin: 'http://127.0.0.1:1' });
+    proxy.registered.set('elsewhere', targetAt('elsewhere', 1));
     expect((await client.unary(hello, { 'rollcall-service': 'elsewhere' })).error?.code).toBe(status.UNAVAILABLE);
     expect((await client.unary(hello, { 'rollcall-service': 'rollcall.test' })).error).toBeUndefined();
     expect((await client.unary(hello, { 'rollcall-service': 'nowhere' })).error?.code).toBe(status.UNAVAILABLE);

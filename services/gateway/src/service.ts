@@ -1,3 +1,5 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { tokenFromFile } from '@rollcall/client/token-file.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
@@ -15,16 +17,18 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
-import { Agent } from 'undici';
 import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
+import { endpointsBy } from './discovery/endpoints.ts';
 import { createTargets } from './discovery/targets.ts';
 import { createGrpcProxy } from './grpc/proxy.ts';
 import { grpcTargets, identityHeadersOf, takeCall } from './grpc/wiring.ts';
 import { createIdentity } from './identity/identity.ts';
+import { defaultBreakerPolicy } from './policy/breaker.ts';
 import type { TrustedProxies } from './policy/limits/client-address.ts';
 import { createLimits } from './policy/limits/limits.ts';
 import { createRetryBudget } from './policy/retry-budget.ts';
+import { createDispatchers, type Dispatchers } from './proxy/dispatchers.ts';
 import { requestOrigin } from './proxy/request-origin.ts';
 import { createRestProxy } from './proxy/rest.ts';
 import { asyncApiRoute } from './routes/asyncapi.ts';
@@ -46,7 +50,6 @@ const STOP_GRACE_MS = 25_000;
 /** Of the grace, for draining and for answers to be fetched. */
 const CLOSING_GRACE_MS = 15_000;
 const CLOSING_LEAST_MS = 2000;
-const BREAKER = { consecutiveFailures: 5, openMs: 1000, maxOpenMs: 30_000 };
 const RETRY_SHARE = 0.2;
 const RETRY_RESERVE = 10;
 
@@ -119,18 +122,16 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const requestTracing = tracing && tracingOfRequests(tracing.tracer, config.trustedProxies);
   const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
   const namespace = config.namespace ?? connection.namespace;
-  const dispatcher = new Agent({
-    allowH2: false,
-    connect: { timeout: config.upstream.connectMs },
-    connections: UPSTREAM_CONNECTIONS,
-  });
+  const { connectMs } = config.upstream;
+  const dispatchers = createDispatchers({ connectTimeoutMs: connectMs, connections: UPSTREAM_CONNECTIONS }, clock);
   const redis = config.redisUrl === undefined ? undefined : createRedis({ url: config.redisUrl, name: 'gateway', log });
   const limits = createLimits({ ...config, redis, metrics, log, clock });
-  const identity = createIdentity({ ...config, connection, namespace, dispatcher, clock, log });
+  const identity = createIdentity({ ...config, connection, namespace, dispatcher: dispatchers.byName, clock, log });
   const { authenticator } = identity;
   const { urls, tokenFile, grpcOrigin } = config.registry;
   const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
-  const targets = createTargets({ registry: urls, token, breakerPolicy: BREAKER, clock, log, metrics });
+  const endpointsOf = endpointsBy({ resolve: resolveAll, breakerPolicy: defaultBreakerPolicy, clock });
+  const targets = createTargets({ registry: urls, token, endpointsOf, log, metrics });
   const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
   return {
     metrics,
@@ -138,7 +139,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
     tracing,
     requestTracing,
     connection,
-    dispatcher,
+    dispatchers,
     redis,
     limits,
     identity,
@@ -146,7 +147,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
     closingLimitMs,
     routes: createRouteTable(config.routesFile, log),
     proxy: createRestProxy({
-      dispatcher,
+      dispatchers,
       budget: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
       headersTimeoutMs: config.upstream.headersMs,
       bodyTimeoutMs: config.upstream.bodyMs,
@@ -167,7 +168,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       drainMs: config.drainMs,
       authenticator,
       take: takeCall(limits),
-      targets: grpcTargets(targets, grpcOrigin),
+      targets: grpcTargets(targets, grpcOrigin, endpointsOf),
       identityHeaders: identityHeadersOf(identity.backend),
       log,
       metrics,
@@ -176,6 +177,10 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       tracer: tracing?.tracer,
     }),
   };
+}
+
+function resolveAll(hostname: string): Promise<readonly LookupAddress[]> {
+  return lookup(hostname, { all: true });
 }
 
 function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {
@@ -208,17 +213,17 @@ function listRoutes({ config, clock }: GatewayDeps, parts: Parts, hasStarted: ()
 
 interface Connections {
   readonly connection: { close(): Promise<void> };
-  readonly dispatcher: Agent;
+  readonly dispatchers: Dispatchers;
   readonly redis: Redis | undefined;
 }
 
-function connectionsActor({ connection, dispatcher, redis }: Connections): Actor {
+function connectionsActor({ connection, dispatchers, redis }: Connections): Actor {
   return {
     name: 'connections',
     start: async () => {},
     async stop() {
       redis?.disconnect();
-      await Promise.all([dispatcher.destroy(), connection.close()]);
+      await Promise.all([dispatchers.destroy(), connection.close()]);
     },
   };
 }

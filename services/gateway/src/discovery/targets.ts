@@ -1,13 +1,13 @@
 import { discover } from '@rollcall/client/discovery.ts';
 import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
-import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
-import { type Breaker, type BreakerPolicy, createBreaker } from '../policy/breaker.ts';
+import type { BreakerState } from '../policy/breaker.ts';
+import type { Endpoints } from './endpoints.ts';
 
-/** Where a service is, and how it has fared lately. */
+/** Where a service is. */
 export interface Target {
   readonly service: string;
   /** `http://host:port`. */
@@ -15,16 +15,15 @@ export interface Target {
   /** Of the registered URL, without a slash at its end. */
   readonly basePath: string;
   readonly capabilities: readonly string[];
-  /** Lives as long as the service stays where it is. */
-  readonly breaker: Breaker;
+  /** They live as long as the service stays where it is. */
+  readonly endpoints: Endpoints;
 }
 
 export interface TargetsDeps {
   /** Base URLs of the registry's replicas, or of the Kubernetes Service before them. */
   readonly registry: readonly string[];
   readonly token: (() => Promise<string>) | undefined;
-  readonly breakerPolicy: BreakerPolicy;
-  readonly clock: Clock;
+  readonly endpointsOf: (hostname: string) => Endpoints;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -51,15 +50,15 @@ export const REGISTRY = 'registry';
  * is found by its failures, one that stayed is not lost.
  */
 export function createTargets(deps: TargetsDeps): Targets {
-  const { registry, token, breakerPolicy, clock, log, metrics } = deps;
+  const { registry, token, endpointsOf, log, metrics } = deps;
   const known = new Map<string, Target>();
   let directory: ReturnType<typeof discover> | undefined;
   let isComplete = false;
 
   const targetOf = (service: string, url: string, capabilities: readonly string[]): Target => {
-    const { origin, pathname } = new URL(url);
+    const { origin, hostname, pathname } = new URL(url);
     const basePath = pathname.replace(/\/+$/, '');
-    return { service, origin, basePath, capabilities, breaker: createBreaker(clock, breakerPolicy) };
+    return { service, origin, basePath, capabilities, endpoints: endpointsOf(hostname) };
   };
 
   function put({ service_name, service_url, capabilities }: ServiceRecord): void {
@@ -73,7 +72,7 @@ export function createTargets(deps: TargetsDeps): Targets {
       return;
     }
     const stayed = previous?.origin === target.origin && previous.basePath === target.basePath;
-    known.set(service_name, stayed ? { ...target, breaker: previous.breaker } : target);
+    known.set(service_name, stayed ? { ...target, endpoints: previous.endpoints } : target);
   }
 
   observe(metrics, known);
@@ -113,14 +112,31 @@ export function createTargets(deps: TargetsDeps): Targets {
 function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
   const services = new Gauge({
     name: 'rollcall_gateway_services',
-    help: 'Registered services by what their circuit breaker says: closed, open or half-open.',
+    help: 'Registered services by what their circuit breakers say: open where those of all their addresses are.',
     labelNames: ['breaker'],
     registers: [metrics],
     collect() {
       const counts = { closed: 0, open: 0, 'half-open': 0 };
-      for (const { breaker } of known.values()) counts[breaker.state()] += 1;
+      for (const { endpoints } of known.values()) counts[best(endpoints.states())] += 1;
       for (const [breaker, count] of Object.entries(counts)) this.set({ breaker }, count);
     },
   });
   services.set({ breaker: 'closed' }, 0);
+  const ejected = new Gauge({
+    name: 'rollcall_gateway_ejected_addresses',
+    help: 'Addresses of registered services that are left out because requests to them fail.',
+    registers: [metrics],
+    collect() {
+      let count = 0;
+      for (const { endpoints } of known.values())
+        count += endpoints.states().filter((state) => state === 'open').length;
+      this.set(count);
+    },
+  });
+  ejected.set(0);
+}
+
+function best(states: readonly BreakerState[]): BreakerState {
+  if (states.includes('closed')) return 'closed';
+  return states.includes('half-open') ? 'half-open' : 'open';
 }

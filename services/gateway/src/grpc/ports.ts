@@ -1,3 +1,4 @@
+import type { Endpoints } from '../discovery/endpoints.ts';
 import type { Caller } from '../policy/caller.ts';
 
 /** Where calls of a registered service go. */
@@ -6,12 +7,13 @@ export interface GrpcTarget {
   readonly service: string;
   /** `http://host:port` (h2c), or `https://host:port`. */
   readonly origin: string;
+  readonly endpoints: Endpoints;
 }
 
 /** What is registered. */
-export interface GrpcTargets {
+export interface GrpcTargets<Target = GrpcTarget> {
   /** The live registration of that name, where it has the capability `grpc`. */
-  find(serviceName: string): GrpcTarget | undefined;
+  find(serviceName: string): Target | undefined;
   /** Whether what is registered is known: false until the first list has come. */
   known(): boolean;
 }

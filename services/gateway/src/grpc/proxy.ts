@@ -9,9 +9,10 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Registry } from 'prom-client';
 import type { Authenticator, Caller } from '../policy/caller.ts';
+import { attemptsAt, deadlineExceeded, type OutgoingCall } from './attempts.ts';
 import { forwardCall, type OpenCall, refuse } from './call.ts';
 import { type CallMetrics, createCallMetrics } from './call-metrics.ts';
-import { type CallSpan, startCallSpan, withTrace } from './call-span.ts';
+import { type CallSpan, startCallSpan } from './call-span.ts';
 import { followConnections } from './connections.ts';
 import { type CallHead, isGrpc, readCallHead } from './headers.ts';
 import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
@@ -19,8 +20,8 @@ import { defaultLimits, type GrpcLimits } from './limits.ts';
 import type { GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
 import { type GrpcMethod, parseMethodPath, routeCall } from './routing.ts';
-import { formatTimeout, parseTimeout } from './timeout.ts';
-import { createUpstreams, type UpstreamCall, type Upstreams } from './upstreams.ts';
+import { parseTimeout } from './timeout.ts';
+import { createUpstreams, type Upstreams } from './upstreams.ts';
 
 export interface GrpcProxyDeps {
   /** Undefined: any address. */
@@ -52,19 +53,12 @@ export interface GrpcProxy extends Actor {
 }
 
 /** A call that was let in. */
-interface Admitted {
+interface Admitted extends OutgoingCall {
   readonly downstream: ServerHttp2Stream;
-  readonly head: CallHead;
   readonly method: GrpcMethod;
   readonly token: string;
-  readonly target: GrpcTarget;
-  /** For the backend: names and values in turn. */
-  readonly identity: readonly string[];
   readonly answerHeaders: Readonly<Record<string, string>>;
   readonly beganAtMs: number;
-  readonly span: CallSpan | undefined;
-  /** Of the monotonic clock. */
-  readonly deadlineMs: number | undefined;
 }
 
 interface Running {
@@ -239,6 +233,7 @@ async function admit(
   const target = route(context, method.service, head.override);
   onTarget(target, caller);
   const identity = Object.entries(await context.identityHeaders(caller, target.service)).flat();
+  await target.endpoints.refresh();
   if (stream.destroyed || stream.closed) return undefined;
   const deadlineMs = timeoutMs === undefined ? undefined : beganAtMs + timeoutMs;
   const answerHeaders = allowance.headers;
@@ -287,7 +282,7 @@ function run(context: Context, admitted: Admitted): void {
   const call = forwardCall({
     downstream,
     addedHeaders: admitted.answerHeaders,
-    open: () => openUpstream(upstreams, admitted, clock.monotonicMs()),
+    open: attemptsAt(upstreams, admitted, clock),
     onEnd(status) {
       isOver = true;
       clearTimeout(timer);
@@ -303,27 +298,6 @@ function run(context: Context, admitted: Admitted): void {
   running.add(entry);
   if (deadlineMs === undefined || deadlineMs - clock.monotonicMs() > TIMER_MAX_MS) return;
   timer = setTimeout(() => call.fail(deadlineExceeded()), deadlineMs - clock.monotonicMs());
-}
-
-function openUpstream(upstreams: Upstreams, admitted: Admitted, nowMs: number): UpstreamCall {
-  const { head, target, identity, deadlineMs, span } = admitted;
-  const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers'];
-  if (deadlineMs !== undefined) {
-    const leftMs = deadlineMs - nowMs;
-    if (leftMs <= 0) throw deadlineExceeded();
-    headers.push('grpc-timeout', formatTimeout(leftMs));
-  }
-  const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
-  headers.push(...forwarded, ...identity);
-  try {
-    return upstreams.open(target.origin, headers);
-  } catch (error) {
-    throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
-  }
-}
-
-function deadlineExceeded(): Refusal {
-  return new Refusal(grpcStatus.DEADLINE_EXCEEDED, 'The deadline of the call is over');
 }
 
 /** Ends calls whose caller's token was revoked or has expired since. */

@@ -9,6 +9,7 @@ test.each([
   ['shop.v1beta2.Cart', ['shop.v1beta2.Cart', 'shop.v1beta2', 'shop']],
   ['v1.Cart', ['v1.Cart', 'v1']],
   ['Cart', ['Cart']],
+  ['rollcall.registry.v1.Registry', ['registry']],
 ])('%s may be registered as %j', (service, names) => {
   expect(candidateNames(service)).toEqual(names);
 });

@@ -1,5 +1,6 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { GrpcTarget, GrpcTargets } from './ports.ts';
+import { REGISTRY } from '../discovery/targets.ts';
+import type { GrpcTargets } from './ports.ts';
 import { Refusal } from './refusal.ts';
 
 /** A method of a gRPC service, as it stands in the path. */
@@ -9,6 +10,7 @@ export interface GrpcMethod {
   readonly method: string;
 }
 
+const REGISTRY_PACKAGE = 'rollcall.registry.';
 const PATH = /^\/([A-Za-z_][\w.]{0,511})\/([A-Za-z_]\w{0,255})$/;
 /** `v1`, `v1beta2`: says nothing about whose package it is. */
 const VERSION = /^v\d+(?:(?:alpha|beta|p)\d*)*$/;
@@ -21,9 +23,11 @@ export function parseMethodPath(path: string): GrpcMethod | undefined {
 
 /**
  * The names of registrations that a gRPC service may be found under, the best first. Of `acme.shop.v1.Cart`: the service in full, its
- * package (`acme.shop.v1`), the package without version (`acme.shop`), the package's last label (`shop`), and its first (`acme`).
+ * package (`acme.shop.v1`), the package without version (`acme.shop`), the package's last label (`shop`), and its first (`acme`). The
+ * registry's own package is the registry's, whoever registers a name that would be better.
  */
 export function candidateNames(grpcService: string): readonly string[] {
+  if (grpcService.startsWith(REGISTRY_PACKAGE)) return [REGISTRY];
   const labels = grpcService.split('.');
   const packageLabels = labels.slice(0, -1);
   const unversioned = packageLabels.filter((label) => !VERSION.test(label));
@@ -52,7 +56,10 @@ export interface RouteInput {
  * @throws Refusal UNAVAILABLE where it may be there a moment later: what is registered is not known yet, the registration that was
  *   named is not there, or the one that served such calls is gone. UNIMPLEMENTED where no registration was ever meant.
  */
-export function routeCall({ grpcService, override, seenBefore }: RouteInput, targets: GrpcTargets): GrpcTarget {
+export function routeCall<Target>(
+  { grpcService, override, seenBefore }: RouteInput,
+  targets: GrpcTargets<Target>,
+): Target {
   for (const name of override === undefined ? candidateNames(grpcService) : [override]) {
     const target = targets.find(name);
     if (target !== undefined) return target;

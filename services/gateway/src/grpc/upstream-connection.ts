@@ -1,8 +1,11 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { always } from '../discovery/addresses.ts';
 
 interface DialOptions {
+  /** Of the origin's host, to connect to; undefined: whichever takes the connection. */
+  readonly address: string | undefined;
   readonly connectTimeoutMs: number;
   /** How much of an answer may be on its way before somebody reads it. */
   readonly windowBytes: number;
@@ -19,6 +22,8 @@ export interface UpstreamConnection {
   isBeyondGoaway(streamId: number): boolean;
   /** Whether there is no connection any more, or never was. */
   isLost(): boolean;
+  /** Whether there was one. */
+  wasMade(): boolean;
 }
 
 const TCP_KEEP_ALIVE_MS = 15_000;
@@ -27,11 +32,12 @@ const CONNECTION_WINDOW_BYTES = 1024 * 1024;
 
 /** Connects to an origin. Calls may be begun at once; they wait for the connection. */
 export function dial(origin: string, options: DialOptions): UpstreamConnection {
-  const { connectTimeoutMs, windowBytes, maxHeaderBytes, onUnusable } = options;
+  const { address, connectTimeoutMs, windowBytes, maxHeaderBytes, onUnusable } = options;
   const settings = {
     settings: { enablePush: false, initialWindowSize: windowBytes, maxHeaderListSize: maxHeaderBytes },
     maxSessionMemory: SESSION_MEMORY_MB,
     strictSingleValueFields: false,
+    ...(address === undefined ? {} : { lookup: always(address) }),
   };
   const session = connect(origin, settings);
   let socket: Socket | TLSSocket | undefined;
@@ -59,5 +65,6 @@ export function dial(origin: string, options: DialOptions): UpstreamConnection {
     calls: 0,
     isBeyondGoaway: (streamId) => streamId > lastStreamId,
     isLost: () => session.destroyed || socket?.destroyed !== false,
+    wasMade: () => socket !== undefined,
   };
 }

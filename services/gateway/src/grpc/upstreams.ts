@@ -24,19 +24,27 @@ export interface UpstreamOptions {
 /** A call on its way to a backend. */
 export interface UpstreamCall {
   readonly stream: ClientHttp2Stream;
-  /** Whether the backend has said that it will not have looked at it: the call may be made again. */
+  /** Whether no backend can have looked at it, or it has said that it will not have: the call may be made again. */
   wasNotTaken(): boolean;
   /** Whether the connection to the backend is gone, or never was. */
   wasLost(): boolean;
+}
+
+/** Where a call goes. */
+interface Place {
+  readonly origin: string;
+  /** Of its host; undefined: whichever takes the connection. */
+  readonly address: string | undefined;
 }
 
 /** The connections to all backends. */
 export interface Upstreams {
   /**
    * Begins a call, over a connection that may yet have to be made; when it cannot be, the stream ends with an error.
+   *
    * @param headers names and values in turn, without scheme and authority.
    */
-  open(origin: string, headers: readonly string[]): UpstreamCall;
+  open(place: Place, headers: readonly string[]): UpstreamCall;
   readonly sessions: number;
   /** Ends all connections, and with them what is still under way. */
   close(): void;
@@ -60,50 +68,51 @@ export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstrea
   /** Those, too, that take no new calls and still have some. */
   const all = new Set<ClientHttp2Session>();
 
-  function drop(origin: string, pooled: Pooled): void {
-    const pool = pools.get(origin);
+  function drop(key: string, pooled: Pooled): void {
+    const pool = pools.get(key);
     pool?.delete(pooled);
-    if (pool?.size === 0) pools.delete(origin);
+    if (pool?.size === 0) pools.delete(key);
   }
 
-  function add(origin: string): Pooled {
-    const onUnusable = () => drop(origin, pooled);
-    const connection = dial(origin, { ...options, onUnusable });
+  function add(key: string, { origin, address }: Place): Pooled {
+    const onUnusable = () => drop(key, pooled);
+    const connection = dial(origin, { ...options, address, onUnusable });
     const nowMs = clock.monotonicMs();
     const pingDueAtMs = nowMs + options.upstreamPingIntervalMs;
     const pooled: Pooled = { connection, madeAtMs: nowMs, idleSinceMs: nowMs, pingDueAtMs };
     const { session } = connection;
     all.add(session);
     session.on('close', () => all.delete(session));
-    const pool = pools.get(origin) ?? new Set();
-    pools.set(origin, pool.add(pooled));
+    const pool = pools.get(key) ?? new Set();
+    pools.set(key, pool.add(pooled));
     return pooled;
   }
 
-  function choose(origin: string): Pooled {
-    const pool = pools.get(origin);
+  function choose(place: Place): Pooled {
+    const key = place.address === undefined ? place.origin : `${place.origin} ${place.address}`;
+    const pool = pools.get(key);
     let least: Pooled | undefined;
     for (const pooled of pool ?? []) {
       const { session, calls } = pooled.connection;
       if (session.closed || session.destroyed) continue;
       if (least === undefined || calls < least.connection.calls) least = pooled;
     }
-    if (pool === undefined || least === undefined) return add(origin);
+    if (pool === undefined || least === undefined) return add(key, place);
     const { session, calls } = least.connection;
     const room = Math.min(
       options.callsPerSession,
       session.remoteSettings?.maxConcurrentStreams ?? Number.MAX_SAFE_INTEGER,
     );
-    return calls < room || pool.size >= options.sessionsPerTarget ? least : add(origin);
+    return calls < room || pool.size >= options.sessionsPerTarget ? least : add(key, place);
   }
 
-  function look(origin: string, pooled: Pooled): void {
+  function look(key: string, pooled: Pooled): void {
     const { session, calls } = pooled.connection;
     if (session.connecting) return;
     const nowMs = clock.monotonicMs();
     const isIdle = calls === 0 && nowMs - pooled.idleSinceMs >= options.idleMs;
     if (isIdle || nowMs - pooled.madeAtMs >= options.maxAgeMs) {
-      drop(origin, pooled);
+      drop(key, pooled);
       session.close();
     } else if (nowMs >= pooled.pingDueAtMs) {
       pooled.pingDueAtMs = nowMs + options.upstreamPingIntervalMs;
@@ -112,13 +121,13 @@ export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstrea
   }
 
   const timer = setInterval(() => {
-    for (const [origin, pool] of pools) for (const pooled of pool) look(origin, pooled);
+    for (const [key, pool] of pools) for (const pooled of pool) look(key, pooled);
   }, LOOK_INTERVAL_MS);
   timer.unref();
 
   return {
-    open(origin, headers) {
-      const pooled = choose(origin);
+    open(place, headers) {
+      const pooled = choose(place);
       const { connection } = pooled;
       const stream = connection.session.request(headers, { endStream: false });
       connection.calls += 1;
@@ -148,6 +157,7 @@ function upstreamCall(stream: ClientHttp2Stream, connection: UpstreamConnection)
     wasNotTaken: () =>
       stream.rstCode === NGHTTP2_REFUSED_STREAM ||
       NEVER_SENT.has(failure) ||
+      (connection.isLost() && !connection.wasMade()) ||
       (stream.id !== undefined && connection.isBeyondGoaway(stream.id)),
     wasLost: () => connection.isLost(),
   };

@@ -1,25 +1,34 @@
+import type { Endpoints } from '../discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../discovery/targets.ts';
 import type { BackendIdentity } from '../identity/backend-identity.ts';
 import type { Limits } from '../policy/limits/limits.ts';
-import type { GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 
 /**
  * The registrations with the capability grpc, and the registry itself.
  *
  * @param registryOrigin where that offers gRPC; undefined: it is not passed on to.
  */
-export function grpcTargets(targets: Targets, registryOrigin: string | undefined): GrpcTargets {
+export function grpcTargets(
+  targets: Targets,
+  registryOrigin: string | undefined,
+  endpointsOf: (hostname: string) => Endpoints,
+): GrpcTargets {
+  const registry = registryOrigin === undefined ? undefined : registryAt(registryOrigin, endpointsOf);
   return {
     find(serviceName) {
-      if (serviceName === REGISTRY && registryOrigin !== undefined)
-        return { service: REGISTRY, origin: registryOrigin };
+      if (serviceName === REGISTRY) return registry;
       const target = targets.findRegistered(serviceName);
       return target?.capabilities.includes('grpc') === true
-        ? { service: serviceName, origin: target.origin }
+        ? { service: serviceName, origin: target.origin, endpoints: target.endpoints }
         : undefined;
     },
     known: () => targets.isComplete(),
   };
+}
+
+function registryAt(origin: string, endpointsOf: (hostname: string) => Endpoints): GrpcTarget {
+  return { service: REGISTRY, origin, endpoints: endpointsOf(new URL(origin).hostname) };
 }
 
 /** Calls count like requests. */

@@ -4,7 +4,7 @@ import { createBreaker } from './breaker.ts';
 function breakerAt() {
   let nowMs = 0;
   const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs };
-  const breaker = createBreaker(clock, { consecutiveFailures: 3, openMs: 1000, maxOpenMs: 3000 });
+  const breaker = createBreaker(clock, { consecutiveFailures: 3, openMs: 1000, maxOpenMs: 3000, probeMs: 500 });
   const fail = () => {
     expect(breaker.tryAcquire()).toBe(true);
     breaker.failed();
@@ -62,4 +62,15 @@ test('what was under way when it opened does not lengthen the pause', () => {
   for (let count = 0; count < 5; count += 1) expect(breaker.tryAcquire()).toBe(true);
   for (let count = 0; count < 5; count += 1) breaker.failed();
   expect(breaker.retryAfterMs()).toBe(1000);
+});
+
+test('a request after the pause that is not answered for long lets another one pass', () => {
+  const { breaker, fail, sleep } = breakerAt();
+  for (let count = 0; count < 3; count += 1) fail();
+  sleep(1000);
+  expect(breaker.tryAcquire()).toBe(true);
+  sleep(499);
+  expect(breaker.tryAcquire()).toBe(false);
+  sleep(1);
+  expect(breaker.tryAcquire()).toBe(true);
 });

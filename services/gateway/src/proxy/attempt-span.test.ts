@@ -5,7 +5,7 @@ import { attemptAttributes, routePattern, serverAttributes } from './attempt-spa
 const target = { service: 'shop', origin: 'http://10.0.0.7:8080', basePath: '/base' };
 
 test('an attempt by the names of the semantic conventions, without the query', () => {
-  const request = { method: 'GET', path: '/api/v1/orders?token=hunter2', retries: 0 };
+  const request = { method: 'GET', path: '/api/v1/orders?token=hunter2', retries: 0, address: undefined };
   expect(attemptAttributes(target, request)).toEqual({
     'http.request.method': 'GET',
     'url.full': 'http://10.0.0.7:8080/base/api/v1/orders',
@@ -13,7 +13,10 @@ test('an attempt by the names of the semantic conventions, without the query', (
     'server.port': 8080,
     'rollcall.service': 'shop',
   });
-  expect(attemptAttributes(target, { ...request, retries: 2 })['http.request.resend_count']).toBe(2);
+  expect(attemptAttributes(target, { ...request, retries: 2, address: '10.0.0.8' })).toMatchObject({
+    'http.request.resend_count': 2,
+    'network.peer.address': '10.0.0.8',
+  });
 });
 
 test.each([

@@ -8,15 +8,25 @@ export function routePattern(destination: Destination | undefined): string | und
   return destination === undefined ? undefined : (destination.rule?.prefix ?? '/api/v1/{service}');
 }
 
-/** Pure. What is said of a request to a service, without its query. @param path below the target's registered URL. */
+interface AttemptFacts {
+  readonly method: string;
+  /** Below the target's registered URL. */
+  readonly path: string;
+  readonly retries: number;
+  /** That was chosen of several. */
+  readonly address: string | undefined;
+}
+
+/** Pure. What is said of a request to a service, without its query. */
 export function attemptAttributes(
   { service, origin, basePath }: Pick<Target, 'service' | 'origin' | 'basePath'>,
-  { method, path, retries }: { readonly method: string; readonly path: string; readonly retries: number },
+  { method, path, retries, address }: AttemptFacts,
 ): Attributes {
   return {
     'http.request.method': method,
     'url.full': `${origin}${basePath}${path.split('?', 1)[0]}`,
     ...serverAttributes(origin),
+    'network.peer.address': address,
     'rollcall.service': service,
     'http.request.resend_count': retries === 0 ? undefined : retries,
   };

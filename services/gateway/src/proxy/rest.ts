@@ -3,15 +3,18 @@ import { Readable } from 'node:stream';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';
+import type { Endpoint } from '../discovery/endpoints.ts';
 import type { Target } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
+import type { Breaker } from '../policy/breaker.ts';
 import type { RetryBudget } from '../policy/retry-budget.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
+import type { Dispatchers } from './dispatchers.ts';
 import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
 import { type Attempt, BodyTooLargeError, outcomeOf } from './upstream-failure.ts';
 
 export interface RestProxyDeps {
-  readonly dispatcher: Dispatcher;
+  readonly dispatchers: Dispatchers;
   readonly budget: RetryBudget;
   /** Until the beginning of an answer. */
   readonly headersTimeoutMs: number;
@@ -43,18 +46,19 @@ interface ProxiedRequest {
 export type Outcome = Attempt & { readonly retries: number };
 
 const MAX_RETRIES = 2;
-/** RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again. */
+/** RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again once any of it may have been sent. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 const RETRY_PAUSE_MS = 20;
 
 /**
- * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no answer has begun, as long as
- * the budget lasts. The breaker of the target learns of every outcome.
+ * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no answer has begun, and what was not
+ * sent at all in any case, as long as the budget lasts: to another endpoint where there is one. The breaker of the endpoint learns of
+ * every outcome.
  */
 export interface RestProxy {
   /**
    * @returns once the answer has been handed over, or will not be; `failed` without `begun` leaves the answer to who called.
-   * @throws GatewayError UPSTREAM_UNAVAILABLE when the target's breaker is open.
+   * @throws GatewayError UPSTREAM_UNAVAILABLE when the breakers of all endpoints are open.
    */
   forward(proxied: ProxiedRequest): Promise<Outcome>;
 }
@@ -63,18 +67,24 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
   const { budget } = deps;
 
   async function forward(proxied: ProxiedRequest): Promise<Outcome> {
-    const { target, request } = proxied;
+    const { target, request, response } = proxied;
+    const { endpoints } = target;
     budget.deposit();
-    const hasBody = carriesBody(request);
+    const body = carriesBody(request) ? limited(request, deps.bodyLimit) : null;
+    let last: { readonly endpoint: Endpoint; readonly outcome: Attempt } | undefined;
     for (let retries = 0; ; retries += 1) {
-      if (!target.breaker.tryAcquire()) throw unavailable(target);
-      const outcome = await exchange(deps, proxied, { hasBody, retries });
-      settle(target, outcome);
-      const mayRepeat = !hasBody && REPEATABLE.has(request.method ?? '') && retries < MAX_RETRIES;
-      const isRetryable = outcome.type === 'failed' && !outcome.begun && outcome.failure.retryable;
-      if (!(isRetryable && mayRepeat && target.breaker.state() === 'closed' && budget.tryWithdraw())) {
-        return { ...outcome, retries };
+      const resolving = endpoints.refresh();
+      if (resolving !== undefined) await resolving;
+      if (response.closed) return { type: 'abandoned', retries };
+      const endpoint = endpoints.acquire(last?.endpoint);
+      if (endpoint === undefined) {
+        if (last === undefined) throw unavailable(target);
+        return { ...last.outcome, retries: retries - 1 };
       }
+      const outcome = await exchange(deps, proxied, { endpoint, body, retries });
+      if (outcome.type === 'failed' && outcome.failure.unsent) endpoints.suspect();
+      if (!(mayRepeat(proxied, { outcome, body, retries }) && budget.tryWithdraw())) return { ...outcome, retries };
+      last = { endpoint, outcome };
       await pause(RETRY_PAUSE_MS * (1 + Math.random()));
     }
   }
@@ -82,21 +92,33 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
   return { forward };
 }
 
-function unavailable({ service, breaker }: Target): GatewayError {
-  const seconds = Math.max(1, Math.ceil(breaker.retryAfterMs() / 1000));
+function unavailable({ service, endpoints }: Target): GatewayError {
+  const seconds = Math.max(1, Math.ceil(endpoints.retryAfterMs() / 1000));
   return new GatewayError('UPSTREAM_UNAVAILABLE', {
     headers: { 'retry-after': String(seconds) },
     details: { service },
   });
 }
 
-/** Statuses by which a proxy or a server in trouble says that it is: they count against the target. */
+interface Tried {
+  readonly outcome: Attempt;
+  readonly body: Readable | null;
+  readonly retries: number;
+}
+
+function mayRepeat({ request }: ProxiedRequest, { outcome, body, retries }: Tried): boolean {
+  if (outcome.type !== 'failed' || outcome.begun || retries >= MAX_RETRIES) return false;
+  const { unsent, retryable } = outcome.failure;
+  return unsent || (retryable && body === null && REPEATABLE.has(request.method ?? ''));
+}
+
+/** Statuses by which a proxy or a server in trouble says that it is: they count against the endpoint. */
 const TROUBLE = new Set([502, 503, 504]);
 
-function settle({ breaker }: Target, outcome: Attempt): void {
-  if (outcome.type === 'abandoned') breaker.abandoned();
-  else if (outcome.type === 'failed' && outcome.failure.blame === 'caller') breaker.abandoned();
-  else if (outcome.type === 'failed' || TROUBLE.has(outcome.status)) breaker.failed();
+function settle(breaker: Breaker, attempt: Attempt): void {
+  if (attempt.type === 'abandoned') breaker.abandoned();
+  else if (attempt.type === 'failed' && attempt.failure.blame === 'caller') breaker.abandoned();
+  else if (attempt.type === 'failed' || TROUBLE.has(attempt.status)) breaker.failed();
   else breaker.succeeded();
 }
 
@@ -106,25 +128,29 @@ function carriesBody({ headers }: IncomingMessage): boolean {
 }
 
 interface AttemptOptions {
-  readonly hasBody: boolean;
+  readonly endpoint: Endpoint;
+  readonly body: Readable | null;
   readonly retries: number;
 }
 
 /** One attempt. */
 function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: AttemptOptions): Promise<Attempt> {
   const { target, path, request, response, forwarded, timeoutMs } = proxied;
+  const { endpoint, body, retries } = options;
   const { promise, resolve } = Promise.withResolvers<Attempt>();
   const method = request.method ?? 'GET';
-  const body = options.hasBody ? limited(request, deps.bodyLimit) : null;
-  const span = proxied.span?.startClient(method, attemptAttributes(target, { method, path, retries: options.retries }));
+  const span = proxied.span?.startClient(
+    method,
+    attemptAttributes(target, { method, path, retries, address: endpoint.address }),
+  );
   const trace =
     span === undefined ? proxied.trace : { tracestate: proxied.trace?.tracestate, traceparent: span.traceparent };
-  const handler = new Exchange(proxied, (attempt) => {
+  const handler = new Exchange(proxied, endpoint.breaker, (attempt) => {
     if (span !== undefined) endAttemptSpan(span, attempt);
     resolve(attempt);
   });
   response.once('close', handler.onCallerGone);
-  deps.dispatcher.dispatch(
+  deps.dispatchers.of(target.origin, endpoint.address).dispatch(
     {
       origin: target.origin,
       path: `${target.basePath}${path}`,
@@ -143,14 +169,16 @@ type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']
 
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #proxied: ProxiedRequest;
+  readonly #breaker: Breaker;
   readonly #resolve: (attempt: Attempt) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
   #isOver = false;
   #callerGone = false;
 
-  constructor(proxied: ProxiedRequest, resolve: (attempt: Attempt) => void) {
+  constructor(proxied: ProxiedRequest, breaker: Breaker, resolve: (attempt: Attempt) => void) {
     this.#proxied = proxied;
+    this.#breaker = breaker;
     this.#resolve = resolve;
   }
 
@@ -171,6 +199,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     const { response, addedHeaders } = this.#proxied;
     this.#status = status;
+    // The answer's end, by which others decide, may be hours away.
+    if (!TROUBLE.has(status) && this.#breaker.state() !== 'closed') this.#breaker.succeeded();
     response.sendDate = headers['date'] === undefined;
     response.writeHead(status, statusMessage, responseHeaders(headers, addedHeaders));
   }
@@ -202,6 +232,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(attempt: Attempt): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    settle(this.#breaker, attempt);
     this.#resolve(attempt);
   }
 }

@@ -13,6 +13,8 @@ export interface UpstreamFailure {
   >;
   /** Whether a request that may be repeated is worth repeating: not where it has waited for long already. */
   readonly retryable: boolean;
+  /** Whether nothing of the request can have been sent: no connection was made. */
+  readonly unsent: boolean;
   /** Whether it speaks against the service. */
   readonly blame: 'service' | 'caller';
   /** For the log: it may tell addresses. */
@@ -29,22 +31,27 @@ export type Attempt =
 /** Pure. What an error of the HTTP client means. */
 export function outcomeOf(error: unknown): UpstreamFailure {
   const reason = errorMessage(error);
-  if (error instanceof BodyTooLargeError) return { code: 'BODY_TOO_LARGE', retryable: false, blame: 'caller', reason };
+  const failure = { retryable: false, unsent: false, blame: 'service', reason } as const;
+  if (error instanceof BodyTooLargeError) return { ...failure, code: 'BODY_TOO_LARGE', blame: 'caller' };
   const code = codeOf(error);
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') {
-    return { code: 'UPSTREAM_TIMEOUT', retryable: true, blame: 'service', reason };
-  }
+  if (code === 'UND_ERR_CONNECT_TIMEOUT')
+    return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-    return { code: 'UPSTREAM_TIMEOUT', retryable: false, blame: 'service', reason };
+    return { ...failure, code: 'UPSTREAM_TIMEOUT' };
   }
-  if (error instanceof errors.HTTPParserError || INVALID.has(code)) {
-    return { code: 'UPSTREAM_INVALID', retryable: false, blame: 'service', reason };
-  }
+  if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.
-  if (CALLER.has(code)) return { code: 'UPSTREAM_UNREACHABLE', retryable: false, blame: 'caller', reason };
-  return { code: 'UPSTREAM_UNREACHABLE', retryable: true, blame: 'service', reason };
+  if (CALLER.has(code)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
+  return { ...failure, code: 'UPSTREAM_UNREACHABLE', retryable: true, unsent: isOfConnecting(error) };
 }
 
+/** Of several addresses that were tried at once, all errors come as one. */
+function isOfConnecting(error: unknown): boolean {
+  if (error instanceof AggregateError) return true;
+  return error instanceof Error && 'syscall' in error && CONNECTING.has(String(error.syscall));
+}
+
+const CONNECTING = new Set(['connect', 'getaddrinfo']);
 const INVALID = new Set([
   'UND_ERR_HEADERS_OVERFLOW',
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',

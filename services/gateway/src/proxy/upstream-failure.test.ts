@@ -1,0 +1,46 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { Agent, request } from 'undici';
+import { afterAll, expect, test } from 'vitest';
+import { outcomeOf } from './upstream-failure.ts';
+
+const dispatcher = new Agent({ connect: { timeout: 300 }, headersTimeout: 300 });
+afterAll(() => dispatcher.destroy());
+
+async function failureOf(url: string): Promise<unknown> {
+  try {
+    await request(url, { dispatcher, method: 'POST', body: 'x' });
+  } catch (error) {
+    return error;
+  }
+  throw new Error('It was answered');
+}
+
+async function serverThat(onConnection: (socket: Socket) => void): Promise<{ server: Server; url: string }> {
+  const server = createServer(onConnection);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  return { server, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` };
+}
+
+test.each(['http://127.0.0.1:1', 'http://localhost:1', 'http://does-not-exist.invalid'])(
+  'nothing is sent to %s, where nobody takes connections',
+  async (url) => {
+    expect(outcomeOf(await failureOf(url))).toMatchObject({
+      code: 'UPSTREAM_UNREACHABLE',
+      unsent: true,
+      blame: 'service',
+    });
+  },
+);
+
+test.each([
+  ['resets', (socket: Socket) => void socket.once('data', () => socket.resetAndDestroy()), 'UPSTREAM_UNREACHABLE'],
+  ['says nothing', () => undefined, 'UPSTREAM_TIMEOUT'],
+  ['answers garbage', (socket: Socket) => void socket.end('garbage\r\n\r\n'), 'UPSTREAM_INVALID'],
+])('something may have been sent to one that %s', async (_, onConnection, code) => {
+  const { server, url } = await serverThat(onConnection);
+  expect(outcomeOf(await failureOf(url))).toMatchObject({ code, unsent: false, blame: 'service' });
+  server.close();
+});

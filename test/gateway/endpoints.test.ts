@@ -1,0 +1,208 @@
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
+import type { Target } from '@rollcall/gateway/discovery/targets.ts';
+import { GatewayError } from '@rollcall/gateway/errors.ts';
+import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
+import { createRetryBudget } from '@rollcall/gateway/policy/retry-budget.ts';
+import { createDispatchers } from '@rollcall/gateway/proxy/dispatchers.ts';
+import { createRestProxy } from '@rollcall/gateway/proxy/rest.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { createEchoClient, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+
+const stack = new AsyncDisposableStack();
+afterAll(() => stack.disposeAsync());
+
+/** Serves on an address of this machine; port 0: a free one. */
+async function serve(address: string, port: number, listener: RequestListener): Promise<Server> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => {
+    server.listen(port, address, resolve);
+  });
+  stack.defer(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => {
+      server.close(resolve);
+    });
+  });
+  return server;
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
+/** Answers with where it was asked, the body, and the name that it was asked by. */
+const telling: (address: string) => RequestListener = (address) => (request, response) => {
+  let body = '';
+  request.on('data', (chunk: Buffer) => {
+    body += chunk.toString();
+  });
+  request.on('end', () => response.end(JSON.stringify({ address, body, host: request.headers.host })));
+};
+
+interface Told {
+  readonly address: string;
+  readonly body: string;
+  readonly host: string;
+}
+
+/** A REST proxy before one service, whose host name leads to these addresses. */
+async function proxyTo(addresses: () => readonly string[], port: number): Promise<string> {
+  const dispatchers = createDispatchers({ connectTimeoutMs: 1000, connections: 16 }, systemClock);
+  stack.defer(() => dispatchers.destroy());
+  const proxy = createRestProxy({
+    dispatchers,
+    budget: createRetryBudget(0.2, 10),
+    headersTimeoutMs: 2000,
+    bodyTimeoutMs: 2000,
+    bodyLimit: 1_000_000,
+  });
+  const endpointsOf = endpointsBy({
+    resolve: async () => addresses().map((address) => ({ address, family: 4 })),
+    breakerPolicy: defaultBreakerPolicy,
+    clock: systemClock,
+  });
+  const origin = `http://several.test:${port}`;
+  const target: Target = {
+    service: 'several',
+    origin,
+    basePath: '',
+    capabilities: [],
+    endpoints: endpointsOf('several.test'),
+  };
+  async function answer(proxied: Parameters<typeof proxy.forward>[0], response: ServerResponse): Promise<void> {
+    try {
+      const outcome = await proxy.forward(proxied);
+      if (outcome.type === 'failed' && !outcome.begun) response.writeHead(502).end();
+    } catch (error) {
+      response.writeHead(error instanceof GatewayError ? 503 : 500).end();
+    }
+  }
+  const front = await serve('127.0.0.1', 0, (request, response) => {
+    const forwarded = {
+      clientAddress: '',
+      forwardedFor: '',
+      protocol: 'http',
+      host: '',
+      requestId: '',
+      identity: [],
+    } as const;
+    const proxied = {
+      target,
+      path: request.url ?? '/',
+      request,
+      response,
+      forwarded,
+      trace: undefined,
+      span: undefined,
+      addedHeaders: {},
+      timeoutMs: undefined,
+    };
+    void answer(proxied, response);
+  });
+  return `http://127.0.0.1:${portOf(front)}`;
+}
+
+describe('a service whose host name leads to several addresses', () => {
+  const [A, B, C] = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
+  let addresses: readonly string[];
+  let broken: ReadonlySet<string>;
+  let hits: Record<string, number>;
+  let url: string;
+
+  beforeEach(async () => {
+    addresses = [A, B, C];
+    broken = new Set();
+    hits = {};
+    const listener: (address: string) => RequestListener = (address) => (request, response) => {
+      hits[address] = (hits[address] ?? 0) + 1;
+      if (broken.has(address)) request.socket.resetAndDestroy();
+      else telling(address)(request, response);
+    };
+    const port = portOf(await serve(A, 0, listener(A)));
+    await serve(B, port, listener(B));
+    await serve(C, port, listener(C));
+    url = await proxyTo(() => addresses, port);
+  });
+
+  async function ask(init: RequestInit = {}): Promise<Told> {
+    const answer = await fetch(`${url}/x`, init);
+    expect(answer.status).toBe(200);
+    return (await answer.json()) as Told;
+  }
+
+  test('gets requests at all of them in turn, by its name', async () => {
+    const told: Told[] = [];
+    for (let count = 0; count < 9; count += 1) told.push(await ask());
+    expect(hits).toEqual({ [A]: 3, [B]: 3, [C]: 3 });
+    for (const { host } of told) expect(host).toMatch(/^several\.test:\d+$/);
+  });
+
+  test('loses none that may be repeated by one that breaks connections, which is left out, and taken back when it is well', async () => {
+    broken = new Set([B]);
+    for (let count = 0; count < 60; count += 1) await ask();
+    expect(hits[B]).toBe(defaultBreakerPolicy.consecutiveFailures);
+    broken = new Set();
+    await new Promise((resolve) => {
+      setTimeout(resolve, defaultBreakerPolicy.openMs);
+    });
+    for (let count = 0; count < 30; count += 1) await ask();
+    expect(hits[B]).toBeGreaterThanOrEqual(defaultBreakerPolicy.consecutiveFailures + 8);
+  });
+
+  test('loses not even an upload by one that takes no connections', async () => {
+    addresses = [A, '127.0.0.5'];
+    const body = 'x'.repeat(200_000);
+    for (let count = 0; count < 20; count += 1) {
+      const told = await ask({
+        method: 'POST',
+        body: count % 2 === 0 ? body : new Blob([body]).stream(),
+        duplex: 'half',
+      });
+      expect(told).toMatchObject({ address: A, body });
+    }
+  });
+
+  test('is not asked twice for what may have been done', async () => {
+    broken = new Set([A, B, C]);
+    expect((await fetch(url, { method: 'POST', body: 'pay' })).status).toBe(502);
+    expect(Object.values(hits)).toEqual([1]);
+  });
+
+  test('is out only when all of them are', async () => {
+    broken = new Set([A, B, C]);
+    const statuses = [];
+    for (let count = 0; count < 16; count += 1) statuses.push((await fetch(url, { method: 'POST', body: 'x' })).status);
+    expect(statuses).toEqual([...Array.from({ length: 15 }, () => 502), 503]);
+  });
+
+  test('is followed to other addresses', async () => {
+    addresses = [A, B];
+    for (let count = 0; count < 4; count += 1) await ask();
+    // As when pods have gone: nobody takes connections there.
+    addresses = ['127.0.0.6', C];
+    const until = Date.now() + 10_000;
+    while (hits[C] === undefined && Date.now() < until) {
+      await ask();
+      await new Promise((resolve) => {
+        setTimeout(resolve, 100);
+      });
+    }
+    expect(hits[C]).toBeGreaterThan(0);
+    for (let count = 0; count < 10; count += 1) expect((await ask()).address).toBe(C);
+  });
+});
+
+test('gRPC calls go past an address that takes no connections', async () => {
+  const backend = stack.use(await startBackend());
+  const proxy = stack.use(await startProxy({ backendPort: backend.port }));
+  proxy.registered.set('rollcall.test', targetAt('rollcall.test', backend.port, ['127.0.0.1', '127.0.0.7']));
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  for (let count = 0; count < 20; count += 1) {
+    const { message, error } = await client.unary(Buffer.from(`call ${count}`));
+    expect(error).toBeUndefined();
+    expect(message?.toString()).toBe(`call ${count}`);
+  }
+});

@@ -7,6 +7,11 @@ import { createRecentAnswers } from './recent-answers.ts';
 
 /** A job is looked at with every event of its pods. */
 const MAX_AGE_MS = 500;
+/**
+ * Those that Kubernetes makes of a Service's selector. Others have the same name in their label, and what is in them no pin moves: a
+ * mesh puts the pods of other clusters there.
+ */
+const OWN_SLICES = 'endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io';
 
 /** What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old at most. */
 export interface RecentEndpoints {
@@ -22,7 +27,7 @@ export function createRecentEndpoints(
   return {
     list: (namespace, services) =>
       recent.get(`${namespace}/${services.join(',')}`, async () => {
-        const selector = `${SERVICE_LABEL} in (${services.join(',')})`;
+        const selector = `${SERVICE_LABEL} in (${services.join(',')}),${OWN_SLICES}`;
         const slices = await reads.listEndpointSlices(namespace, selector);
         return slices === undefined ? 'forbidden' : readyPods(slices, services);
       }),

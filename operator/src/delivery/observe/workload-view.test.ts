@@ -40,7 +40,8 @@ function setUp({ mayListSlices = true } = {}) {
     }
     if (path.endsWith('/endpointslices')) {
       if (!mayListSlices) throw new KubeApiError(403, { code: 403, reason: 'Forbidden', message: 'not allowed' });
-      expect(query).toEqual({ labelSelector: 'kubernetes.io/service-name in (shop)' });
+      const managed = 'endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io';
+      expect(query).toEqual({ labelSelector: `kubernetes.io/service-name in (shop),${managed}` });
       return { items: [slice, { ...slice, endpoints: null }] };
     }
     return { items: path.endsWith('/httproutes') ? [route] : [] };

@@ -1,0 +1,70 @@
+import { createDirectReads } from '@rollcall/operator/delivery/observe/direct-reads.ts';
+import { createRecentEndpoints } from '@rollcall/operator/delivery/observe/recent-endpoints.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
+import { podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { collectionPath } from '@rollcall/platform/kube/resource-client.ts';
+import { expect, test } from 'vitest';
+import { createWorld, until, type World } from '../fixtures.ts';
+
+/* The controller of EndpointSlices runs here, and no kubelet: the tests say what pods report. */
+
+const SERVICE = 'shop';
+
+/** One that publishes its pods whether they are ready or not, and wherever they run. */
+function createService({ connection, namespace }: World): Promise<unknown> {
+  return connection.request({
+    method: 'POST',
+    path: `/api/v1/namespaces/${namespace}/services`,
+    body: {
+      metadata: { name: SERVICE },
+      spec: { selector: { app: SERVICE }, ports: [{ port: 80 }], publishNotReadyAddresses: true },
+    },
+  });
+}
+
+/** One that stays while it is being deleted. */
+async function createPod({ connection, namespace, onTestFinished }: World, name: string, podIP: string): Promise<void> {
+  const path = collectionPath(podKind, namespace);
+  const patch = (body: object, of = '') =>
+    connection.request({
+      method: 'PATCH',
+      path: `${path}/${name}${of}`,
+      contentType: 'application/merge-patch+json',
+      body,
+    });
+  const metadata = { name, labels: { app: SERVICE }, finalizers: ['rollcall.dev/test'] };
+  const spec = { containers: [{ name: 'main', image: 'registry.example/shop:1' }] };
+  await until('the service account is there', async () => {
+    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    return (await connection.request<{ items: object[] }>({ method: 'GET', path: accounts })).items.length > 0;
+  });
+  await connection.request({ method: 'POST', path, body: { metadata, spec } });
+  onTestFinished(async () => void (await patch({ metadata: { finalizers: null } })));
+  await patch({ status: { phase: 'Running', podIP, podIPs: [{ ip: podIP }] } }, '/status');
+}
+
+const podsBehind = async ({ connection, namespace }: World) => {
+  const endpoints = await createRecentEndpoints(createDirectReads(connection), systemClock).list(namespace, [SERVICE]);
+  return endpoints === 'forbidden' ? endpoints : [...(endpoints.get(SERVICE) ?? [])].toSorted();
+};
+
+test("slices of a mesh with the Service's name count for nothing", async (context) => {
+  const world = await createWorld(context);
+  await createService(world);
+  await createPod(world, 'here', '10.244.0.1');
+  await world.endpointSlices.create({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      name: 'shop-other-cluster',
+      namespace: world.namespace,
+      labels: {
+        'kubernetes.io/service-name': SERVICE,
+        'endpointslice.kubernetes.io/managed-by': 'endpointslice-mesh-controller.cilium.io',
+      },
+    },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.245.0.1'], conditions: { ready: true }, targetRef: { kind: 'Pod', name: 'there' } }],
+  });
+  await expect.poll(() => podsBehind(world), { timeout: 20_000 }).toEqual(['here']);
+});

@@ -34,7 +34,7 @@ export interface EndpointSlice {
   readonly endpoints?:
     | readonly {
         readonly addresses: readonly string[];
-        readonly conditions?: { readonly ready?: boolean };
+        readonly conditions?: { readonly ready?: boolean; readonly terminating?: boolean };
         readonly targetRef?: { readonly kind?: string; readonly name?: string };
       }[]
     | null;

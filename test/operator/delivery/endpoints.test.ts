@@ -2,7 +2,7 @@ import { createDirectReads } from '@rollcall/operator/delivery/observe/direct-re
 import { createRecentEndpoints } from '@rollcall/operator/delivery/observe/recent-endpoints.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { collectionPath } from '@rollcall/platform/kube/resource-client.ts';
+import { collectionPath, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { expect, test } from 'vitest';
 import { createWorld, until, type World } from '../fixtures.ts';
 
@@ -48,6 +48,13 @@ const podsBehind = async ({ connection, namespace }: World) => {
   return endpoints === 'forbidden' ? endpoints : [...(endpoints.get(SERVICE) ?? [])].toSorted();
 };
 
+const conditionsOf = async ({ connection, namespace }: World, pod: string) => {
+  const selector = `kubernetes.io/service-name=${SERVICE}`;
+  const slices = await createDirectReads(connection).listEndpointSlices(namespace, selector);
+  const endpoints = slices?.flatMap((slice) => slice.endpoints ?? []);
+  return endpoints?.find(({ targetRef }) => targetRef?.name === pod)?.conditions;
+};
+
 test("slices of a mesh with the Service's name count for nothing", async (context) => {
   const world = await createWorld(context);
   await createService(world);
@@ -67,4 +74,18 @@ test("slices of a mesh with the Service's name count for nothing", async (contex
     endpoints: [{ addresses: ['10.245.0.1'], conditions: { ready: true }, targetRef: { kind: 'Pod', name: 'there' } }],
   });
   await expect.poll(() => podsBehind(world), { timeout: 20_000 }).toEqual(['here']);
+});
+
+test('a pod that ends slowly is behind its Service no longer, though its slice says that it is ready', async (context) => {
+  const world = await createWorld(context);
+  const { connection, namespace } = world;
+  await createService(world);
+  await createPod(world, 'ending', '10.244.0.2');
+  await createPod(world, 'staying', '10.244.0.3');
+  await expect.poll(() => podsBehind(world), { timeout: 20_000 }).toEqual(['ending', 'staying']);
+  await resourceClient(connection, podKind, namespace).delete('ending');
+  await expect
+    .poll(() => conditionsOf(world, 'ending'), { timeout: 20_000 })
+    .toMatchObject({ ready: true, terminating: true });
+  expect(await podsBehind(world)).toEqual(['staying']);
 });

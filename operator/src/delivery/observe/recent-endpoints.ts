@@ -13,6 +13,8 @@ const MAX_AGE_MS = 500;
  */
 const OWN_SLICES = 'endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io';
 
+type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
+
 /** What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old at most. */
 export interface RecentEndpoints {
   /** By the names of the Services. @throws as the API server's client. */
@@ -38,10 +40,15 @@ function readyPods(slices: readonly EndpointSlice[], services: readonly string[]
   const pods = new Map(services.map((name) => [name, new Set<string>()]));
   for (const { metadata, endpoints } of slices) {
     const found = pods.get(metadata.labels?.[SERVICE_LABEL] ?? '');
-    for (const { conditions, targetRef } of endpoints ?? []) {
+    for (const endpoint of endpoints ?? []) {
       // Whatever else somebody has put behind a Service is no business of a delivery's.
-      if (conditions?.ready !== false && targetRef?.kind === 'Pod') found?.add(targetRef.name ?? '');
+      if (isServing(endpoint) && endpoint.targetRef?.kind === 'Pod') found?.add(endpoint.targetRef.name ?? '');
     }
   }
   return pods;
+}
+
+/** Where a Service publishes addresses that are not ready, pods stay ready until they have ended: what ends is not among a group's pods. */
+function isServing({ conditions }: Endpoint): boolean {
+  return conditions?.ready !== false && conditions?.terminating !== true;
 }

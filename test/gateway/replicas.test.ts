@@ -87,6 +87,36 @@ test('the registry is called over gRPC with a token, and not without', async () 
   expect(await stranger.call('List', {})).toMatchObject({ code: 16 });
 });
 
+test('who may only read registers nothing and deploys nothing, over neither protocol', async () => {
+  const reader = await createClient(namespace, { id: 'reading', scopes: ['registrations:read'] });
+  const writer = await createClient(namespace, { id: 'writing', scopes: ['registrations:write'] });
+  const post = async (token: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const url = `${gatewayAt(0).url}/api/v1/registry${path}`;
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return { status: answer.status, challenge: answer.headers.get('www-authenticate'), body: await answer.json() };
+  };
+  const shop = { service_name: 'taken', service_url: 'http://127.0.0.1:9' };
+  const readerToken = await tokenOf(gatewayAt(0), reader);
+  const writerToken = await tokenOf(gatewayAt(0), writer);
+  expect(await post(readerToken, '/services/register', shop)).toMatchObject({
+    status: 403,
+    challenge: 'Bearer error="insufficient_scope", scope="registrations:write"',
+    body: { error: { code: 'INSUFFICIENT_SCOPE', details: { missing: ['registrations:write'] } } },
+  });
+  const deploy = { service_name: 'taken', version: '1.0.0' };
+  expect(await post(writerToken, '/webhooks/deploy', deploy)).toMatchObject({
+    status: 403,
+    body: { error: { details: { missing: ['jobs:write'] } } },
+  });
+  expect((await post(writerToken, '/services/register', shop)).status).toBe(200);
+  using readingCaller = createGrpcClient(grpcPort, readerToken);
+  using writingCaller = createGrpcClient(grpcPort, writerToken);
+  expect(await readingCaller.call('Get', { serviceName: 'taken' })).toMatchObject({ code: 0 });
+  expect(await readingCaller.call('Heartbeat', { serviceName: 'taken' })).toMatchObject({ code: 7 });
+  expect(await writingCaller.call('Heartbeat', { serviceName: 'taken' })).toMatchObject({ code: 0 });
+});
+
 test('a registration arrives over the WebSocket, with a token that the gateway has issued', async () => {
   const token = await tokenOf(
     gatewayAt(0),

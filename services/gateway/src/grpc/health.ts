@@ -2,8 +2,8 @@ import type { ServerHttp2Stream } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { endWithTrailers, refuse } from './call.ts';
 import type { CallHead } from './headers.ts';
+import type { GrpcMethod } from './ports.ts';
 import { Refusal } from './refusal.ts';
-import type { GrpcMethod } from './routing.ts';
 
 /** The standard health service (grpc/doc/health-checking.md). */
 const HEALTH_SERVICE = 'grpc.health.v1.Health';

@@ -1,6 +1,13 @@
 import type { Endpoints } from '../discovery/endpoints.ts';
 import type { Caller } from '../policy/caller.ts';
 
+/** A method of a gRPC service, as it stands in the path. */
+export interface GrpcMethod {
+  /** `package.Service` */
+  readonly service: string;
+  readonly method: string;
+}
+
 /** Where calls of a registered service go. */
 export interface GrpcTarget {
   /** The name of the registration. */
@@ -8,6 +15,8 @@ export interface GrpcTarget {
   /** `http://host:port` (h2c), or `https://host:port`. */
   readonly origin: string;
   readonly endpoints: Endpoints;
+  /** What a caller's token must have for a method; absent: nothing. */
+  readonly scopesFor?: (method: GrpcMethod) => readonly string[];
 }
 
 /** What is registered. */

@@ -8,7 +8,7 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Registry } from 'prom-client';
-import type { Authenticator, Caller } from '../policy/caller.ts';
+import { type Authenticator, type Caller, hasScope } from '../policy/caller.ts';
 import { attemptsAt, deadlineExceeded, type OutgoingCall } from './attempts.ts';
 import { forwardCall, type OpenCall, refuse } from './call.ts';
 import { type CallMetrics, createCallMetrics } from './call-metrics.ts';
@@ -17,9 +17,9 @@ import { followConnections } from './connections.ts';
 import { type CallHead, isGrpc, readCallHead } from './headers.ts';
 import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
-import type { GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
-import { type GrpcMethod, parseMethodPath, routeCall } from './routing.ts';
+import { parseMethodPath, routeCall } from './routing.ts';
 import { parseTimeout } from './timeout.ts';
 import { createUpstreams, type Upstreams } from './upstreams.ts';
 
@@ -232,6 +232,12 @@ async function admit(
   }
   const target = route(context, method.service, head.override);
   onTarget(target, caller);
+  const missing = target.scopesFor?.(method).find((scope) => !hasScope(caller, scope));
+  if (missing !== undefined) {
+    throw new Refusal(grpcStatus.PERMISSION_DENIED, `The token lacks the scope ${missing}`, {
+      headers: allowance.headers,
+    });
+  }
   const identity = Object.entries(await context.identityHeaders(caller, target.service)).flat();
   await target.endpoints.refresh();
   if (stream.destroyed || stream.closed) return undefined;

@@ -1,16 +1,10 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { REGISTRY } from '../discovery/targets.ts';
-import type { GrpcTargets } from './ports.ts';
+import type { GrpcMethod, GrpcTargets } from './ports.ts';
 import { Refusal } from './refusal.ts';
 
-/** A method of a gRPC service, as it stands in the path. */
-export interface GrpcMethod {
-  /** `package.Service` */
-  readonly service: string;
-  readonly method: string;
-}
-
-const REGISTRY_PACKAGE = 'rollcall.registry.';
+/** Of the registry's own gRPC services. */
+export const REGISTRY_PACKAGE = 'rollcall.registry.';
 const PATH = /^\/([A-Za-z_][\w.]{0,511})\/([A-Za-z_]\w{0,255})$/;
 /** `v1`, `v1beta2`: says nothing about whose package it is. */
 const VERSION = /^v\d+(?:(?:alpha|beta|p)\d*)*$/;

@@ -2,7 +2,8 @@ import type { Endpoints } from '../discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../discovery/targets.ts';
 import type { BackendIdentity } from '../identity/backend-identity.ts';
 import type { Limits } from '../policy/limits/limits.ts';
-import type { GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import { REGISTRY_PACKAGE } from './routing.ts';
 
 /**
  * The registrations with the capability grpc, and the registry itself.
@@ -28,7 +29,14 @@ export function grpcTargets(
 }
 
 function registryAt(origin: string, endpointsOf: (hostname: string) => Endpoints): GrpcTarget {
-  return { service: REGISTRY, origin, endpoints: endpointsOf(new URL(origin).hostname) };
+  return { service: REGISTRY, origin, endpoints: endpointsOf(new URL(origin).hostname), scopesFor: registryScopes };
+}
+
+const READING = new Set(['Get', 'List', 'Watch']);
+
+/** As over REST; health and reflection are for everybody. */
+function registryScopes({ service, method }: GrpcMethod): readonly string[] {
+  return service.startsWith(REGISTRY_PACKAGE) && !READING.has(method) ? ['registrations:write'] : [];
 }
 
 /** Calls count like requests. */

@@ -7,7 +7,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 import type { Target, Targets } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
 import type { BackendIdentity, IdentityHeaders } from '../identity/backend-identity.ts';
-import type { Authenticator, Caller } from '../policy/caller.ts';
+import { type Authenticator, type Caller, hasScope } from '../policy/caller.ts';
 import type { TrustedProxies } from '../policy/limits/client-address.ts';
 import type { Limits } from '../policy/limits/limits.ts';
 import { routePattern } from '../proxy/attempt-span.ts';
@@ -15,7 +15,7 @@ import { requestOrigin } from '../proxy/request-origin.ts';
 import type { Outcome, RestProxy } from '../proxy/rest.ts';
 import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
 import { splitTarget } from '../routing/path.ts';
-import type { Destination, Route } from '../routing/table.ts';
+import { type Destination, type Route, scopesFor } from '../routing/table.ts';
 import { bearerOf, unauthenticated } from './bearer.ts';
 
 export interface ProxyRouteDeps {
@@ -112,20 +112,23 @@ function targetOf({ targets, bodyLimit }: ProxyRouteDeps, { request, destination
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
   if (rule?.methods !== undefined && !rule.methods.includes(request.method)) throw new GatewayError('ROUTE_NOT_FOUND');
-  const missing = rule?.scopes.filter(
-    (scope) => caller?.scopes.has(scope) !== true && caller?.scopes.has('*') !== true,
-  );
-  if (missing !== undefined && missing.length > 0 && !(rule?.anonymous === true && caller === undefined)) {
-    throw new GatewayError('INSUFFICIENT_SCOPE', {
-      headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${rule?.scopes.join(' ')}"` },
-      details: { missing },
-    });
+  if (rule !== undefined && !(rule.anonymous && caller === undefined)) {
+    requireScopes(scopesFor(rule, request.method), caller);
   }
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
   if (target !== undefined) return target;
   if (!targets.isComplete()) throw new GatewayError('DISCOVERY_UNAVAILABLE', { headers: { 'retry-after': '1' } });
   throw new GatewayError('SERVICE_NOT_FOUND', { details: { service } });
+}
+
+function requireScopes(scopes: readonly string[], caller: Caller | undefined): void {
+  const missing = scopes.filter((scope) => caller === undefined || !hasScope(caller, scope));
+  if (missing.length === 0) return;
+  throw new GatewayError('INSUFFICIENT_SCOPE', {
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` },
+    details: { missing },
+  });
 }
 
 interface Ready {

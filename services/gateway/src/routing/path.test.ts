@@ -9,6 +9,7 @@ describe('splitTarget', () => {
     ['/api/v1/shop/a%20b/%C3%A9', '/api/v1/shop/a%20b/%C3%A9', ''],
     ['/api/v1/shop/...', '/api/v1/shop/...', ''],
     ['/api/v1/shop/..a', '/api/v1/shop/..a', ''],
+    ['/api/v1/shop/a;v=1/b', '/api/v1/shop/a;v=1/b', ''],
     ['/?', '/', '?'],
   ])('%s', (target, path, query) => {
     expect(splitTarget(target)).toEqual({ path, query });
@@ -19,6 +20,9 @@ describe('splitTarget', () => {
     '/api/v1/shop/%2e%2E/payment',
     '/api/v1/shop/.%2e',
     '/api/v1/./shop',
+    '/api/v1/shop/public/..;/admin',
+    '/api/v1/shop/public/%2e.%3Bx/admin',
+    '/api/v1/shop/.;x',
     '/api/v1//shop',
     '//evil.example/api/v1/shop',
     '/api/v1/shop%2Forders',

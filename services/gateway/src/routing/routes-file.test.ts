@@ -13,6 +13,7 @@ routes:
     service: reporting
     upstreamPrefix: /v2
     scopes: [reports:read]
+    writeScopes: [reports:write]
     methods: [GET]
     requestsPerMinute: { free: 2 }
     timeoutSeconds: 1.5
@@ -27,6 +28,7 @@ routes:
       service: 'reporting',
       upstreamPrefix: '/v2',
       scopes: ['reports:read'],
+      writeScopes: ['reports:write'],
       methods: ['GET'],
       anonymous: false,
       limits: { route: 'reports', limits: { free: { requests: 2, windowMs: 60_000 } } },

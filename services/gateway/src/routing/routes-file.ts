@@ -12,6 +12,7 @@ const LOOK_INTERVAL_MS = 2000;
 const MINUTE_MS = 60_000;
 
 const requestsPerMinute = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }));
+const scopes = Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64 }));
 const path = Type.String({ pattern: '^/[^?#]*$', maxLength: 1024 });
 const schema = Type.Object(
   {
@@ -22,7 +23,8 @@ const schema = Type.Object(
           prefix: path,
           service: Type.String({ minLength: 1, maxLength: 253 }),
           upstreamPrefix: Type.Optional(Type.Union([path, Type.Literal('')])),
-          scopes: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64 })),
+          scopes,
+          writeScopes: scopes,
           methods: Type.Optional(Type.Array(Type.String({ pattern: '^[A-Z]+$' }), { minItems: 1 })),
           anonymous: Type.Optional(Type.Boolean()),
           requestsPerMinute: Type.Optional(
@@ -72,6 +74,7 @@ function toRule(route: Static<typeof schema>['routes'][number]): RouteRule {
     service,
     upstreamPrefix: trimmed(route.upstreamPrefix ?? prefix),
     scopes: route.scopes ?? [],
+    writeScopes: route.writeScopes ?? [],
     methods,
     anonymous: route.anonymous ?? false,
     limits: limits.length === 0 ? undefined : { route: name, limits: Object.fromEntries(limits) },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { buildRoutes, builtInRules, defaults, type RouteRule } from './table.ts';
+import { buildRoutes, builtInRules, defaults, type RouteRule, scopesFor } from './table.ts';
 
 const rule = (prefix: string, more: Partial<RouteRule> = {}): RouteRule => ({
   ...defaults(),
@@ -26,6 +26,10 @@ describe('routes', () => {
     ['/api/v1/shop/', 'shop', '/api/v1/'],
     ['/api/v1/caf%C3%A9/menu', 'café', '/api/v1/menu'],
     ['/api/graphql', 'federation', '/api/graphql'],
+    ['/api/v1/shop/Orders;v=1/X', 'shop', '/api/v1/Orders;v=1/X'],
+    ['/api/v1/registry', 'registry', '/api/v1'],
+    ['/api/v1/registry/services/Shop', 'registry', '/api/v1/services/Shop'],
+    ['/api/v1/registry/webhooks/deploy', 'registry', '/api/v1/webhooks/deploy'],
   ])('%s', (path, service, upstream) => {
     expect(route(path)).toMatchObject({ service, path: upstream });
   });
@@ -51,6 +55,39 @@ describe('routes', () => {
     ['', '/%61', '/x/%61'],
   ])('a rule for %j holds for %s, whichever of its characters are encoded', (prefix, path, upstream) => {
     expect(buildRoutes([rule(prefix)])(path)).toMatchObject({ service: 'special', path: upstream });
+  });
+
+  test.each([
+    '/api/v1/shop/admin;x/users',
+    '/api/v1/shop/admin;x',
+    '/api/v1/shop;x/admin',
+    '/api/v1/shop/admin%3bx/users',
+    '/api/v1/shop/Admin/users',
+    '/api/v1/shop/%41dmin',
+    '/API/v1/shop/admin',
+  ])('%s, which a service may take for a path with a rule, is refused', (path) => {
+    const route = buildRoutes([rule('/api/v1/shop/admin'), rule('/api/v1/shop')]);
+    expect(() => route(path)).toThrow(expect.objectContaining({ code: 'INVALID_PATH' }));
+  });
+
+  test('rules may differ in case alone, and below them everything may be in any', () => {
+    const route = buildRoutes([rule('/a/B', { service: 'upper' }), rule('/a/b', { service: 'lower' })]);
+    expect(route('/a/B/C;d')).toMatchObject({ service: 'upper', path: '/x/C;d' });
+    expect(route('/a/b/C;d')).toMatchObject({ service: 'lower', path: '/x/C;d' });
+  });
+
+  test.each([
+    ['GET', '/api/v1/registry/services', []],
+    ['HEAD', '/api/v1/registry/jobs', []],
+    ['POST', '/api/v1/registry/services/register', ['registrations:write']],
+    ['PUT', '/api/v1/registry/services/shop/heartbeat', ['registrations:write']],
+    ['DELETE', '/api/v1/registry', ['registrations:write']],
+    ['POST', '/api/v1/registry/webhooks/deploy', ['jobs:write']],
+    ['POST', '/api/v1/registry/jobs/j1/promote', ['jobs:write']],
+    ['POST', '/api/v1/payment/transactions', []],
+  ])('%s %s takes the scopes %j', (method, path, scopes) => {
+    const found = buildRoutes(builtInRules)(path)?.rule;
+    expect(found && scopesFor(found, method)).toEqual(scopes);
   });
 
   test('a prefix may go away altogether', () => {

@@ -1,3 +1,5 @@
+import { REGISTRY } from '../discovery/targets.ts';
+import { GatewayError } from '../errors.ts';
 import type { RouteLimits } from '../policy/limits/limit-for.ts';
 
 /** A rule for paths that begin with `prefix`, at a segment's end. Of several that fit, the longest holds. */
@@ -9,6 +11,8 @@ export interface RouteRule {
   readonly upstreamPrefix: string;
   /** Every one of which a caller's token must have. */
   readonly scopes: readonly string[];
+  /** These, too, for methods other than GET, HEAD and OPTIONS. */
+  readonly writeScopes: readonly string[];
   /** Absent: all. */
   readonly methods?: readonly string[] | undefined;
   /** Whether requests without a token are let through; they are limited by address. */
@@ -34,33 +38,58 @@ const API = '/api/v1/';
 export const builtInRules: readonly RouteRule[] = [
   { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
+  // Who registers a name gets its requests, and who deploys runs programs: that is not for everybody who may call services.
+  registryRule('', 'registrations:write'),
+  registryRule('/jobs', 'jobs:write'),
+  registryRule('/webhooks', 'jobs:write'),
 ];
 
-/** A rule's settings where nothing is said. */
-export function defaults(): Pick<RouteRule, 'scopes' | 'anonymous'> {
-  return { scopes: [], anonymous: false };
+function registryRule(path: string, writeScope: string): RouteRule {
+  const [prefix, upstreamPrefix] = [`${API}${REGISTRY}${path}`, `/api/v1${path}`];
+  return { ...defaults(), prefix, service: REGISTRY, upstreamPrefix, writeScopes: [writeScope] };
 }
 
-/** @returns where a path goes; undefined: nowhere. `/api/v1/<service>/<rest>` goes to the service as `/api/v1/<rest>`. */
+/** A rule's settings where nothing is said. */
+export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymous'> {
+  return { scopes: [], writeScopes: [], anonymous: false };
+}
+
+const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** @returns what a caller's token must have for a request by this rule. */
+export function scopesFor({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {
+  return READING.has(method) ? scopes : [...scopes, ...writeScopes];
+}
+
+/**
+ * @returns where a path goes; undefined: nowhere. `/api/v1/<service>/<rest>` goes to the service as `/api/v1/<rest>`.
+ * @throws GatewayError INVALID_PATH where a service may take a path for one that another rule holds for.
+ */
 export type Route = (path: string) => Destination | undefined;
 
 /**
  * Builds the table anew from all rules; it never changes afterwards. Of two with the same prefix the first holds.
  *
  * Paths are compared as they read once decoded: services take `/%61dmin` for `/admin`, and so would a rule's scopes and limit be
- * got around. What remains below the prefix goes on as it came.
+ * got around. Many also ignore the case of letters, or parameters of segments (`/admin;x`); whether one does is not known here, so
+ * what reads like a rule's path and is none is refused. What remains below the prefix goes on as it came.
  */
 export function buildRoutes(rules: readonly RouteRule[]): Route {
   const byLength = rules
     .map((rule) => {
       const plain = plainBytes(rule.prefix);
-      return { rule, plain, segments: plain.split('/').length };
+      return { rule, plain, loose: loosely(plain), segments: plain.split('/').length };
     })
     .toSorted((a, b) => b.plain.length - a.plain.length);
 
   return (path) => {
     const plain = path.includes('%') ? plainBytes(path) : path;
-    const found = byLength.find((each) => plain === each.plain || plain.startsWith(`${each.plain}/`));
+    const found = byLength.find((each) => isWithin(plain, each.plain));
+    if (VARIED.test(plain)) {
+      const loose = loosely(plain);
+      const alike = byLength.find((each) => isWithin(loose, each.loose));
+      if (alike?.loose !== found?.loose) throw ambiguous();
+    }
     if (found !== undefined) {
       const { service, upstreamPrefix } = found.rule;
       return { service, path: `${upstreamPrefix}${below(path, found.segments)}` || '/', rule: found.rule };
@@ -72,6 +101,21 @@ export function buildRoutes(rules: readonly RouteRule[]): Route {
     if (service === undefined || service === '') return undefined;
     return { service, path: end === -1 ? '/api/v1' : `/api/v1${path.slice(end)}`, rule: undefined };
   };
+}
+
+/** What {@link loosely} changes. */
+const VARIED = /[A-Z;]/;
+
+function loosely(plain: string): string {
+  return plain.replaceAll(/;[^/]*/g, '').toLowerCase();
+}
+
+function isWithin(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/');
+}
+
+function ambiguous(): GatewayError {
+  return new GatewayError('INVALID_PATH', { message: 'The path reads like that of a route, and is not' });
 }
 
 /** Of any percent-encoding, and never fails: a character for each byte of the path in UTF-8. */

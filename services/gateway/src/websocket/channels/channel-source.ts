@@ -46,8 +46,3 @@ export interface ChannelSource {
   /** @returns a function that ends the subscription. */
   subscribe(subscription: Subscription, subscriber: Subscriber): () => void;
 }
-
-/** Whether the caller's token has the scope, or the one that stands for all. */
-export function hasScope({ scopes }: Caller, scope: string): boolean {
-  return scopes.has(scope) || scopes.has('*');
-}

@@ -6,7 +6,8 @@ import type { Transport } from '@rollcall/client/transport.ts';
 import type { WatchOptions } from '@rollcall/client/watch.ts';
 import { serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
-import { type ChannelSource, hasScope } from './channel-source.ts';
+import { hasScope } from '../../policy/caller.ts';
+import type { ChannelSource } from './channel-source.ts';
 import { createTopic, type Topic } from './topic.ts';
 
 const CHANNEL = 'jobs';

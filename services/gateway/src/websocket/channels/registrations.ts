@@ -4,7 +4,8 @@ import { sameFacts } from '@rollcall/client/service-cache.ts';
 import type { Transport } from '@rollcall/client/transport.ts';
 import { type WatchOptions, watchServices } from '@rollcall/client/watch.ts';
 import { Type } from 'typebox';
-import { type ChannelSource, hasScope } from './channel-source.ts';
+import { hasScope } from '../../policy/caller.ts';
+import type { ChannelSource } from './channel-source.ts';
 import { createTopic, type Topic } from './topic.ts';
 
 const CHANNEL = 'registrations';

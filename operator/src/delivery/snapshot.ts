@@ -67,8 +67,11 @@ export interface Surroundings {
    */
   readonly routes: readonly HttpRoute[] | undefined;
   /** Of `services` and `extraServices`, while a stage waits for what proxies and gateways go by; undefined where nobody asked. */
-  readonly endpoints: ServiceEndpoints | 'forbidden' | undefined;
+  readonly endpoints: EndpointsAnswer | undefined;
 }
+
+/** `unknown`: the API server did not answer. */
+export type EndpointsAnswer = ServiceEndpoints | 'forbidden' | 'unknown';
 
 /** The names of the pods that are ready behind each Service, by its name, as its EndpointSlices say. */
 export type ServiceEndpoints = ReadonlyMap<string, ReadonlySet<string>>;

@@ -3,7 +3,9 @@ import { createRecentEndpoints } from '@rollcall/operator/delivery/observe/recen
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { collectionPath, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
+import { connectWith, readCluster } from '../../kube/fixtures.ts';
+import { startTcpRelay } from '../../kube/tcp-relay.ts';
 import { createWorld, until, type World } from '../fixtures.ts';
 
 /* The controller of EndpointSlices runs here, and no kubelet: the tests say what pods report. */
@@ -45,14 +47,14 @@ async function createPod({ connection, namespace, onTestFinished }: World, name:
 
 const podsBehind = async ({ connection, namespace }: World) => {
   const endpoints = await createRecentEndpoints(createDirectReads(connection), systemClock).list(namespace, [SERVICE]);
-  return endpoints === 'forbidden' ? endpoints : [...(endpoints.get(SERVICE) ?? [])].toSorted();
+  return typeof endpoints === 'string' ? endpoints : [...(endpoints.get(SERVICE) ?? [])].toSorted();
 };
 
 const conditionsOf = async ({ connection, namespace }: World, pod: string) => {
   const selector = `kubernetes.io/service-name=${SERVICE}`;
   const slices = await createDirectReads(connection).listEndpointSlices(namespace, selector);
-  const endpoints = slices?.flatMap((slice) => slice.endpoints ?? []);
-  return endpoints?.find(({ targetRef }) => targetRef?.name === pod)?.conditions;
+  const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
+  return endpoints.find(({ targetRef }) => targetRef?.name === pod)?.conditions;
 };
 
 test("slices of a mesh with the Service's name count for nothing", async (context) => {
@@ -88,4 +90,16 @@ test('a pod that ends slowly is behind its Service no longer, though its slice s
     .poll(() => conditionsOf(world, 'ending'), { timeout: 20_000 })
     .toMatchObject({ ready: true, terminating: true });
   expect(await podsBehind(world)).toEqual(['staying']);
+});
+
+test('an API server that does not answer is not waited for: what is behind a Service is unknown after 2 s', async () => {
+  const { cluster, user, port } = await readCluster(inject('kubeconfig'));
+  await using relay = await startTcpRelay(port);
+  const server = `https://127.0.0.1:${relay.port}`;
+  const connection = await connectWith({ cluster: { ...cluster, server }, user });
+  const endpoints = createRecentEndpoints(createDirectReads(connection), systemClock);
+  relay.blackHole();
+  const startedAtMs = performance.now();
+  expect(await endpoints.list('default', [SERVICE])).toBe('unknown');
+  expect(performance.now() - startedAtMs).toBeLessThan(5000);
 });

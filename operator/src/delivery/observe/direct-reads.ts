@@ -27,22 +27,28 @@ export interface DirectReads {
   findRevision(job: DeliveryJob): Promise<ControllerRevision | undefined>;
   findJob(namespace: string, name: string): Promise<DeliveryJob | undefined>;
   listPods(namespace: string, labelSelector: string): Promise<readonly Pod[]>;
-  /** Undefined when that is not allowed. */
-  listEndpointSlices(namespace: string, labelSelector: string): Promise<readonly EndpointSlice[] | undefined>;
+  listEndpointSlices(namespace: string, labelSelector: string, signal?: AbortSignal): Promise<readonly EndpointSlice[]>;
   /** Undefined where the API has no such kind. */
   listRoutes(namespace: string): Promise<readonly HttpRoute[] | undefined>;
+}
+
+interface ListScope {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly signal?: AbortSignal;
 }
 
 export function createDirectReads(connection: KubeConnection): DirectReads {
   async function list<T extends KubeObject>(
     kind: ResourceKind<T>,
-    { namespace, labelSelector }: { readonly namespace?: string; readonly labelSelector?: string },
+    { namespace, labelSelector, ...limits }: ListScope,
   ): Promise<readonly T[]> {
     const path = collectionPath(kind, namespace);
     const { items } = await connection.request<{ readonly items: readonly T[] }>({
       method: 'GET',
       path,
       query: { labelSelector },
+      ...limits,
     });
     // Lists leave out what all of their items have in common.
     return items.map((item) => ({ ...item, apiVersion: kind.apiVersion, kind: kind.kind }));
@@ -59,8 +65,8 @@ export function createDirectReads(connection: KubeConnection): DirectReads {
       resourceClient(connection, controllerRevisionKind, namespace).find(name),
     findJob: (namespace, name) => resourceClient(connection, deliveryJobKind, namespace).find(name),
     listPods: (namespace, labelSelector) => list(podKind, { namespace, labelSelector }),
-    listEndpointSlices: (namespace, labelSelector) =>
-      unless(list(endpointSliceKind, { namespace, labelSelector }), isForbidden),
+    listEndpointSlices: (namespace, labelSelector, signal) =>
+      list(endpointSliceKind, { namespace, labelSelector, ...(signal === undefined ? {} : { signal }) }),
     listRoutes: (namespace) => unless(list(httpRouteKind, { namespace }), isNotFound),
   };
 }

@@ -1,12 +1,15 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { EndpointSlice } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { isForbidden, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { SERVICE_LABEL } from '../../service-import/trim.ts';
-import type { ServiceEndpoints } from '../snapshot.ts';
+import type { EndpointsAnswer, ServiceEndpoints } from '../snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 
 /** A job is looked at with every event of its pods. */
 const MAX_AGE_MS = 500;
+/** Writes wait behind it. */
+const LIST_TIMEOUT_MS = 2000;
 /**
  * Those that Kubernetes makes of a Service's selector. Others have the same name in their label, and what is in them no pin moves: a
  * mesh puts the pods of other clusters there.
@@ -18,20 +21,27 @@ type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
 /** What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old at most. */
 export interface RecentEndpoints {
   /** By the names of the Services. @throws as the API server's client. */
-  list(namespace: string, services: readonly string[]): Promise<ServiceEndpoints | 'forbidden'>;
+  list(namespace: string, services: readonly string[]): Promise<EndpointsAnswer>;
 }
 
 export function createRecentEndpoints(
   reads: Pick<DirectReads, 'listEndpointSlices'>,
   clock: Pick<Clock, 'monotonicMs'>,
 ): RecentEndpoints {
-  const recent = createRecentAnswers<ServiceEndpoints | 'forbidden'>(clock, MAX_AGE_MS);
+  const recent = createRecentAnswers<EndpointsAnswer>(clock, MAX_AGE_MS);
   return {
     list: (namespace, services) =>
       recent.get(`${namespace}/${services.join(',')}`, async () => {
         const selector = `${SERVICE_LABEL} in (${services.join(',')}),${OWN_SLICES}`;
-        const slices = await reads.listEndpointSlices(namespace, selector);
-        return slices === undefined ? 'forbidden' : readyPods(slices, services);
+        try {
+          const slices = await reads.listEndpointSlices(namespace, selector, AbortSignal.timeout(LIST_TIMEOUT_MS));
+          return readyPods(slices, services);
+        } catch (error) {
+          if (isForbidden(error)) return 'forbidden';
+          // Traffic can be moved, and moved back, all the same.
+          if (isUnavailable(error)) return 'unknown';
+          throw error;
+        }
       }),
   };
 }

@@ -2,7 +2,7 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
-import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { KubeApiError, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
@@ -31,7 +31,7 @@ const slice = {
 };
 
 /** An API server with one route and one EndpointSlice, and copies with one Deployment and its Service. */
-function setUp({ mayListSlices = true } = {}) {
+function setUp({ slices = () => [slice, { ...slice, endpoints: null }] }: { slices?: () => readonly object[] } = {}) {
   const asked: string[] = [];
   async function answer({ path, query }: KubeRequest): Promise<unknown> {
     asked.push(path.split('/').at(-1) ?? '');
@@ -39,10 +39,9 @@ function setUp({ mayListSlices = true } = {}) {
       throw new KubeApiError(404, { code: 404, reason: 'NotFound', message: 'not there' });
     }
     if (path.endsWith('/endpointslices')) {
-      if (!mayListSlices) throw new KubeApiError(403, { code: 403, reason: 'Forbidden', message: 'not allowed' });
       const managed = 'endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io';
       expect(query).toEqual({ labelSelector: `kubernetes.io/service-name in (shop),${managed}` });
-      return { items: [slice, { ...slice, endpoints: null }] };
+      return { items: slices() };
     }
     return { items: path.endsWith('/httproutes') ? [route] : [] };
   }
@@ -136,7 +135,14 @@ test('what EndpointSlices say is asked for by stages that wait for it alone, onc
   expect(lists()).toBe(2);
 });
 
-test('where EndpointSlices may not be listed, that is known', async () => {
-  const { lookAt } = setUp({ mayListSlices: false });
-  expect(await lookAt('CuttingOver')).toMatchObject({ cluster: { endpoints: 'forbidden' } });
+test.for([
+  ['not allowed', new KubeApiError(403, { reason: 'Forbidden' }), 'forbidden'],
+  ['throttled', new KubeApiError(429, { reason: 'TooManyRequests' }), 'unknown'],
+  ['unavailable', new KubeApiError(503, { reason: 'ServiceUnavailable' }), 'unknown'],
+  ['without an answer', new KubeUnreachableError('no answer in time'), 'unknown'],
+] as const)('a job is looked at, though EndpointSlices are not listed: %s', async ([, error, endpoints]) => {
+  const slices = () => {
+    throw error;
+  };
+  expect(await setUp({ slices }).lookAt('CuttingOver')).toMatchObject({ found: 'one', cluster: { endpoints } });
 });

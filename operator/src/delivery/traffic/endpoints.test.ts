@@ -52,6 +52,24 @@ describe('a cut-over is over when the Services lead to the new pods', () => {
     expect(decide(wish, { ...cluster, endpoints }).stage).toBe('Baking');
   });
 
+  describe('while the API server does not list EndpointSlices', () => {
+    test('the Services are pinned nevertheless', () => {
+      const { stage, does } = decide(wish, { ...cluster, services: [pinnedTo('old')], endpoints: 'unknown' });
+      expect(stage).toBe('CuttingOver');
+      expect(does).toEqual([expect.stringContaining('patch Service shop')]);
+    });
+
+    test('it is not over', () => {
+      const { stage, does, requeueAfterMs } = decide(wish, { ...cluster, endpoints: 'unknown' });
+      expect({ stage, does, requeueAfterMs }).toEqual({ stage: 'CuttingOver', does: [], requeueAfterMs: 1000 });
+    });
+
+    test('until the progress deadline', () => {
+      const late = decide({ ...wish, seconds: 600 }, { ...cluster, endpoints: 'unknown' });
+      expect(late).toMatchObject({ stage: 'Reverting', failure: 'ProgressDeadlineExceeded' });
+    });
+  });
+
   test('it goes back when that takes longer than the progress deadline', () => {
     const late = decide({ ...wish, seconds: 600 }, { ...cluster, endpoints: behind('shop', ...OLD_PODS) });
     expect(late).toMatchObject({ stage: 'Reverting', failure: 'ProgressDeadlineExceeded' });
@@ -104,6 +122,13 @@ describe('a way back is over when the Services lead to the old pods', () => {
     expect(decide(wish, { ...cluster, endpoints: behind('shop', ...OLD_PODS) }).stage).toBe('Restoring');
   });
 
+  test('while the API server does not list EndpointSlices, it is gone, and not over', () => {
+    const { stage, does } = decide(wish, { ...cluster, services: [pinnedTo('new')], endpoints: 'unknown' });
+    expect(stage).toBe('Reverting');
+    expect(does).toEqual([expect.stringContaining('patch Service shop')]);
+    expect(decide(wish, { ...cluster, endpoints: 'unknown' }).stage).toBe('Reverting');
+  });
+
   test('nor longer than the progress deadline', () => {
     const late = decide({ ...wish, seconds: 600 }, { ...cluster, endpoints: behind('shop', ...NEW_PODS) });
     expect(late.stage).toBe('Restoring');
@@ -141,6 +166,7 @@ describe('routes lead to a canary once its Service leads to its pods', () => {
       ]),
     ],
     ['nobody has asked yet', undefined],
+    ['the API server does not list EndpointSlices', 'unknown'],
   ] as const)('not while %s', ([, endpoints]) => {
     const { stage, does, requeueAfterMs } = decide(wish, { ...cluster, endpoints });
     expect({ stage, does, requeueAfterMs }).toEqual({ stage: 'Stepping', does: [], requeueAfterMs: 1000 });

@@ -24,11 +24,12 @@ export interface Lag {
  * Whether one of the Services still leads to ready pods beside a group's, or to fewer than there are of it. One that leads to no pod
  * at all has no traffic to be waited for: in clusters whose pods are made up nobody fills EndpointSlices.
  *
- * @returns undefined when all have followed, or nobody may know.
+ * @returns undefined when all have followed, or nobody may know; where only this time nobody knows, it is waited for.
  */
 export function lagOf(view: JobView, services: readonly string[], group: PodGroup | undefined): Lag | undefined {
   const { endpoints } = view.around;
   if (endpoints === undefined || endpoints === 'forbidden' || group === undefined) return undefined;
+  if (endpoints === 'unknown') return services[0] === undefined ? undefined : lag(view, services[0]);
   const own = new Set(group.pods.map(({ name }) => name));
   const wanted = Math.min(readyCount(group), view.replicas);
   const late = services.find((name) => {
@@ -46,13 +47,15 @@ export function lagOf(view: JobView, services: readonly string[], group: PodGrou
 export function canaryLagOf(view: JobView, wanted: number): Lag | undefined {
   const { endpoints, extraServices } = view.around;
   if (endpoints === 'forbidden') return undefined;
+  const seen = endpoints === 'unknown' ? undefined : endpoints;
   const late = [...extraServices].find(([name, { metadata }]) => {
-    const isUsed = endpoints === undefined || (endpoints.get(name)?.size ?? 0) > 0;
-    return isUsed && (endpoints?.get(metadata.name)?.size ?? 0) < wanted;
+    const isUsed = seen === undefined || (seen.get(name)?.size ?? 0) > 0;
+    return isUsed && (seen?.get(metadata.name)?.size ?? 0) < wanted;
   });
   return late === undefined ? undefined : lag(view, late[1].metadata.name);
 }
 
-function lag({ nowMs }: JobView, service: string): Lag {
-  return { waits: `Waits for the EndpointSlices of Service ${service}`, lookAgainMs: nowMs + LOOK_MS };
+function lag({ nowMs, around }: JobView, service: string): Lag {
+  const doing = around.endpoints === 'unknown' ? 'Cannot list' : 'Waits for';
+  return { waits: `${doing} the EndpointSlices of Service ${service}`, lookAgainMs: nowMs + LOOK_MS };
 }

@@ -1,17 +1,33 @@
 import { gatewayConfig } from '@rollcall/gateway/config.ts';
 import { clientAddress } from '@rollcall/gateway/policy/limits/client-address.ts';
 import { parseRoutes } from '@rollcall/gateway/routing/routes-file.ts';
+import { registryConfig } from '@rollcall/registry/config.ts';
 import { describe, expect, test } from 'vitest';
 import { type ChartObject, environmentOf, NAMESPACE, objectOf, podsOf, renderChart, type Values } from './chart.ts';
 
 const GATEWAY = 'rollcall-gateway';
 
-/** What the process makes of the environment that the chart gives it. */
-function configOf(objects: readonly ChartObject[]): ReturnType<typeof gatewayConfig> {
-  const given = Object.entries(environmentOf(objects, GATEWAY)).flatMap(([name, value]) =>
+/** The environment that the chart gives a process, without what comes from Secrets and fields. */
+function givenTo(objects: readonly ChartObject[], process: string): Record<string, string> {
+  const given = Object.entries(environmentOf(objects, process)).flatMap(([name, value]) =>
     typeof value === 'string' ? [[name, value] as const] : [],
   );
-  return gatewayConfig(Object.fromEntries(given));
+  return Object.fromEntries(given);
+}
+
+/** What the process makes of it. */
+function configOf(objects: readonly ChartObject[]): ReturnType<typeof gatewayConfig> {
+  return gatewayConfig(givenTo(objects, GATEWAY));
+}
+
+/** Whose clients the registry lets in. */
+async function gatewayOfRegistry(processes: Values) {
+  const objects = await renderChart({ authentication: { mode: 'token-review' }, processes });
+  const environment = {
+    ...givenTo(objects, 'rollcall-registry'),
+    ROLLCALL_DATABASE_URL: 'postgres://postgresql/rollcall',
+  };
+  return registryConfig(environment).authentication?.gateway;
 }
 
 function routesOf(objects: readonly ChartObject[]): ReturnType<typeof parseRoutes> {
@@ -147,5 +163,22 @@ describe('the namespace of the clients', () => {
     ['has nobody to read it', { processes: { gateway: { enabled: false } } }],
   ])('is not made where it %s', async (_what, values) => {
     expect(await namespaces(values)).toEqual([]);
+  });
+});
+
+describe('a registry that asks for credentials', () => {
+  test.each<[string, Values, string]>([
+    ['as it is', {}, 'http://rollcall-gateway:3000/.well-known/jwks.json'],
+    [
+      'at another port',
+      { gateway: { ports: { http: { port: 8080 } } } },
+      'http://rollcall-gateway:8080/.well-known/jwks.json',
+    ],
+  ])('knows the keys of the gateway, %s', async (_what, processes, expected) => {
+    expect((await gatewayOfRegistry(processes))?.jwksUrl.href).toBe(expected);
+  });
+
+  test('asks nobody for keys where there is no gateway', async () => {
+    expect(await gatewayOfRegistry({ gateway: { enabled: false } })).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
-import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from 'jose';
+import { errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
-import { isKeySetUnavailable } from './key-sets.ts';
+import { createKeySet } from './key-sets.ts';
 
 /** The headers by which the gateway tells a service who is calling (DESIGN section 7). Only `token` proves anything. */
 export const identityHeaders = {
@@ -50,9 +50,9 @@ export interface IdentityReader {
   read(request: Pick<FastifyRequest, 'headers'>): Promise<Identity | undefined>;
 }
 
-/** Verifies identities with the gateway's published keys, which are fetched once and again for a key that is not known. */
+/** Verifies identities with the gateway's published keys. */
 export function createIdentityReader({ service, issuer, jwksUrl, clock }: IdentityOptions): IdentityReader {
-  const keySet = createRemoteJWKSet(jwksUrl);
+  const keySet = createKeySet(jwksUrl, { clock });
   return {
     async read({ headers }) {
       const token = headers[identityHeaders.token];
@@ -69,7 +69,7 @@ export function createIdentityReader({ service, issuer, jwksUrl, clock }: Identi
         });
         return identityOf(payload);
       } catch (err) {
-        if (err instanceof errors.JOSEError && !isKeySetUnavailable(err)) return undefined;
+        if (err instanceof errors.JOSEError && !(err instanceof errors.JWKSTimeout)) return undefined;
         throw err;
       }
     },

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { isKeySetUnavailable } from '@rollcall/platform/http/key-sets.ts';
-import { createRemoteJWKSet, customFetch, type JWTPayload, jwtVerify } from 'jose';
+import { createKeySet } from '@rollcall/platform/http/key-sets.ts';
+import { type JWTPayload, jwtVerify } from 'jose';
 import { type Dispatcher, fetch } from 'undici';
 import { GatewayError } from '../errors.ts';
 import type { Caller, Tier } from '../policy/caller.ts';
@@ -28,10 +28,6 @@ export interface ExternalIssuersDeps {
 /** Checks tokens of one issuer. */
 export type TokenCheck = (token: string) => Promise<CheckedToken>;
 
-const JWKS_TIMEOUT_MS = 3000;
-/** A key set is fetched for an unknown key at most this often. */
-const COOL_DOWN_MS = 30_000;
-const KEPT_MS = 600_000;
 const SUBJECT_MAX_LENGTH = 256;
 const TIERS: readonly unknown[] = ['premium', 'standard', 'free'] satisfies Tier[];
 
@@ -41,11 +37,9 @@ export function createExternalIssuers(deps: ExternalIssuersDeps): ReadonlyMap<st
 }
 
 function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }: ExternalIssuersDeps): TokenCheck {
-  const keySet = createRemoteJWKSet(new URL(config.jwksUrl), {
-    timeoutDuration: JWKS_TIMEOUT_MS,
-    cooldownDuration: COOL_DOWN_MS,
-    cacheMaxAge: KEPT_MS,
-    [customFetch]: async (url, { headers, signal }) => {
+  const keySet = createKeySet(new URL(config.jwksUrl), {
+    clock,
+    fetch: async (url, { headers, signal }) => {
       const answer = await fetch(url, { headers: [...headers], signal, dispatcher, redirect: 'error' });
       return new Response(await answer.arrayBuffer(), { status: answer.status });
     },
@@ -61,7 +55,7 @@ function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }
         requiredClaims: ['sub', 'exp'],
       }),
     ).catch((err: unknown) => {
-      if (err instanceof GatewayError && !isKeySetUnavailable(err.cause)) throw err;
+      if (err instanceof GatewayError) throw err;
       throw new GatewayError('IDENTITY_UNAVAILABLE', { cause: err });
     });
     return { caller: callerOf(payload, config, toleranceSeconds), holds: () => true };

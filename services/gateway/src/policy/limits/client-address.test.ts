@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress, parseTrustedProxies } from './client-address.ts';
+import { clientAddress, clientNetwork, parseTrustedProxies } from './client-address.ts';
 
 const trusted = parseTrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8']);
 
@@ -25,12 +25,10 @@ describe('clientAddress', () => {
     ['a mapped address of the connection', '::ffff:10.1.2.3', '203.0.113.5', '203.0.113.5'],
     ['a mapped address in the header', '10.1.2.3', '::ffff:203.0.113.5', '203.0.113.5'],
     ['a mapped address in hexadecimal', '10.1.2.3', '::FFFF:cb00:7105', '203.0.113.5'],
-    ['the network of an IPv6 address', 'fd00::1', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['the same network in another spelling', 'fd00::1', '[2001:0DB8:1:2::9]:443', '2001:db8:1:2::/64'],
-    ['a network with zeros', '2001:db8::5', undefined, '2001:db8:0:0::/64'],
-    ['a network with zeros in the middle', '2001:db8:0:1::5', undefined, '2001:db8:0:1::/64'],
-    ['an address with a zone', 'fe80::1%eth0', undefined, 'fe80:0:0:0::/64'],
-    ['loopback', '::1', undefined, '0:0:0:0::/64'],
+    ['an IPv6 address in full', 'fd00::1', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2:3:4:5:6'],
+    ['an IPv6 address in another spelling', 'fd00::1', '[2001:0DB8:1:2:0::9]:443', '2001:db8:1:2::9'],
+    ['a neighbour of the proxy', 'fd00::1', 'fd00::2, 2001:db8::1', '2001:db8::1'],
+    ['an address with a zone', 'fe80::1%eth0', undefined, 'fe80::1'],
   ])('is %s', (_what, ...[remoteAddress, forwardedFor, expected]) => {
     expect(clientAddress(remoteAddress, forwardedFor, trusted)).toBe(expected);
   });
@@ -44,6 +42,21 @@ describe('clientAddress', () => {
     clientAddress('10.1.2.3', ','.repeat(16_000), trusted);
     clientAddress('10.1.2.3', '10.0.0.1,'.repeat(1800), trusted);
     expect(performance.now() - startedAt).toBeLessThan(1000);
+  });
+});
+
+describe('clientNetwork', () => {
+  test.each<[what: string, remote: string, forwardedFor: string | undefined, expected: string]>([
+    ['an IPv4 address', '10.1.2.3', '203.0.113.5', '203.0.113.5'],
+    ['a mapped address', '::ffff:10.1.2.3', undefined, '10.1.2.3'],
+    ['the network of an IPv6 address', 'fd00::1', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['the same network in another spelling', 'fd00::1', '[2001:0DB8:1:2::9]:443', '2001:db8:1:2::/64'],
+    ['a network with zeros', '2001:db8::5', undefined, '2001:db8:0:0::/64'],
+    ['a network with zeros in the middle', '2001:db8:0:1::5', undefined, '2001:db8:0:1::/64'],
+    ['an address with a zone', 'fe80::1%eth0', undefined, 'fe80:0:0:0::/64'],
+    ['loopback', '::1', undefined, '0:0:0:0::/64'],
+  ])('is %s', (_what, ...[remoteAddress, forwardedFor, expected]) => {
+    expect(clientNetwork(remoteAddress, forwardedFor, trusted)).toBe(expected);
   });
 });
 

@@ -27,7 +27,7 @@ export function parseTrustedProxies(ranges: readonly string[]): TrustedProxies {
 }
 
 /**
- * Who sent a request, for counting: the last address on its way that is not one of our proxies'.
+ * Who sent a request: the last address on its way that is not one of our proxies'.
  *
  * Each proxy adds the address that called it at the end of `X-Forwarded-For`. Read from the end, an entry is true as long as all
  * after it are trusted; the first that is not trusted is the caller, and whatever stands before it is what the caller says. Where
@@ -35,7 +35,7 @@ export function parseTrustedProxies(ranges: readonly string[]): TrustedProxies {
  *
  * @param remoteAddress of the connection.
  * @param forwardedFor the header `X-Forwarded-For`, if any.
- * @returns an IPv4 address, or the /64 network of an IPv6 one: a single customer has at least that many addresses.
+ * @returns an address without port and zone, in lower case and as short as may be.
  */
 export function clientAddress(
   remoteAddress: string,
@@ -51,7 +51,17 @@ export function clientAddress(
     known = address;
     rest = rest.slice(0, Math.max(0, comma));
   }
-  return known.includes(':') ? networkOf(known) : known;
+  return known;
+}
+
+/**
+ * Whom to count a request for, as {@link clientAddress} tells who sent it.
+ *
+ * @returns an IPv4 address, or the /64 network of an IPv6 one: a single customer has at least that many addresses.
+ */
+export function clientNetwork(...request: Parameters<typeof clientAddress>): string {
+  const address = clientAddress(...request);
+  return address.includes(':') ? networkOf(address) : address;
 }
 
 function isTrusted(address: string, trusted: TrustedProxies): boolean {

@@ -5,7 +5,7 @@ import type { Redis } from '@rollcall/platform/redis/client.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { GatewayError } from '../../errors.ts';
 import type { Caller } from '../caller.ts';
-import { clientAddress, type TrustedProxies } from './client-address.ts';
+import { clientNetwork, type TrustedProxies } from './client-address.ts';
 import { FailoverLimiter } from './failover-limiter.ts';
 import { headersOf } from './headers.ts';
 import { limitFor, type Policy, type RouteLimits, type TierLimits } from './limit-for.ts';
@@ -82,7 +82,7 @@ export function createLimits(deps: LimitsDeps): Limits {
     check({ caller, remoteAddress = 'unknown', forwardedFor, route }) {
       const policy = limitFor(caller?.tier ?? 'anonymous', route, limits);
       const who =
-        caller === undefined ? clientAddress(remoteAddress, forwardedFor, trustedProxies) : shortened(caller.subject);
+        caller === undefined ? clientNetwork(remoteAddress, forwardedFor, trustedProxies) : shortened(caller.subject);
       const decision = limiter.take(policy.scope + who, policy.limit);
       return decision instanceof Promise
         ? decision.then((decided) => verdictOf(policy, decided))

@@ -9,6 +9,7 @@ import { type Arguments, parseArguments } from './arguments.ts';
 import type { Bench } from './bench.ts';
 import { delivery } from './benches/delivery.ts';
 import { expiry } from './benches/expiry.ts';
+import { gatewaySoak } from './benches/gateway-soak.ts';
 import { grpc } from './benches/grpc.ts';
 import { heartbeats } from './benches/heartbeats.ts';
 import { lists } from './benches/lists.ts';
@@ -17,10 +18,24 @@ import { memory } from './benches/memory.ts';
 import { proxy } from './benches/proxy.ts';
 import { soak } from './benches/soak.ts';
 import { ttl } from './benches/ttl.ts';
+import { websocket } from './benches/websocket.ts';
 import { renderTable, type Section } from './report.ts';
 import { startStage } from './stage/stage.ts';
 
-const BENCHES: readonly Bench[] = [lookups, lists, heartbeats, ttl, expiry, memory, proxy, grpc, delivery, soak];
+const BENCHES: readonly Bench[] = [
+  lookups,
+  lists,
+  heartbeats,
+  ttl,
+  expiry,
+  memory,
+  proxy,
+  grpc,
+  websocket,
+  delivery,
+  soak,
+  gatewaySoak,
+];
 
 const API = ['etcd', 'kube-apiserver', 'kubectl'] as const;
 const WORKLOADS = ['kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
@@ -29,7 +44,7 @@ const HELP = `npm run bench [-- NAME ...] [--services N] [--minutes N]
 
 Without a name, all benches run but those marked *. An error ends with exit code 1; a missed limit does not.
 
-${BENCHES.map(({ name, measures, onlyWhenNamed }) => `  ${(name + (onlyWhenNamed === true ? '*' : '')).padEnd(12)}${measures}`).join('\n')}
+${BENCHES.map(({ name, measures, onlyWhenNamed }) => `  ${(name + (onlyWhenNamed === true ? '*' : '')).padEnd(14)}${measures}`).join('\n')}
 
   --services N  registrations while measuring (10000; the limits are meant for that)
   --minutes N   length of the soak (10)

@@ -1,13 +1,9 @@
 import { createPublicKey } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { apiClientKind, labels } from '@rollcall/crds/kinds.ts';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { type Redis, startRedis } from '@rollcall/local/redis.ts';
 import { findRedisBinary } from '@rollcall/local/redis-binary.ts';
-import { waitUntil } from '@rollcall/local/wait.ts';
-import { secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { JWK } from 'jose';
 import type { Bench, BenchContext } from '../bench.ts';
 import { type LoadGenerator, startLoadGenerator } from '../load/load-generator.ts';
@@ -15,12 +11,13 @@ import { alternate, type Contestant, medianCpu, medianRate, type Runs } from '..
 import { median } from '../load/statistics.ts';
 import type { LoadResult } from '../load/tasks.ts';
 import { atMost, figure, type Row } from '../report.ts';
+import { createApiClient, register, tokenFrom } from '../stage/api-clients.ts';
 import { findHaproxy } from '../stage/haproxy.ts';
 import type { RollcallSubject, Stage, Subject } from '../stage/stage.ts';
 
 const NAMESPACE = 'bench-proxy';
 const SERVICE = 'upstream';
-const CLIENT = { id: 'bench', secret: 'the-secret-of-the-bench' };
+const CLIENT = 'bench';
 const CONNECTIONS = 32;
 const WARM_UP_REQUESTS = 30_000;
 const REQUESTS_PER_ROUND = 20_000;
@@ -41,7 +38,7 @@ export const proxy: Bench = {
       namespace: NAMESPACE,
       settings: { ...settings, ROLLCALL_REDIS_URL: redis.url },
     });
-    const token = await tokenFrom(memory);
+    const token = await tokenFrom(memory, CLIENT);
     const jwks = `http://127.0.0.1:${memory.port}/.well-known/jwks.json`;
     const fastify = await stage.startPeer('fastify-gateway', [`http://127.0.0.1:${upstream.port}`, jwks]);
     const haproxy = await startHaproxy(stage, { jwks, upstreamPort: upstream.port });
@@ -107,41 +104,10 @@ async function startOwnRedis(stage: Stage, log: (line: string) => void): Promise
 /** A registry with the upstream in it, and a client of the gateway's. */
 async function startRegistered(stage: Stage, upstreamPort: number): Promise<RollcallSubject> {
   await stage.createNamespace(NAMESPACE);
-  await resourceClient(stage.kube, secretKind, NAMESPACE).create({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: CLIENT.id, labels: { [labels.apiClientSecret]: 'true' } },
-    data: { secret: Buffer.from(CLIENT.secret).toString('base64') },
-  });
-  await resourceClient(stage.kube, apiClientKind, NAMESPACE).create({
-    apiVersion: 'rollcall.dev/v1alpha1',
-    kind: 'ApiClient',
-    metadata: { name: CLIENT.id },
-    spec: { clientId: CLIENT.id, tier: 'Premium', scopes: [], secretRef: { name: CLIENT.id, key: 'secret' } },
-  });
+  await createApiClient(stage.kube, { namespace: NAMESPACE, id: CLIENT });
   const registry = await stage.startRegistry({ namespace: NAMESPACE });
-  const body = { service_name: SERVICE, service_url: `http://127.0.0.1:${upstreamPort}` };
-  const answer = await fetch(`http://127.0.0.1:${registry.port}/api/v1/services/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  if (answer.status !== 200) throw new Error(`The registry answered ${answer.status}`);
+  await register(registry, SERVICE, `http://127.0.0.1:${upstreamPort}`);
   return registry;
-}
-
-async function tokenFrom({ port }: RollcallSubject): Promise<string> {
-  const form = { grant_type: 'client_credentials', client_id: CLIENT.id, client_secret: CLIENT.secret };
-  const url = `http://127.0.0.1:${port}/api/v1/auth/token`;
-  let token = '';
-  const isIssued = async () => {
-    const answer = await fetch(url, { method: 'POST', body: new URLSearchParams(form) });
-    const { access_token: issued = '' } = (await answer.json()) as { access_token?: string };
-    token = issued;
-    return token !== '';
-  };
-  await waitUntil('the gateway issues a token', isIssued, { timeoutMs: 20_000, intervalMs: 500 });
-  return token;
 }
 
 interface Fronted {

@@ -1,19 +1,17 @@
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Bench, BenchContext } from '../bench.ts';
 import { startLoadGenerator } from '../load/load-generator.ts';
-import { mean } from '../load/statistics.ts';
 import type { NameRange } from '../load/tasks.ts';
-import { atMost, figure, type Row } from '../report.ts';
+import { atMost, figure } from '../report.ts';
 import { clear, urlOf } from '../stage/fleet.ts';
 import { sumOf } from '../stage/metrics.ts';
-import type { RollcallSubject } from '../stage/stage.ts';
+import { growthRows, sample } from '../stage/samples.ts';
 
 const NAMESPACE = 'bench-soak';
 /** Every service beats a little more often than every 30 s. */
 const HEARTBEAT_INTERVAL_SECONDS = 10_000 / 350;
 /** Until the operator has written the status of all and both processes have met the load. */
 const WARM_UP_MS = 90_000;
-const SAMPLE_MS = 5000;
 
 /** Whether memory and CPU stay what they are while every service sends its heartbeats, and none is lost. */
 export const soak: Bench = {
@@ -45,8 +43,8 @@ export const soak: Bench = {
     log(`soak: ${minutes} minutes after ${WARM_UP_MS / 1000} s of warming up`);
     await Promise.race([sleep(WARM_UP_MS), beating]);
     const [registrySamples, operatorSamples] = await Promise.all([
-      sample(registry, minutes * 60_000 - SAMPLE_MS),
-      sample(operator, minutes * 60_000 - SAMPLE_MS),
+      sample(registry, minutes * 60_000),
+      sample(operator, minutes * 60_000),
     ]);
     const heartbeats = await beating;
     const expirations = sumOf(await operator.metrics(), 'rollcall_expirations_total');
@@ -57,56 +55,8 @@ export const soak: Bench = {
       atMost(0, figure('failed heartbeats', heartbeats.failures, '')),
       figure('p99 of a heartbeat', heartbeats.latencyMs.p99, 'ms'),
       atMost(0, figure('expired services', expirations, '')),
-      ...rowsOf('registry', registrySamples),
-      ...rowsOf('operator', operatorSamples),
+      ...growthRows('registry', registrySamples),
+      ...growthRows('operator', operatorSamples),
     ];
   },
 };
-
-interface Sample {
-  readonly atMs: number;
-  readonly rssMiB: number;
-  readonly cpuMs: number;
-}
-
-async function sample(subject: RollcallSubject, durationMs: number): Promise<Sample[]> {
-  const samples: Sample[] = [];
-  const endMs = performance.now() + durationMs;
-  do {
-    const metrics = await subject.metrics();
-    samples.push({
-      atMs: performance.now(),
-      rssMiB: sumOf(metrics, 'process_resident_memory_bytes') / 2 ** 20,
-      cpuMs: sumOf(metrics, 'process_cpu_seconds_total') * 1000,
-    });
-    await sleep(SAMPLE_MS);
-  } while (performance.now() < endMs);
-  return samples;
-}
-
-function rowsOf(title: string, samples: readonly Sample[]): Row[] {
-  const middle = Math.floor(samples.length / 2);
-  const halves = [samples.slice(0, middle + 1), samples.slice(middle)];
-  const [memoryBefore = Number.NaN, memoryAfter = Number.NaN] = halves.map((half) =>
-    mean(half.map(({ rssMiB }) => rssMiB)),
-  );
-  const [cpuBefore = Number.NaN, cpuAfter = Number.NaN] = halves.map(cpuShare);
-  const memoryGrowth = memoryAfter - memoryBefore;
-  return [
-    figure(`${title}: memory, first half`, memoryBefore, 'MiB'),
-    {
-      ...figure(`${title}: memory, growth to the second half`, memoryGrowth, 'MiB'),
-      limit: '< 10 or < 5 %',
-      met: memoryGrowth < 10 || memoryGrowth < memoryBefore * 0.05,
-    },
-    figure(`${title}: highest memory`, Math.max(...samples.map(({ rssMiB }) => rssMiB)), 'MiB'),
-    figure(`${title}: CPU, first half`, cpuBefore, '% of a core'),
-    atMost(5, figure(`${title}: CPU, growth to the second half`, (cpuAfter / cpuBefore - 1) * 100, '%')),
-  ];
-}
-
-function cpuShare(samples: readonly Sample[]): number {
-  const [first, last] = [samples[0], samples.at(-1)];
-  if (first === undefined || last === undefined) return Number.NaN;
-  return ((last.cpuMs - first.cpuMs) / (last.atMs - first.atMs)) * 100;
-}

@@ -4,10 +4,12 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { runGrpcLoad } from './grpc-load.ts';
 import { runHttpLoad } from './http-load.ts';
 import { runLeaseLoad } from './lease-load.ts';
+import { runSubscribersLoad } from './subscribers-load.ts';
 import type { LoadResult, Reply, Task } from './tasks.ts';
 
 function run(task: Task): Promise<LoadResult> {
   if (task.kind === 'http') return runHttpLoad(task);
+  if (task.kind === 'subscribers') return runSubscribersLoad(task);
   return task.kind === 'leases' ? runLeaseLoad(task) : runGrpcLoad(task);
 }
 

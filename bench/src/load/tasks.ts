@@ -55,7 +55,21 @@ export interface GrpcTask {
   readonly pace: Pace;
 }
 
-export type Task = HttpTask | LeaseTask | GrpcTask;
+/** WebSocket clients of the gateway that follow `registrations`, while one service after the other is registered. */
+export interface SubscribersTask {
+  readonly kind: 'subscribers';
+  /** Of the gateway. */
+  readonly port: number;
+  /** The subscribers take turns with them. */
+  readonly tokens: readonly string[];
+  readonly subscribers: number;
+  readonly registryPort: number;
+  /** Of the services: an event each. Latency counts from the call that registers one to each arrival of its event. */
+  readonly names: NameRange;
+  readonly intervalMs: number;
+}
+
+export type Task = HttpTask | LeaseTask | GrpcTask | SubscribersTask;
 
 export interface LoadResult {
   readonly requests: number;

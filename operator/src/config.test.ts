@@ -17,7 +17,7 @@ test('works without any setting', () => {
     retentionMs: 3_600_000,
     concurrency: 50,
     leaderLease: 'operator.rollcall.dev',
-    podUid: undefined,
+    pod: undefined,
   });
 });
 
@@ -32,6 +32,7 @@ test('reads every setting', () => {
     ROLLCALL_RETENTION_SECONDS: '5',
     ROLLCALL_CONCURRENCY: '7',
     ROLLCALL_LEADER_LEASE: 'other',
+    ROLLCALL_POD_NAME: 'operator-x',
     ROLLCALL_POD_UID: '5b3d',
     ROLLCALL_DELIVERY_NAMESPACES: 'shop, billing',
     ROLLCALL_DELIVERY_CONCURRENCY: '3',
@@ -59,7 +60,7 @@ test('reads every setting', () => {
     retentionMs: 5000,
     concurrency: 7,
     leaderLease: 'other',
-    podUid: '5b3d',
+    pod: { name: 'operator-x', uid: '5b3d' },
   });
   expect(operatorConfig({ ROLLCALL_IMPORT: 'false' }).import).toBeUndefined();
   expect(operatorConfig({ ROLLCALL_DELIVERY_NAMESPACES: 'shop,*' }).delivery.namespaces).toBe('all');

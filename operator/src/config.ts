@@ -35,7 +35,9 @@ const schema = Type.Object({
   }),
   // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal digits.
   ROLLCALL_LEADER_LEASE: Type.String({ minLength: 1, default: 'operator.rollcall.dev' }),
-  ROLLCALL_POD_UID: Type.Optional(Type.String({ minLength: 1, description: 'Of the pod that has the host name' })),
+  // The host name is no substitute: the kubelet cuts it at 63 characters.
+  ROLLCALL_POD_NAME: Type.Optional(Type.String({ minLength: 1, description: 'Of the pod that the process runs in' })),
+  ROLLCALL_POD_UID: Type.Optional(Type.String({ minLength: 1, description: 'Of the pod that the process runs in' })),
 });
 
 interface ImportConfig {
@@ -53,6 +55,11 @@ export interface DeliveryConfig {
   readonly artifact: ArtifactSettings;
   /** Where the checks of policies may send requests. */
   readonly checkAddresses: AllowedAddresses;
+}
+
+interface PodIdentity {
+  readonly name: string;
+  readonly uid: string;
 }
 
 /** Settings of the operator process. */
@@ -73,7 +80,7 @@ export interface OperatorConfig {
   /** Name of the Lease that the replicas compete for. */
   readonly leaderLease: string;
   /** Undefined: the process is in no pod, or nobody has told. */
-  readonly podUid: string | undefined;
+  readonly pod: PodIdentity | undefined;
 }
 
 /** @throws ConfigError naming every faulty variable. */
@@ -102,8 +109,12 @@ export function operatorConfig(environment: Environment): OperatorConfig {
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
     concurrency: parsed.ROLLCALL_CONCURRENCY,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,
-    podUid: parsed.ROLLCALL_POD_UID,
+    pod: podIn(parsed),
   };
+}
+
+function podIn({ ROLLCALL_POD_NAME: name, ROLLCALL_POD_UID: uid }: Static<typeof schema>): PodIdentity | undefined {
+  return name === undefined || uid === undefined ? undefined : { name, uid };
 }
 
 function namesIn(list: string): string[] {

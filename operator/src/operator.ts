@@ -75,7 +75,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     leaseName: config.leaderLease,
     identity: `${host}_${randomUUID()}`,
     // Owners are looked for in the namespace of what they own.
-    owner: namespace === connection.namespace ? podReference(host, config.podUid) : undefined,
+    owner: namespace === connection.namespace ? podReference(config.pod) : undefined,
     clock,
     log,
     timings: defaultTimings,
@@ -120,9 +120,8 @@ export async function runOperator({ config, log, clock, environment, stopRequest
   });
 }
 
-/** The host name of a pod is its own name. */
-function podReference(name: string, uid: string | undefined): OwnerReference | undefined {
-  return uid === undefined ? undefined : { apiVersion: 'v1', kind: 'Pod', name, uid };
+function podReference(pod: OperatorConfig['pod']): OwnerReference | undefined {
+  return pod === undefined ? undefined : { apiVersion: 'v1', kind: 'Pod', ...pod };
 }
 
 /** None: everywhere. */

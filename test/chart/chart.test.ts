@@ -322,3 +322,10 @@ test('the operator is known by the Lease that it may patch', async () => {
   const rules = role['rules'] as readonly { readonly resourceNames?: readonly string[] }[];
   expect(rules.flatMap(({ resourceNames = [] }) => resourceNames)).toEqual(lease);
 });
+
+test('the operator is told which pod it is, for a Lease that it makes anew to go with that', async () => {
+  expect(environmentOf(await renderChart(), 'rollcall-operator')).toMatchObject({
+    ROLLCALL_POD_NAME: { fieldRef: { fieldPath: 'metadata.name' } },
+    ROLLCALL_POD_UID: { fieldRef: { fieldPath: 'metadata.uid' } },
+  });
+});

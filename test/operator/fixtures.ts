@@ -1,4 +1,5 @@
 import { annotations, labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { ObjectMeta } from '@rollcall/crds/object-meta.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { operatorConfig } from '@rollcall/operator/config.ts';
@@ -11,6 +12,8 @@ import {
   type KubeEvent,
   type Lease,
   leaseKind,
+  type Pod,
+  podKind,
   type Service,
   serviceKind,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
@@ -81,12 +84,14 @@ export interface RunningOperator {
 export interface OperatorOptions {
   readonly clock?: Clock;
   readonly settings?: Readonly<Record<string, string>>;
+  /** Path of the one that it connects by; the admin's by default. */
+  readonly kubeconfig?: string;
 }
 
 /** Runs an operator within this process and waits until it is ready; stopped when the test ends. */
 export async function startOperator(
   { namespace, onTestFinished }: World,
-  { clock = systemClock, settings = {} }: OperatorOptions = {},
+  { clock = systemClock, settings = {}, kubeconfig = inject('kubeconfig') }: OperatorOptions = {},
 ): Promise<RunningOperator> {
   const [port = 0] = await freePorts(1);
   const requested = Promise.withResolvers<string>();
@@ -102,7 +107,7 @@ export async function startOperator(
     config,
     log: createLogger('operator', config.logLevel),
     clock,
-    environment: { KUBECONFIG: inject('kubeconfig') },
+    environment: { KUBECONFIG: kubeconfig },
     stopRequested: requested.promise,
   });
   const stop = () => {
@@ -130,6 +135,20 @@ async function fetchOk(port: number, path: string): Promise<string | undefined> 
   } catch {
     return undefined;
   }
+}
+
+/** Creates a pod that runs nowhere. */
+export async function createPod(
+  { connection, namespace }: World,
+  metadata: Partial<ObjectMeta> & { readonly name: string },
+): Promise<Pod> {
+  await until('the service account is there', async () => {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    return (await connection.request<{ items: object[] }>({ method: 'GET', path })).items.length > 0;
+  });
+  const spec = { containers: [{ name: 'main', image: 'registry.example/shop:1' }] };
+  const path = collectionPath(podKind, namespace);
+  return connection.request<Pod>({ method: 'POST', path, body: { metadata, spec } });
 }
 
 /** Waits until the answer is true. */

@@ -10,9 +10,9 @@ import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts'
 import { createLogger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
-import { type ClusterParts, connectWith, readCluster } from '../kube/fixtures.ts';
+import { type ClusterParts, connectWith, readCluster, writeKubeconfig } from '../kube/fixtures.ts';
 import { startTcpRelay } from '../kube/tcp-relay.ts';
-import { createWorld, until, type World } from './fixtures.ts';
+import { createPod, createWorld, startOperator, until, type World } from './fixtures.ts';
 
 const LEASE = 'leader';
 const log = createLogger('election', process.env['TEST_LOG_LEVEL'] ?? 'silent');
@@ -146,5 +146,19 @@ describe('leader election', () => {
     await leader.stop();
     await world.leases.delete('maker');
     await expect.poll(() => world.leases.find(LEASE), { timeout: 30_000 }).toBeUndefined();
+  });
+
+  test('that is its pod, whose name may be longer than a host name', async (context) => {
+    const world = await createWorld(context);
+    const { cluster, user } = parts;
+    const { metadata } = await createPod(world, { name: `operator-${'x'.repeat(60)}` });
+    const { name, uid = '' } = metadata;
+    await startOperator(world, {
+      kubeconfig: await writeKubeconfig({ cluster, user, namespace: world.namespace }),
+      settings: { ROLLCALL_LEADER_LEASE: LEASE, ROLLCALL_POD_NAME: name, ROLLCALL_POD_UID: uid },
+    });
+    await until('it leads', async () => (await world.leases.find(LEASE)) !== undefined);
+    const { ownerReferences } = (await world.leases.get(LEASE)).metadata;
+    expect(ownerReferences).toEqual([{ apiVersion: 'v1', kind: 'Pod', name, uid }]);
   });
 });

@@ -2,11 +2,11 @@ import { createDirectReads } from '@rollcall/operator/delivery/observe/direct-re
 import { createRecentEndpoints } from '@rollcall/operator/delivery/observe/recent-endpoints.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { collectionPath, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { expect, inject, test } from 'vitest';
 import { connectWith, readCluster } from '../../kube/fixtures.ts';
 import { startTcpRelay } from '../../kube/tcp-relay.ts';
-import { createWorld, until, type World } from '../fixtures.ts';
+import { createPod, createWorld, type World } from '../fixtures.ts';
 
 /* The controller of EndpointSlices runs here, and no kubelet: the tests say what pods report. */
 
@@ -25,24 +25,12 @@ function createService({ connection, namespace }: World): Promise<unknown> {
 }
 
 /** One that stays while it is being deleted. */
-async function createPod({ connection, namespace, onTestFinished }: World, name: string, podIP: string): Promise<void> {
-  const path = collectionPath(podKind, namespace);
-  const patch = (body: object, of = '') =>
-    connection.request({
-      method: 'PATCH',
-      path: `${path}/${name}${of}`,
-      contentType: 'application/merge-patch+json',
-      body,
-    });
-  const metadata = { name, labels: { app: SERVICE }, finalizers: ['rollcall.dev/test'] };
-  const spec = { containers: [{ name: 'main', image: 'registry.example/shop:1' }] };
-  await until('the service account is there', async () => {
-    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
-    return (await connection.request<{ items: object[] }>({ method: 'GET', path: accounts })).items.length > 0;
-  });
-  await connection.request({ method: 'POST', path, body: { metadata, spec } });
-  onTestFinished(async () => void (await patch({ metadata: { finalizers: null } })));
-  await patch({ status: { phase: 'Running', podIP, podIPs: [{ ip: podIP }] } }, '/status');
+async function runPod(world: World, name: string, podIP: string): Promise<void> {
+  const pods = resourceClient(world.connection, podKind, world.namespace);
+  await createPod(world, { name, labels: { app: SERVICE }, finalizers: ['rollcall.dev/test'] });
+  world.onTestFinished(async () => void (await pods.patch(name, { metadata: { finalizers: null } })));
+  const status = { phase: 'Running', podIP, podIPs: [{ ip: podIP }] };
+  await pods.patch(name, { status }, { subresource: 'status' });
 }
 
 const podsBehind = async ({ connection, namespace }: World) => {
@@ -60,7 +48,7 @@ const conditionsOf = async ({ connection, namespace }: World, pod: string) => {
 test("slices of a mesh with the Service's name count for nothing", async (context) => {
   const world = await createWorld(context);
   await createService(world);
-  await createPod(world, 'here', '10.244.0.1');
+  await runPod(world, 'here', '10.244.0.1');
   await world.endpointSlices.create({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -82,8 +70,8 @@ test('a pod that ends slowly is behind its Service no longer, though its slice s
   const world = await createWorld(context);
   const { connection, namespace } = world;
   await createService(world);
-  await createPod(world, 'ending', '10.244.0.2');
-  await createPod(world, 'staying', '10.244.0.3');
+  await runPod(world, 'ending', '10.244.0.2');
+  await runPod(world, 'staying', '10.244.0.3');
   await expect.poll(() => podsBehind(world), { timeout: 20_000 }).toEqual(['ending', 'staying']);
   await resourceClient(connection, podKind, namespace).delete('ending');
   await expect

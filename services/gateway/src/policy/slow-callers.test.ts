@@ -80,11 +80,19 @@ test('a body that comes byte by byte is not waited for', async () => {
   expect(await ended('sending')).toBe(1);
 });
 
-test('nor is one that comes byte by byte after its answer', async () => {
+test.each([
+  ['there is no such path', 404, 'POST /nowhere HTTP/1.1'],
+  ['the path cannot be decoded', 400, 'POST /%zz HTTP/1.1'],
+  ['more is expected than a server can', 417, 'POST / HTTP/1.1\r\nexpect: wonders'],
+])('nor is one that comes byte by byte after its answer, where %s', async (_what, status, head) => {
   const { port, ended } = await startServer();
-  const { socket, closed } = call(port, 'POST /nowhere HTTP/1.1\r\ncontent-length: 1000');
+  const { socket, closed } = call(port, `${head}\r\ncontent-length: 1000`);
   const dripping = setInterval(() => socket.write('x'), 100);
   onTestFinished(() => clearInterval(dripping));
+  const answer = new Promise((resolve) => {
+    socket.once('data', (chunk: Buffer) => resolve(chunk.toString()));
+  });
+  expect(await answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   socket.resume();
   await closed;
   expect(await ended('sending')).toBe(1);

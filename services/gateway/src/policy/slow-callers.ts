@@ -29,13 +29,19 @@ export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersP
     labelNames: ['fault'],
     registers: [metrics],
   });
-  app.addHook('onRequest', (request, reply, done) => {
-    const exchange = new Exchange(request.raw, reply.raw);
+  const follow = (request: IncomingMessage, response: ServerResponse): void => {
+    const exchange = new Exchange(request, response);
     open.add(exchange);
-    reply.raw.once('close', () => {
+    response.once('close', () => {
       if (exchange.isOver()) open.delete(exchange);
     });
-    done();
+  };
+  // Fastify calls no hook for a path that cannot be decoded.
+  app.server.on('request', follow);
+  // What Node would answer by itself, without a word to anybody.
+  app.server.on('checkExpectation', (request, response) => {
+    follow(request, response);
+    response.writeHead(417).end();
   });
   const timer = setInterval(() => {
     for (const exchange of open) {

@@ -5,8 +5,8 @@ import {
   LeadershipLostError,
 } from '@rollcall/operator/runtime/leader-election.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
-import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
-import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { type Lease, podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
@@ -64,6 +64,11 @@ async function candidate(world: World, identity: string, options: CandidateOptio
 
 const leads = ({ began, ended }: Candidate) => began.length > ended.length;
 const holder = async (leases: ResourceClient<Lease>) => (await leases.get(LEASE)).spec?.holderIdentity;
+
+async function podOwner(world: World, name: string): Promise<OwnerReference> {
+  const { metadata } = await createPod(world, { name });
+  return { apiVersion: 'v1', kind: 'Pod', name, uid: metadata.uid ?? '' };
+}
 
 describe('leader election', () => {
   test('one of several leads; when it stops, another takes over at once', async (context) => {
@@ -160,5 +165,41 @@ describe('leader election', () => {
     await until('it leads', async () => (await world.leases.find(LEASE)) !== undefined);
     const { ownerReferences } = (await world.leases.get(LEASE)).metadata;
     expect(ownerReferences).toEqual([{ apiVersion: 'v1', kind: 'Pod', name, uid }]);
+  });
+
+  test('one that is taken over goes with who took it, and not with the pod that led before', async (context) => {
+    const world = await createWorld(context);
+    const [before, after] = [await podOwner(world, 'before'), await podOwner(world, 'after')];
+    const first = await candidate(world, 'first', { owner: before });
+    await until('the first leads', async () => leads(first));
+    const { metadata } = await world.leases.get(LEASE);
+    expect(metadata.ownerReferences).toEqual([before]);
+    await first.stop();
+    const second = await candidate(world, 'second', { owner: after });
+    await until('the second leads', async () => leads(second));
+    expect((await world.leases.get(LEASE)).metadata).toMatchObject({ uid: metadata.uid, ownerReferences: [after] });
+    await resourceClient(world.connection, podKind, world.namespace).delete(before.name);
+    await sleep(3000);
+    expect((await world.leases.get(LEASE)).metadata.uid).toBe(metadata.uid);
+    await second.stop();
+
+    const nobodys = await candidate(world, 'third');
+    await until('the third leads', async () => leads(nobodys));
+    expect((await world.leases.get(LEASE)).metadata.ownerReferences).toBeUndefined();
+  });
+
+  test('one that has no owner, as the chart makes it, gets none', async (context) => {
+    const world = await createWorld(context);
+    const { namespace } = world;
+    const { metadata } = await world.leases.create({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: LEASE, namespace },
+    });
+    const leader = await candidate(world, 'leader', { owner: await podOwner(world, 'pod') });
+    await until('it leads', async () => leads(leader));
+    const taken = (await world.leases.get(LEASE)).metadata;
+    expect(taken.uid).toBe(metadata.uid);
+    expect(taken.ownerReferences).toBeUndefined();
   });
 });

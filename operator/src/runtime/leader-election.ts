@@ -29,7 +29,7 @@ export interface ElectionDeps {
   readonly leaseName: string;
   /** Unlike that of any other process, also of an earlier run on this host. */
   readonly identity: string;
-  /** What a Lease that this process makes goes with; undefined: it stays. */
+  /** What a Lease goes with that this process makes, or takes over from another pod; undefined: it stays. */
   readonly owner?: OwnerReference | undefined;
   readonly clock: Clock;
   readonly log: Logger;

@@ -11,8 +11,8 @@ export interface LeaderLeaseDeps {
   readonly identity: string;
   readonly durationMs: number;
   /**
-   * What a Lease that this process makes goes with; undefined: it stays. Made anew while everything is being uninstalled, nobody else
-   * would remove it.
+   * What a Lease goes with that this process makes, or takes over from another pod; undefined: it stays. Made anew while everything
+   * is being uninstalled, nobody else would remove it.
    */
   readonly owner: OwnerReference | undefined;
   readonly clock: Clock;
@@ -61,9 +61,15 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
     };
   }
 
-  function patch(current: Lease, spec: NonNullable<Lease['spec']>): Promise<Lease> {
+  /** One that the pod which led before had made would go with that, under its new leader. The chart's own has no owner, and gets none. */
+  function nextMetadata({ metadata: { ownerReferences = [] } }: Lease): Pick<Lease['metadata'], 'ownerReferences'> {
+    const isOfAnother = ownerReferences.some(({ kind, uid }) => kind === 'Pod' && uid !== owner?.uid);
+    return isOfAnother ? { ownerReferences: ownersOf(owner) } : {};
+  }
+
+  function patch(current: Lease, change: Pick<Lease, 'spec'> & { readonly metadata?: object }): Promise<Lease> {
     const { resourceVersion = '' } = current.metadata;
-    return leases.patch(name, { spec }, { resourceVersion });
+    return leases.patch(name, change, { resourceVersion });
   }
 
   async function write(): Promise<boolean> {
@@ -76,7 +82,7 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
         metadata: {
           name,
           namespace: leases.namespace,
-          ...(owner === undefined ? {} : { ownerReferences: [owner] }),
+          ownerReferences: ownersOf(owner),
         },
         spec: nextSpec(undefined),
       };
@@ -85,7 +91,7 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
     }
     see(current);
     if (!ours && current.spec?.holderIdentity !== identity && !isFree(current)) return false;
-    see(await patch(current, nextSpec(current)));
+    see(await patch(current, { metadata: nextMetadata(current), spec: nextSpec(current) }));
     return true;
   }
 
@@ -106,8 +112,12 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
     async release() {
       if (observed?.spec?.holderIdentity !== identity) return;
       const spec = { holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
-      observed = await patch(observed, spec);
+      observed = await patch(observed, { spec });
     },
     observed: () => observed,
   };
+}
+
+function ownersOf(owner: OwnerReference | undefined): OwnerReference[] {
+  return owner === undefined ? [] : [owner];
 }

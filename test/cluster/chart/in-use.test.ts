@@ -134,6 +134,40 @@ describe.skipIf(noChart)('the chart in use', () => {
     expect((await fetch(url)).status).toBe(401);
   });
 
+  test('spreads requests over the pods of a headless Service, and loses none when one of them is gone', async () => {
+    const names = ['several-1', 'several-2', 'several-3'];
+    await users.apply(headlessService('several'), ...names.map((name) => appPod(name, 'several')));
+    await users.kubectl('wait', '--for=condition=Ready', ...names.map((name) => `pod/${name}`), '--timeout=120s');
+    const service_url = `http://several.${users.name}.svc.cluster.local:8080`;
+    expect(await call('POST', '/services/register', { service_name: 'several', service_url })).toMatchObject({
+      status: 200,
+    });
+    await using gateway = await openGateway(installation.namespace);
+    const ask = async (): Promise<string> => {
+      const answer = await fetch(`${gateway.url}/api/v1/several/x`, { headers: { authorization: `Bearer ${token}` } });
+      return answer.status === 200 ? await answer.text() : `status ${answer.status}`;
+    };
+    const askOften = async (): Promise<ReadonlySet<string>> => {
+      const told = new Set<string>();
+      for (let count = 0; count < 60; count += 1) told.add(await ask());
+      return told;
+    };
+    await expect.poll(askOften, POLL).toEqual(new Set(names));
+    await users.kubectl('delete', 'pod', 'several-2', '--grace-period=0', '--force', '--wait=false');
+    const first = await askOften();
+    for (const each of first) expect(names).toContain(each);
+    await users.apply(appPod('several-4', 'several'));
+    const seen = new Set<string>();
+    await expect
+      .poll(async () => {
+        const told = await askOften();
+        for (const each of told) seen.add(each);
+        return told;
+      }, POLL)
+      .toEqual(new Set(['several-1', 'several-3', 'several-4']));
+    expect(seen.difference(new Set([...names, 'several-4']))).toEqual(new Set());
+  });
+
   test('deploys by a signed webhook and rolls back by the command line, through the gateway, and no request fails', async () => {
     const labels = { 'rollcall.dev/service': 'shop' };
     await users.apply(appDeployment({ name: 'shop', image: image('v1'), replicas: 2, labels }), appService('shop'));
@@ -290,6 +324,33 @@ interface Registration {
 
 function image(tag: string): string {
   return `${sharedCluster().appRepository}:${tag}`;
+}
+
+/** Its name leads to the addresses of its pods. */
+function headlessService(name: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name },
+    spec: { clusterIP: 'None', selector: { app: name }, ports: [{ name: 'http', port: 8080 }] },
+  };
+}
+
+/** Answers with its own name. */
+function appPod(name: string, app: string): object {
+  const container = {
+    name: 'app',
+    image: image('v1'),
+    env: [{ name: 'APP_VERSION', value: name }],
+    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+  };
+  const metadata = { name, labels: { app } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata,
+    spec: { terminationGracePeriodSeconds: 1, containers: [container] },
+  };
 }
 
 async function callSigned({ url, token }: Access, path: string, body: object): Promise<Answer> {

@@ -67,7 +67,9 @@ function call(token: string | undefined, request: string, body?: object): Promis
 
 test('clients of the gateway register names, which are theirs', async () => {
   const [mine, theirs] = await Promise.all(
-    ['mine', 'theirs'].map(async (id) => tokenOf(gateway, await createClient(namespace, { id }))),
+    ['mine', 'theirs'].map(async (id) =>
+      tokenOf(gateway, await createClient(namespace, { id, scopes: ['registrations:write'] })),
+    ),
   );
   const shop = { service_name: 'shop', service_url: 'http://shop' };
   expect(await call(mine, 'POST /services/register', shop)).toMatchObject({ status: 200 });

@@ -77,7 +77,24 @@ function rowsOf(runs: Runs<string>, { hasHaproxy, rssMiB }: { hasHaproxy: boolea
     atMost(7, figure('p99 at full load, gateway, limit in memory', p99('memory'), 'ms')),
     atMost(7, figure('p99 at full load, gateway, limit in Redis', p99('shared'), 'ms')),
     ...peers.map((name) => figure(`p99 at full load, ${name}`, p99(name), 'ms')),
+    ...(hasHaproxy ? ratioRows(runs, p99) : []),
     atMost(130, figure('memory of a gateway', rssMiB, 'MiB')),
+  ];
+}
+
+/** Of HAProxy on the machine that the limits were set for: µs and ms. */
+const HAPROXY_THERE = { cpu: 46, p99: 2.8 };
+
+/** The same limits on a machine with faster or slower cores. */
+function ratioRows(runs: Runs<string>, p99: (name: string) => number): Row[] {
+  const cpu = (name: string) => medianCpu(runs.of(name)) / medianCpu(runs.of('haproxy'));
+  const latency = (name: string) => p99(name) / p99('haproxy');
+  const rounded = (limit: number) => Math.round(limit * 100) / 100;
+  return [
+    atMost(rounded(100 / HAPROXY_THERE.cpu), figure('CPU, gateway, limit in memory / HAProxy', cpu('memory'), '')),
+    atMost(rounded(130 / HAPROXY_THERE.cpu), figure('CPU, gateway, limit in Redis / HAProxy', cpu('shared'), '')),
+    atMost(rounded(7 / HAPROXY_THERE.p99), figure('p99, gateway, limit in memory / HAProxy', latency('memory'), '')),
+    atMost(rounded(7 / HAPROXY_THERE.p99), figure('p99, gateway, limit in Redis / HAProxy', latency('shared'), '')),
   ];
 }
 

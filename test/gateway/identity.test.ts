@@ -140,6 +140,13 @@ describe('the token endpoint', () => {
     expect({ status: answer.status, body: await answer.json() }).toMatchObject({ status, body: { error } });
   });
 
+  test('a client that may do everything may ask for less', async () => {
+    const everything = await createClient(namespace, { id: 'everything', scopes: ['*'] });
+    await tokenOf(gateway, everything);
+    const answer = await requestToken(gateway, everything, { scope: 'jobs:read' });
+    expect(await answer.json()).toMatchObject({ token_type: 'Bearer', scope: 'jobs:read' });
+  });
+
   test('answers the same, and as slowly, whether there is such a client or not', async () => {
     const runs: { known: number; unknown: number }[] = [];
     for (let round = 0; round < 7; round += 1) {

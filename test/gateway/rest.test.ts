@@ -161,6 +161,32 @@ describe('a request to a registered service', () => {
     expect(headers).toMatchObject({ 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'http' });
   });
 
+  test.each(['h2c', 'TLS/1.3', 'h2c, websocket'])(
+    'is answered although it asks for an upgrade to %s',
+    async (upgrade) => {
+      const text = [
+        'GET /api/v1/shop/orders HTTP/1.1',
+        'Host: gateway.example',
+        `Authorization: Bearer ${token}`,
+        'Connection: Upgrade, HTTP2-Settings, close',
+        `Upgrade: ${upgrade}`,
+        'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA',
+      ];
+      const answer = await raw(`${text.join('\r\n')}\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+      for (const name of ['upgrade', 'http2-settings']) expect(answer).not.toContain(`"${name}"`);
+    },
+  );
+
+  test('a plain one to the path of WebSockets is told so', async () => {
+    const answer = await call('/api/ws');
+    expect([answer.status, answer.headers.get('upgrade'), await codeOf(answer)]).toEqual([
+      426,
+      'websocket',
+      'UPGRADE_REQUIRED',
+    ]);
+  });
+
   test('headers for the gateway alone stay here, those that Connection names included', async () => {
     const text = [
       'GET /api/v1/shop/orders HTTP/1.1',
@@ -352,7 +378,6 @@ describe('what is no plain request', () => {
       (good: string) => `Authorization: Bearer ${good}\r\nAuthorization: Bearer x`,
       401,
     ],
-    ['another protocol', (good: string) => `Authorization: Bearer ${good}\r\nConnection: Upgrade\r\nUpgrade: h2c`, 4],
   ])('%s: nothing is passed on', async (_, headers, status) => {
     const before = shop.requests.length;
     const answer = await raw(

@@ -111,7 +111,9 @@ describe('a route of the file', () => {
 
   test('takes the methods that it names, and has a limit of its own', async () => {
     const token = await clientWith('reader', ['reports:read']);
-    expect(await call('/api/v1/reports/7', token, 'DELETE')).toMatchObject({ status: 404, code: 'ROUTE_NOT_FOUND' });
+    const refused = await call('/api/v1/reports/7', token, 'DELETE');
+    expect(refused).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
+    expect(refused.headers.get('allow')).toBe('GET, HEAD');
     const answers = [];
     for (let count = 0; count < 4; count += 1) answers.push(await call('/api/v1/reports/7?a=b', token));
     // The refused DELETE was counted, too.

@@ -89,13 +89,16 @@ const HAPROXY_THERE = { cpu: 46, p99: 2.8 };
 function ratioRows(runs: Runs<string>, p99: (name: string) => number): Row[] {
   const cpu = (name: string) => medianCpu(runs.of(name)) / medianCpu(runs.of('haproxy'));
   const latency = (name: string) => p99(name) / p99('haproxy');
-  const rounded = (limit: number) => Math.round(limit * 100) / 100;
   return [
     atMost(rounded(100 / HAPROXY_THERE.cpu), figure('CPU, gateway, limit in memory / HAProxy', cpu('memory'), '')),
     atMost(rounded(130 / HAPROXY_THERE.cpu), figure('CPU, gateway, limit in Redis / HAProxy', cpu('shared'), '')),
     atMost(rounded(7 / HAPROXY_THERE.p99), figure('p99, gateway, limit in memory / HAProxy', latency('memory'), '')),
     atMost(rounded(7 / HAPROXY_THERE.p99), figure('p99, gateway, limit in Redis / HAProxy', latency('shared'), '')),
   ];
+}
+
+function rounded(limit: number): number {
+  return Math.round(limit * 100) / 100;
 }
 
 async function startUpstream(stage: Stage): Promise<Subject> {

@@ -50,6 +50,11 @@ export interface ServerOptions {
   readonly connectionsCheckingIntervalMs?: number;
   /** Undefined: requests are not traced. */
   readonly tracing?: RequestTracing | undefined;
+  /**
+   * Which requests to upgrade become the event `upgrade`; absent: none. Others are answered as if they had not asked (RFC 9110, section
+   * 7.8): Java's client asks for HTTP/2 with every request.
+   */
+  readonly takesUpgrade?: (request: IncomingMessage) => boolean;
 }
 
 /**
@@ -79,7 +84,10 @@ export function createServer(options: ServerOptions): App {
     bodyLimit,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
-    http: { connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS },
+    http: {
+      connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS,
+      shouldUpgradeCallback: options.takesUpgrade ?? (() => false),
+    },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
     schemaErrorFormatter: describeSchemaFaults,
@@ -158,7 +166,8 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? url;
 }
 
-function serverError(
+/** An answer that every server gives in the same way. */
+export function serverError(
   code: keyof typeof serverErrors,
   options: { readonly message: string; readonly headers?: Record<string, string> },
 ): HttpError {

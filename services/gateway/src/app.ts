@@ -5,6 +5,7 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
 import { mapError } from './errors.ts';
 import { endSlowCallers, type SlowCallersPolicy } from './policy/slow-callers.ts';
+import { isWebSocketUpgrade } from './websocket/upgrade.ts';
 
 /** A group of routes, with content type parsers of its own. */
 export type Routes = (app: App) => void;
@@ -45,6 +46,7 @@ export async function buildApp({ routes, ...options }: AppDeps): Promise<App> {
     renderError: codedErrorBody,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
+    takesUpgrade: isWebSocketUpgrade,
   });
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   app.server.maxConnections = MAX_CONNECTIONS;

@@ -11,6 +11,7 @@ export const errorCatalogue = {
   ROUTE_NOT_FOUND: { status: 404, message: 'No route has this path' },
   SERVICE_NOT_FOUND: { status: 404, message: 'No service of that name is registered' },
   BODY_TOO_LARGE: { status: 413, message: 'The body has too many bytes' },
+  UPGRADE_REQUIRED: { status: 426, message: 'This path is for WebSockets' },
   RATE_LIMITED: { status: 429, message: 'The rate limit is used up' },
   UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached' },
   UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is no HTTP' },

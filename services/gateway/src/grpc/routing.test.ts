@@ -10,6 +10,8 @@ test.each([
   ['v1.Cart', ['v1.Cart', 'v1']],
   ['Cart', ['Cart']],
   ['rollcall.registry.v1.Registry', ['registry']],
+  ['grpc.reflection.v1.ServerReflection', ['registry']],
+  ['grpc.reflection.v1alpha.ServerReflection', ['registry']],
 ])('%s may be registered as %j', (service, names) => {
   expect(candidateNames(service)).toEqual(names);
 });

@@ -3,6 +3,8 @@ import { REGISTRY } from '../discovery/targets.ts';
 import type { GrpcMethod, GrpcTargets } from './ports.ts';
 import { Refusal } from './refusal.ts';
 
+/** grpc/doc/server-reflection.md */
+const REFLECTION = /^grpc\.reflection\.v1(?:alpha)?\.ServerReflection$/;
 /** Of the registry's own gRPC services. */
 export const REGISTRY_PACKAGE = 'rollcall.registry.';
 const PATH = /^\/([A-Za-z_][\w.]{0,511})\/([A-Za-z_]\w{0,255})$/;
@@ -18,10 +20,11 @@ export function parseMethodPath(path: string): GrpcMethod | undefined {
 /**
  * The names of registrations that a gRPC service may be found under, the best first. Of `acme.shop.v1.Cart`: the service in full, its
  * package (`acme.shop.v1`), the package without version (`acme.shop`), the package's last label (`shop`), and its first (`acme`). The
- * registry's own package is the registry's, whoever registers a name that would be better.
+ * registry's own package is the registry's, whoever registers a name that would be better; so is reflection, which every service may
+ * have, unless the caller names one.
  */
 export function candidateNames(grpcService: string): readonly string[] {
-  if (grpcService.startsWith(REGISTRY_PACKAGE)) return [REGISTRY];
+  if (grpcService.startsWith(REGISTRY_PACKAGE) || REFLECTION.test(grpcService)) return [REGISTRY];
   const labels = grpcService.split('.');
   const packageLabels = labels.slice(0, -1);
   const unversioned = packageLabels.filter((label) => !VERSION.test(label));

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { nameRoute } from '@rollcall/platform/http/request-spans.ts';
-import type { App } from '@rollcall/platform/http/server.ts';
+import { type App, serverError } from '@rollcall/platform/http/server.ts';
 import { type TraceContext, traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
@@ -111,7 +111,10 @@ interface Admitted {
 function targetOf({ targets, bodyLimit }: ProxyRouteDeps, { request, destination, caller }: Admitted): Target {
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
-  if (rule?.methods !== undefined && !rule.methods.includes(request.method)) throw new GatewayError('ROUTE_NOT_FOUND');
+  if (rule?.methods !== undefined && !rule.methods.includes(request.method)) {
+    const allow = rule.methods.join(', ');
+    throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
+  }
   if (rule !== undefined && !(rule.anonymous && caller === undefined)) {
     requireScopes(scopesFor(rule, request.method), caller);
   }

@@ -5,6 +5,7 @@ import type { AccessTokens } from '../identity/access-tokens.ts';
 import type { ApiClients } from '../identity/api-clients.ts';
 import { verifySecret } from '../identity/client-secret.ts';
 import type { KeyStore } from '../identity/key-store.ts';
+import { hasScope } from '../policy/caller.ts';
 import type { Limits } from '../policy/limits/limits.ts';
 
 export interface TokenRouteDeps {
@@ -73,7 +74,7 @@ async function grant({ tokens, clients, keys }: TokenRouteDeps, { request, reply
   const isKnown = await checks.run(() => verifySecret(credentials.secret, client?.secret, keys.fingerprintKey()));
   if (!isKnown || client === undefined) return refuse(401, 'invalid_client', 'Client id or secret is wrong');
   const asked = (form.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
-  if (!asked.every((scope) => client.scopes.includes(scope))) {
+  if (!asked.every((scope) => hasScope({ scopes: new Set(client.scopes) }, scope))) {
     return refuse(400, 'invalid_scope', 'The client does not have every scope that it asks for');
   }
   const scopes = asked.length === 0 ? client.scopes : [...new Set(asked)];

@@ -82,6 +82,7 @@ describe('routes', () => {
     ['POST', '/api/v1/registry/services/register', ['registrations:write']],
     ['PUT', '/api/v1/registry/services/shop/heartbeat', ['registrations:write']],
     ['DELETE', '/api/v1/registry', ['registrations:write']],
+    ['GET', '/api/v1/registry/webhooks/config', ['jobs:read']],
     ['POST', '/api/v1/registry/webhooks/deploy', ['jobs:write']],
     ['POST', '/api/v1/registry/jobs/j1/promote', ['jobs:write']],
     ['POST', '/api/v1/payment/transactions', []],

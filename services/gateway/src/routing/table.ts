@@ -11,7 +11,7 @@ export interface RouteRule {
   readonly upstreamPrefix: string;
   /** Every one of which a caller's token must have. */
   readonly scopes: readonly string[];
-  /** These, too, for methods other than GET, HEAD and OPTIONS. */
+  /** These instead for methods other than GET, HEAD and OPTIONS; empty: the same. */
   readonly writeScopes: readonly string[];
   /** Absent: all. */
   readonly methods?: readonly string[] | undefined;
@@ -39,14 +39,15 @@ export const builtInRules: readonly RouteRule[] = [
   { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
   // Who registers a name gets its requests, and who deploys runs programs: that is not for everybody who may call services.
-  registryRule('', 'registrations:write'),
-  registryRule('/jobs', 'jobs:write'),
-  registryRule('/webhooks', 'jobs:write'),
+  registryRule('', { writeScopes: ['registrations:write'] }),
+  registryRule('/jobs', { writeScopes: ['jobs:write'] }),
+  // The URLs of webhooks often hold what lets anybody call them.
+  registryRule('/webhooks', { scopes: ['jobs:read'], writeScopes: ['jobs:write'] }),
 ];
 
-function registryRule(path: string, writeScope: string): RouteRule {
+function registryRule(path: string, scopes: Partial<Pick<RouteRule, 'scopes' | 'writeScopes'>>): RouteRule {
   const [prefix, upstreamPrefix] = [`${API}${REGISTRY}${path}`, `/api/v1${path}`];
-  return { ...defaults(), prefix, service: REGISTRY, upstreamPrefix, writeScopes: [writeScope] };
+  return { ...defaults(), ...scopes, prefix, service: REGISTRY, upstreamPrefix };
 }
 
 /** A rule's settings where nothing is said. */
@@ -58,7 +59,7 @@ const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** @returns what a caller's token must have for a request by this rule. */
 export function scopesFor({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {
-  return READING.has(method) ? scopes : [...scopes, ...writeScopes];
+  return READING.has(method) || writeScopes.length === 0 ? scopes : writeScopes;
 }
 
 /**

@@ -31,6 +31,10 @@ export interface UpgradeDeps {
   readonly isClosing: () => boolean;
 }
 
+export function isWebSocketUpgrade({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
 type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /** Decides who gets a connection. Whoever does not is answered in HTTP, with the gateway's error body. */

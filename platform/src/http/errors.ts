@@ -14,9 +14,17 @@ export const serverErrors = {
     error: 'Method not allowed',
     when: 'The path has no such method; Allow names those that it has',
   },
-  REQUEST_TIMEOUT: { status: 408, error: 'Invalid request', when: 'The request did not come in full within 30 s' },
+  REQUEST_TIMEOUT: {
+    status: 408,
+    error: 'Invalid request',
+    when: 'The request did not come in full within 30 s; at the gateway, its headers within 10 s',
+  },
   TOO_LARGE: { status: 413, error: 'Request too large', when: 'The body has too many bytes' },
-  UNSUPPORTED_TYPE: { status: 415, error: 'Invalid request', when: 'The body is no JSON by its content type' },
+  UNSUPPORTED_TYPE: {
+    status: 415,
+    error: 'Invalid request',
+    when: 'The body is of another content type than JSON, or, where tokens are issued, than a form',
+  },
   HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', when: 'The header fields have too many bytes' },
   INTERNAL: { status: 500, error: 'Internal error', when: 'A fault of ours; the log has it' },
 } as const satisfies Record<string, { status: number; error: string; when: string }>;

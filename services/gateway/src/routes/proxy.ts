@@ -129,6 +129,7 @@ function requireScopes(scopes: readonly string[], caller: Caller | undefined): v
   const missing = scopes.filter((scope) => caller === undefined || !hasScope(caller, scope));
   if (missing.length === 0) return;
   throw new GatewayError('INSUFFICIENT_SCOPE', {
+    message: `The token lacks the scope ${missing.join(', ')}`,
     headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` },
     details: { missing },
   });

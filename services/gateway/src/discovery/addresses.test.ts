@@ -1,5 +1,5 @@
 import type { LookupAddress } from 'node:dns';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { type Addresses, followAddresses } from './addresses.ts';
 
 const v4 = (...hosts: readonly number[]): readonly LookupAddress[] =>
@@ -100,4 +100,28 @@ test('what cannot be looked up stays as it was; an equal answer is the same arra
   become(v4(2, 1));
   sleep(30_000);
   expect(await used(addresses)).toBe(before);
+});
+
+test('a lookup that never ends is waited for some seconds, and the addresses stay', async () => {
+  vi.useFakeTimers();
+  try {
+    const clock = { now: () => new Date(), monotonicMs: () => performance.now() };
+    const answers = [Promise.resolve(v4(1, 2)), new Promise<never>(() => undefined)];
+    const addresses = followAddresses('shop', async () => answers.shift() ?? [], clock);
+    const before = await used(addresses);
+    vi.advanceTimersByTime(30_000);
+    let isOver = false;
+    const waiting = addresses.refresh()?.then(() => {
+      isOver = true;
+      return isOver;
+    });
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(isOver).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await waiting).toBe(true);
+    expect(addresses.current()).toBe(before);
+    expect(addresses.refresh()).toBeUndefined();
+  } finally {
+    vi.useRealTimers();
+  }
 });

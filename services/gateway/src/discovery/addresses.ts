@@ -21,6 +21,8 @@ const FRESH_MS = 5000;
 const USABLE_MS = 30_000;
 /** However suspect they are. */
 const LEAST_PAUSE_MS = 1000;
+/** Requests wait for a lookup, which a server of names that is away would hold up for half a minute. */
+const LOOKUP_MAX_MS = 2000;
 const NONE: readonly string[] = [];
 
 /**
@@ -37,7 +39,7 @@ export function followAddresses(hostname: string, resolve: Resolve, clock: Clock
 
   async function ask(): Promise<void> {
     try {
-      const answer = severalOf(await resolve(hostname));
+      const answer = severalOf(await inTime(resolve(hostname)));
       if (answer.join() !== current.join()) current = answer;
     } catch {
       // A name that cannot be looked up shows when a connection is made to it.
@@ -65,6 +67,12 @@ export function followAddresses(hostname: string, resolve: Resolve, clock: Clock
       usableUntilMs = Number.NEGATIVE_INFINITY;
     },
   };
+}
+
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error('The lookup took too long')), LOOKUP_MAX_MS);
+  return Promise.race([answer, promise]).finally(() => clearTimeout(timer));
 }
 
 /**

@@ -10,6 +10,7 @@ import type { OperatorConfig } from './config.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createDirectReads } from './delivery/observe/direct-reads.ts';
 import { createRecentRoutes } from './delivery/observe/recent-routes.ts';
+import { createSavedStates } from './delivery/observe/saved-states.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
 import type { Informers } from './informers.ts';
 import { createRegistrationObserver } from './registration/observe.ts';
@@ -54,7 +55,9 @@ export interface Controllers {
 export function createControllers(deps: ControllersDeps): Controllers {
   const { informers, events, log } = deps;
   const services = [...new Set([...informers.services, ...informers.delivery.services])];
-  const routes = createRecentRoutes(createDirectReads(deps.connection), deps.clock);
+  const reads = createDirectReads(deps.connection);
+  const routes = createRecentRoutes(reads, deps.clock);
+  const savedStates = createSavedStates(reads, informers.delivery.jobs.store);
   const applier = createApplier({
     connection: deps.connection,
     fieldManager: deps.fieldManager,
@@ -63,6 +66,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
       { kind: leaseKind, informer: informers.leases },
       ...deliveryWriteCaches(informers.delivery, services),
       routes.writeCache,
+      savedStates.writeCache,
     ],
     events,
   });
@@ -72,6 +76,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
   const delivery = createDelivery({
     ...common,
     routes,
+    savedStates,
     informers: informers.delivery,
     registry: informers,
     metricsRegistry: deps.registry,

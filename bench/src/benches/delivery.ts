@@ -1,6 +1,6 @@
 import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
-import type { DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryPolicy, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Deployment, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
@@ -21,6 +21,8 @@ const IN_FLIGHT = 32;
 const TIMEOUT_MS = 600_000;
 /** What `kubectl rollout` goes by in the peer's turn is what jobs go by in ours. */
 const rollingUpdate = { maxSurge: 1, maxUnavailable: 0 };
+/** `kubectl rollout` does not wait whether pods stay ready. */
+const asPlain = { ...rollingUpdate, bakeSeconds: 0 };
 
 /** 200 services deployed at once, against the same rollouts of the same Deployments without Rollcall. */
 export const delivery: Bench = {
@@ -31,7 +33,7 @@ export const delivery: Bench = {
     await stage.createNamespace(NAMESPACE);
     const names = Array.from({ length: WORKLOADS }, (_, index) => `shop-${String(index).padStart(3, '0')}`);
     await using rollouts = await followDeployments(stage);
-    await createPolicy(stage);
+    const policy = await createPolicy(stage, asPlain);
     log(`delivery: creating ${WORKLOADS} Deployments`);
     await rollouts.measure(names, 'shop:1', (name) => create(stage, deploymentKind, deploymentOf(name)));
     const operator = await stage.startOperator({ namespace: NAMESPACE });
@@ -42,10 +44,15 @@ export const delivery: Bench = {
     log('delivery: deploys');
     await using jobs = await followJobs(stage);
     const peaks = watchPeaks([operator]);
-    const deployed = await jobs.measure(names, (name) => deploy(registry, name, 'shop:3'));
-    const [operatorPeak = Number.NaN] = await peaks.stop();
+    const deployed = await jobs.measure(names, '3', (name) => deploy(registry, name, 'shop:3'));
     log('delivery: plain rollouts again');
     const again = await rollouts.measure(names, 'shop:4', (name) => setImage(stage, name, 'shop:4'));
+    log('delivery: deploys that watch their pods for as long as they do by default');
+    await resourceClient(stage.kube, deliveryPolicyKind, NAMESPACE).patch(policy, {
+      spec: { rolling: { bakeSeconds: null } },
+    });
+    const baked = await jobs.measure(names, '5', (name) => deploy(registry, name, 'shop:5'));
+    const [operatorPeak = Number.NaN] = await peaks.stop();
     await Promise.all([operator.stop(), registry.stop()]);
 
     const plainMedian = (median(plain.eachMs) + median(again.eachMs)) / 2;
@@ -55,9 +62,12 @@ export const delivery: Bench = {
       figure('plain rollout, median', plainMedian / 1000, 's'),
       figure('deploys, all done after', deployed.allMs / 1000, 's'),
       figure('deploy, median', median(deployed.eachMs) / 1000, 's'),
-      atLeast(WORKLOADS, figure('deploys that succeeded', deployed.succeeded, '')),
+      figure('deploys with the default bake of 5 s, all done after', baked.allMs / 1000, 's'),
+      figure('deploy with the default bake of 5 s, median', median(baked.eachMs) / 1000, 's'),
+      atLeast(2 * WORKLOADS, figure('deploys that succeeded', deployed.succeeded + baked.succeeded, '')),
       atMost(1.5, figure('deploys / plain rollouts, all done', deployed.allMs / plainAll, '')),
       atMost(1.5, figure('deploy / plain rollout, median', median(deployed.eachMs) / plainMedian, '')),
+      figure('deploys with the default bake of 5 s / plain rollouts, all done', baked.allMs / plainAll, ''),
       atMost(300, figure('operator, highest memory', operatorPeak, 'MiB')),
     ];
   },
@@ -125,14 +135,17 @@ async function followJobs(stage: Stage) {
   informer.start();
   await informer.synced;
   return {
+    /** @param version what each job brings. */
     async measure(
       names: readonly string[],
+      version: string,
       request: (name: string) => Promise<void>,
     ): Promise<Timings & { readonly succeeded: number }> {
       const doneAt = new Map<string, number>();
       let succeeded = 0;
       informer.onChange(({ object: { spec, status } }) => {
-        if (status?.finishedAt === undefined || doneAt.has(spec.serviceName)) return;
+        const isDone = status?.finishedAt !== undefined && spec.version === version;
+        if (!isDone || doneAt.has(spec.serviceName)) return;
         doneAt.set(spec.serviceName, performance.now());
         if (status.phase === 'Succeeded') succeeded += 1;
       });
@@ -163,17 +176,20 @@ function deploymentOf(name: string): Manifest<Deployment> {
   };
 }
 
-async function createPolicy(stage: Stage): Promise<void> {
+/** @returns the name of a policy for all services. */
+async function createPolicy(stage: Stage, rolling: Partial<DeliveryPolicySpec['rolling']>): Promise<string> {
+  const name = 'all';
   await stage.kube.request<DeliveryPolicy>({
     method: 'POST',
     path: `/apis/${deliveryPolicyKind.apiVersion}/namespaces/${NAMESPACE}/${deliveryPolicyKind.plural}`,
     body: {
       apiVersion: deliveryPolicyKind.apiVersion,
       kind: deliveryPolicyKind.kind,
-      metadata: { name: 'all' },
-      spec: { serviceName: '*', rolling: rollingUpdate },
+      metadata: { name },
+      spec: { serviceName: '*', rolling },
     },
   });
+  return name;
 }
 
 async function create<T extends KubeObject>(stage: Stage, kind: ResourceKind<T>, manifest: Manifest<T>): Promise<void> {

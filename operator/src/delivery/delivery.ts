@@ -20,6 +20,7 @@ import { createDeliveryObserver } from './observe/observer.ts';
 import { createRecentEndpoints } from './observe/recent-endpoints.ts';
 import type { RecentRoutes } from './observe/recent-routes.ts';
 import { createRelations } from './observe/relations.ts';
+import type { SavedStates } from './observe/saved-states.ts';
 import { createWorkloadObserver } from './observe/workload-view.ts';
 import { createWorkloads } from './observe/workloads.ts';
 import { deploymentCache } from './observe/write-caches.ts';
@@ -39,8 +40,9 @@ export interface DeliveryDeps {
   readonly informers: DeliveryInformers;
   /** As above, of what the registry keeps. */
   readonly registry: { readonly registrations: Informer<ServiceRegistration>; readonly leases: Informer<Lease> };
-  /** Their write cache is among those of the applier. */
+  /** Their write caches are among those of the applier. */
   readonly routes: RecentRoutes;
+  readonly savedStates: SavedStates;
   readonly applier: Applier;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -83,7 +85,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
       endpoints: createRecentEndpoints(reads, clock),
       clock,
     }),
-    reads,
+    savedStates: deps.savedStates,
     measurements,
     artifact,
     clock,

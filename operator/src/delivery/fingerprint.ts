@@ -15,7 +15,20 @@ export function templateFingerprint(template: PodTemplate): string {
 
 /** Whether two values are the same JSON; absent and null fields are none. */
 export function isSameJson(a: unknown, b: unknown): boolean {
-  return a === b || canonicalJson(a) === canonicalJson(b);
+  if (a === b) return true;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return (
+      Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((each, i) => isSameJson(each, b[i]))
+    );
+  }
+  if (isObject(a) && isObject(b)) {
+    return [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => isSameJson(a[key], b[key]));
+  }
+  return isAbsent(a) && isAbsent(b);
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === null || value === undefined;
 }
 
 /** JSON with sorted keys and without null fields: `creationTimestamp: null` comes and goes with API server versions. */

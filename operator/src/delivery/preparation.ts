@@ -1,5 +1,5 @@
 import { annotations, deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import {
   type Deployment,
   deploymentKind,
@@ -16,13 +16,14 @@ import { type Footing, findFooting } from './footing.ts';
 import { REVISION_ANNOTATION } from './names.ts';
 import { saveState } from './saved-state.ts';
 import type { ClusterView, Departure, JobSnapshot, SavedState } from './snapshot.ts';
+import { enterStage, type Fields } from './stages.ts';
 import { routedServices, startFault, strategyOf } from './start-checks.ts';
-import { buildStatus, endStatus, withDeparture, writeStatus } from './status.ts';
+import { buildStatus, endStatus, writeStatus } from './status.ts';
 import type { StageName } from './strategies/strategy.ts';
 import { backendsOf } from './traffic/http-route.ts';
 import { withoutPin } from './traffic/selector.ts';
 import { runningArtifact, runningVersion } from './version.ts';
-import { clusterOf, readyCount } from './view.ts';
+import { clusterOf, readyCount, viewJob } from './view.ts';
 import { claimWorkload } from './workload.ts';
 
 /** Kubernetes' own default. */
@@ -234,7 +235,7 @@ function routesToSave(cluster: ClusterView): SavedState['routes'] {
 }
 
 function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: SavedState): Decision {
-  const { job, now } = snapshot;
+  const { job } = snapshot;
   if (!isSameJson(cluster.deployment.spec.template, saved.deployment.template)) {
     const message = `The pod template of Deployment ${cluster.deployment.metadata.name} was changed before the job had begun`;
     return failBefore(snapshot, { reason: 'ChangedFromOutside', message });
@@ -244,18 +245,14 @@ function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: Saved
   if (stableHash === undefined && saved.strategy !== 'Rolling') {
     return waitForCalm(snapshot, `the pods of Deployment ${cluster.deployment.metadata.name} are not to be seen`);
   }
-  const fields: Partial<DeliveryJobStatus> = {
+  const fields: Fields = {
     strategy: saved.strategy,
     templateFingerprint: templateFingerprint(saved.deployment.template),
     ...(stableHash === undefined ? {} : { stableHash }),
     ...(stage === 'Stepping' ? { step: 0 } : {}),
   };
-  const { departure } = saved;
-  const message = withDeparture(saved, `Brings ${job.spec.version} to Deployment ${cluster.deployment.metadata.name}`);
-  const status = buildStatus(job, now, { phase: 'Progressing', stage, message, fields, departure });
-  const told: readonly Change[] =
-    departure === undefined ? [] : [{ action: 'event', regarding: job, type: 'Normal', ...departure }];
-  return { changes: [...writeStatus(job, status), ...told], requeueAfterMs: 0 };
+  const view = viewJob(snapshot, saved, job.status ?? { phase: 'Progressing' });
+  return enterStage(view, stage, { ...fields, departure: saved.departure });
 }
 
 function firstStage({ strategy, routes }: SavedState): StageName {

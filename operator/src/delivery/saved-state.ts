@@ -40,7 +40,10 @@ export function deleteState({ metadata: { name, namespace } }: DeliveryJob): Cha
 }
 
 /** What the job saved; undefined for a revision of anybody else, such as a job of the same name that was deleted. */
-export function readSavedState(job: DeliveryJob, revision: ControllerRevision | undefined): SavedState | undefined {
+export function readSavedState(
+  job: DeliveryJob,
+  revision: Pick<ControllerRevision, 'metadata' | 'data'> | undefined,
+): SavedState | undefined {
   if (revision === undefined || revision.metadata.deletionTimestamp !== undefined) return undefined;
   const isOurs = revision.metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid) === true;
   return isOurs && isSavedState(revision.data) ? revision.data : undefined;

@@ -67,7 +67,7 @@ function setUp(meanwhile: (remove: () => void) => void) {
       meanwhile(() => informers.jobs.recordDelete(job));
       return { found: 'one', cluster: buildCluster() };
     },
-    reads: { findRevision: () => Promise.resolve(revision) },
+    savedStates: createSavedStates({ findRevision: () => Promise.resolve(revision) }, informers.jobs.store),
     measurements,
     artifact: { fetcherImage: undefined, maxBytes: 1, allowPrivateAddresses: false },
     clock: systemClock,
@@ -85,18 +85,4 @@ test('what is due is measured, but not for a job that was deleted while it was l
     expect(snapshot?.job.metadata.uid).toBe(isDeleted ? undefined : 'uid-job');
     expect(measured).toEqual(isDeleted ? [] : ['errors']);
   }
-});
-
-test('what a job has saved is read once, and of one that was deleted meanwhile nothing is kept', async () => {
-  let reads = 0;
-  let isThere = true;
-  const findRevision = () => {
-    reads += 1;
-    return Promise.resolve(revision);
-  };
-  const kept = createSavedStates({ findRevision }, () => isThere);
-  expect([await kept.find(job), await kept.find(job), reads]).toEqual([saved, saved, 1]);
-  kept.forget(job);
-  isThere = false;
-  expect([await kept.find(job), await kept.find(job), reads]).toEqual([saved, saved, 3]);
 });

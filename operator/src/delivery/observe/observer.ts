@@ -7,12 +7,11 @@ import type { CheckSubject } from '../checks/check.ts';
 import { policyFor } from '../default-policy.ts';
 import { isFinished, queueView } from '../queue.ts';
 import type { ArtifactSettings, ClusterView, JobSnapshot } from '../snapshot.ts';
-import type { DirectReads } from './direct-reads.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
 import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
 import type { Relations } from './relations.ts';
-import { createSavedStates } from './saved-states.ts';
+import type { SavedStates } from './saved-states.ts';
 import type { ObserveWorkload } from './workload-view.ts';
 
 export interface DeliveryObserverDeps {
@@ -20,7 +19,7 @@ export interface DeliveryObserverDeps {
   readonly relations: Relations;
   readonly registrations: RegistrationCopies;
   readonly observeWorkload: ObserveWorkload;
-  readonly reads: Pick<DirectReads, 'findRevision'>;
+  readonly savedStates: SavedStates;
   readonly measurements: Measurements;
   readonly artifact: ArtifactSettings;
   readonly clock: Clock;
@@ -39,9 +38,8 @@ export interface DeliveryObserver {
 }
 
 export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObserver {
-  const { informers, relations, reads, measurements } = deps;
+  const { informers, relations, savedStates, measurements } = deps;
   const isThere = (job: DeliveryJob) => informers.jobs.store.get(objectKey(job))?.metadata.uid === job.metadata.uid;
-  const savedStates = createSavedStates(reads, isThere);
 
   function forget(job: DeliveryJob): void {
     measurements.forget(objectKey(job));

@@ -93,10 +93,9 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
   }
 
   async function look({ job }: Knowledge, site: Site): Promise<Omit<Obstacles, 'abandonedClaim'>> {
-    const pinned = site.strategy === 'Rolling' ? [] : site.services;
     const [objects, ...shared] = await Promise.all([
       inTheWay(site),
-      ...pinned.map((service) => sharedOf(service, site.deployment)),
+      ...site.services.map((service) => sharedOf(service, site.deployment)),
     ]);
     const others = objects.filter((object) => jobUidOf(object) !== job.metadata.uid);
     return {
@@ -109,8 +108,9 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
   return async (knowledge, site) => {
     const { job, saved } = knowledge;
     const abandonedClaim = await abandonedClaimOn(site.deployment, job);
-    // Who gets into the way of a job that has begun finds it there.
-    if (saved !== undefined || isFinished(job)) return { ...noObstacles, abandonedClaim };
+    // Who gets into the way of a job that has begun finds it there. A rolling update makes nothing beside the Deployment.
+    const isFree = saved !== undefined || isFinished(job) || site.strategy === 'Rolling';
+    if (isFree) return { ...noObstacles, abandonedClaim };
     const { uid = '' } = job.metadata;
     const found = await recent.get(uid, () => look(knowledge, site));
     // They are about to go.

@@ -1,4 +1,8 @@
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
+import type { WriteCache } from '../../runtime/apply.ts';
 import { isFinished, isRunning } from '../queue.ts';
 import { readSavedState } from '../saved-state.ts';
 import type { SavedState } from '../snapshot.ts';
@@ -9,29 +13,51 @@ export interface SavedStates {
   /** Undefined for a job that has saved nothing. @throws as the API server's client. */
   find(job: DeliveryJob): Promise<SavedState | undefined>;
   forget(job: DeliveryJob): void;
+  /** What the operator writes, or finds to be there already, need not be read. */
+  readonly writeCache: WriteCache;
 }
 
-/** @param isThere whether a job has not been deleted: of one that has, nothing is kept that nobody would ever forget. */
+/** @param jobs those that have not been deleted: of another one nothing is kept that nobody would ever forget. */
 export function createSavedStates(
   reads: Pick<DirectReads, 'findRevision'>,
-  isThere: (job: DeliveryJob) => boolean,
+  jobs: Pick<Store<DeliveryJob>, 'get'>,
 ): SavedStates {
-  /** By uid of the job. */
-  const states = new Map<string, SavedState>();
+  /** By uid of the job; undefined: as long as it prepares, who is to save it will find out if somebody else has. */
+  const states = new Map<string, SavedState | undefined>();
+
+  function keep(job: DeliveryJob, saved: SavedState | undefined): void {
+    const { uid = '' } = job.metadata;
+    if (jobs.get(objectKey(job))?.metadata.uid === uid) states.set(uid, saved);
+  }
+
   return {
     async find(job) {
       const { uid = '' } = job.metadata;
       if (!isRunning(job) && !isFinished(job)) {
         // One that has returned to the queue saves anew.
-        states.delete(uid);
+        keep(job, undefined);
         return undefined;
       }
       const known = states.get(uid);
-      if (known !== undefined) return known;
+      const isPreparing = job.status?.stage === 'Preparing';
+      if (known !== undefined || (isPreparing && states.has(uid))) return known;
       const saved = readSavedState(job, await reads.findRevision(job));
-      if (saved !== undefined && isThere(job)) states.set(uid, saved);
+      if (saved !== undefined || isPreparing) keep(job, saved);
       return saved;
     },
     forget: ({ metadata }) => void states.delete(metadata.uid ?? ''),
+    writeCache: {
+      kind: controllerRevisionKind,
+      informer: {
+        recordWrite(revision: KubeObject & Pick<ControllerRevision, 'data'>) {
+          const job = jobs.get(objectKey(revision));
+          if (job !== undefined) keep(job, readSavedState(job, revision));
+        },
+        recordDelete(revision) {
+          const job = jobs.get(objectKey(revision));
+          if (job !== undefined) states.delete(job.metadata.uid ?? '');
+        },
+      },
+    },
   };
 }

@@ -8,6 +8,7 @@ import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '..
 import { RegistryError } from '../domain/errors.ts';
 import { fieldIs } from './field-selector.ts';
 import { refusal } from './refusal.ts';
+import { createSharedReads } from './shared-reads.ts';
 import {
   createWebhookSecrets,
   type KeptSecret,
@@ -36,10 +37,11 @@ export function createWebhookConfigs(deps: WebhookSecretsDeps): WebhookConfigSto
     secrets: createWebhookSecrets(deps),
   };
   return {
-    async find(serviceName) {
+    // Every call and every event of any service asks for the configuration of all services.
+    find: createSharedReads(async (serviceName) => {
       const config = await findConfig(context, serviceName);
       return config === undefined ? undefined : toSettings(config);
-    },
+    }),
     async replace(replacement, permit) {
       const { serviceName } = replacement;
       for (let tries = 1; tries <= TRIES; tries += 1) {

@@ -5,6 +5,7 @@ import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { createKeyStore } from '@rollcall/gateway/identity/key-store.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
+import { createDirectReads } from '@rollcall/operator/delivery/observe/direct-reads.ts';
 import { deleteState } from '@rollcall/operator/delivery/saved-state.ts';
 import { createApplier, StaleError } from '@rollcall/operator/runtime/apply.ts';
 import { createEventRecorder } from '@rollcall/operator/runtime/events.ts';
@@ -204,6 +205,8 @@ async function useSeldom(): Promise<void> {
   }
   const job = await resourceClient(admin, deliveryJobKind, NAMESPACE).get('seldom');
   await applier.apply(deleteState(job satisfies DeliveryJob));
+  // As an operator does that finds a job under way when it begins to lead.
+  await createDirectReads(connection).findRevision(job);
   await events.start();
   const occurrence = { regarding: job, type: 'Normal', reason: 'Seldom', message: 'seen' } as const;
   for (const _ of [1, 2]) events.record(occurrence);

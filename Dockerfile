@@ -18,12 +18,14 @@ COPY . .
 ARG SOURCE_DATE_EPOCH=
 # The lock file is for developers' packages too, of which npm would miss those for other platforms. Nobody but root may write
 # anything; declarations and source maps are half of the packages, and nothing reads them. The packages get a layer of their own,
-# which stays the same from version to version.
+# which stays the same from version to version. Types are stripped once, here, rather than at every start.
 RUN --mount=type=cache,target=/tmp/npm \
     export npm_config_cache=/tmp/npm \
     && npm pkg delete devDependencies \
     && npm ci --omit=dev --workspace=@rollcall/image \
     && node tools/sbom.ts > sbom.cdx.json \
+    && node tools/strip-types.ts clients crds fetcher image operator platform services \
+    && mv image/src/stripped-sources.ts image/src/stripped-sources.js \
     && rm -r package-lock.json .npmrc tools \
     && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' \) -exec rm {} + \
     && chmod -R u=rwX,go=rX . \
@@ -39,8 +41,8 @@ WORKDIR /app
 ENV NODE_ENV=production
 # Numeric, or Kubernetes could not tell that it is not root.
 USER 65532:65532
-# See docs/decisions.md for the flag.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "/app/image/src/main.ts"]
+# See docs/decisions.md for the flags.
+ENTRYPOINT ["node", "--max-semi-space-size=8", "--import=/app/image/src/stripped-sources.js", "/app/image/src/main.ts"]
 ARG VERSION=0.1.0
 ARG REVISION=
 ARG RUNTIME_IMAGE

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
@@ -65,6 +65,22 @@ describe("the image's entry point", () => {
   });
 });
 
+test('sources whose types were stripped run without a stripper, line by line as they were', async () => {
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'stripped-'));
+  const source = join(directory, 'src');
+  await cp(join(ROOT, 'image', 'src'), source, { recursive: true });
+  await runNode(['tools/strip-types.ts', directory]);
+  const preload = join(source, 'stripped-sources.js');
+  await rename(join(source, 'stripped-sources.ts'), preload);
+  const main = join(source, 'main.ts');
+  const { out, err } = await runNode(['--no-strip-types', `--import=${preload}`, main, '--help']);
+  expect({ out, err }).toEqual({ out: expect.stringMatching(/^Usage: rollcall PROCESS/), err: '' });
+  const stripped = await readFile(join(source, 'processes.ts'), 'utf8');
+  const lines = (await read('image/src/processes.ts')).split('\n');
+  expect(stripped).not.toContain('readonly ');
+  expect(stripped.split('\n').map(({ length }) => length)).toEqual(lines.map(({ length }) => length));
+});
+
 test('what drains goes on when it is told to end once more', { timeout: 180_000 }, async () => {
   await using namespace = await createNamespace('image');
   await using database = await createDatabase();
@@ -119,8 +135,16 @@ describe('the bill of materials', () => {
   });
 });
 
-async function run(args: readonly string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [join(ROOT, 'image/src/main.ts'), ...args], { env: {}, stdio: 'pipe' });
+interface Result {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+const run = (args: readonly string[]): Promise<Result> => runNode(['image/src/main.ts', ...args]);
+
+async function runNode(args: readonly string[]): Promise<Result> {
+  const child = spawn(process.execPath, args, { cwd: ROOT, env: {}, stdio: 'pipe' });
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return { code, out, err };
 }

@@ -26,7 +26,12 @@ describe.skipIf(problem !== undefined)('the image', () => {
   test('says what it is, and runs as nobody', () => {
     expect(image.config).toMatchObject({
       User: '65532:65532',
-      Entrypoint: ['node', '--max-semi-space-size=8', '/app/image/src/main.ts'],
+      Entrypoint: [
+        'node',
+        '--max-semi-space-size=8',
+        '--import=/app/image/src/stripped-sources.js',
+        '/app/image/src/main.ts',
+      ],
       Labels: {
         'org.opencontainers.image.title': 'Rollcall',
         'org.opencontainers.image.licenses': 'Apache-2.0',

@@ -5,8 +5,12 @@ import { waitUntil } from './wait.ts';
 /** One of our own processes, run by the same Node as this one. */
 export interface ServiceOptions {
   readonly name: string;
-  /** Path of its main file, from the root of the repository. */
+  /** Path of its main file, from the root. */
   readonly script: string;
+  /** The repository's by default. */
+  readonly root?: string;
+  /** Further flags for Node. */
+  readonly nodeArgs?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -39,7 +43,12 @@ export function startService(service: ServiceOptions, { logDirectory, env }: Ser
   return startProcess({
     name: service.name,
     command: process.execPath,
-    args: [YOUNG_GENERATION, join(REPOSITORY, service.script), ...(service.args ?? [])],
+    args: [
+      YOUNG_GENERATION,
+      ...(service.nodeArgs ?? []),
+      join(service.root ?? REPOSITORY, service.script),
+      ...(service.args ?? []),
+    ],
     logFile: join(logDirectory, `${service.name}.log`),
     env: { ...env, ...service.env },
   });

@@ -9,6 +9,7 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { type SystemBinary, startHaproxy } from './haproxy.ts';
+import { createImageSources, type ImageSources } from './image-sources.ts';
 import { type Metrics, parseMetrics, sumOf } from './metrics.ts';
 
 /** A process under measurement, or a peer of one. */
@@ -88,7 +89,8 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
   const databaseUrl = await postgres.createDatabase('rollcall');
   const failed = Promise.race([controlPlane.failed, postgres.failed]);
   failed.catch(() => undefined);
-  const start = processStarter(stack, { ...options, controlPlane });
+  const sources = await createImageSources(join(directory, 'image'));
+  const start = processStarter(stack, { ...options, controlPlane, sources });
   return {
     kubeconfigPath: controlPlane.kubeconfigPath,
     kube,
@@ -128,16 +130,20 @@ interface ProcessStarter {
   peer: Stage['startPeer'];
 }
 
+interface StarterOptions extends StageOptions {
+  readonly controlPlane: ControlPlane;
+  readonly sources: ImageSources;
+}
+
 function processStarter(
   stack: AsyncDisposableStack,
-  { directory, env, signal, controlPlane }: StageOptions & { readonly controlPlane: ControlPlane },
+  { directory, env, signal, controlPlane, sources }: StarterOptions,
 ): ProcessStarter {
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
       ...env,
       KUBECONFIG: controlPlane.kubeconfigPath,
-      NODE_COMPILE_CACHE: join(directory, 'compile-cache'),
       NODE_ENV: 'production',
       ROLLCALL_HOST: '127.0.0.1',
     },
@@ -154,7 +160,7 @@ function processStarter(
       };
       const startedAtMs = performance.now();
       const started = await startService(
-        { name: `${name}-${counter}`, script, env: { ...ports, ...settings } },
+        { name: `${name}-${counter}`, script, ...sources, env: { ...ports, ...settings } },
         context,
       );
       stack.defer(stopOf(started));

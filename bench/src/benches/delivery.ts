@@ -55,11 +55,14 @@ export const delivery: Bench = {
       spec: { rolling: { bakeSeconds: null } },
     });
     const baked = await jobs.measure(names, '5', (name) => deploy(registry, name, 'shop:5'));
+    log('delivery: plain rollouts once more');
+    const last = await rollouts.measure(names, 'shop:6', (name) => setImage(stage, name, 'shop:6'));
     const [operatorPeak = Number.NaN] = await peaks.stop();
     await Promise.all([operator.stop(), registry.stop()]);
 
     const plainMedian = (median(plain.eachMs) + median(again.eachMs)) / 2;
     const plainAll = (plain.allMs + again.allMs) / 2;
+    const besideBaked = (median(again.eachMs) + median(last.eachMs)) / 2;
     return [
       figure('plain rollouts, all done after', plainAll / 1000, 's'),
       figure('plain rollout, median', plainMedian / 1000, 's'),
@@ -70,7 +73,7 @@ export const delivery: Bench = {
       atLeast(2 * WORKLOADS, figure('deploys that succeeded', deployed.succeeded + baked.succeeded, '')),
       atMost(1.5, figure('deploy / plain rollout, median', median(deployed.eachMs) / plainMedian, '')),
       figure('deploys / plain rollouts, all done', deployed.allMs / plainAll, ''),
-      figure('deploy with the default bake of 5 s / plain rollout, median', median(baked.eachMs) / plainMedian, ''),
+      figure('deploy with the default bake of 5 s / plain rollout, median', median(baked.eachMs) / besideBaked, ''),
       atMost(300, figure('operator, highest memory', operatorPeak, 'MiB')),
     ];
   },

@@ -30,7 +30,7 @@ function setUp(codes: Readonly<Record<string, number>>) {
   const recorded: string[] = [];
   const reconciler = deliveryReconciler({
     jobs: jobs.store,
-    observer: { observe: refuse, applied: () => undefined },
+    observer: { observe: refuse, applied: () => undefined, failed: () => undefined },
     concurrency: 1,
     metrics: createDeliveryMetrics(new Registry(), () => []),
     events: { record: ({ reason, message }) => void recorded.push(`${reason} ${message}`) },

@@ -55,8 +55,10 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     },
     onFailed(key, error) {
       const job = jobs.get(key);
+      if (job === undefined) return;
+      observer.failed(job);
       const message = rejectionIn(error);
-      if (job === undefined || message === undefined) return;
+      if (message === undefined) return;
       deps.events.record({ regarding: job, type: 'Warning', reason: 'ChangeRejected', message });
     },
     // Whatever the API server rejects, the job's deadline has to be seen.

@@ -113,43 +113,6 @@ test('looks again after the time that the decision asks for', async () => {
   await controller.stop();
 });
 
-test('what asks for another look at once has it before the others, but not for ever', async () => {
-  const { controller, seen } = setUp({
-    concurrency: 1,
-    keys: () => ['brief', 'endless', 'other'],
-    observe: async (key) => {
-      await nextTurn();
-      return key;
-    },
-    plan: (key): Decision => {
-      seen.push(key);
-      const goesOn = key === 'endless' || (key === 'brief' && seen.length < 3);
-      return { changes: [], ...(goesOn ? { requeueAfterMs: 0 } : {}) };
-    },
-  });
-  controller.start();
-  for (let turns = 0; turns < 100 && !seen.includes('other'); turns += 1) await nextTurn();
-  await controller.stop();
-  expect(seen.slice(0, 3)).toEqual(['brief', 'brief', 'brief']);
-  expect(seen.indexOf('other')).toBeLessThan(30);
-  expect(seen.filter((key) => key === 'other')).toHaveLength(1);
-});
-
-test('a stop comes between two looks in a row', async () => {
-  const { controller, seen } = setUp({
-    keys: () => ['a'],
-    plan: (key): Decision => {
-      seen.push(key);
-      if (seen.length === 2) void controller.stop();
-      return { changes: [], requeueAfterMs: 0 };
-    },
-  });
-  controller.start();
-  await settle();
-  await controller.stop();
-  expect(seen).toEqual(['a', 'a']);
-});
-
 const invalid = new KubeApiError(422, { message: 'spec.url: Invalid value' });
 test.each([
   {

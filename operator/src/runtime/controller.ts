@@ -11,11 +11,6 @@ import { createWorkQueue } from './workqueue.ts';
 const RETRY = { baseDelayMs: 5, maxDelayMs: 30_000 };
 /** Reconciles that change nothing never wait; after this long the workers let timers and sockets have a turn. */
 const TURN_MS = 10;
-/**
- * So many looks in a row a key may have that asks for the next at once. Of many that have come at the same time the first get through
- * first, rather than all of them each step together; and none keeps a worker to itself.
- */
-const LOOKS_IN_A_ROW = 16;
 
 /** What a controller does with a key (`namespace/name`): observe, plan, apply. */
 export interface Reconciler<Snapshot> {
@@ -67,7 +62,6 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
   const { applier, clock, metrics } = deps;
   const log = deps.log.child({ controller: reconciler.name });
   const queue = createWorkQueue({ clock, ...RETRY, metrics: metrics.queue });
-  const stopping = new AbortController();
   let workers: Promise<void>[] | undefined;
   let turnEndsMs = 0;
   metrics.unfinished(() => queue.unfinishedMs());
@@ -89,8 +83,12 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
   }
 
   function settle(key: string, outcome: Outcome): void {
-    logOutcome(log, key, outcome);
-    if (outcome.result === 'error') reconciler.onFailed?.(key, outcome.error);
+    if (outcome.result === 'requeue') {
+      log.info({ key, reason: outcome.error.message }, 'observing again');
+    } else if (outcome.result === 'error') {
+      logError(log, key, outcome.error);
+      reconciler.onFailed?.(key, outcome.error);
+    }
     const terminal = outcome.result === 'error' && outcome.error instanceof TerminalError;
     if (terminal) metrics.terminalError();
     const isRetried = !terminal || reconciler.retriesTerminalErrors === true;
@@ -102,22 +100,17 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
     if (outcome.result === 'requeue_after') queue.addAfter(key, outcome.afterMs);
   }
 
-  async function reconcileInARow(key: string): Promise<Outcome> {
-    for (let looks = 1; ; looks += 1) {
-      const startedMs = clock.monotonicMs();
-      const outcome = await reconcile(key);
-      metrics.reconciled(outcome.result, clock.monotonicMs() - startedMs);
-      if (looks === LOOKS_IN_A_ROW || stopping.signal.aborted || !goesOn(outcome)) return outcome;
-    }
-  }
-
   async function work(): Promise<void> {
     for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
+      const startedMs = clock.monotonicMs();
       metrics.activeWorkers(1);
-      settle(key, await reconcileInARow(key));
+      const outcome = await reconcile(key);
+      settle(key, outcome);
       queue.done(key);
       metrics.activeWorkers(-1);
-      if (clock.monotonicMs() > turnEndsMs) {
+      const endedMs = clock.monotonicMs();
+      metrics.reconciled(outcome.result, endedMs - startedMs);
+      if (endedMs > turnEndsMs) {
         await nextTurn();
         turnEndsMs = clock.monotonicMs() + TURN_MS;
       }
@@ -132,7 +125,6 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
       log.info({ workers: workers.length }, 'controller started');
     },
     async stop() {
-      stopping.abort();
       await queue.shutDown();
       await Promise.all(workers ?? []);
     },
@@ -144,10 +136,6 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
       if (workers !== undefined) queue.addAfter(key, delayMs);
     },
   };
-}
-
-function goesOn(outcome: Outcome): boolean {
-  return outcome.result === 'requeue_after' && outcome.afterMs <= 0;
 }
 
 /** @throws the first failure, once all changes that do not depend on it have been tried. */
@@ -164,11 +152,6 @@ async function applyAll(applier: Applier, changes: readonly Change[]): Promise<v
     }
   }
   if (failures.length > 0) throw failures[0];
-}
-
-function logOutcome(log: Logger, key: string, outcome: Outcome): void {
-  if (outcome.result === 'requeue') log.info({ key, reason: outcome.error.message }, 'observing again');
-  if (outcome.result === 'error') logError(log, key, outcome.error);
 }
 
 function logError(log: Logger, key: string, err: unknown): void {

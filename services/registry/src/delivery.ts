@@ -1,11 +1,10 @@
 import { fileURLToPath } from 'node:url';
-import { deliveryJobKind, deliveryPolicyKind, webhookConfigKind } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { deliveryJobKind, deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
-import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
@@ -147,11 +146,10 @@ function createStores(
   const informers = {
     jobs: createInformer({ ...options, kind: deliveryJobKind, resyncMs: RESYNC_MS }),
     policies: createInformer({ ...options, kind: deliveryPolicyKind }),
-    configs: createInformer({ ...options, kind: webhookConfigKind }),
   };
   return {
     informers,
-    configs: createWebhookConfigs({ ...options, informer: informers.configs, secretName: webhookSecrets }),
+    configs: createWebhookConfigs({ ...options, secretName: webhookSecrets }),
     policies: createDeliveryPolicies({ connection, namespace, informer: informers.policies }),
     jobs: createDeliveryJobs({ connection, namespace, onWrite: (object) => informers.jobs.recordWrite(object) }),
     directory: createJobDirectory(informers.jobs, namespace),
@@ -171,7 +169,7 @@ function followJobs(informer: Informer<DeliveryJob>, feed: JobFeed): void {
 }
 
 /** Started last, when everybody listens; it does not wait for the API server. */
-function informersActor(informers: readonly Pick<Informer<KubeObject>, 'start' | 'stop'>[]): Actor {
+function informersActor(informers: readonly Pick<Informer<DeliveryJob | DeliveryPolicy>, 'start' | 'stop'>[]): Actor {
   return {
     name: 'informers of deliveries',
     start() {

@@ -4,7 +4,6 @@ import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
-import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import type { WebhookConfigStore } from '@rollcall/registry/domain/delivery-ports.ts';
@@ -320,13 +319,6 @@ function overtakenStore(overtake: () => Promise<unknown>): WebhookConfigStore {
   return createWebhookConfigs({
     connection,
     namespace: namespace.name,
-    informer: createInformer({
-      connection,
-      namespace: namespace.name,
-      kind: webhookConfigKind,
-      clock: systemClock,
-      log,
-    }),
     secretName: SECRET,
     clock: systemClock,
     log,

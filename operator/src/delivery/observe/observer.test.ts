@@ -1,5 +1,5 @@
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
-import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import {
   type ControllerRevision,
@@ -12,7 +12,7 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
-import { buildAtStage, buildCluster } from '../model/build.ts';
+import { buildAtStage, buildCluster, buildJob } from '../model/build.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
 import { createDeliveryObserver } from './observer.ts';
@@ -37,15 +37,21 @@ const revision: ControllerRevision = {
 
 const refuse = () => Promise.reject(new Error('nothing is read'));
 
-/** @param meanwhile what happens while the workload is looked at. */
-function setUp(meanwhile: (remove: () => void) => void) {
+interface Setup {
+  /** What happens while the workload is looked at. */
+  readonly meanwhile?: (remove: () => void) => void;
+  readonly jobs?: readonly DeliveryJob[];
+  readonly findRevision?: () => Promise<ControllerRevision | undefined>;
+}
+
+function setUp({ meanwhile, jobs = [job], findRevision = () => Promise.resolve(revision) }: Setup) {
   const measured: string[] = [];
   const connection: KubeConnection = { namespace: 'default', request: refuse, stream: refuse, close: refuse };
   const common = { connection, clock: systemClock, log: createLogger('test', 'silent') };
   const services = [createInformer<Service>({ ...common, kind: serviceKind })];
   const informers = createDeliveryInformers({ ...common, namespace: 'default', namespaces: [], services });
   const relations = createRelations(informers);
-  informers.jobs.recordWrite(job);
+  for (const each of jobs) informers.jobs.recordWrite(each);
   const measurements = createMeasurements({
     checks: {
       measure: async ({ name }) => {
@@ -64,10 +70,10 @@ function setUp(meanwhile: (remove: () => void) => void) {
     relations,
     registrations: { registrations, leases, namespace: 'default' },
     observeWorkload: async () => {
-      meanwhile(() => informers.jobs.recordDelete(job));
+      meanwhile?.(() => informers.jobs.recordDelete(job));
       return { found: 'one', cluster: buildCluster() };
     },
-    savedStates: createSavedStates({ findRevision: () => Promise.resolve(revision) }, informers.jobs.store),
+    savedStates: createSavedStates({ findRevision }, informers.jobs.store),
     measurements,
     artifact: { fetcherImage: undefined, maxBytes: 1, allowPrivateAddresses: false },
     clock: systemClock,
@@ -77,12 +83,37 @@ function setUp(meanwhile: (remove: () => void) => void) {
 
 test('what is due is measured, but not for a job that was deleted while it was looked at', async () => {
   for (const isDeleted of [false, true]) {
-    const { observer, measurements, measured } = setUp((remove) => {
-      if (isDeleted) remove();
+    const { observer, measurements, measured } = setUp({
+      meanwhile: (remove) => {
+        if (isDeleted) remove();
+      },
     });
     const snapshot = await observer.observe('default/deploy-shop');
     await measurements.stop();
     expect(snapshot?.job.metadata.uid).toBe(isDeleted ? undefined : 'uid-job');
     expect(measured).toEqual(isDeleted ? [] : ['errors']);
   }
+});
+
+test.for<['of another job ahead' | 'of a look that failed', readonly DeliveryJob[]]>([
+  [
+    'of another job ahead',
+    [buildJob({ metadata: { name: 'first', uid: 'uid-first' }, status: { phase: 'Progressing', stage: 'Updating' } })],
+  ],
+  ['of a look that failed', []],
+])('that nothing was saved is not taken for granted because %s', async ([why, others]) => {
+  const preparing = buildAtStage({ strategy: 'Rolling', stage: 'Preparing' }).job;
+  const stored: ControllerRevision[] = [];
+  let reads = 0;
+  const findRevision = async () => {
+    reads += 1;
+    return stored[0];
+  };
+  const { observer } = setUp({ jobs: [preparing, ...others], findRevision });
+  const look = async () => (await observer.observe('default/deploy-shop'))?.saved;
+  expect([await look(), await look()]).toEqual([undefined, undefined]);
+  expect(reads).toBe(others.length === 0 ? 1 : 3);
+  stored.push(revision);
+  if (why === 'of a look that failed') observer.failed(preparing);
+  expect(await look()).toBe(saved);
 });

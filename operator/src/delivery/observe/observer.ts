@@ -35,6 +35,8 @@ export interface DeliveryObserver {
   observe(jobKey: string): Promise<JobSnapshot | undefined>;
   /** The changes that rest on the snapshot are made. */
   applied(snapshot: JobSnapshot): void;
+  /** Of a look that failed nobody knows which changes were made. */
+  failed(job: DeliveryJob): void;
 }
 
 export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObserver {
@@ -66,10 +68,15 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
         return undefined;
       }
       const { serviceName } = job.spec;
-      const saved = await savedStates.find(job);
+      let saved = await savedStates.find(job);
       const policy = saved?.policy ?? policyFor(serviceName, relations.policies.get);
       const rules = { order: relations.jobOrder, supersede: policy.supersede };
       const queue = queueView(job, relations.unfinishedJobs.get(serviceName), rules);
+      if (saved === undefined && queue.ahead !== undefined) {
+        // Returning to the queue, it takes its record with it: also one that another operator has made since this one looked.
+        savedStates.forget(job);
+        saved = await savedStates.find(job);
+      }
       const workload = await deps.observeWorkload({ job, saved, relations, policy }, queue);
       // Deleted meanwhile: what was forgotten then is not to begin anew.
       if (!isThere(job)) return undefined;
@@ -87,6 +94,7 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       startMeasurements(snapshot);
       return snapshot;
     },
+    failed: (job) => savedStates.forget(job),
     applied: ({ job, measurements: results }) => measurements.recorded(objectKey(job), results),
   };
 }

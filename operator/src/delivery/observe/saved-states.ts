@@ -12,6 +12,7 @@ import type { DirectReads } from './direct-reads.ts';
 export interface SavedStates {
   /** Undefined for a job that has saved nothing. @throws as the API server's client. */
   find(job: DeliveryJob): Promise<SavedState | undefined>;
+  /** The next look reads. */
   forget(job: DeliveryJob): void;
   /** What the operator writes, or finds to be there already, need not be read. */
   readonly writeCache: WriteCache;
@@ -35,7 +36,7 @@ export function createSavedStates(
       const { uid = '' } = job.metadata;
       if (!isRunning(job) && !isFinished(job)) {
         // One that has returned to the queue saves anew.
-        keep(job, undefined);
+        states.delete(uid);
         return undefined;
       }
       const known = states.get(uid);

@@ -3,14 +3,11 @@ import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
-import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { Store } from '@rollcall/platform/kube/store.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../domain/delivery-ports.ts';
 import { RegistryError } from '../domain/errors.ts';
 import { fieldIs } from './field-selector.ts';
 import { refusal } from './refusal.ts';
-import { createSharedReads } from './shared-reads.ts';
 import {
   createWebhookSecrets,
   type KeptSecret,
@@ -23,11 +20,6 @@ const TRIES = 4;
 /** Longer than any call takes: a secret that no configuration names may be that of a call which has not yet written its own. */
 const UNNAMED_MS = 3_600_000;
 
-export interface WebhookConfigStoreDeps extends WebhookSecretsDeps {
-  /** Tells under which names there are configurations; what they say is read. */
-  readonly informer: Pick<Informer<WebhookConfig>, 'store' | 'connectivity'>;
-}
-
 interface Context {
   readonly connection: KubeConnection;
   readonly namespace: string;
@@ -36,25 +28,18 @@ interface Context {
   readonly secrets: WebhookSecrets;
 }
 
-/**
- * Webhook configurations as custom resources, their secrets in a Secret. Every read asks the API server: what a call has set holds for
- * the next one, at any replica. Only of those that people have made under names of their own a replica has to have heard.
- */
-export function createWebhookConfigs(deps: WebhookConfigStoreDeps): WebhookConfigStore {
+/** Webhook configurations as custom resources, their secrets in a Secret. Every read asks the API server. */
+export function createWebhookConfigs(deps: WebhookSecretsDeps): WebhookConfigStore {
   const context: Context = {
     ...deps,
     configs: resourceClient(deps.connection, webhookConfigKind, deps.namespace),
     secrets: createWebhookSecrets(deps),
   };
   return {
-    // Every call and every event of any service asks for the configuration of all services.
-    find: createSharedReads(async (serviceName) => {
-      const isInStep = deps.informer.connectivity() === 'connected';
-      const config = isInStep
-        ? await getConfig(context, deps.informer.store, serviceName)
-        : await findConfig(context, serviceName);
+    async find(serviceName) {
+      const config = await findConfig(context, serviceName);
       return config === undefined ? undefined : toSettings(config);
-    }),
+    },
     async replace(replacement, permit) {
       const { serviceName } = replacement;
       for (let tries = 1; tries <= TRIES; tries += 1) {
@@ -120,36 +105,13 @@ async function obsoleteOf(
   return obsolete.map(({ ref }) => ref.key);
 }
 
-/**
- * As {@link findConfig}, without a list: that would wait until the API server's own copy is as new as the last write of anything, up
- * to 100 ms.
- */
-async function getConfig(
-  { configs }: Context,
-  known: Store<WebhookConfig>,
-  serviceName: string,
-): Promise<WebhookConfig | undefined> {
-  const names = new Set([objectNameFor(serviceName)]);
-  for (const { spec, metadata } of known.values()) if (spec.serviceName === serviceName) names.add(metadata.name);
-  const found = await Promise.all([...names].map((name) => configs.find(name)));
-  const present = found.filter((config) => config !== undefined);
-  return chooseConfig(
-    present.filter(({ spec }) => spec.serviceName === serviceName),
-    serviceName,
-  );
-}
-
+/** Under its canonical name, else the oldest that names the service: people may call theirs as they like. */
 async function findConfig({ connection, namespace }: Context, serviceName: string): Promise<WebhookConfig | undefined> {
   const { items } = await connection.request<{ items: readonly WebhookConfig[] }>({
     method: 'GET',
     path: collectionPath(webhookConfigKind, namespace),
     query: { fieldSelector: fieldIs('spec.serviceName', serviceName) },
   });
-  return chooseConfig(items, serviceName);
-}
-
-/** Under its canonical name, else the oldest that names the service: people may call theirs as they like. */
-function chooseConfig(items: readonly WebhookConfig[], serviceName: string): WebhookConfig | undefined {
   const canonical = objectNameFor(serviceName);
   return (
     items.find(({ metadata }) => metadata.name === canonical) ??

@@ -123,6 +123,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   standing: fc.constantFrom('sound', 'sound', 'sound', 'short', 'dead'),
   amended: fc.boolean(),
   lagging: fc.boolean(),
+  slices: fc.constantFrom('seen', 'at times', 'forbidden'),
   startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
   failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
   policy: fc.record({

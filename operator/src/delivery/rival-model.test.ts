@@ -49,6 +49,7 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
     standing: 'sound',
     amended: false,
     lagging: false,
+    slices: 'seen',
     startupMs: 2000,
     failsAtMs: 0,
     policy: {

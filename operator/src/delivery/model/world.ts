@@ -15,7 +15,7 @@ import { canaryServiceName } from '../names.ts';
 import { noObstacles } from '../observe/obstacles.ts';
 import { isFinished } from '../queue.ts';
 import { readSavedState } from '../saved-state.ts';
-import type { JobSnapshot, Measurement, PodGroup, Surroundings, WorkloadView } from '../snapshot.ts';
+import type { EndpointsAnswer, JobSnapshot, Measurement, PodGroup, Surroundings, WorkloadView } from '../snapshot.ts';
 import { createMachinery, type Machinery, type PodFate, type SimulatedReplicaSet } from './deployment-controller.ts';
 import { createStore, type Store } from './store.ts';
 
@@ -35,6 +35,8 @@ export interface Scenario {
   readonly amended: boolean;
   /** Whether operators see pods a second late. */
   readonly lagging: boolean;
+  /** Whether operators may list EndpointSlices, and whether that works all the time. */
+  readonly slices: 'seen' | 'at times' | 'forbidden';
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
   readonly failsAtMs: number;
@@ -65,6 +67,9 @@ export interface World {
 
 /** Pods that fail by themselves are no fault of the job's until it had time to act. */
 const REACTION_MS = 45_000;
+
+/** So long EndpointSlices cannot be listed, and so long they can, in turns. */
+const AWAY_MS = 7000;
 
 export function createWorld(scenario: Scenario): World {
   const store = createStore((kind, object) => withDefaults(kind, object, scenario));
@@ -128,8 +133,14 @@ export function createWorld(scenario: Scenario): World {
       services,
       extraServices,
       routes: scenario.routed ? store.list(httpRouteKind) : undefined,
-      endpoints: new Map(all.map((service) => [service.metadata.name, readyBehind(service)])),
+      endpoints: endpointsOf(all),
     };
+  }
+
+  function endpointsOf(services: readonly Service[]): EndpointsAnswer {
+    if (scenario.slices === 'forbidden') return 'forbidden';
+    const isAway = scenario.slices === 'at times' && Math.floor(world.nowMs / AWAY_MS) % 2 === 0;
+    return isAway ? 'unknown' : new Map(services.map((service) => [service.metadata.name, readyBehind(service)]));
   }
 
   function readyBehind({ spec }: Service): ReadonlySet<string> {

@@ -76,17 +76,16 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
     const { replicas = 1, strategy, paused } = deployment.spec;
     const others = ownOf(deployment).filter((other) => other !== set);
     const active = others.filter((other) => other.replicas > 0);
+    const surge = resolve(strategy?.rollingUpdate?.maxSurge ?? '25%', replicas, Math.ceil);
+    const unavailable = resolve(strategy?.rollingUpdate?.maxUnavailable ?? '25%', replicas, Math.floor);
     if (paused === true) {
-      const [only] = [set, ...active].filter((other) => other.replicas > 0);
-      if (active.length + (set.replicas > 0 ? 1 : 0) === 1 && only !== undefined) only.replicas = replicas;
+      scalePaused(set.replicas > 0 ? [set, ...active] : active, replicas, surge);
       return;
     }
     if (active.length === 0) {
       set.replicas = replicas;
       return;
     }
-    const surge = resolve(strategy?.rollingUpdate?.maxSurge ?? '25%', replicas, Math.ceil);
-    const unavailable = resolve(strategy?.rollingUpdate?.maxUnavailable ?? '25%', replicas, Math.floor);
     const total = set.replicas + active.reduce((sum, other) => sum + other.replicas, 0);
     if (set.replicas > replicas) set.replicas = replicas;
     const room = Math.min(replicas + Math.max(surge, unavailable === 0 ? 1 : 0) - total, replicas - set.replicas);
@@ -95,6 +94,15 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       return;
     }
     shrink({ set, active, total }, replicas - unavailable);
+  }
+
+  /** What is paused midway keeps its mixture, and is scaled all the same; here by the largest of its parts alone. */
+  function scalePaused(active: readonly SimulatedReplicaSet[], replicas: number, surge: number): void {
+    const [largest] = active.toSorted((a, b) => b.replicas - a.replicas);
+    if (largest === undefined) return;
+    const allowed = active.length === 1 || replicas === 0 ? replicas : replicas + surge;
+    const total = active.reduce((sum, other) => sum + other.replicas, 0);
+    largest.replicas = Math.max(0, largest.replicas + allowed - total);
   }
 
   function shrink(

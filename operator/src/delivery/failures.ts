@@ -51,6 +51,11 @@ export function endedEarly(failure: DeliveryFailure | undefined): boolean {
   return unfinished.has(failure?.reason);
 }
 
+/** Whether a job was undone, and not all of it: of one that has delivered only what it has changed besides is left. */
+export function isRollbackUnfinished(failure: DeliveryFailure | undefined): boolean {
+  return endedEarly(failure) && failure?.reason !== 'NotHandedBack';
+}
+
 /** How a job ends that was undone for this reason. */
 export function endOf({ reason }: DeliveryFailure): 'RolledBack' | 'Failed' {
   return unrestored.has(reason) ? 'Failed' : 'RolledBack';

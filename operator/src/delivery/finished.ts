@@ -8,6 +8,7 @@ import { reconstructState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
 import { handBack } from './strategies/promotion.ts';
 import { isExtraInUse } from './traffic/in-use.ts';
+import { releaseServices } from './traffic/selector.ts';
 import { clusterOf, readyCount, surroundingsOf, viewJob } from './view.ts';
 import { restoreLate, unclaimWorkload } from './workload.ts';
 
@@ -43,7 +44,8 @@ function lateHandingBack(snapshot: JobSnapshot): readonly Change[] {
   if (!endedEarly(job.status.failure)) return cluster === undefined ? [] : unclaimWorkload(cluster.deployment, job);
   if (isOthersTurn(snapshot)) return [];
   const view = viewJob(snapshot, saved ?? reconstructState(snapshot), job.status);
-  return independently([...handBack(view), ...restoreLate(view)]);
+  const isPinned = releaseServices(view).length > 0;
+  return independently([...handBack(view), ...(isPinned ? [] : restoreLate(view))]);
 }
 
 /** Whether a job runs by now that may have set what looks like this one's. */

@@ -4,7 +4,7 @@ import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollc
 import type { Change } from '../runtime/decision.ts';
 import { versionParts } from './artifact.ts';
 import { claimOn, ownClaim, writeMark } from './claim.ts';
-import { endedEarly } from './failures.ts';
+import { isRollbackUnfinished } from './failures.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
 import type { SavedState } from './snapshot.ts';
@@ -161,10 +161,13 @@ export function releaseWorkload(view: JobView, isLast: boolean): readonly Change
  * meant the version that runs to stay.
  */
 function isLeft({ claim, template, unchanged, failure }: JobView): boolean {
-  return endedEarly(failure) && claim === 'own' && template === 'target' && !unchanged;
+  return isRollbackUnfinished(failure) && claim === 'own' && template === 'target' && !unchanged;
 }
 
-/** Puts the template back that could not be put back in time. The old pods come up as the user's own strategy says. */
+/**
+ * Puts the template back that could not be put back in time. The old pods come up as the user's own strategy says, so no Service may be
+ * pinned to those that go for them.
+ */
 export function restoreLate(view: JobView): readonly Change[] {
   const { cluster, saved } = view;
   if (cluster === undefined || !isLeft(view)) return [];

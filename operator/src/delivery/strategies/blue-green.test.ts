@@ -1,5 +1,6 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
 import { templateFingerprint } from '../fingerprint.ts';
 import {
@@ -498,6 +499,22 @@ test('a version that runs is not undone because something cannot be handed back'
   const ended = tell(planJob(buildAtStage({ ...wish, seconds: 600 })));
   expect(ended).toMatchObject({ status: { phase: 'Failed', failure: { reason: 'NotHandedBack' } }, does: [] });
   expect(tell(planJob(buildAtStage({ ...wish, stage: 'RemovingExtra', seconds: 600 }))).status.failure).toBeUndefined();
+});
+
+test.for<[string, 'NotHandedBack' | 'RollbackIncomplete', Service, boolean]>([
+  ['not by a job that has delivered', 'NotHandedBack', buildService(), false],
+  ['nor by that while a Service is pinned', 'NotHandedBack', pinnedTo('next'), false],
+  ['not while a Service is pinned to the pods that would go', 'RollbackIncomplete', pinnedTo('next'), false],
+  ['but then by a rollback that did not come to it', 'RollbackIncomplete', buildService(), true],
+])('when a job has ended, the old version is put back: %s', ([, reason, service, isRestored]) => {
+  const cluster = buildCluster({ ...UPDATED, extra: undefined, services: [service] });
+  const status = { ...RECORDED, phase: 'Failed', failure: { reason, message: 'm' } } as const;
+  const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Failed', cluster, status })));
+  expect(does.some((change) => change.includes('"template"'))).toBe(isRestored);
+  expect(does.includes(pin(null))).toBe(service.spec?.selector?.['pod-template-hash'] !== undefined);
+  // Nobody else may take the Deployment over before.
+  const isReleased = does.some((change) => change.includes('"rollcall.dev/delivering":null'));
+  expect(isReleased).toBe(reason === 'NotHandedBack' && does[0] !== pin(null));
 });
 
 /** So long pods that were ready have been missed. */

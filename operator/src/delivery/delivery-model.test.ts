@@ -464,11 +464,16 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent }:
   const status = job?.status;
   expect(status?.phase, `ends: ${JSON.stringify(status)}`).toMatch(/^(Succeeded|RolledBack|Failed)$/);
   if (refused === 'for good') return;
-  // Pods of the old version that fail while the job runs cannot come back: it keeps its own until somebody mends that.
-  const isShort = scenario.standing !== 'sound' && oldReady(world) < (world.deployment()?.spec.replicas ?? 0);
-  if (isShort && status?.failure?.reason === 'RollbackIncomplete') return;
-  expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');
   const extras = world.store.list(deploymentKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
+  const isShort = scenario.standing !== 'sound' && oldReady(world) < (world.deployment()?.spec.replicas ?? 0);
+  if (isShort && status?.failure?.reason === 'RollbackIncomplete' && extras.some(({ spec }) => spec.replicas !== 0)) {
+    // Pods of the old version that fail while the job runs cannot come back: it keeps its own, and itself, until somebody mends that.
+    expect(job?.metadata.finalizers).toContain('rollcall.dev/delivery');
+    expect(world.deployment()?.spec.template.spec.containers[0]?.image).toBe(OLD_IMAGE);
+    for (const service of userServices(world)) expect(world.serving(service).ready).toBeGreaterThan(0);
+    return;
+  }
+  expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');
   // What an operator makes after the job has ended is without pods.
   expect(extras.filter(({ spec }) => spec.replicas !== 0)).toEqual([]);
   if (!isEvent('sleeper')) {

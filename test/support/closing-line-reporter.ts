@@ -5,19 +5,20 @@ import type { Reporter, TestModule } from 'vitest/node';
  * written when the process exits, because teardown and other reporters may still print after the last test.
  *
  * A test file that could not be loaded, and an error outside of any test, count as one failure each; so does a run that
- * never got as far as a test but ended with an error. Tests that passed only when they were run again are named before it.
+ * never got as far as a test but ended with an error. Tests that failed, with the first line of why, and tests that passed only
+ * when they were run again are named before it.
  *
  * @public Loaded by vitest.config.ts.
  */
 export default class ClosingLineReporter implements Reporter {
   private readonly counts = { passed: 0, failed: 0, skipped: 0 };
-  private readonly flaky: string[] = [];
+  private readonly named: string[] = [];
 
   onInit(): void {
     process.once('exit', (code) => {
       const { passed, failed, skipped } = this.counts;
       const failures = code === 0 ? failed : Math.max(failed, 1);
-      for (const name of this.flaky) process.stdout.write(`passed only when run again: ${name}\n`);
+      for (const line of this.named) process.stdout.write(`${line}\n`);
       const line = `${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
       process.stdout.write(`${line}\n`);
     });
@@ -26,15 +27,32 @@ export default class ClosingLineReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
     for (const module of modules) {
+      const nameFailures = (name: string, errors: readonly unknown[]): void => {
+        for (const error of errors) this.named.push(`failed: ${name}: ${firstLine(error)}`);
+      };
       counts.failed += module.errors().length;
-      for (const suite of module.children.allSuites()) counts.failed += suite.errors().length;
+      nameFailures(module.relativeModuleId, module.errors());
+      for (const suite of module.children.allSuites()) {
+        counts.failed += suite.errors().length;
+        nameFailures(`${module.relativeModuleId} > ${suite.fullName}`, suite.errors());
+      }
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
+        const { state, errors } = test.result();
+        const name = `${module.relativeModuleId} > ${test.fullName}`;
         if (state === 'passed' || state === 'failed') counts[state] += 1;
         else counts.skipped += 1;
-        if (test.diagnostic()?.flaky === true) this.flaky.push(`${module.relativeModuleId} > ${test.fullName}`);
+        if (state === 'failed') nameFailures(name, errors.slice(0, 1));
+        if (test.diagnostic()?.flaky === true) this.named.push(`passed only when run again: ${name}`);
       }
     }
+    for (const error of unhandledErrors) this.named.push(`failed outside of any test: ${firstLine(error)}`);
     Object.assign(this.counts, counts);
   }
+}
+
+/** The first line of an error's message, for a list of failures. */
+function firstLine(error: unknown): string {
+  const message =
+    typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+  return message.split('\n', 1)[0] ?? '';
 }

@@ -46,6 +46,8 @@ function setUp(codes: Readonly<Record<string, number>>) {
   return {
     reads: createDirectReads(connection),
     applier,
+    jobs,
+    reconciler,
     /** The Events of a reconcile that fails like this. */
     eventsOf: async (work: Promise<unknown>): Promise<readonly string[]> => {
       const error: unknown = await work.then(
@@ -75,4 +77,18 @@ test('what may not be read is no rejected change', async () => {
   // To see what another writer has left.
   const stale = setUp({ PATCH: 409, GET: 403 });
   expect(await stale.eventsOf(stale.applier.apply(change))).toEqual([]);
+});
+
+test.for<[DeliveryJob['status'] | undefined, boolean]>([
+  [undefined, false],
+  [{ phase: 'Pending' }, false],
+  [{ phase: 'Progressing', startedAt: '2026-11-20T10:00:00Z' }, true],
+  [{ phase: 'Paused', startedAt: '2026-11-20T10:00:00Z' }, true],
+  [{ phase: 'RollingBack', startedAt: '2026-11-20T10:00:00Z' }, true],
+  [{ phase: 'Succeeded', startedAt: '2026-11-20T10:00:00Z', finishedAt: '2026-11-20T10:01:00Z' }, false],
+])('of jobs that wait to be looked at, one with the status %o goes first: %s', ([status, isFirst]) => {
+  const { jobs, reconciler } = setUp({});
+  const { status: _, ...job } = buildJob({ metadata: { resourceVersion: '41' } });
+  jobs.recordWrite({ ...job, ...(status === undefined ? {} : { status }) });
+  expect(reconciler.isUrgent?.('default/deploy-shop')).toBe(isFirst);
 });

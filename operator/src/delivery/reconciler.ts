@@ -40,6 +40,11 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
   return {
     name: 'delivery',
     concurrency: deps.concurrency,
+    // Whoever has begun is to come to an end before others begin: of many jobs at once the first are done early, none later.
+    isUrgent(key) {
+      const job = jobs.get(key);
+      return job?.status?.startedAt !== undefined && !isFinished(job);
+    },
     *keys() {
       for (const job of jobs.values()) {
         if (!isFinished(job) || job.metadata.finalizers?.includes(finalizers.delivery) === true) yield objectKey(job);

@@ -3,7 +3,7 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Change } from '../runtime/decision.ts';
-import type { JobSnapshot, SavedState } from './snapshot.ts';
+import type { ClusterView, JobSnapshot, SavedState } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
 import { withoutCanaries } from './traffic/http-route.ts';
 import { pinOf, withoutPin } from './traffic/selector.ts';
@@ -74,7 +74,7 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
       template,
       strategy: strategy ?? {},
       progressDeadlineSeconds: progressDeadlineSeconds ?? policy.rolling.progressDeadlineSeconds,
-      version: cluster?.deployment.metadata.annotations?.[annotations.version] ?? null,
+      version: cluster === undefined ? null : versionThen(job, cluster),
     },
     services: touched.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: withoutCanaries(routes ?? [], services, isMarked),
@@ -82,4 +82,11 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
     strategy: strategyOf(job, policy),
     policy,
   };
+}
+
+/** The version that a Deployment is said to run, unless only this job says so of a template that is not its own any more. */
+function versionThen({ spec, status }: DeliveryJob, { deployment, fingerprint }: ClusterView): string | null {
+  const told = deployment.metadata.annotations?.[annotations.version] ?? null;
+  const delivered = status?.templateFingerprint;
+  return told === spec.version && delivered !== undefined && delivered !== fingerprint ? null : told;
 }

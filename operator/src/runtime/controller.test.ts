@@ -95,6 +95,17 @@ test('works on as many keys at once as it may, and on none twice', async () => {
   await controller.stop();
 });
 
+test('looks first at what is urgent', async () => {
+  const { controller, seen } = setUp({
+    concurrency: 1,
+    keys: () => ['a', 'b', 'urgent'],
+    isUrgent: (key) => key === 'urgent',
+  });
+  controller.start();
+  await settle();
+  expect(seen).toEqual(['urgent', 'a', 'b']);
+});
+
 test('looks again after the time that the decision asks for', async () => {
   const { controller, seen, count } = setUp({
     keys: () => ['a'],

@@ -17,6 +17,8 @@ export interface Reconciler<Snapshot> {
   readonly name: string;
   /** How many keys are worked on at once; one key never is twice. */
   readonly concurrency: number;
+  /** Whether a key goes before others that wait; asked whenever it is to wait. All are alike by default. */
+  isUrgent?(key: string): boolean;
   /** Every key there is, for the start and for resyncs. */
   keys(): Iterable<string>;
   /** Reads; writes nothing. Undefined when there is nothing to decide. */
@@ -61,7 +63,8 @@ type Outcome =
 export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, deps: ControllerDeps): Controller {
   const { applier, clock, metrics } = deps;
   const log = deps.log.child({ controller: reconciler.name });
-  const queue = createWorkQueue({ clock, ...RETRY, metrics: metrics.queue });
+  const isUrgent = reconciler.isUrgent?.bind(reconciler);
+  const queue = createWorkQueue({ clock, ...RETRY, isUrgent, metrics: metrics.queue });
   let workers: Promise<void>[] | undefined;
   let turnEndsMs = 0;
   metrics.unfinished(() => queue.unfinishedMs());

@@ -5,7 +5,8 @@ import { createWorkQueue } from './workqueue.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const newQueue = () => createWorkQueue({ clock: systemClock, baseDelayMs: 10, maxDelayMs: 1000 });
+const newQueue = (isUrgent?: (key: string) => boolean) =>
+  createWorkQueue({ clock: systemClock, baseDelayMs: 10, maxDelayMs: 1000, isUrgent });
 
 /** What is handed out now, without waiting. */
 async function takeAll(queue: ReturnType<typeof newQueue>): Promise<string[]> {
@@ -50,6 +51,38 @@ test('many keys come out in the order in which they were added', async () => {
   const first = await Promise.all(Array.from({ length: 500 }, () => queue.next()));
   for (const key of keys.slice(600)) queue.add(key);
   expect([...first, ...(await takeAll(queue))]).toEqual(keys);
+});
+
+test('what is urgent goes first, in its own order', async () => {
+  const queue = newQueue((key) => key.startsWith('urgent'));
+  for (const key of ['a', 'urgent-1', 'b', 'urgent-2']) queue.add(key);
+  expect(await takeAll(queue)).toEqual(['urgent-1', 'urgent-2', 'a', 'b']);
+});
+
+test('a key that has become urgent while it was worked on returns before those that wait', async () => {
+  const urgent = new Set<string>();
+  const queue = newQueue((key) => urgent.has(key));
+  for (const key of ['a', 'b', 'c']) queue.add(key);
+  expect(await queue.next()).toBe('a');
+  urgent.add('a');
+  queue.add('a');
+  queue.done('a');
+  expect(await takeAll(queue)).toEqual(['a', 'b', 'c']);
+});
+
+test('what is always urgent does not hold up the rest for ever', async () => {
+  const queue = newQueue((key) => key.startsWith('urgent'));
+  for (const key of ['a', 'b', 'c', 'urgent']) queue.add(key);
+  const taken: string[] = [];
+  while (!taken.includes('c')) {
+    const key = await queue.next();
+    if (key === undefined) break;
+    taken.push(key);
+    if (key === 'urgent') queue.add(key);
+    queue.done(key);
+  }
+  expect(taken.filter((key) => key !== 'urgent')).toEqual(['a', 'b', 'c']);
+  expect(taken).toHaveLength(24);
 });
 
 test.each([

@@ -6,8 +6,13 @@ export interface WorkQueueOptions {
   /** Delay of a key's first rate-limited return; it doubles with every further one. */
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
+  /** Whether a key that is about to wait is handed out before those that are not urgent; none is by default. */
+  readonly isUrgent?: ((key: string) => boolean) | undefined;
   readonly metrics?: WorkQueueMetrics;
 }
+
+/** One of so many keys is one that is not urgent where both kinds wait: what is urgent cannot hold up the others for ever. */
+const OTHERS_SHARE = 8;
 
 /** What a queue tells of itself. */
 export interface WorkQueueMetrics {
@@ -44,7 +49,7 @@ export interface WorkQueue {
 
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { clock, metrics } = options;
-  const queue = createFifo();
+  const queue = createTwoLanes();
   const dirty = new Set<string>();
   const processing = new Map<string, number>();
   const failures = new Map<string, number>();
@@ -61,7 +66,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   }
 
   function enqueue(key: string): void {
-    queue.push({ key, addedAtMs: clock.monotonicMs() });
+    queue.push({ key, addedAtMs: clock.monotonicMs() }, options.isUrgent?.(key) === true);
     metrics?.depth(queue.size());
     const waiter = waiters.shift();
     if (waiter !== undefined) waiter(take());
@@ -125,6 +130,26 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 interface Entry {
   readonly key: string;
   readonly addedAtMs: number;
+}
+
+/** What is urgent before the rest, in each first in, first out. */
+function createTwoLanes() {
+  const urgent = createFifo();
+  const others = createFifo();
+  let urgentInARow = 0;
+  return {
+    push: (entry: Entry, isUrgent: boolean): void => (isUrgent ? urgent : others).push(entry),
+    shift(): Entry | undefined {
+      const isOthersTurn = urgent.size() === 0 || (others.size() > 0 && urgentInARow >= OTHERS_SHARE - 1);
+      urgentInARow = isOthersTurn ? 0 : urgentInARow + 1;
+      return (isOthersTurn ? others : urgent).shift();
+    },
+    size: (): number => urgent.size() + others.size(),
+    clear(): void {
+      urgent.clear();
+      others.clear();
+    },
+  };
 }
 
 /** First in, first out, at a cost that does not depend on how many are in it. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { deliveryJobKind, deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
+import { deliveryJobKind, deliveryPolicyKind, webhookConfigKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryPolicy, WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
@@ -24,6 +24,7 @@ import { webhookRoutes } from './routes/webhooks.ts';
 import { jobRecord } from './schemas/jobs.ts';
 import { createAutomaticDeployments } from './store/automatic-deployments.ts';
 import { createCallLedger } from './store/call-ledger.ts';
+import { createChannelDirectory } from './store/channel-directory.ts';
 import { createDeliveryRecords } from './store/deliveries.ts';
 import { createDeliveryJobs, toJob } from './store/delivery-jobs.ts';
 import { createDeliveryPolicies } from './store/delivery-policies.ts';
@@ -90,7 +91,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     log,
   });
   const store = createStores(deps, database.pool, () => queue.wake());
-  const { configs, history, jobs, deliveries, informers, policies } = store;
+  const { configs, channels, history, jobs, deliveries, informers, policies } = store;
   const post = createPost(deps.webhookAddresses);
   const queue = createNotificationQueue({
     databaseUrl: deps.databaseUrl,
@@ -108,7 +109,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   followJobs(informers.jobs, feed);
   const watchers = createJobWatchers({ feed, describe });
   const common = { ...store, clock, currentVersion };
-  const events = createJobEventsWorker({ informer: informers.jobs, configs, deliveries, describe, clock, log });
+  const events = createJobEventsWorker({ informer: informers.jobs, channels, deliveries, describe, clock, log });
   const recorder = createRecorder({
     informer: informers.jobs,
     jobs,
@@ -146,10 +147,13 @@ function createStores(
   const informers = {
     jobs: createInformer({ ...options, kind: deliveryJobKind, resyncMs: RESYNC_MS }),
     policies: createInformer({ ...options, kind: deliveryPolicyKind }),
+    webhookConfigs: createInformer({ ...options, kind: webhookConfigKind }),
   };
+  const configs = createWebhookConfigs({ ...options, secretName: webhookSecrets });
   return {
     informers,
-    configs: createWebhookConfigs({ ...options, secretName: webhookSecrets }),
+    configs,
+    channels: createChannelDirectory({ informer: informers.webhookConfigs, namespace, configs }),
     policies: createDeliveryPolicies({ connection, namespace, informer: informers.policies }),
     jobs: createDeliveryJobs({ connection, namespace, onWrite: (object) => informers.jobs.recordWrite(object) }),
     directory: createJobDirectory(informers.jobs, namespace),
@@ -169,7 +173,9 @@ function followJobs(informer: Informer<DeliveryJob>, feed: JobFeed): void {
 }
 
 /** Started last, when everybody listens; it does not wait for the API server. */
-function informersActor(informers: readonly Pick<Informer<DeliveryJob | DeliveryPolicy>, 'start' | 'stop'>[]): Actor {
+function informersActor(
+  informers: readonly Pick<Informer<DeliveryJob | DeliveryPolicy | WebhookConfig>, 'start' | 'stop'>[],
+): Actor {
   return {
     name: 'informers of deliveries',
     start() {

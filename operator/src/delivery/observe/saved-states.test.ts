@@ -32,10 +32,19 @@ function setUp(stored: ControllerRevision | undefined) {
   return { states: createSavedStates({ findRevision }, jobs), present, reads: () => reads };
 }
 
-test('what a job has saved is read once, and anew after it has returned to the queue', async () => {
+test('what a job has saved is read once', async () => {
   const { states, reads } = setUp(revision);
   expect([await states.find(job), await states.find(job), reads()]).toEqual([saved, saved, 1]);
-  expect([await states.find(queued), await states.find(job), reads()]).toEqual([undefined, saved, 2]);
+});
+
+test('a job that was in the queue has saved nothing, until it is found to be there or the job goes on without', async () => {
+  const { states, reads } = setUp(revision);
+  expect([await states.find(job), reads()]).toEqual([saved, 1]);
+  expect([await states.find(queued), await states.find(job), reads()]).toEqual([undefined, undefined, 1]);
+  expect([await states.find(running), await states.find(job), reads()]).toEqual([saved, saved, 2]);
+  expect(await states.find(queued)).toBeUndefined();
+  states.writeCache.informer.recordWrite(revision);
+  expect([await states.find(job), reads()]).toEqual([saved, 2]);
 });
 
 test('of a job that was deleted meanwhile nothing is kept', async () => {

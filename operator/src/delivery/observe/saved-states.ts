@@ -23,7 +23,7 @@ export function createSavedStates(
   reads: Pick<DirectReads, 'findRevision'>,
   jobs: Pick<Store<DeliveryJob>, 'get'>,
 ): SavedStates {
-  /** By uid of the job; undefined: as long as it prepares, who is to save it will find out if somebody else has. */
+  /** By uid of the job; undefined: while it waits or prepares, as who is to save will find out if somebody else has. */
   const states = new Map<string, SavedState | undefined>();
 
   function keep(job: DeliveryJob, saved: SavedState | undefined): void {
@@ -36,7 +36,7 @@ export function createSavedStates(
       const { uid = '' } = job.metadata;
       if (!isRunning(job) && !isFinished(job)) {
         // One that has returned to the queue saves anew.
-        states.delete(uid);
+        keep(job, undefined);
         return undefined;
       }
       const known = states.get(uid);

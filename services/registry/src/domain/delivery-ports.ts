@@ -176,3 +176,9 @@ export interface WebhookConfigStore {
   /** @returns undefined when the secret that the settings refer to is not there. */
   readSecret(settings: WebhookSettings): Promise<string | undefined>;
 }
+
+/** Where the notifications of services go, as was last heard of. */
+export interface ChannelDirectory {
+  /** @returns URLs by channel: those of the service, the global ones where it has none. */
+  find(serviceName: string): Promise<ReadonlyMap<string, string>>;
+}

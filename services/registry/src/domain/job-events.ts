@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { DeliveryPayload, DeliveryStore, NewDelivery, Severity } from './deliveries.ts';
+import type { ChannelDirectory } from './delivery-ports.ts';
 import { isFinished, type Job, type Milestone, phaseOf } from './jobs.ts';
 import { laneOf } from './notifications.ts';
-import { ALL_SERVICES, type WebhookConfigsDeps } from './webhook-configs.ts';
 
 type JobEventType = 'job.started' | 'job.step' | 'job.succeeded' | 'job.failed' | 'job.rolled_back';
 
@@ -80,7 +80,8 @@ function endOf(job: Job): JobEvent[] {
   return phase === 'RolledBack' ? [{ ...end, type: 'job.rolled_back', severity: 'warning' }] : [];
 }
 
-export interface JobEventsDeps extends WebhookConfigsDeps {
+export interface JobEventsDeps {
+  readonly channels: ChannelDirectory;
   readonly deliveries: Pick<DeliveryStore, 'tell' | 'told'>;
   /** The job as the API shows it. */
   readonly describe: (job: Job) => object;
@@ -98,7 +99,7 @@ export async function tellJobEvents(deps: JobEventsDeps, job: Job): Promise<Read
   const told = new Set(await deliveries.told(job.uid));
   const news = dueEvents(job).filter(({ key }) => !told.has(key));
   if (news.length === 0) return told;
-  const channels = await channelsOf(deps, job.serviceName);
+  const channels = [...(await deps.channels.find(job.serviceName))];
   for (const event of news) {
     const createdAt = clock.now();
     const messages = channels.map(([channel, url]): NewDelivery => {
@@ -110,12 +111,6 @@ export async function tellJobEvents(deps: JobEventsDeps, job: Job): Promise<Read
     told.add(event.key);
   }
   return told;
-}
-
-async function channelsOf({ configs }: WebhookConfigsDeps, serviceName: string): Promise<[string, string][]> {
-  const own = await configs.find(serviceName);
-  const settings = own === undefined || own.endpoints.size === 0 ? await configs.find(ALL_SERVICES) : own;
-  return [...(settings?.endpoints ?? [])];
 }
 
 interface Occasion {

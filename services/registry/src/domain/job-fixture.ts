@@ -32,6 +32,7 @@ export function someJob(fields: Partial<Job>): Job {
     promoteUsed: false,
     deleted: false,
     held: true,
+    attended: false,
     revision: 1,
     ...fields,
   };

@@ -82,6 +82,8 @@ export interface Job {
   readonly deleted: boolean;
   /** The finalizer that keeps it until it is recorded is there. */
   readonly held: boolean;
+  /** The finalizer that keeps it until the operator has nothing left to do for it is there. */
+  readonly attended: boolean;
   /** The object's version, which grows with every change; undefined for a job that is known from the history alone. */
   readonly revision: number | undefined;
 }

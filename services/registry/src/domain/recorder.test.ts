@@ -29,10 +29,10 @@ describe('what is done with a job', () => {
     expect(plan({ phase, deleted: true }, false)).toBe('nothing');
   });
 
-  test.each(finished)('%s: it is recorded, deleted or not, held or not', (phase) => {
+  test.each(finished)('%s: it is recorded and let go, deleted or not, held or not', (phase) => {
     for (const deleted of [false, true]) {
       expect(plan({ phase, deleted }, false)).toBe('record');
-      expect(plan({ phase, deleted }, true)).toBe('record');
+      expect(plan({ phase, deleted }, true)).toBe('release');
       expect(plan({ phase, deleted, held: false }, false)).toBe('record');
       expect(plan({ phase, deleted, held: false }, true)).toBe('nothing');
     }
@@ -51,7 +51,14 @@ describe('a finished job', () => {
 
   test('is recorded first, however old', () => {
     expect(plan({ phase: 'Failed', finishedAt, held: false }, false, over)).toBe('record');
-    expect(plan({ phase: 'Failed', finishedAt, held: true }, true, over)).toBe('record');
+    expect(plan({ phase: 'Failed', finishedAt, held: true }, true, over)).toBe('release');
+  });
+
+  test('is recorded at once, and let go when the operator has let it go', () => {
+    expect(plan({ phase: 'Succeeded', finishedAt, attended: true }, false)).toBe('record');
+    expect(plan({ phase: 'Succeeded', finishedAt, attended: true }, true)).toBe('nothing');
+    expect(plan({ phase: 'Succeeded', finishedAt, attended: true }, true, over)).toBe('nothing');
+    expect(plan({ phase: 'Succeeded', finishedAt, attended: false }, true)).toBe('release');
   });
 
   test('is kept where nobody knows when it finished, and not deleted twice', () => {

@@ -3,8 +3,8 @@ import { isDeliverable } from './delivery-requests.ts';
 import type { Job, JobPhase } from './jobs.ts';
 
 /**
- * What is to be done with a job: write it into the history and let it go; hold it, so that it cannot vanish before it was
- * recorded; let it go unrecorded; delete it, for the history tells of it; or nothing.
+ * What is to be done with a job: write it into the history; hold it, so that it cannot vanish before it was recorded; let it go;
+ * delete it, for the history tells of it; or nothing.
  */
 export type RecordingStep = 'record' | 'hold' | 'release' | 'delete' | 'nothing';
 
@@ -24,11 +24,13 @@ export interface RecordingCircumstances {
 }
 
 export function planRecording(
-  job: Pick<Job, 'phase' | 'held' | 'deleted' | 'finishedAt'>,
+  job: Pick<Job, 'phase' | 'held' | 'attended' | 'deleted' | 'finishedAt'>,
   { recorded, now, retentionMs }: RecordingCircumstances,
 ): RecordingStep {
   if (outcomeOf(job.phase) !== undefined) {
-    if (!recorded || job.held) return 'record';
+    if (!recorded) return 'record';
+    // The operator's finalizer keeps it anyway, and two that change finalizers at once are in each other's way.
+    if (job.held) return job.attended ? 'nothing' : 'release';
     const isKept = job.finishedAt === undefined || now.getTime() - job.finishedAt.getTime() < retentionMs;
     return isKept || job.deleted ? 'nothing' : 'delete';
   }

@@ -226,6 +226,7 @@ export function toJob(object: DeliveryJob): Job {
     promoteUsed: spec.promote && isPromoteUsed(object),
     deleted: metadata.deletionTimestamp !== undefined,
     held: metadata.finalizers?.includes(finalizers.history) === true,
+    attended: metadata.finalizers?.includes(finalizers.delivery) === true,
     revision: versionOf(object),
   };
 }

@@ -255,6 +255,7 @@ function toJob(row: JobRow, id: string): Job {
     promoteUsed: false,
     deleted: true,
     held: false,
+    attended: false,
     revision: undefined,
   };
 }

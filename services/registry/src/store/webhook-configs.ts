@@ -105,17 +105,22 @@ async function obsoleteOf(
   return obsolete.map(({ ref }) => ref.key);
 }
 
-/** Under its canonical name, else the oldest that names the service: people may call theirs as they like. */
 async function findConfig({ connection, namespace }: Context, serviceName: string): Promise<WebhookConfig | undefined> {
   const { items } = await connection.request<{ items: readonly WebhookConfig[] }>({
     method: 'GET',
     path: collectionPath(webhookConfigKind, namespace),
     query: { fieldSelector: fieldIs('spec.serviceName', serviceName) },
   });
+  return chooseConfig(items, serviceName);
+}
+
+/** Of those that name the service the one under its canonical name, else the oldest: people may call theirs as they like. */
+export function chooseConfig(configs: readonly WebhookConfig[], serviceName: string): WebhookConfig | undefined {
   const canonical = objectNameFor(serviceName);
+  const candidates = configs.filter(({ spec }) => spec.serviceName === serviceName);
   return (
-    items.find(({ metadata }) => metadata.name === canonical) ??
-    items.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1)).at(0)
+    candidates.find(({ metadata }) => metadata.name === canonical) ??
+    candidates.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1)).at(0)
   );
 }
 
@@ -166,7 +171,7 @@ async function recordTime({ configs, clock }: Context, { metadata }: WebhookConf
 }
 
 /** A configuration applied by hand was configured when it was created. */
-function toSettings({ metadata, spec, status }: WebhookConfig): WebhookSettings {
+export function toSettings({ metadata, spec, status }: WebhookConfig): WebhookSettings {
   return {
     serviceName: spec.serviceName,
     endpoints: new Map(Object.entries(spec.endpoints)),

@@ -9,7 +9,8 @@ import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { HistoryStore } from '../domain/delivery-ports.ts';
 import { hasCode } from '../domain/errors.ts';
-import { historyRecord, planRecording } from '../domain/recorder.ts';
+import type { Job } from '../domain/jobs.ts';
+import { historyRecord, planRecording, type RecordingStep } from '../domain/recorder.ts';
 import { type DeliveryJobObjects, toJob } from '../store/delivery-jobs.ts';
 import { createRetryQueue } from './retry-queue.ts';
 
@@ -49,21 +50,30 @@ export function createRecorder(deps: RecorderDeps): Actor {
     const object = informer.store.get(key);
     if (object === undefined) return;
     const job = toJob(object);
-    const step = planRecording(job, { recorded: recorded.has(job.uid), now: clock.now(), retentionMs });
+    const step = planStep(job);
     if (step === 'nothing') return;
     if (step === 'delete') return jobs.delete(object);
     if (step === 'hold') return remember(await jobs.hold(object));
-    const record = historyRecord(job, clock.now());
-    if (record !== undefined) {
-      if (await history.record(record)) {
-        counter.inc({ status: record.outcome });
-        log.info({ job: job.name, service: job.serviceName, status: record.outcome }, 'delivery job recorded');
-      }
-      recorded.add(job.uid);
+    if (step === 'record') {
+      await record(job);
+      if (planStep(job) !== 'release') return;
     }
-    if (!job.held) return;
-    if (record !== undefined) await tell(object);
+    if (recorded.has(job.uid)) await tell(object);
     remember(await jobs.release(object));
+  }
+
+  function planStep(job: Job): RecordingStep {
+    return planRecording(job, { recorded: recorded.has(job.uid), now: clock.now(), retentionMs });
+  }
+
+  async function record(job: Job): Promise<void> {
+    const entry = historyRecord(job, clock.now());
+    if (entry === undefined) return;
+    if (await history.record(entry)) {
+      counter.inc({ status: entry.outcome });
+      log.info({ job: job.name, service: job.serviceName, status: entry.outcome }, 'delivery job recorded');
+    }
+    recorded.add(job.uid);
   }
 
   function remember(object: DeliveryJob | undefined): void {

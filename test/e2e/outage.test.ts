@@ -57,12 +57,13 @@ test('the API server is gone for three minutes: no live service is expired, one 
 
   await using stream = await openEventStream(`${current.url}/api/v1/services/watch`);
   await stream.until('synced');
+  // It answers the operator before it says that it is ready.
+  const startedAt = performance.now();
   await deployment.controlPlane.startApiServer();
-  const backAt = performance.now();
   await expect.poll(async () => (await current.call('GET', '/health')).status, { timeout: 20_000 }).toBe(200);
   const gone = (await stream.until('expired', EXPIRY_LIMIT_MS)).at(-1);
   expect(gone?.data['service_name']).toBe(victim.name);
-  expect(performance.now() - backAt).toBeGreaterThan(TTL_MS - 5000);
+  expect(performance.now() - startedAt).toBeGreaterThan(TTL_MS - 5000);
 
   // Whoever else was to be expired by mistake would be by now.
   await wait(20_000);

@@ -3,6 +3,7 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Change } from '../runtime/decision.ts';
+import { isMarked } from './claim.ts';
 import type { ClusterView, JobSnapshot, SavedState } from './snapshot.ts';
 import { strategyOf } from './start-checks.ts';
 import { withoutCanaries } from './traffic/http-route.ts';
@@ -50,7 +51,7 @@ export function readSavedState(
 }
 
 /** Whether a job was about to roll it back. */
-function isMarked({ metadata }: KubeObject): boolean {
+function isRollingBack({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.rollingBack] !== undefined;
 }
 
@@ -68,7 +69,7 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
   const cluster = clusterOf(snapshot);
   const { services, routes } = surroundingsOf(snapshot);
   const { template = { spec: { containers: [] } }, strategy, progressDeadlineSeconds } = cluster?.deployment.spec ?? {};
-  const touched = services.filter((service) => pinOf(service) !== undefined || isMarked(service));
+  const touched = services.filter((service) => pinOf(service) !== undefined || isRollingBack(service));
   return {
     deployment: {
       template,
@@ -77,16 +78,21 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
       version: cluster === undefined ? null : versionThen(job, cluster),
     },
     services: touched.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
-    routes: withoutCanaries(routes ?? [], services, isMarked),
+    routes: withoutCanaries(routes ?? [], services, isRollingBack),
     target: template,
     strategy: strategyOf(job, policy),
     policy,
   };
 }
 
-/** The version that a Deployment is said to run, unless only this job says so of a template that is not its own any more. */
-function versionThen({ spec, status }: DeliveryJob, { deployment, fingerprint }: ClusterView): string | null {
+/**
+ * The version that a Deployment is said to run, unless this job has said so of a template that is not there any more: neither the one
+ * that the job knows to be its own, nor what its last write has made.
+ */
+function versionThen(job: DeliveryJob, { deployment, fingerprint }: ClusterView): string | null {
   const told = deployment.metadata.annotations?.[annotations.version] ?? null;
-  const delivered = status?.templateFingerprint;
-  return told === spec.version && delivered !== undefined && delivered !== fingerprint ? null : told;
+  const { oldVersion, templateFingerprint: known } = job.status ?? {};
+  const isOwn = told === job.spec.version && told !== oldVersion;
+  const isGone = known !== undefined && known !== fingerprint && !isMarked(deployment, job);
+  return isOwn && isGone ? null : told;
 }

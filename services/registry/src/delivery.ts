@@ -149,7 +149,11 @@ function createStores(
     policies: createInformer({ ...options, kind: deliveryPolicyKind }),
     webhookConfigs: createInformer({ ...options, kind: webhookConfigKind }),
   };
-  const configs = createWebhookConfigs({ ...options, secretName: webhookSecrets });
+  const configs = createWebhookConfigs({
+    ...options,
+    secretName: webhookSecrets,
+    onWrite: (config) => informers.webhookConfigs.recordWrite(config),
+  });
   return {
     informers,
     configs,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { sign } from '@rollcall/registry/domain/signatures.ts';
@@ -138,6 +139,24 @@ test('what was delivered last counts where the registration does not tell; witho
   expect((await announce(service, '1.9.0')).body).not.toHaveProperty('job_id');
   expect((await announce(service, '2.0.0')).body).not.toHaveProperty('job_id');
   expect((await announce(service, 'build-7')).body['job_id']).toBeDefined();
+});
+
+test('a job that is in the history is under way no more, however long the operator keeps it', async () => {
+  const service = await newService();
+  const job_id = String((await announce(service, '2.0.0')).body['job_id']);
+  await delivery.jobs.patch(job_id, { metadata: { finalizers: [finalizers.history, finalizers.delivery] } });
+  const times = { startedAt: '2026-11-20T12:00:00Z', finishedAt: '2026-11-20T12:01:00Z' };
+  await setStatus(delivery.jobs, job_id, { phase: 'Succeeded', ...times });
+  const versions = async () => (await delivery.get(`/updates/history/${service}`)).body['history'];
+  await expect.poll(versions, eventually).toMatchObject([{ new_version: '2.0.0' }]);
+  await recordUpdate(delivery.pool, randomUUID(), {
+    serviceName: service,
+    operation: 'Rollback',
+    newVersion: '1.0.0',
+    finishedAt: new Date('2026-11-20T12:02:00Z'),
+  });
+  nextSecond();
+  expect((await announce(service, '1.5.0')).body['job_id']).toBeDefined();
 });
 
 test('what was deployed by a call is not deployed again when it is announced later', async () => {

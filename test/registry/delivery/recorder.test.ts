@@ -217,6 +217,33 @@ describe('the finalizer', () => {
     expect(await historyOf('early')).toEqual([]);
   });
 
+  const both = [finalizers.history, finalizers.delivery];
+
+  test('a finished job that the operator keeps is in the history at once, and let go after it', async () => {
+    await apply('attended', { serviceName: 'attended' });
+    await delivery.jobs.patch('attended', { metadata: { finalizers: both } });
+    await finish('attended', 'Succeeded');
+    await expect.poll(() => historyOf('attended'), eventually).toHaveLength(1);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await finalizersOf('attended')).toEqual(both);
+    await delivery.jobs.patch('attended', { metadata: { finalizers: [finalizers.history] } });
+    await expect.poll(() => finalizersOf('attended'), eventually).toEqual([]);
+    expect(await historyOf('attended')).toHaveLength(1);
+  });
+
+  test('a job that has returned to the queue and is deleted is left to the operator, and its end recorded', async () => {
+    await apply('returned', { serviceName: 'returned' });
+    await delivery.jobs.patch('returned', { metadata: { finalizers: both } });
+    await setStatus(delivery.jobs, 'returned', { phase: 'Pending' });
+    await delivery.jobs.delete('returned');
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await finalizersOf('returned')).toEqual(both);
+    await finish('returned', 'RolledBack');
+    await expect.poll(() => historyOf('returned'), eventually).toHaveLength(1);
+    await delivery.jobs.patch('returned', { metadata: { finalizers: [finalizers.history] } });
+    await expect.poll(() => finalizersOf('returned'), eventually).toBeUndefined();
+  });
+
   test('a job that finished while nobody held it is recorded too', async () => {
     await apply('unheld', { serviceName: 'unheld' });
     await delivery.jobs.patch('unheld', { metadata: { finalizers: [] } });

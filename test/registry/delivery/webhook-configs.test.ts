@@ -322,6 +322,7 @@ function overtakenStore(overtake: () => Promise<unknown>): WebhookConfigStore {
     secretName: SECRET,
     clock: systemClock,
     log,
+    onWrite: () => undefined,
   });
 }
 

@@ -1,7 +1,7 @@
 import { isUpdate } from '@rollcall/platform/version-order.ts';
-import type { DeliveryJobStore, DeliveryStrategy, Release } from './delivery-ports.ts';
+import type { DeliveryJobStore, DeliveryStrategy, HistoryStore, Release } from './delivery-ports.ts';
 import { newJob } from './delivery-requests.ts';
-import { isFinished, type Job, type JobCommands } from './jobs.ts';
+import { isFinished, type JobCommands } from './jobs.ts';
 import { type ReleasesDeps, runningVersion } from './releases.ts';
 
 /** How jobs of a service are run, as far as the registry is concerned. */
@@ -42,6 +42,7 @@ export interface AutomaticDeployments {
 }
 
 export interface AutoDeployDeps extends ReleasesDeps {
+  readonly history: ReleasesDeps['history'] & Pick<HistoryStore, 'recorded'>;
   readonly policies: Pick<PolicyStore, 'fetch'>;
   readonly automatic: AutomaticDeployments;
   readonly jobs: Pick<DeliveryJobStore, 'create'> & Pick<JobCommands, 'fetchOf'>;
@@ -80,11 +81,9 @@ export async function deployAutomatically(
 async function isNewest(deps: AutoDeployDeps, { serviceName, version }: Release): Promise<boolean> {
   // Another replica may just have made one. Read before the history, lest one that ends meanwhile is in neither.
   const jobs = await deps.jobs.fetchOf(serviceName);
+  const delivered = jobs.filter(({ phase, held }) => phase === 'Succeeded' && held);
+  const recorded = await deps.history.recorded(delivered.map(({ uid }) => uid));
   const running = await runningVersion(deps, serviceName);
-  return isUpdate(running, version) && jobs.filter(isAhead).every((job) => isUpdate(job.version, version));
-}
-
-/** Whether what the job delivers is, or may become, what runs, and is not in the history. */
-function isAhead(job: Job): boolean {
-  return !isFinished(job) || (job.phase === 'Succeeded' && job.held);
+  const ahead = [...jobs.filter((job) => !isFinished(job)), ...delivered.filter(({ uid }) => !recorded.has(uid))];
+  return isUpdate(running, version) && ahead.every((job) => isUpdate(job.version, version));
 }

@@ -133,6 +133,8 @@ export interface HistoryStore {
    * @returns false when the job was recorded before.
    */
   record(record: HistoryRecord): Promise<boolean>;
+  /** Which of the jobs are in the history, by uid. */
+  recorded(jobUids: readonly string[]): Promise<ReadonlySet<string>>;
   page(query: HistoryQuery): Promise<HistoryPage>;
   /** @returns undefined without any entry; an empty version when no update succeeded. */
   lastDelivered(serviceName: string): Promise<{ readonly version: string } | undefined>;
@@ -179,6 +181,9 @@ export interface WebhookConfigStore {
 
 /** Where the notifications of services go, as was last heard of. */
 export interface ChannelDirectory {
-  /** @returns URLs by channel: those of the service, the global ones where it has none. */
-  find(serviceName: string): Promise<ReadonlyMap<string, string>>;
+  /**
+   * @param isFresh whether the store itself is to be asked.
+   * @returns URLs by channel: those of the service, the global ones where it has none.
+   */
+  find(serviceName: string, isFresh: boolean): Promise<ReadonlyMap<string, string>>;
 }

@@ -99,7 +99,8 @@ export async function tellJobEvents(deps: JobEventsDeps, job: Job): Promise<Read
   const told = new Set(await deliveries.told(job.uid));
   const news = dueEvents(job).filter(({ key }) => !told.has(key));
   if (news.length === 0) return told;
-  const channels = [...(await deps.channels.find(job.serviceName))];
+  // Whoever has configured a channel and then asks for a job is to hear of it; what changes while the job runs may be heard of late.
+  const channels = [...(await deps.channels.find(job.serviceName, told.size === 0))];
   for (const event of news) {
     const createdAt = clock.now();
     const messages = channels.map(([channel, url]): NewDelivery => {

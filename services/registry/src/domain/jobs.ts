@@ -80,7 +80,7 @@ export interface Job {
   readonly promoteUsed: boolean;
   /** Somebody deleted it; finalizers keep it. */
   readonly deleted: boolean;
-  /** The finalizer that keeps it until it is recorded is there. */
+  /** The finalizer that keeps it until it is recorded, and the operator has let it go, is there. */
   readonly held: boolean;
   /** The finalizer that keeps it until the operator has nothing left to do for it is there. */
   readonly attended: boolean;

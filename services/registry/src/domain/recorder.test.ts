@@ -23,6 +23,8 @@ describe('what is done with a job', () => {
   test.each([undefined, 'Pending'] as const)('%s and deleted: it goes unrecorded', (phase) => {
     expect(plan({ phase, deleted: true }, false)).toBe('release');
     expect(plan({ phase, deleted: true, held: false }, false)).toBe('nothing');
+    // It had begun once, which was told: the operator gives it up first.
+    expect(plan({ phase, deleted: true, attended: true }, false)).toBe('nothing');
   });
 
   test.each(running)('%s and deleted: it is held until it finishes', (phase) => {

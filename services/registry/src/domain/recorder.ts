@@ -36,7 +36,8 @@ export function planRecording(
   }
   if (!job.deleted) return job.held ? 'nothing' : 'hold';
   const started = job.phase !== undefined && job.phase !== 'Pending';
-  return job.held && !started ? 'release' : 'nothing';
+  // One that has returned to the queue is given up by the operator, and told of.
+  return job.held && !job.attended && !started ? 'release' : 'nothing';
 }
 
 /**

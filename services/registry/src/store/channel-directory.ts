@@ -23,16 +23,18 @@ export function createChannelDirectory({ informer, namespace, configs }: Channel
     return chooseConfig([...informer.store.values()], serviceName);
   }
 
-  async function endpointsOf(serviceName: string): Promise<ReadonlyMap<string, string>> {
-    if (informer.connectivity() !== 'connected') return (await configs.find(serviceName))?.endpoints ?? new Map();
+  async function endpointsOf(serviceName: string, isFresh: boolean): Promise<ReadonlyMap<string, string>> {
+    if (isFresh || informer.connectivity() !== 'connected') {
+      return (await configs.find(serviceName))?.endpoints ?? new Map();
+    }
     const config = copyOf(serviceName);
     return config === undefined ? new Map() : toSettings(config).endpoints;
   }
 
   return {
-    async find(serviceName) {
-      const own = await endpointsOf(serviceName);
-      return own.size === 0 ? endpointsOf(ALL_SERVICES) : own;
+    async find(serviceName, isFresh) {
+      const own = await endpointsOf(serviceName, isFresh);
+      return own.size === 0 ? endpointsOf(ALL_SERVICES, isFresh) : own;
     },
   };
 }

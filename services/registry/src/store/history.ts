@@ -19,6 +19,7 @@ export function createHistoryStore(pool: () => Pool): HistoryStore & JobHistory 
   return {
     record: async (record) => inTransaction(pool(), (client) => write(client, record)),
     page: async (query) => readPage(pool(), query),
+    recorded: async (jobUids) => recorded(pool(), jobUids),
     lastDelivered: async (serviceName) => lastDelivered(pool(), serviceName),
     countUpdates: async () => countUpdates(pool()),
     findJob: async (jobId) => findJob(pool(), jobId),
@@ -156,6 +157,15 @@ function toEntry(row: HistoryRow): HistoryEntry {
     artifactPath: row.artifact_path,
     backupPath: row.backup_path,
   };
+}
+
+async function recorded(pool: Pool, jobUids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (jobUids.length === 0) return new Set();
+  const { rows } = await pool.query<{ uid: string }>(
+    'SELECT job_uid AS uid FROM history WHERE job_uid = ANY($1::text[])',
+    [jobUids],
+  );
+  return new Set(rows.map(({ uid }) => uid));
 }
 
 async function lastDelivered(pool: Pool, serviceName: string): Promise<{ version: string } | undefined> {

@@ -20,16 +20,22 @@ const TRIES = 4;
 /** Longer than any call takes: a secret that no configuration names may be that of a call which has not yet written its own. */
 const UNNAMED_MS = 3_600_000;
 
+export interface WebhookConfigsStoreDeps extends WebhookSecretsDeps {
+  /** Told of every configuration that was written. */
+  readonly onWrite: (config: WebhookConfig) => void;
+}
+
 interface Context {
   readonly connection: KubeConnection;
   readonly namespace: string;
   readonly clock: Clock;
   readonly configs: ResourceClient<WebhookConfig>;
   readonly secrets: WebhookSecrets;
+  readonly onWrite: (config: WebhookConfig) => void;
 }
 
 /** Webhook configurations as custom resources, their secrets in a Secret. Every read asks the API server. */
-export function createWebhookConfigs(deps: WebhookSecretsDeps): WebhookConfigStore {
+export function createWebhookConfigs(deps: WebhookConfigsStoreDeps): WebhookConfigStore {
   const context: Context = {
     ...deps,
     configs: resourceClient(deps.connection, webhookConfigKind, deps.namespace),
@@ -164,10 +170,10 @@ async function writeConfig(
   }
 }
 
-async function recordTime({ configs, clock }: Context, { metadata }: WebhookConfig): Promise<void> {
+async function recordTime({ configs, clock, onWrite }: Context, { metadata }: WebhookConfig): Promise<void> {
   const status = { configuredAt: clock.now().toISOString(), observedGeneration: metadata.generation };
   const precondition = metadata.uid === undefined ? {} : { uid: metadata.uid };
-  await configs.patch(metadata.name, { status }, { ...precondition, subresource: 'status' });
+  onWrite(await configs.patch(metadata.name, { status }, { ...precondition, subresource: 'status' }));
 }
 
 /** A configuration applied by hand was configured when it was created. */

@@ -39,7 +39,9 @@ export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorke
     const job = toJob(object);
     const known = told.get(job.uid);
     if (dueEvents(job).every(({ key }) => known?.has(key) === true)) return;
-    told.set(job.uid, await tellJobEvents(deps, job));
+    const all = await tellJobEvents(deps, job);
+    // What is known of one that is gone meanwhile would never be forgotten.
+    if (informer.store.get(objectKey(object))?.metadata.uid === job.uid) told.set(job.uid, all);
   }
 
   const queue = createRetryQueue({

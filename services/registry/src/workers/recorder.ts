@@ -55,7 +55,7 @@ export function createRecorder(deps: RecorderDeps): Actor {
     if (step === 'delete') return jobs.delete(object);
     if (step === 'hold') return remember(await jobs.hold(object));
     if (step === 'record') {
-      await record(job);
+      await record(key, job);
       if (planStep(job) !== 'release') return;
     }
     if (recorded.has(job.uid)) await tell(object);
@@ -66,14 +66,15 @@ export function createRecorder(deps: RecorderDeps): Actor {
     return planRecording(job, { recorded: recorded.has(job.uid), now: clock.now(), retentionMs });
   }
 
-  async function record(job: Job): Promise<void> {
+  async function record(key: string, job: Job): Promise<void> {
     const entry = historyRecord(job, clock.now());
     if (entry === undefined) return;
     if (await history.record(entry)) {
       counter.inc({ status: entry.outcome });
       log.info({ job: job.name, service: job.serviceName, status: entry.outcome }, 'delivery job recorded');
     }
-    recorded.add(job.uid);
+    // That of one that is gone meanwhile would never be forgotten.
+    if (informer.store.get(key)?.metadata.uid === job.uid) recorded.add(job.uid);
   }
 
   function remember(object: DeliveryJob | undefined): void {

@@ -12,6 +12,7 @@ import {
   deploy,
   expectedState,
   imagesOf,
+  isReady,
   metricOf,
   quick,
   startOperator,
@@ -49,11 +50,17 @@ async function guardByBudget({ cluster, namespace }: World, name: string): Promi
   ]);
 }
 
-/** Asks for the eviction of each pod of the service. @returns those that the budget did not keep, and why. */
+/**
+ * Asks for the eviction of each pod of the service that is ready; Kubernetes lets others go, budget or not.
+ *
+ * @returns those that the budget did not keep, and why, where they were more than there were beyond the three that are asked for.
+ */
 async function evictAll(world: World, name: string): Promise<string[]> {
   const { cluster, namespace } = world;
+  const ready = async () => (await world.list(podKind, `app=${name}`)).filter(isReady);
+  const before = await ready();
   const evicted: string[] = [];
-  for (const { metadata } of await world.list(podKind, `app=${name}`)) {
+  for (const { metadata } of before) {
     const path = `/api/v1/namespaces/${namespace}/pods/${metadata.name}/eviction`;
     const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: metadata.name, namespace } };
     const outcome = await cluster
@@ -65,7 +72,9 @@ async function evictAll(world: World, name: string): Promise<string[]> {
     // One that went by itself meanwhile is not found.
     if (!/disruption budget|not found/i.test(outcome)) evicted.push(`${metadata.name}: ${outcome}`);
   }
-  return evicted;
+  // Another one may have become ready meanwhile.
+  const most = Math.max(before.length, (await ready()).length + evicted.length);
+  return evicted.length > Math.max(0, most - 3) ? evicted : [];
 }
 
 describe('a job that succeeds', () => {

@@ -170,15 +170,20 @@ describe('Limits with Redis', () => {
     expect(await gateway.fallbacks()).toBe(1000);
   });
 
-  test('do not take a replica that stood still itself for a Redis that hangs', async () => {
+  test.each([
+    { where: 'before it sent its requests', turn: async () => {} },
+    { where: 'before it read the answers', turn: () => new Promise(setImmediate) },
+  ])('do not take a replica that stood still itself, $where, for a Redis that hangs', async ({ turn }) => {
     const server = await startServer();
     const gateway = await startLimits(server.url);
-    const calls = callOn(gateway, randomUUID());
-    await waitUntil('calls are answered', async () => calls.report.calls > 200, WAIT);
+    const subject = randomUUID();
+    const asked = Array.from({ length: 20 }, () => gateway.check(subject));
+    await turn();
     const untilMs = performance.now() + 3 * TIMEOUT_MS;
     while (performance.now() < untilMs);
-    const then = calls.report.calls;
-    await waitUntil('calls go on', async () => calls.report.calls > then + 200, WAIT);
+    await Promise.all(asked);
+    const calls = callOn(gateway, subject);
+    await waitUntil('calls go on', async () => calls.report.calls > 200, WAIT);
     await calls.stop();
     expect(gateway.changes()).toEqual([BACK]);
     expect(await gateway.fallbacks()).toBe(0);

@@ -20,6 +20,7 @@ interface FailoverLimiterDeps {
 interface Waiting {
   readonly key: string;
   readonly limit: Limit;
+  /** By the time that this process has run. */
   readonly sinceMs: number;
   readonly resolve: (decision: LimitDecision) => void;
 }
@@ -32,6 +33,8 @@ const PROBE_TIMEOUT_MS = 3000;
 const STABLE_MS = 10_000;
 /** A start waits no longer for the shared limiter: requests are better served by the own one than not at all. */
 const START_GRACE_MS = 1000;
+/** How often the time for an answer is looked at; a longer pause than two of these parts is one in which this process stood still. */
+const PARTS_OF_TIMEOUT = 5;
 
 const PROBE_KEY = 'probe';
 const PROBE_LIMIT: Limit = { requests: 1_000_000, windowMs: 1000 };
@@ -50,6 +53,9 @@ const PROBE_LIMIT: Limit = { requests: 1_000_000, windowMs: 1000 };
  *
  * While the own limiter decides nothing is sent to the shared one but probes, so nothing piles up behind one that hangs.
  *
+ * The timeout counts only while this process runs: when it stood still, requests are not sent yet and answers not read, which says
+ * nothing of the shared limiter.
+ *
  * The bound: the two do not know of each other's counts. In a window in which the shared limiter was away, a caller has at most
  * its limit from each replica on its own, and its limit from the shared one; that once more each time the shared one came back
  * empty.
@@ -63,7 +69,11 @@ export class FailoverLimiter implements Limiter {
   #usesSharedSinceMs = 0;
   /** In a row. */
   #failures = 0;
-  #deadline: NodeJS.Timeout | undefined;
+  /** Runs while anybody waits. */
+  #tick: NodeJS.Timeout | undefined;
+  #tickedMs = 0;
+  /** How long this process has run, as of `#tickedMs`, in times in which anybody waited. */
+  #ranMs = 0;
 
   constructor(deps: FailoverLimiterDeps) {
     this.#deps = deps;
@@ -92,9 +102,9 @@ export class FailoverLimiter implements Limiter {
   take(key: string, limit: Limit): LimitDecision | Promise<LimitDecision> {
     if (!this.#usesShared) return this.#takeOwn(key, limit);
     return new Promise((resolve) => {
-      const waiting: Waiting = { key, limit, sinceMs: this.#deps.clock.monotonicMs(), resolve };
+      if (this.#tick === undefined) this.#watch();
+      const waiting: Waiting = { key, limit, sinceMs: this.#runningMs(), resolve };
       this.#waiting.add(waiting);
-      this.#watch(this.#deps.timeoutMs);
       void this.#ask(waiting);
     });
   }
@@ -114,22 +124,38 @@ export class FailoverLimiter implements Limiter {
     }
   }
 
+  get #partMs(): number {
+    return this.#deps.timeoutMs / PARTS_OF_TIMEOUT;
+  }
+
+  #runningMs(): number {
+    return this.#ranMs + Math.min(this.#deps.clock.monotonicMs() - this.#tickedMs, 2 * this.#partMs);
+  }
+
+  /** What is left for an answer to whoever has waited longest. */
+  #leftMs(): number {
+    const [first] = this.#waiting;
+    return first === undefined ? this.#deps.timeoutMs : first.sinceMs + this.#deps.timeoutMs - this.#ranMs;
+  }
+
   /** One timer for all that wait: they have come in order, and all have the same time. */
-  #watch(ms: number): void {
-    this.#deadline ??= setTimeout(() => {
-      this.#deadline = undefined;
-      // When it was this process that stood still, the answers are there, not yet read: they are by then.
-      setImmediate(() => this.#checkDeadline());
-    }, ms).unref();
+  #watch(): void {
+    this.#tickedMs = this.#deps.clock.monotonicMs();
+    this.#tick = setTimeout(
+      () => {
+        this.#ranMs = this.#runningMs();
+        this.#tick = undefined;
+        // Answers that have come meanwhile are read by then.
+        setImmediate(() => this.#checkDeadline());
+      },
+      Math.ceil(Math.min(this.#partMs, this.#leftMs())),
+    ).unref();
   }
 
   #checkDeadline(): void {
-    const { clock, timeoutMs } = this.#deps;
-    const [first] = this.#waiting;
-    if (first === undefined) return;
-    const leftMs = first.sinceMs + timeoutMs - clock.monotonicMs();
-    if (leftMs > 0) this.#watch(leftMs);
-    else this.#fail(new Error(`no answer within ${timeoutMs} ms`));
+    if (this.#waiting.size === 0) return;
+    if (this.#leftMs() <= 0) this.#fail(new Error(`no answer within ${this.#deps.timeoutMs} ms`));
+    else if (this.#tick === undefined) this.#watch();
   }
 
   #fail(error: unknown): void {
@@ -142,8 +168,8 @@ export class FailoverLimiter implements Limiter {
 
   #useOwn(): void {
     this.#usesShared = false;
-    clearTimeout(this.#deadline);
-    this.#deadline = undefined;
+    clearTimeout(this.#tick);
+    this.#tick = undefined;
     for (const { key, limit, resolve } of this.#waiting) resolve(this.#takeOwn(key, limit));
     this.#waiting.clear();
   }

@@ -106,9 +106,11 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
   function happen(event: WorldEvent): void {
     switch (event.type) {
       case 'heartbeat':
+        // A registry never replaces a newer heartbeat: it writes the Lease in the version that it has seen.
+        if (nowMs - event.ageMs < lastAliveMs) break;
+        lastAliveMs = nowMs - event.ageMs;
         version += 1;
         ageMs = event.ageMs;
-        lastAliveMs = Math.max(lastAliveMs, nowMs - event.ageMs);
         inFlight.push({ atMs: nowMs + event.watchDelayMs, version, ageMs });
         inFlight.sort((a, b) => a.version - b.version);
         break;

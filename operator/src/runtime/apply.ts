@@ -4,7 +4,7 @@ import { isAlreadyExists, isConflict, isForbidden, isInvalid, isNotFound } from 
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import {
   type KubeObject,
-  type Preconditions,
+  preconditionsOf,
   type ResourceClient,
   resourceClient,
 } from '@rollcall/platform/kube/resource-client.ts';
@@ -88,7 +88,7 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
   ): Promise<KubeObject | undefined> {
     if (change.action === 'create') return client.create(change.manifest);
     const { name } = change.object.metadata;
-    const preconditions = preconditionsOf(change.object);
+    const preconditions = preconditionsOf(change.object.metadata);
     if (change.action === 'patch') return client.patch(name, change.patch, preconditions);
     if (change.action === 'status') {
       const options = { fieldManager, force: true, subresource: 'status' } as const;
@@ -129,8 +129,4 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
       }
     },
   };
-}
-
-function preconditionsOf({ metadata: { uid, resourceVersion } }: KubeObject): Preconditions {
-  return { ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
 }

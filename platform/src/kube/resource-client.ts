@@ -174,7 +174,8 @@ async function orUndefined<T>(answer: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function preconditionsOf({ uid, resourceVersion }: Preconditions): Preconditions {
+/** Of an object's metadata: this object, in the version that was read, and no other. */
+export function preconditionsOf({ uid, resourceVersion }: Preconditions): Preconditions {
   return { ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
 }
 

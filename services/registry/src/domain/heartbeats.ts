@@ -66,6 +66,14 @@ export function absorbWindowMs(ttlSeconds: number): number {
 }
 
 /**
+ * How old a heartbeat is that was found in the store, in ms. It may have been found late, as after a break of the watch, which
+ * only its time tells; where its writer's clock is ahead, nothing does.
+ */
+export function storedAgeMs({ at, ageMs }: HeartbeatWrite, clock: Clock): number {
+  return Math.max(ageMs, clock.now().getTime() - at.getTime());
+}
+
+/**
  * The window is measured from the last durable *heartbeat*, not from its write: a service that beats at least every
  * TTL - window then always has a durable heartbeat younger than its TTL, even when this process dies.
  */
@@ -133,8 +141,7 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
     sawDurable(key, { at, ageMs }) {
       const entry = entryOf(key);
       if (at.getTime() === entry.writtenAtMs) return;
-      // News may come late, as after a break of the watch. Where the writer's clock is ahead, nothing tells.
-      const beatMs = clock.monotonicMs() - Math.max(ageMs, clock.now().getTime() - at.getTime());
+      const beatMs = clock.monotonicMs() - storedAgeMs({ at, ageMs }, clock);
       entry.durableBeatMs = Math.max(entry.durableBeatMs, beatMs);
       if (beatMs <= entry.lastBeatMs) return;
       entry.lastBeatMs = beatMs;

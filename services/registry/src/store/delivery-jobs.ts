@@ -5,6 +5,7 @@ import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/pl
 import {
   collectionPath,
   type Manifest,
+  preconditionsOf,
   type ResourceClient,
   resourceClient,
 } from '@rollcall/platform/kube/resource-client.ts';
@@ -90,11 +91,7 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
         object,
         (object.metadata.finalizers ?? []).filter((name) => name !== finalizers.history),
       ),
-    delete: async ({ metadata: { name, uid, resourceVersion } }) =>
-      void (await objects.delete(name, {
-        ...(uid === undefined ? {} : { uid }),
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      })),
+    delete: async ({ metadata }) => void (await objects.delete(metadata.name, preconditionsOf(metadata))),
   };
 }
 
@@ -171,13 +168,8 @@ async function setFinalizers(
   { metadata }: DeliveryJob,
   names: readonly string[],
 ): Promise<DeliveryJob | undefined> {
-  const { name, uid, resourceVersion } = metadata;
-  const preconditions = {
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-  };
   try {
-    return await objects.patch(name, { metadata: { finalizers: names } }, preconditions);
+    return await objects.patch(metadata.name, { metadata: { finalizers: names } }, preconditionsOf(metadata));
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;

@@ -7,8 +7,9 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
-import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { preconditionsOf, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { RegistryError } from '../domain/errors.ts';
+import { storedAgeMs } from '../domain/heartbeats.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
@@ -149,29 +150,41 @@ async function updateRegistration(
 }
 
 /**
- * The Lease is written with its uid: it is of this life of the registration, and another one that has taken its name, a
- * stranger's leader election perhaps, is left alone.
+ * The Lease is written as it was seen, by its uid: it is of this life of the registration, and another one that has taken its
+ * name, a stranger's leader election perhaps, is left alone; and by its version: a heartbeat that is written late, after its
+ * absorb window, must not replace a newer one of another replica of which the watch has not told yet.
+ *
+ * @throws ChangedMeanwhileError when others were faster each time.
  */
 async function renewLease(context: Context, life: RegistrationLife, heartbeat: HeartbeatWrite): Promise<boolean> {
+  const { clock, leases, leaseObjects, namespace } = context;
   const name = objectNameFor(life.serviceName);
-  const cached = context.leases.store.get(`${context.namespace}/${name}`);
-  const lease = isLeaseOf(life, cached) ? cached : await context.leaseObjects.find(name);
-  const uid = lease?.metadata.uid;
-  if (uid === undefined || !isLeaseOf(life, lease)) return false;
-  const patch = {
-    metadata: { annotations: { [annotations.heartbeatAgeMs]: String(heartbeat.ageMs) } },
-    spec: { renewTime: microTime(heartbeat.at) },
-  };
-  try {
-    context.leases.recordWrite(await context.leaseObjects.patch(name, patch, { uid }));
-    return true;
-  } catch (error) {
-    if (isNotFound(error) || isConflict(error)) return false;
-    throw error;
+  const beatMs = clock.monotonicMs() - heartbeat.ageMs;
+  let lease = leases.store.get(`${namespace}/${name}`);
+  if (!isLeaseOf(life, lease)) lease = await leaseObjects.find(name);
+  for (let tries = 1; tries <= LEASE_TRIES; tries += 1) {
+    if (!isLeaseOf(life, lease)) return false;
+    const patch = {
+      metadata: { annotations: { [annotations.heartbeatAgeMs]: String(heartbeat.ageMs) } },
+      spec: { renewTime: microTime(heartbeat.at) },
+    };
+    try {
+      leases.recordWrite(await leaseObjects.patch(name, patch, preconditionsOf(lease.metadata)));
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      if (!isConflict(error)) throw error;
+    }
+    lease = await leaseObjects.find(name);
+    if (!isLeaseOf(life, lease)) return false;
+    leases.recordWrite(lease);
+    const { ageMs, renewTime = 0 } = heartbeatOf(lease);
+    if (clock.monotonicMs() - storedAgeMs({ at: new Date(renewTime), ageMs }, clock) >= beatMs) return true;
   }
+  throw new ChangedMeanwhileError();
 }
 
-function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): boolean {
+function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): lease is Lease {
   return lease?.metadata.labels?.[labels.heartbeat] === 'true' && heartbeatOf(lease).ownerUid === life.id;
 }
 

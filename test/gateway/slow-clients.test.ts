@@ -15,6 +15,8 @@ const KEPT = 8000;
 /** Slow clients of each kind; of those that read nothing so many that each could take a connection of the service. */
 const DRIPPING = 100;
 const NOT_READING = 300;
+/** Those that say nothing more after so many bytes of their headers do so before the gateway ends them, after 10 s. */
+const HUSHED_BYTES = 4;
 /** Less than the backlog of Node's servers, which is 511. */
 const BATCH = 250;
 /** Files and connections of the gateway's own that come and go. */
@@ -127,9 +129,14 @@ async function openFiles(): Promise<number> {
   return (await readdir(`/proc/${gateway.process.pid}/fd`)).length;
 }
 
-/** Sends a byte a second for as long as the connection is there. */
-function drip({ socket }: Client): void {
-  const dripping = setInterval(() => socket.write('x'), 1000);
+/** Sends a byte a second for as long as the connection is there, or so many. */
+function drip({ socket }: Client, bytes = Number.POSITIVE_INFINITY): void {
+  let sent = 0;
+  const dripping = setInterval(() => {
+    socket.write('x');
+    sent += 1;
+    if (sent >= bytes) clearInterval(dripping);
+  }, 1000);
   socket.once('close', () => clearInterval(dripping));
 }
 
@@ -149,15 +156,16 @@ function callOn() {
       await sleep(20);
     }
   };
-  const lanes = Array.from({ length: 4 }, lane);
-  return {
-    report,
-    async stop() {
-      stopping.abort();
-      await Promise.all(lanes);
-      return report;
-    },
+  const lanes = Promise.all(Array.from({ length: 4 }, lane));
+  // Whoever stops them sees why one has failed.
+  lanes.catch(() => undefined);
+  const stop = async (): Promise<typeof report> => {
+    stopping.abort();
+    await lanes;
+    return report;
   };
+  onTestFinished(async () => void (await stop()));
+  return { stop };
 }
 
 async function residentMib(): Promise<number> {
@@ -176,21 +184,24 @@ describe.runIf(process.platform === 'linux')('while others are served', () => {
     const headers = await openMany(DRIPPING, head('GET /api/v1/shop/quick', 'X-Slow: '));
     const bodies = await openMany(DRIPPING, `${head('POST /api/v1/shop/quick', 'Content-Length: 100000')}\r\n\r\n`);
     const forms = await openMany(DRIPPING, `${head('POST /api/v1/auth/token', 'Content-Length: 8000')}\r\n\r\n`);
-    for (const client of [...headers, ...bodies, ...forms]) drip(client);
+    const hushed = headers.slice(0, DRIPPING / 2);
+    for (const client of hushed) drip(client, HUSHED_BYTES);
+    for (const client of [...headers.slice(DRIPPING / 2), ...bodies, ...forms]) drip(client);
     await openMany(NOT_READING, `${head('GET /api/v1/shop/endless')}\r\n\r\n`, false);
     await expect.poll(() => openAnswers, { timeout: 60_000 }).toBe(NOT_READING);
     await expect.poll(left(headers), { timeout: 60_000 }).toBe(0);
     await expect.poll(left(forms), { timeout: 90_000 }).toBe(0);
     await expect.poll(left(bodies), { timeout: 90_000 }).toBe(0);
-    expect(new Set(headers.map(({ answer }) => answer()))).toEqual(new Set(['HTTP/1.1 408 Request Timeout']));
+    // The others' next byte may meet a closed connection: the kernel then forgets the answer that has not been read yet.
+    expect(new Set(hushed.map(({ answer }) => answer()))).toEqual(new Set(['HTTP/1.1 408 Request Timeout']));
     // Their sockets read nothing: what tells is that the service is rid of them.
-    await expect.poll(() => openAnswers, { timeout: 120_000 }).toBe(0);
+    await expect.poll(() => openAnswers, { timeout: 240_000 }).toBe(0);
     const { calls: count, others, longestMs } = await calls.stop();
     console.info(`served ${count}, the longest in ${Math.round(longestMs)} ms`);
     expect([...others]).toEqual([]);
     expect(count).toBeGreaterThan(200);
     expect(longestMs).toBeLessThan(10_000);
-  }, 300_000);
+  }, 500_000);
 
   test('10,000 idle connections cost little memory, and are closed', async () => {
     const before = { mib: await residentMib(), files: await openFiles() };

@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createIdentityReader } from '@rollcall/platform/http/identity.ts';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
@@ -28,6 +29,7 @@ beforeAll(async () => {
       settings: {
         ROLLCALL_BODY_LIMIT_BYTES: '100000',
         ROLLCALL_UPSTREAM_HEADERS_MS: '1000',
+        ROLLCALL_UPSTREAM_BODY_MS: '2000',
         ROLLCALL_LIMIT_PREMIUM: '100000',
       },
     }),
@@ -62,6 +64,12 @@ interface Echo {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+}
+
+async function* partsWithPause(pauseMs: number): AsyncGenerator<Buffer> {
+  yield Buffer.from('{"a":');
+  await sleep(pauseMs);
+  yield Buffer.from('1}');
 }
 
 async function echoOf(answer: Response): Promise<Echo> {
@@ -411,6 +419,41 @@ describe('a service that fails', () => {
     await fails('hang', 504, 'UPSTREAM_TIMEOUT');
     const half = await call('/api/v1/broken/half');
     await expect(half.text()).rejects.toThrow(/terminated|closed/);
+  });
+
+  test('is waited for while it answers in pieces, and no longer than its time for one', async () => {
+    let ended: Promise<unknown> | undefined;
+    await using halting = await startBackend((request, response) => {
+      if (request.url?.endsWith('/pieces') !== true) {
+        response.end();
+        return;
+      }
+      ended = new Promise((resolve) => response.once('close', resolve));
+      const send = (left: number): void => {
+        response.write('piece');
+        if (left > 0) setTimeout(send, 700, left - 1);
+      };
+      send(4);
+    });
+    await register('halting', halting.url);
+    const startedAt = performance.now();
+    const pieces = await call('/api/v1/halting/pieces');
+    const reader = (pieces.body as ReadableStream<Uint8Array>).getReader();
+    let text = '';
+    const readOn = async (): Promise<void> => {
+      for (;;) text += Buffer.from((await reader.read()).value ?? []).toString();
+    };
+    await expect(readOn()).rejects.toThrow(/terminated|closed/);
+    expect(text).toBe('piece'.repeat(5));
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(4 * 700 + 2000);
+    await ended;
+  });
+
+  test('is not blamed for a caller that takes its time to send', async () => {
+    const body = ReadableStream.from(partsWithPause(2500));
+    const headers = { 'content-type': 'application/json' };
+    const answer = await call('/api/v1/shop/slowly', { method: 'POST', body, headers, duplex: 'half' });
+    expect((await echoOf(answer)).body).toBe('{"a":1}');
   });
 
   test('gets what is repeatable once more, and nothing else', async () => {

@@ -8,10 +8,11 @@ import type { Target } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
 import type { Breaker } from '../policy/breaker.ts';
 import type { RetryBudget } from '../policy/retry-budget.ts';
+import { AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
 import type { Dispatchers } from './dispatchers.ts';
 import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
-import { type Attempt, BodyTooLargeError, outcomeOf } from './upstream-failure.ts';
+import { type Attempt, BodyTooLargeError, outcomeOf, UpstreamTimeoutError } from './upstream-failure.ts';
 
 export interface RestProxyDeps {
   readonly dispatchers: Dispatchers;
@@ -65,6 +66,7 @@ export interface RestProxy {
 
 export function createRestProxy(deps: RestProxyDeps): RestProxy {
   const { budget } = deps;
+  const watch = new AnswerWatch();
 
   async function forward(proxied: ProxiedRequest): Promise<Outcome> {
     const { target, request, response } = proxied;
@@ -81,7 +83,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
         if (last === undefined) throw unavailable(target);
         return { ...last.outcome, retries: retries - 1 };
       }
-      const outcome = await exchange(deps, proxied, { endpoint, body, retries });
+      const outcome = await exchange(deps, proxied, { endpoint, body, retries, watch });
       if (outcome.type === 'failed' && outcome.failure.unsent) endpoints.suspect();
       if (!(mayRepeat(proxied, { outcome, body, retries }) && budget.tryWithdraw())) return { ...outcome, retries };
       last = { endpoint, outcome };
@@ -131,12 +133,13 @@ interface AttemptOptions {
   readonly endpoint: Endpoint;
   readonly body: Readable | null;
   readonly retries: number;
+  readonly watch: AnswerWatch;
 }
 
 /** One attempt. */
 function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: AttemptOptions): Promise<Attempt> {
-  const { target, path, request, response, forwarded, timeoutMs } = proxied;
-  const { endpoint, body, retries } = options;
+  const { target, path, request, response, forwarded } = proxied;
+  const { endpoint, body, retries, watch } = options;
   const { promise, resolve } = Promise.withResolvers<Attempt>();
   const method = request.method ?? 'GET';
   const span = proxied.span?.startClient(
@@ -145,9 +148,16 @@ function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: Attempt
   );
   const trace =
     span === undefined ? proxied.trace : { tracestate: proxied.trace?.tracestate, traceparent: span.traceparent };
-  const handler = new Exchange(proxied, endpoint.breaker, (attempt) => {
-    if (span !== undefined) endAttemptSpan(span, attempt);
-    resolve(attempt);
+  const handler = new Exchange({
+    proxied,
+    breaker: endpoint.breaker,
+    watch,
+    headersTimeoutMs: proxied.timeoutMs ?? deps.headersTimeoutMs,
+    bodyTimeoutMs: deps.bodyTimeoutMs,
+    onEnd(attempt) {
+      if (span !== undefined) endAttemptSpan(span, attempt);
+      resolve(attempt);
+    },
   });
   response.once('close', handler.onCallerGone);
   deps.dispatchers.of(target.origin, endpoint.address).dispatch(
@@ -157,8 +167,8 @@ function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: Attempt
       method,
       headers: requestHeaders(request.rawHeaders, forwarded, trace),
       body,
-      headersTimeout: timeoutMs ?? deps.headersTimeoutMs,
-      bodyTimeout: deps.bodyTimeoutMs,
+      headersTimeout: 0,
+      bodyTimeout: 0,
     },
     handler,
   );
@@ -167,19 +177,25 @@ function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: Attempt
 
 type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']>;
 
-class Exchange implements Dispatcher.DispatchHandler {
+interface ExchangeOptions extends Pick<RestProxyDeps, 'headersTimeoutMs' | 'bodyTimeoutMs'> {
+  readonly proxied: ProxiedRequest;
+  readonly breaker: Breaker;
+  readonly watch: AnswerWatch;
+  readonly onEnd: (attempt: Attempt) => void;
+}
+
+class Exchange implements Dispatcher.DispatchHandler, Expectation {
+  readonly #options: ExchangeOptions;
   readonly #proxied: ProxiedRequest;
-  readonly #breaker: Breaker;
-  readonly #resolve: (attempt: Attempt) => void;
+  readonly #patience = new Patience();
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
   #isOver = false;
   #callerGone = false;
 
-  constructor(proxied: ProxiedRequest, breaker: Breaker, resolve: (attempt: Attempt) => void) {
-    this.#proxied = proxied;
-    this.#breaker = breaker;
-    this.#resolve = resolve;
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.#proxied = options.proxied;
   }
 
   readonly onCallerGone = (): void => {
@@ -192,6 +208,19 @@ class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#callerGone) controller.abort(new Error('The caller went away'));
+    else this.#options.watch.add(this);
+  }
+
+  look(): void {
+    const { request, response } = this.#proxied;
+    const { headersTimeoutMs, bodyTimeoutMs } = this.#options;
+    const waitsForRequest = !request.complete && request.readableLength === 0;
+    const isCallersTurn = waitsForRequest || response.writableNeedDrain;
+    const limitMs = response.headersSent ? bodyTimeoutMs : headersTimeoutMs;
+    const taken = request.socket.bytesRead - request.readableLength;
+    if (this.#patience.look({ taken, isCallersTurn }, limitMs)) {
+      this.#controller?.abort(new UpstreamTimeoutError(limitMs));
+    }
   }
 
   onResponseStart(...[, status, headers, statusMessage]: Parameters<OnResponseStart>): void {
@@ -199,14 +228,17 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     const { response, addedHeaders } = this.#proxied;
     this.#status = status;
+    this.#patience.renew();
     // The answer's end, by which others decide, may be hours away.
-    if (!TROUBLE.has(status) && this.#breaker.state() !== 'closed') this.#breaker.succeeded();
+    const { breaker } = this.#options;
+    if (!TROUBLE.has(status) && breaker.state() !== 'closed') breaker.succeeded();
     response.sendDate = headers['date'] === undefined;
     response.writeHead(status, statusMessage, responseHeaders(headers, addedHeaders));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { response } = this.#proxied;
+    this.#patience.renew();
     if (response.write(chunk)) return;
     controller.pause();
     response.once('drain', () => controller.resume());
@@ -232,8 +264,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   #end(attempt: Attempt): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    settle(this.#breaker, attempt);
-    this.#resolve(attempt);
+    const { watch, breaker, onEnd } = this.#options;
+    watch.delete(this);
+    settle(breaker, attempt);
+    onEnd(attempt);
   }
 }
 

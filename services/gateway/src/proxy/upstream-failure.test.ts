@@ -1,9 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { Agent, request } from 'undici';
 import { afterAll, expect, test } from 'vitest';
-import { outcomeOf } from './upstream-failure.ts';
+import { outcomeOf, UpstreamTimeoutError } from './upstream-failure.ts';
 
-const dispatcher = new Agent({ connect: { timeout: 300 }, headersTimeout: 300 });
+const dispatcher = new Agent({ connect: { timeout: 300 } });
 afterAll(() => dispatcher.destroy());
 
 async function failureOf(url: string): Promise<unknown> {
@@ -37,10 +37,19 @@ test.each(['http://127.0.0.1:1', 'http://localhost:1', 'http://does-not-exist.in
 
 test.each([
   ['resets', (socket: Socket) => void socket.once('data', () => socket.resetAndDestroy()), 'UPSTREAM_UNREACHABLE'],
-  ['says nothing', () => undefined, 'UPSTREAM_TIMEOUT'],
   ['answers garbage', (socket: Socket) => void socket.end('garbage\r\n\r\n'), 'UPSTREAM_INVALID'],
 ])('something may have been sent to one that %s', async (_, onConnection, code) => {
   const { server, url } = await serverThat(onConnection);
   expect(outcomeOf(await failureOf(url))).toMatchObject({ code, unsent: false, blame: 'service' });
   server.close();
+});
+
+test('one that took too long may have got it all, and is not asked again', () => {
+  expect(outcomeOf(new UpstreamTimeoutError(1000))).toEqual({
+    code: 'UPSTREAM_TIMEOUT',
+    retryable: false,
+    unsent: false,
+    blame: 'service',
+    reason: 'nothing came within 1000 ms',
+  });
 });

@@ -5,6 +5,14 @@ import type { ErrorCode } from '../errors.ts';
 /** Thrown into an upload that turns out to be too long. */
 export class BodyTooLargeError extends Error {}
 
+/** Given to an attempt whose answer, or the next piece of it, did not come in time. */
+export class UpstreamTimeoutError extends Error {
+  constructor(limitMs: number) {
+    super(`nothing came within ${limitMs} ms`);
+    this.name = 'UpstreamTimeoutError';
+  }
+}
+
 /** Why a service gave no answer. */
 export interface UpstreamFailure {
   readonly code: Extract<
@@ -33,12 +41,10 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   const reason = errorMessage(error);
   const failure = { retryable: false, unsent: false, blame: 'service', reason } as const;
   if (error instanceof BodyTooLargeError) return { ...failure, code: 'BODY_TOO_LARGE', blame: 'caller' };
+  if (error instanceof UpstreamTimeoutError) return { ...failure, code: 'UPSTREAM_TIMEOUT' };
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT')
     return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };
-  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-    return { ...failure, code: 'UPSTREAM_TIMEOUT' };
-  }
   if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.
   if (CALLER.has(code)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };

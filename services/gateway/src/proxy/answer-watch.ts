@@ -1,0 +1,64 @@
+/** By so much a timeout may come late. */
+export const LOOK_INTERVAL_MS = 100;
+
+/** A request whose answer is awaited. */
+export interface Expectation {
+  /** Called every {@link LOOK_INTERVAL_MS}. */
+  look(): void;
+}
+
+/**
+ * Looks at all requests that are under way, as often as is needed to tell that a service takes too long.
+ *
+ * The HTTP client has timeouts of its own, but makes and drops two timers for each request, which it goes on holding for half a
+ * second: a third of all that outlives V8's collections of short-lived objects. Time is counted in looks: while this process stands
+ * still no service is late.
+ */
+export class AnswerWatch {
+  readonly #expected = new Set<Expectation>();
+  #timer: NodeJS.Timeout | undefined;
+
+  add(expectation: Expectation): void {
+    this.#expected.add(expectation);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_INTERVAL_MS).unref();
+  }
+
+  delete(expectation: Expectation): void {
+    this.#expected.delete(expectation);
+  }
+
+  #look(): void {
+    for (const expectation of this.#expected) expectation.look();
+    if (this.#expected.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** What can be seen of a request that is under way. */
+export interface Progress {
+  /** How much of the caller's request the service has taken, in bytes of any meaning: only whether it changes counts. */
+  readonly taken: number;
+  /** Whether it is the caller who has to send, or to read, before the service can go on. */
+  readonly isCallersTurn: boolean;
+}
+
+/** How long a service has been waited for; not counted is the time in which it took something or waited for the caller. */
+export class Patience {
+  /** Looks since anything happened. The first may come at once. */
+  #looks = -1;
+  #taken = 0;
+
+  /** Something of the answer has come. */
+  renew(): void {
+    this.#looks = -1;
+  }
+
+  /** @returns whether the service has been waited for that long by now; never too early. */
+  look({ taken, isCallersTurn }: Progress, limitMs: number): boolean {
+    if (isCallersTurn || taken !== this.#taken) this.renew();
+    this.#taken = taken;
+    this.#looks += 1;
+    return this.#looks * LOOK_INTERVAL_MS >= limitMs;
+  }
+}

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { LinkedList } from '../linked-list.ts';
 
 const LOOK_INTERVAL_MS = 50;
 
@@ -11,17 +12,17 @@ const LOOK_INTERVAL_MS = 50;
  *   left, because a client that does not read its answer must not keep the process from stopping in order.
  */
 export function prepareClosing(server: Server, limitMs: number): () => void {
-  const sockets = new Set<Socket>();
+  const sockets = new LinkedList<Socket>();
   server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    const link = sockets.add(socket);
+    socket.once('close', () => link.unlink());
   });
   const closeIdleConnections = server.closeIdleConnections.bind(server);
 
   return () => {
     // Node calls it in `close`, too. While one connection has bytes left to send, the idle ones are no hindrance.
     server.closeIdleConnections = () => {
-      if (!sockets.values().some(({ writableLength }) => writableLength > 0)) closeIdleConnections();
+      if (!sockets.links().some(({ value }) => value.writableLength > 0)) closeIdleConnections();
     };
     // What is busy when closing begins would else be waited for until its client ends it.
     const timer = setInterval(() => server.closeIdleConnections(), LOOK_INTERVAL_MS);

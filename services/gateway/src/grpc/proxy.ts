@@ -4,6 +4,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
@@ -73,8 +74,8 @@ interface Context extends GrpcProxyDeps {
   readonly upstreams: Upstreams;
   readonly callMetrics: CallMetrics;
   readonly health: OwnHealth;
-  readonly running: Set<Running>;
-  /** gRPC services that had a target, the one asked for last at the end. */
+  readonly running: LinkedList<Running>;
+  /** gRPC services that had a target; one that is dropped for others comes back when it is asked for again. */
   readonly seen: Set<string>;
   /** Calls that were begun, those included that are still being let in. */
   open: number;
@@ -100,7 +101,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     onCall: (stream, raw) => take(context, stream, raw),
   });
   const upstreams = createUpstreams(bounds, deps.clock);
-  const running = new Set<Running>();
+  const running = new LinkedList<Running>();
   const callMetrics = createCallMetrics(deps.metrics, {
     openCalls: () => context.open,
     connections: () => connections.size,
@@ -124,7 +125,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       health.endWatches();
       if (!(await connections.drain(deps.closingLimitMs))) {
         const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
-        for (const { call } of running) call.fail(refusal);
+        for (const { value } of running.links()) value.call.fail(refusal);
         await connections.drain(LAST_WORDS_MS);
       }
       connections.destroy();
@@ -270,8 +271,7 @@ function bearerToken({ authorization = '' }: CallHead): string {
 
 function route({ seen, targets }: Context, grpcService: string, override: string | undefined): GrpcTarget {
   const target = routeCall({ grpcService, override, seenBefore: seen.has(grpcService) }, targets);
-  if (override === undefined) {
-    seen.delete(grpcService);
+  if (override === undefined && !seen.has(grpcService)) {
     seen.add(grpcService);
     if (seen.size > SEEN_MAX) for (const oldest of seen.values().take(1)) seen.delete(oldest);
   }
@@ -283,7 +283,7 @@ function run(context: Context, admitted: Admitted): void {
   const { clock, upstreams, running, callMetrics, log } = context;
   const { downstream, target, deadlineMs, beganAtMs, token, span } = admitted;
   let timer: NodeJS.Timeout | undefined;
-  let entry: Running | undefined;
+  let link: Link<Running> | undefined;
   let isOver = false;
   const call = forwardCall({
     downstream,
@@ -292,7 +292,7 @@ function run(context: Context, admitted: Admitted): void {
     onEnd(status) {
       isOver = true;
       clearTimeout(timer);
-      if (entry !== undefined) running.delete(entry);
+      link?.unlink();
       const ms = clock.monotonicMs() - beganAtMs;
       callMetrics.observe({ service: target.service, status, ms });
       span?.end(status);
@@ -300,8 +300,7 @@ function run(context: Context, admitted: Admitted): void {
     },
   });
   if (isOver) return;
-  entry = { token, beganAtMs, call };
-  running.add(entry);
+  link = running.add({ token, beganAtMs, call });
   if (deadlineMs === undefined || deadlineMs - clock.monotonicMs() > TIMER_MAX_MS) return;
   timer = setTimeout(() => call.fail(deadlineExceeded()), deadlineMs - clock.monotonicMs());
 }
@@ -309,7 +308,8 @@ function run(context: Context, admitted: Admitted): void {
 /** Ends calls whose caller's token was revoked or has expired since. */
 function endUnproven({ running, authenticator, clock }: Context): void {
   const beforeMs = clock.monotonicMs() - RECHECK_INTERVAL_MS;
-  for (const { token, beganAtMs, call } of running) {
+  for (const { value } of running.links()) {
+    const { token, beganAtMs, call } = value;
     if (beganAtMs > beforeMs || authenticator.stillHolds(token)) continue;
     call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { App } from '@rollcall/platform/http/server.ts';
+import { LinkedList } from '@rollcall/platform/linked-list.ts';
 import { Counter, type Registry } from 'prom-client';
 
 export interface SlowCallersPolicy {
@@ -22,7 +23,7 @@ type Fault = 'sending' | 'reading';
  * caller's. Time is counted in looks: while this process stands still nobody is slow.
  */
 export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersPolicy): void {
-  const open = new Set<Exchange>();
+  const open = new LinkedList<Exchange>();
   const ended = new Counter({
     name: 'rollcall_gateway_slow_callers_total',
     help: 'Requests ended because the caller sent its body, or read the answer, too slowly',
@@ -31,9 +32,9 @@ export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersP
   });
   const follow = (request: IncomingMessage, response: ServerResponse): void => {
     const exchange = new Exchange(request, response);
-    open.add(exchange);
+    const link = open.add(exchange);
     response.once('close', () => {
-      if (exchange.isOver()) open.delete(exchange);
+      if (exchange.isOver()) link.unlink();
     });
   };
   // Fastify calls no hook for a path that cannot be decoded.
@@ -44,13 +45,14 @@ export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersP
     response.writeHead(417).end();
   });
   const timer = setInterval(() => {
-    for (const exchange of open) {
+    for (const link of open.links()) {
+      const exchange = link.value;
       const fault = exchange.look(policy);
       if (fault !== undefined) {
         ended.inc({ fault });
         exchange.end(app);
       }
-      if (fault !== undefined || exchange.isOver()) open.delete(exchange);
+      if (fault !== undefined || exchange.isOver()) link.unlink();
     }
   }, policy.lookIntervalMs).unref();
   app.addHook('onClose', (_app, done) => {

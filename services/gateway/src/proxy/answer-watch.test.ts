@@ -44,15 +44,14 @@ describe('the watch', () => {
   test('looks at what is expected, and rests when there is nothing', () => {
     const watch = new AnswerWatch();
     const look = vi.fn<() => void>();
-    const expectation = { look };
-    watch.add(expectation);
+    const watched = watch.add({ look });
     vi.advanceTimersByTime(500);
     expect(look).toHaveBeenCalledTimes(5);
-    watch.delete(expectation);
+    watched.unlink();
     vi.advanceTimersByTime(500);
     expect(look).toHaveBeenCalledTimes(5);
     expect(vi.getTimerCount()).toBe(0);
-    watch.add(expectation);
+    watch.add({ look });
     vi.advanceTimersByTime(100);
     expect(look).toHaveBeenCalledTimes(6);
   });

@@ -1,5 +1,7 @@
+import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
+
 /** By so much a timeout may come late. */
-export const LOOK_INTERVAL_MS = 100;
+const LOOK_INTERVAL_MS = 100;
 
 /** A request whose answer is awaited. */
 export interface Expectation {
@@ -15,21 +17,18 @@ export interface Expectation {
  * still no service is late.
  */
 export class AnswerWatch {
-  readonly #expected = new Set<Expectation>();
+  readonly #expected = new LinkedList<Expectation>();
   #timer: NodeJS.Timeout | undefined;
 
-  add(expectation: Expectation): void {
-    this.#expected.add(expectation);
+  /** It is looked at until it is unlinked. */
+  add(expectation: Expectation): Link<Expectation> {
     this.#timer ??= setInterval(() => this.#look(), LOOK_INTERVAL_MS).unref();
-  }
-
-  delete(expectation: Expectation): void {
-    this.#expected.delete(expectation);
+    return this.#expected.add(expectation);
   }
 
   #look(): void {
-    for (const expectation of this.#expected) expectation.look();
-    if (this.#expected.size > 0) return;
+    for (const { value } of this.#expected.links()) value.look();
+    if (!this.#expected.isEmpty) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }

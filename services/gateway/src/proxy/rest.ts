@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';
@@ -189,6 +190,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   readonly #proxied: ProxiedRequest;
   readonly #patience = new Patience();
   #controller: Dispatcher.DispatchController | undefined;
+  #watched: Link<Expectation> | undefined;
   #status = 0;
   #isOver = false;
   #callerGone = false;
@@ -208,7 +210,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#callerGone) controller.abort(new Error('The caller went away'));
-    else this.#options.watch.add(this);
+    else this.#watched ??= this.#options.watch.add(this);
   }
 
   look(): void {
@@ -264,8 +266,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #end(attempt: Attempt): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { watch, breaker, onEnd } = this.#options;
-    watch.delete(this);
+    const { breaker, onEnd } = this.#options;
+    this.#watched?.unlink();
     settle(breaker, attempt);
     onEnd(attempt);
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import type { Limit, LimitDecision, Limiter } from './limiter.ts';
@@ -63,7 +64,7 @@ const PROBE_LIMIT: Limit = { requests: 1_000_000, windowMs: 1000 };
 export class FailoverLimiter implements Limiter {
   readonly #deps: FailoverLimiterDeps;
   /** Oldest first. */
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new LinkedList<Waiting>();
   readonly #stopping = new AbortController();
   #usesShared = false;
   #usesSharedSinceMs = 0;
@@ -104,8 +105,7 @@ export class FailoverLimiter implements Limiter {
     return new Promise((resolve) => {
       if (this.#tick === undefined) this.#watch();
       const waiting: Waiting = { key, limit, sinceMs: this.#runningMs(), resolve };
-      this.#waiting.add(waiting);
-      void this.#ask(waiting);
+      void this.#ask(this.#waiting.add(waiting));
     });
   }
 
@@ -114,13 +114,16 @@ export class FailoverLimiter implements Limiter {
     return this.#deps.own.take(key, limit);
   }
 
-  async #ask(waiting: Waiting): Promise<void> {
+  async #ask(link: Link<Waiting>): Promise<void> {
+    const { key, limit, resolve } = link.value;
     try {
-      const decision = await this.#deps.shared.take(waiting.key, waiting.limit);
+      const decision = await this.#deps.shared.take(key, limit);
       // An answer that comes too late is not listened to.
-      if (this.#waiting.delete(waiting)) waiting.resolve(decision);
+      if (!link.isLinked) return;
+      link.unlink();
+      resolve(decision);
     } catch (error) {
-      if (this.#waiting.has(waiting)) this.#fail(error);
+      if (link.isLinked) this.#fail(error);
     }
   }
 
@@ -134,7 +137,7 @@ export class FailoverLimiter implements Limiter {
 
   /** What is left for an answer to whoever has waited longest. */
   #leftMs(): number {
-    const [first] = this.#waiting;
+    const { first } = this.#waiting;
     return first === undefined ? this.#deps.timeoutMs : first.sinceMs + this.#deps.timeoutMs - this.#ranMs;
   }
 
@@ -153,7 +156,7 @@ export class FailoverLimiter implements Limiter {
   }
 
   #checkDeadline(): void {
-    if (this.#waiting.size === 0) return;
+    if (this.#waiting.isEmpty) return;
     if (this.#leftMs() <= 0) this.#fail(new Error(`no answer within ${this.#deps.timeoutMs} ms`));
     else if (this.#tick === undefined) this.#watch();
   }
@@ -170,8 +173,11 @@ export class FailoverLimiter implements Limiter {
     this.#usesShared = false;
     clearTimeout(this.#tick);
     this.#tick = undefined;
-    for (const { key, limit, resolve } of this.#waiting) resolve(this.#takeOwn(key, limit));
-    this.#waiting.clear();
+    for (const link of this.#waiting.links()) {
+      const { key, limit, resolve } = link.value;
+      link.unlink();
+      resolve(this.#takeOwn(key, limit));
+    }
   }
 
   async #seekLater(): Promise<void> {

@@ -154,7 +154,7 @@ async function updateRegistration(
  * name, a stranger's leader election perhaps, is left alone; and by its version: a heartbeat that is written late, after its
  * absorb window, must not replace a newer one of another replica of which the watch has not told yet.
  *
- * @throws ChangedMeanwhileError when others were faster each time.
+ * @throws RegistryError STORE_UNAVAILABLE when others were faster each time.
  */
 async function renewLease(context: Context, life: RegistrationLife, heartbeat: HeartbeatWrite): Promise<boolean> {
   const { clock, leases, leaseObjects, namespace } = context;
@@ -181,7 +181,7 @@ async function renewLease(context: Context, life: RegistrationLife, heartbeat: H
     const { ageMs, renewTime = 0 } = heartbeatOf(lease);
     if (clock.monotonicMs() - storedAgeMs({ at: new Date(renewTime), ageMs }, clock) >= beatMs) return true;
   }
-  throw new ChangedMeanwhileError();
+  throw new RegistryError('STORE_UNAVAILABLE', `The heartbeats of '${life.serviceName}' are being written by others`);
 }
 
 function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): lease is Lease {

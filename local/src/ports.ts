@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -7,18 +8,39 @@ import { createServer } from 'node:net';
 const FIRST_PORT = 20_000;
 const END_PORT = 32_000;
 
+/** Long enough for a process to be started, after others, and to listen on its port. */
+const RESERVED_MS = 120_000;
+
 /**
- * Finds `count` different TCP ports on which nobody listens at 127.0.0.1. Nothing keeps another process from taking one
- * before the caller does, so a caller must be ready to try again.
+ * Finds `count` different TCP ports on which nobody listens at 127.0.0.1, and which no other call, of whatever process, gets within
+ * the next two minutes. A program that does not ask here may still take one before the caller does.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   for (let attempt = 0; attempt < 1_000 && ports.size < count; attempt += 1) {
     const port = randomInt(FIRST_PORT, END_PORT);
-    if (await isPortFree(port)) ports.add(port);
+    if ((await reserve(port)) && (await isPortFree(port))) ports.add(port);
   }
   if (ports.size < count) throw new Error(`There are no ${count} free ports on 127.0.0.1`);
   return [...ports];
+}
+
+/**
+ * A UDP port of the same number says to all processes, in the network namespace to which the port belongs, that it is taken; it
+ * goes with this process, however that ends.
+ */
+async function reserve(port: number): Promise<boolean> {
+  const reservation = createSocket('udp4');
+  try {
+    reservation.bind({ port, address: '127.0.0.1', exclusive: true });
+    await once(reservation, 'listening');
+  } catch {
+    reservation.close();
+    return false;
+  }
+  reservation.unref();
+  setTimeout(() => reservation.close(), RESERVED_MS).unref();
+  return true;
 }
 
 /** The preferred port when it is free, else another. */

@@ -1,9 +1,13 @@
+import { spawn } from 'node:child_process';
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { isAlive } from '@rollcall/local/file-lock.ts';
 import { freePorts, isPortFree, preferredPort } from '@rollcall/local/ports.ts';
 import { startProcess } from '@rollcall/local/processes.ts';
+import { REPOSITORY } from '@rollcall/local/services.ts';
 import { describe, expect, inject, test } from 'vitest';
 
 const directory = await mkdtemp(join(inject('temporaryDirectory'), 'processes-'));
@@ -51,6 +55,23 @@ test('freePorts finds different ports that can be listened on', async () => {
   const ports = await freePorts(5);
   expect(new Set(ports).size).toBe(5);
   expect(await Promise.all(ports.map(isPortFree))).toEqual([true, true, true, true, true]);
+});
+
+test('freePorts gives no two processes the same port', async () => {
+  const url = pathToFileURL(join(REPOSITORY, 'local/src/ports.ts')).href;
+  // Neither ends before both have theirs.
+  const script = `import { freePorts } from ${JSON.stringify(url)};
+    console.log(JSON.stringify(await freePorts(500)));
+    setInterval(() => {}, 1000);`;
+  const finders = Array.from({ length: 2 }, () => spawn(process.execPath, ['--input-type=module', '-e', script]));
+  const found = await Promise.all(
+    finders.map(async ({ stdout }): Promise<number[]> => {
+      for await (const line of createInterface({ input: stdout })) return JSON.parse(line);
+      return [];
+    }),
+  );
+  for (const finder of finders) finder.kill('SIGKILL');
+  expect(new Set(found.flat()).size).toBe(1000);
 });
 
 test('preferredPort takes another port when the preferred one is taken', async () => {

@@ -50,9 +50,10 @@ export default class ClosingLineReporter implements Reporter {
   }
 }
 
-/** The first line of an error's message, for a list of failures. */
+/** The first line of an error's message, and of what caused it, for a list of failures. */
 function firstLine(error: unknown): string {
-  const message =
-    typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
-  return message.split('\n', 1)[0] ?? '';
+  if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
+  const message = String(error.message).split('\n', 1)[0] ?? '';
+  const cause = 'cause' in error && error.cause !== undefined ? `: ${firstLine(error.cause)}` : '';
+  return `${message}${cause}`;
 }

@@ -42,7 +42,7 @@ ENV NODE_ENV=production
 # Numeric, or Kubernetes could not tell that it is not root.
 USER 65532:65532
 # See docs/decisions.md for the flags.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "--import=/app/image/src/stripped-sources.js", "/app/image/src/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "--no-allocation-site-pretenuring", "--import=/app/image/src/stripped-sources.js", "/app/image/src/main.ts"]
 ARG VERSION=0.1.0
 ARG REVISION=
 ARG RUNTIME_IMAGE

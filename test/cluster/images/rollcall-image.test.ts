@@ -29,6 +29,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
       Entrypoint: [
         'node',
         '--max-semi-space-size=8',
+        '--no-allocation-site-pretenuring',
         '--import=/app/image/src/stripped-sources.js',
         '/app/image/src/main.ts',
       ],

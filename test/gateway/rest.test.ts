@@ -456,6 +456,29 @@ describe('a service that fails', () => {
     expect((await echoOf(answer)).body).toBe('{"a":1}');
   });
 
+  test('has its time to answer after all of an upload is there, and no more', async () => {
+    await using pensive = await startBackend((request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => {
+        body += chunk.toString();
+      });
+      request.on('end', () => {
+        if (request.url?.endsWith('/never') !== true) setTimeout(() => response.end(body), 700);
+      });
+    });
+    await register('pensive', pensive.url);
+    const headers = { 'content-type': 'application/json' };
+    const whole = { method: 'POST', headers, body: '{"a":1}' };
+    const inParts = () => ({ ...whole, body: ReadableStream.from(partsWithPause(10)), duplex: 'half' as const });
+    for (const request of [whole, inParts()]) {
+      const answer = await call('/api/v1/pensive/think', request);
+      expect({ status: answer.status, body: await answer.text() }).toEqual({ status: 200, body: '{"a":1}' });
+    }
+    for (const request of [whole, inParts()]) {
+      expect((await call('/api/v1/pensive/never', request)).status).toBe(504);
+    }
+  });
+
   test('gets what is repeatable once more, and nothing else', async () => {
     let failures = 0;
     await using flaky = await startBackend((request, response) => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
@@ -219,7 +220,9 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     const waitsForRequest = !request.complete && request.readableLength === 0;
     const isCallersTurn = waitsForRequest || response.writableNeedDrain;
     const limitMs = response.headersSent ? bodyTimeoutMs : headersTimeoutMs;
-    const taken = request.socket.bytesRead - request.readableLength;
+    // undici takes it away from a body that it is done with.
+    const socket: Socket | null = request.socket;
+    const taken = socket === null ? -1 : socket.bytesRead - request.readableLength;
     if (this.#patience.look({ taken, isCallersTurn }, limitMs)) {
       this.#controller?.abort(new UpstreamTimeoutError(limitMs));
     }

@@ -3,6 +3,7 @@ import { register } from '@rollcall/client/registration.ts';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { type ManagedProcess, startProcess } from '@rollcall/local/processes.ts';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { freeze, thaw } from '../support/freeze.ts';
 import { type RealRegistry, startRealRegistry } from './real-registry.ts';
 
 const quick = { heartbeatIntervalMs: 300, retry: { baseMs: 20, maxMs: 200 } } as const;
@@ -153,10 +154,10 @@ describe('the sample service', () => {
     directory.on('change', ({ type }) => changes.push(type));
     await vi.waitFor(() => expect(changes).toEqual(['added']), { timeout: 10_000 });
     const first = await client.getService('orders');
-    process.kill(sample.pid, 'SIGSTOP');
+    await freeze(sample.pid);
     await vi.waitFor(() => expect(changes).toEqual(['added', 'expired']), { timeout: 20_000, interval: 100 });
     await expect(client.getService('orders')).rejects.toMatchObject({ status: 404 });
-    process.kill(sample.pid, 'SIGCONT');
+    thaw(sample.pid);
     await vi.waitFor(() => expect(changes).toEqual(['added', 'expired', 'added']), { timeout: 10_000 });
     expect((await client.getService('orders')).service_id).not.toBe(first.service_id);
     await sample.stop();

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { rollcall } from '../client/rollcall-process.ts';
+import { freeze, thaw } from '../support/freeze.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry, type TestRegistry } from '../support/registry.ts';
@@ -330,12 +331,12 @@ test('all replicas sign with the same keys, of which nothing private is publishe
 
 test('tokens go on being checked while the API server’s objects stay as they are and the registry is away', async () => {
   const token = await tokenOf(gateway, client);
-  process.kill(registry.process.pid, 'SIGSTOP');
+  await freeze(registry.process.pid);
   try {
     await sleep(500);
     const answer = await fetch(`${gateway.url}/api/metrics`, { headers: { authorization: `Bearer ${token}` } });
     expect(answer.status).toBe(403);
   } finally {
-    process.kill(registry.process.pid, 'SIGCONT');
+    thaw(registry.process.pid);
   }
 });

@@ -5,6 +5,7 @@ import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/conn
 import { createLogger } from '@rollcall/platform/log.ts';
 import { decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { freeze, thaw } from '../support/freeze.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry, type TestRegistry } from '../support/registry.ts';
@@ -167,7 +168,7 @@ test('a new key is published before it signs, and what the old one signed stays 
   };
 
   // One replica stands still for the whole of the rotation, another is away.
-  process.kill(sleeper.process.pid, 'SIGSTOP');
+  await freeze(sleeper.process.pid);
   await second.kill();
   await age(ROTATION_SECONDS - PUBLISHED_AHEAD_SECONDS);
   await expect.poll(() => published(first), PATIENCE).toHaveLength(2);
@@ -191,7 +192,7 @@ test('a new key is published before it signs, and what the old one signed stays 
   await expect
     .poll(async () => [await published(first), await signingKey(first)], PATIENCE)
     .toEqual([[old, next], next]);
-  process.kill(sleeper.process.pid, 'SIGCONT');
+  thaw(sleeper.process.pid);
   await using fourth = await start();
   const newToken = await tokenOf(first, client);
   expect(decodeProtectedHeader(newToken).kid).toBe(next);

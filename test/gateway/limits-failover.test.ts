@@ -10,6 +10,7 @@ import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { freeze, thaw } from '../support/freeze.ts';
 
 /** Long enough for a Redis on a busy machine. */
 const TIMEOUT_MS = 500;
@@ -134,8 +135,8 @@ describe('Limits with Redis', () => {
     for (let index = 0; index < 100; index += 1) expect((await gateway.check(subject)).refusal).toBeUndefined();
     expect((await gateway.check(subject)).refusal?.code).toBe('RATE_LIMITED');
     const pid = server.pid ?? 0;
-    process.kill(pid, 'SIGSTOP');
-    onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+    await freeze(pid);
+    onTestFinished(() => thaw(pid));
     const calls = callOn(gateway, subject);
     await waitUntil('memory is used', usesMemory(gateway), WAIT);
     // Longer than the connection has for an answer: it is made anew, and hangs again.
@@ -143,7 +144,7 @@ describe('Limits with Redis', () => {
     await waitUntil('it has hung for long', async () => performance.now() - startedAt > 5000, WAIT);
     expect(gateway.redis.commandQueue.length).toBeLessThan(20);
     expect(calls.report.calls).toBeGreaterThan(5000);
-    process.kill(pid, 'SIGCONT');
+    thaw(pid);
     await waitUntil('Redis is used', usesRedis(gateway), WAIT);
     const { allowed, longestMs } = await calls.stop();
     expect(longestMs).toBeLessThan(LONGEST_MS);
@@ -157,8 +158,8 @@ describe('Limits with Redis', () => {
     const server = await startServer();
     const gateway = await startLimits(server.url);
     const pid = server.pid ?? 0;
-    process.kill(pid, 'SIGSTOP');
-    onTestFinished(() => void process.kill(pid, 'SIGCONT'));
+    await freeze(pid);
+    onTestFinished(() => thaw(pid));
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: 500 }, (_, index) => gateway.check(`client ${index}`)));
     const firstMs = performance.now() - startedAt;

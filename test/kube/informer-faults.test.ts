@@ -8,6 +8,7 @@ import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/res
 import type { Change } from '@rollcall/platform/kube/store.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { freeze, thaw } from '../support/freeze.ts';
 import {
   type ClusterParts,
   connectFor,
@@ -50,11 +51,11 @@ beforeEach(async ({ task }) => {
 async function whileFrozen(component: 'kube-apiserver' | 'etcd', work: () => Promise<void>): Promise<void> {
   const pid = controlPlane.processes[component];
   if (pid === undefined) throw new Error(`${component} does not run`);
-  process.kill(pid, 'SIGSTOP');
+  await freeze(pid);
   try {
     await work();
   } finally {
-    process.kill(pid, 'SIGCONT');
+    thaw(pid);
   }
 }
 
@@ -235,8 +236,8 @@ test.each(['kube-apiserver', 'etcd'] as const)(
 test('requests to a frozen API server fail in time, those that wait for a socket too', async () => {
   const impatient = await connectFor(controlPlane.kubeconfigPath, { requestTimeoutMs: 1000, maxSockets: 2 });
   await impatient.request({ method: 'GET', path: '/version' });
-  const from = performance.now();
   await whileFrozen('kube-apiserver', async () => {
+    const from = performance.now();
     const requests = Array.from({ length: 50 }, () => errorOf(impatient.request({ method: 'GET', path: '/version' })));
     for (const error of await Promise.all(requests)) {
       expect(error).toBeInstanceOf(KubeUnreachableError);

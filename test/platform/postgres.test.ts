@@ -9,6 +9,7 @@ import { createPool, inTransaction, isDatabaseUnavailable, type Pool } from '@ro
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Client } from 'pg';
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { freeze, thaw } from '../support/freeze.ts';
 import { createDatabase } from '../support/postgres.ts';
 
 const log = createLogger('test', 'silent');
@@ -143,12 +144,12 @@ describe('a database that is away', () => {
     const pool = poolFor(postgres.url, 1);
     await pool.query('SELECT 1');
     const backend = (await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0;
-    process.kill(backend, 'SIGSTOP');
+    await freeze(backend);
     const startedAt = performance.now();
     const errors = await Promise.all([errorOf(pool.query('SELECT 1')), errorOf(pool.query('SELECT 2'))]);
     expect(performance.now() - startedAt).toBeLessThan(20_000);
     for (const error of errors) expect(isDatabaseUnavailable(error)).toBe(true);
-    process.kill(backend, 'SIGCONT');
+    thaw(backend);
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
   });
 });

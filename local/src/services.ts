@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { type ManagedProcess, startProcess } from './processes.ts';
+import { runtimeOf } from './runtime.ts';
 import { waitUntil } from './wait.ts';
 
 /** One of our own processes, run by the same Node as this one. */
@@ -24,12 +25,6 @@ export interface ServiceContext {
 /** The root of the repository. */
 export const REPOSITORY = join(import.meta.dirname, '..', '..');
 
-/**
- * What our processes allocate is mostly answers that are parsed and dropped. V8 would let the space for such short-lived objects
- * grow to a multiple of what is kept, and at times take their like for something that lasts: see docs/decisions.md. The image says the same.
- */
-const V8_FLAGS = ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'];
-
 const READY_TIMEOUT_MS = 60_000;
 
 interface ReadyOptions {
@@ -40,17 +35,18 @@ interface ReadyOptions {
 
 /** Starts a service; its output goes to `<name>.log`. */
 export function startService(service: ServiceOptions, { logDirectory, env }: ServiceContext): Promise<ManagedProcess> {
+  const runtime = runtimeOf(service.script);
   return startProcess({
     name: service.name,
     command: process.execPath,
     args: [
-      ...V8_FLAGS,
+      ...runtime.flags,
       ...(service.nodeArgs ?? []),
       join(service.root ?? REPOSITORY, service.script),
       ...(service.args ?? []),
     ],
     logFile: join(logDirectory, `${service.name}.log`),
-    env: { ...env, ...service.env },
+    env: { ...runtime.env, ...env, ...service.env },
   });
 }
 

@@ -4,9 +4,11 @@ import { cp, mkdtemp, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
+import { runtimeOf } from '@rollcall/local/runtime.ts';
 import { startService, waitUntilReady } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, inject, test } from 'vitest';
+import { parse } from 'yaml';
 import { reproducible } from '../../tools/sbom.ts';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
@@ -46,6 +48,23 @@ describe('the Dockerfile', () => {
       for (const dependency of Object.keys(dependencies)) if (folders.has(dependency)) needed.add(dependency);
     }
     expect(needed.size).toBeGreaterThan(4);
+  });
+});
+
+describe('how Node runs in a cluster', () => {
+  const preload = '--import=/app/image/src/stripped-sources.js';
+  const main = '/app/image/src/main.ts';
+
+  test('is how it runs here', async () => {
+    const [, entryPoint = '[]'] = /^ENTRYPOINT (.+)$/m.exec(await read('Dockerfile')) ?? [];
+    expect(JSON.parse(entryPoint)).toEqual(['node', ...runtimeOf('operator/src/main.ts').flags, preload, main]);
+  });
+
+  test('is how it runs here for the gateway, whose memory is what matters', async () => {
+    const { command, env } = parse(await read('charts/rollcall/values.yaml')).processes.gateway;
+    const runtime = runtimeOf('services/gateway/src/main.ts');
+    expect(command).toEqual(['node', ...runtime.flags, preload, main]);
+    expect(env).toMatchObject(runtime.env);
   });
 });
 

@@ -9,6 +9,22 @@ import { apiUrl, createServers } from './servers.ts';
  */
 export type TokenSource = string | (() => string | Promise<string>);
 
+/**
+ * As much of `fetch` as is used, so that undici's passes for it, too.
+ *
+ * @public
+ */
+export type Fetch = (url: string, request: FetchRequest) => Promise<Response>;
+
+/** @public */
+export interface FetchRequest {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body: string | null;
+  readonly signal: AbortSignal;
+  readonly cache: 'no-store';
+}
+
 /** Where the registry is and how to speak to it. */
 export interface ConnectionOptions {
   /**
@@ -20,7 +36,7 @@ export interface ConnectionOptions {
   /** Longest wait for an answer of one registry, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number | undefined;
   /** Replaces the global fetch, for example to use an HTTP proxy or client certificates. */
-  readonly fetch?: typeof globalThis.fetch | undefined;
+  readonly fetch?: Fetch | undefined;
 }
 
 export interface ApiRequest {
@@ -88,10 +104,10 @@ export function createTransport(options: ConnectionOptions): Transport {
   if (typeof token === 'string') checkToken(token);
 
   async function start(server: string, request: ApiRequest, deadline: Deadline): Promise<Response> {
-    const headers = new Headers({ accept: 'application/json', ...request.headers });
-    if (request.body !== undefined) headers.set('content-type', 'application/json');
+    const headers: Record<string, string> = { accept: 'application/json', ...request.headers };
+    if (request.body !== undefined) headers['content-type'] = 'application/json';
     const bearer = typeof token === 'function' ? checkToken(await token()) : token;
-    if (bearer !== undefined) headers.set('authorization', `Bearer ${bearer}`);
+    if (bearer !== undefined) headers['authorization'] = `Bearer ${bearer}`;
     try {
       return await fetch(`${apiUrl(server)}${request.path}`, {
         method: request.method,

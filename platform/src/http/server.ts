@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import {
@@ -15,6 +15,7 @@ import { Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../log.ts';
 import { prepareClosing } from './closing.ts';
 import { HttpError, plainErrorBody, type RenderError, serverErrors } from './errors.ts';
+import { STATUS_CODES } from './node-http.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
 import { type RequestTracing, traceRequests } from './request-spans.ts';
 import { describeSchemaFaults } from './schema-faults.ts';

@@ -17,6 +17,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
+import { fetch } from 'undici';
 import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { endpointsBy } from './discovery/endpoints.ts';
@@ -130,8 +131,9 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const { authenticator } = identity;
   const { urls, tokenFile, grpcOrigin } = config.registry;
   const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
+  const registry = { servers: urls, token, fetch };
   const endpointsOf = endpointsBy({ resolve: resolveAll, breakerPolicy: defaultBreakerPolicy, clock });
-  const targets = createTargets({ registry: urls, token, endpointsOf, log, metrics });
+  const targets = createTargets({ registry, endpointsOf, log, metrics });
   const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
   return {
     metrics,
@@ -154,7 +156,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       bodyLimit: config.bodyLimit,
     }),
     webSockets: createWebSockets({
-      registry: { servers: urls, token },
+      registry,
       authenticator,
       tracing: requestTracing,
       version,

@@ -1,5 +1,6 @@
 import { discover } from '@rollcall/client/discovery.ts';
 import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
+import type { ConnectionOptions } from '@rollcall/client/transport.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
@@ -19,10 +20,13 @@ export interface Target {
   readonly endpoints: Endpoints;
 }
 
+/** The registry's replicas, or the Kubernetes Service before them. */
+interface RegistryConnection extends ConnectionOptions {
+  readonly servers: readonly string[];
+}
+
 export interface TargetsDeps {
-  /** Base URLs of the registry's replicas, or of the Kubernetes Service before them. */
-  readonly registry: readonly string[];
-  readonly token: (() => Promise<string>) | undefined;
+  readonly registry: RegistryConnection;
   readonly endpointsOf: (hostname: string) => Endpoints;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -50,7 +54,7 @@ export const REGISTRY = 'registry';
  * is found by its failures, one that stayed is not lost.
  */
 export function createTargets(deps: TargetsDeps): Targets {
-  const { registry, token, endpointsOf, log, metrics } = deps;
+  const { registry, endpointsOf, log, metrics } = deps;
   const known = new Map<string, Target>();
   let directory: ReturnType<typeof discover> | undefined;
   let isComplete = false;
@@ -76,7 +80,7 @@ export function createTargets(deps: TargetsDeps): Targets {
   }
 
   observe(metrics, known);
-  const [own] = registry;
+  const [own] = registry.servers;
   const ownTarget = own === undefined ? undefined : targetOf(REGISTRY, own, ['rest']);
 
   return {
@@ -84,7 +88,7 @@ export function createTargets(deps: TargetsDeps): Targets {
       name: 'discovery',
       async start() {
         const heard = new AbortController();
-        directory = discover({ servers: registry, ...(token === undefined ? {} : { token }) });
+        directory = discover(registry);
         directory.on('change', ({ type, service }) => {
           if (type === 'added' || type === 'modified') put(service);
           else known.delete(service.service_name);

@@ -222,3 +222,12 @@ test('whoever follows knows what the registry has, wherever either was interrupt
     }),
   );
 });
+
+test('an event that is kept keeps its own bytes alone', () => {
+  const topic = ready();
+  const listener = listen(topic);
+  listener.take();
+  apply(topic, put('modified', ['a', 2], 11));
+  const [frame] = listener.take();
+  expect(frame?.buffer.byteLength).toBe(frame?.length);
+});

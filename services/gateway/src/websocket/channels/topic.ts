@@ -143,6 +143,16 @@ function pacer(): () => boolean {
   };
 }
 
+/**
+ * A copy to keep. Node cuts small buffers from blocks (`Buffer.poolSize`, 64 KiB), and a block stays as long as any piece of it: with thousands
+ * of requests between two events, each event that is kept would have one of its own.
+ */
+function unpooled(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
+}
+
 interface LoggedEvent {
   /** How many there had been before it. */
   readonly number: number;
@@ -194,7 +204,7 @@ function createEventLog(capacity: number): EventLog {
         number: count(),
         channels,
         frame(channel) {
-          const frame = frames.get(channel) ?? encodeEvent({ channel, cursor, payload });
+          const frame = frames.get(channel) ?? unpooled(encodeEvent({ channel, cursor, payload }));
           frames.set(channel, frame);
           return frame;
         },

@@ -1,0 +1,26 @@
+/** How Node runs a process of ours; docs/decisions.md has the reasons. */
+export interface Runtime {
+  /** For V8. */
+  readonly flags: readonly string[];
+  /** For the C library. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const OTHERS: Runtime = { flags: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'], env: {} };
+
+const GATEWAY: Runtime = {
+  flags: ['--max-semi-space-size=2', '--heap-growing-percent=30', '--no-maglev', '--no-allocation-site-pretenuring'],
+  env: { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
+};
+
+/** The gateway, and its gRPC part as it is measured. */
+const GATEWAYS: ReadonlySet<string> = new Set(['services/gateway/src/main.ts', 'bench/src/peers/grpc-proxy.ts']);
+
+/**
+ * As in a cluster: the image's entry point says the same, and for the gateway the chart (`processes.gateway.command` and `env`).
+ *
+ * @param script main file of the process, from the root.
+ */
+export function runtimeOf(script: string): Runtime {
+  return GATEWAYS.has(script) ? GATEWAY : OTHERS;
+}

@@ -33,13 +33,18 @@ test('the API server is gone for three minutes: no live service is expired, one 
   const [victim] = fleet.members;
   if (registry === undefined || victim === undefined) throw new Error('nothing to test with');
   const { current } = registry;
+  // A registration that the other replica took is known here once its event has come, which a killed API server sends to nobody.
+  await expect
+    .poll(async () => (await current.call('GET', '/services')).body?.['total'], { timeout: 15_000 })
+    .toBe(SIZE);
 
   await deployment.controlPlane.stopApiServer('SIGKILL');
   const goneAt = performance.now();
   victim.alive = false;
   await expect.poll(async () => (await current.call('GET', '/health')).status, { timeout: 15_000 }).toBe(503);
   const health = await current.call('GET', '/health');
-  expect(health.body).toMatchObject({ status: 'unhealthy', store: 'disconnected', cache: { size: SIZE } });
+  expect(health.body).toMatchObject({ status: 'unhealthy', store: 'disconnected' });
+  expect(health.body?.['cache']).toMatchObject({ size: SIZE });
   while (performance.now() - goneAt < OUTAGE_MS) {
     const known = await current.call('GET', `/services/${fleet.members.at(-1)?.name}`);
     expect([known.status, (await current.call('GET', '/services')).body?.['total']]).toEqual([200, SIZE]);

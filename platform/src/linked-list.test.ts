@@ -19,6 +19,7 @@ test('is as a Set is, whatever comes and goes', () => {
         }
         expect(list.links().map(({ value }) => value)).toEqual([...set]);
         expect(list.isEmpty).toBe(set.size === 0);
+        expect(list.size).toBe(set.size);
         expect(list.first).toBe([...set][0]);
         expect(links.filter(({ isLinked }) => isLinked).map(({ value }) => value)).toEqual([...set]);
       }

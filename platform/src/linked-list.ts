@@ -14,7 +14,7 @@ export interface Link<T> {
  * collected (`OrderedHashTable` in V8's sources: an obsolete table knows its successor for the sake of iterators).
  */
 export class LinkedList<T> {
-  readonly #ends: Ends<T> = { first: undefined, last: undefined };
+  readonly #ends: Ends<T> = { first: undefined, last: undefined, size: 0 };
 
   add(value: T): Link<T> {
     return new Member(value, this.#ends);
@@ -29,6 +29,10 @@ export class LinkedList<T> {
     return this.#ends.first === undefined;
   }
 
+  get size(): number {
+    return this.#ends.size;
+  }
+
   /** As of now; whoever leaves meanwhile is among them. */
   links(): Link<T>[] {
     const links: Link<T>[] = [];
@@ -40,6 +44,7 @@ export class LinkedList<T> {
 interface Ends<T> {
   first: Member<T> | undefined;
   last: Member<T> | undefined;
+  size: number;
 }
 
 class Member<T> implements Link<T> {
@@ -56,11 +61,13 @@ class Member<T> implements Link<T> {
     if (ends.last === undefined) ends.first = this;
     else ends.last.next = this;
     ends.last = this;
+    ends.size += 1;
   }
 
   unlink(): void {
     if (!this.isLinked) return;
     this.isLinked = false;
+    this.#ends.size -= 1;
     const { next } = this;
     const previous = this.#previous;
     if (previous === undefined) this.#ends.first = next;

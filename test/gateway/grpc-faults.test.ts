@@ -56,6 +56,27 @@ test('a caller that does not read stops the backend, and gets everything when it
   expect(received).toBe(total);
 });
 
+test('a caller that never reads its answer does not keep the call, and others go on', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { lingerMs: 500 } });
+  const session = connect(`http://127.0.0.1:${proxy.port}`, { settings: { initialWindowSize: 0 } });
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/rollcall.test.v1.Echo/Unary',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    authorization: `Bearer ${TOKEN}`,
+  });
+  stream.end(Buffer.from([0, 0, 0, 0, 1, 7]));
+  await once(stream, 'response');
+  await once(stream, 'close');
+  expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
+  expect(await proxy.metrics.metrics()).toMatch(/^rollcall_gateway_grpc_open_calls\{.*\} 0$/m);
+  session.destroy();
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  expect((await client.unary(hello)).message).toEqual(hello);
+});
+
 test('a backend that does not read stops the caller, and gets everything when it reads', async () => {
   await using backend = await startBackend();
   await using proxy = await startProxy({ backendPort: backend.port });
@@ -211,6 +232,33 @@ test('a call that was refused once is made again, in full', async () => {
   const { error, message } = await client.unary(hello);
   expect([error, message?.length]).toEqual([undefined, 0]);
   expect(bodies.join('')).toContain('hello');
+});
+
+test('a call of which the backend reads nothing before it ends it is over for the gateway, too', async () => {
+  await using backend = await rawBackend((stream) => {
+    setTimeout(() => {
+      stream.respond(HEAD, { waitForTrailers: true });
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+      stream.end();
+    }, 1000);
+  });
+  await using proxy = await startProxy({ backendPort: backend.port });
+  const session = connect(`http://127.0.0.1:${proxy.port}`);
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/rollcall.test.v1.Echo/ClientStream',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    authorization: `Bearer ${TOKEN}`,
+  });
+  stream.on('error', () => undefined).resume();
+  stream.write(Buffer.alloc(4 * MiB));
+  const [trailers] = await once(stream, 'trailers');
+  expect(trailers['grpc-status']).toBe('0');
+  const openCalls = async () =>
+    /^rollcall_gateway_grpc_open_calls\{.*\} (\d+)$/m.exec(await proxy.metrics.metrics())?.[1];
+  await expect.poll(openCalls, { timeout: 10_000 }).toBe('0');
+  session.destroy();
 });
 
 test('GOAWAY: the call under way goes on, the next one takes another connection', async () => {

@@ -80,7 +80,7 @@ export interface TestProxy extends AsyncDisposable {
   /** Callers by their tokens. */
   readonly callers: Map<string, Caller>;
   allowance: (caller: Caller) => CallAllowance | Promise<CallAllowance>;
-  identity: (caller: Caller, service: string) => Record<string, string>;
+  identity: (caller: Caller, service: string) => readonly string[];
   isKnown: boolean;
   stop(): Promise<void>;
 }
@@ -117,10 +117,12 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
   registered.set('rollcall.test', targetAt('rollcall.test', backendPort));
   const state = {
     allowance: (): CallAllowance => ({ allowed: true, headers: { 'x-ratelimit-limit': '100' }, retryAfterMs: 0 }),
-    identity: (caller: Caller, service: string): Record<string, string> => ({
-      'x-rollcall-subject': caller.subject,
-      'x-rollcall-service': service,
-    }),
+    identity: (caller: Caller, service: string): readonly string[] => [
+      'x-rollcall-subject',
+      caller.subject,
+      'x-rollcall-service',
+      service,
+    ],
     isKnown: true,
   };
   const proxy = createGrpcProxy({

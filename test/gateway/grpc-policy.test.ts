@@ -37,7 +37,7 @@ const allowed = { allowed: true, headers: {}, retryAfterMs: 0 };
 
 beforeEach(() => {
   proxy.allowance = () => allowed;
-  proxy.identity = () => ({});
+  proxy.identity = () => [];
   proxy.isKnown = true;
 });
 

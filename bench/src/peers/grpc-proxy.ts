@@ -31,7 +31,7 @@ const proxy = createGrpcProxy({
   authenticator: { authenticate: () => caller, stillHolds: () => true },
   take: () => ({ allowed: true, headers: { 'x-ratelimit-limit': '1000' }, retryAfterMs: 0 }),
   targets: { find: (name) => (name === 'bench' ? target : undefined), known: () => true },
-  identityHeaders: () => ({ 'x-rollcall-subject': 'bench', 'x-rollcall-tier': 'premium' }),
+  identityHeaders: () => ['x-rollcall-subject', 'bench', 'x-rollcall-tier', 'premium'],
   log: createLogger('gateway', 'info'),
   metrics: createMetrics('gateway'),
   clock: systemClock,

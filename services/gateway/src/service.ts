@@ -23,7 +23,7 @@ import type { GatewayConfig } from './config.ts';
 import { endpointsBy } from './discovery/endpoints.ts';
 import { createTargets } from './discovery/targets.ts';
 import { createGrpcProxy } from './grpc/proxy.ts';
-import { grpcTargets, identityHeadersOf, takeCall } from './grpc/wiring.ts';
+import { grpcTargets, takeCall } from './grpc/wiring.ts';
 import { createIdentity } from './identity/identity.ts';
 import { defaultBreakerPolicy } from './policy/breaker.ts';
 import type { TrustedProxies } from './policy/limits/client-address.ts';
@@ -171,7 +171,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       authenticator,
       take: takeCall(limits),
       targets: grpcTargets(targets, grpcOrigin, endpointsOf),
-      identityHeaders: identityHeadersOf(identity.backend),
+      identityHeaders: (caller, service) => identity.backend.headersFor(caller, service),
       log,
       metrics,
       clock,

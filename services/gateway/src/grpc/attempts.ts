@@ -1,3 +1,4 @@
+import type { ClientHttp2Stream } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
@@ -23,7 +24,7 @@ export interface OutgoingCall {
  * @returns begins the call at the next endpoint of its target; called again where that did not take it, at another one if there is one.
  *   It throws a Refusal where none takes calls now, or the deadline is over.
  */
-export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: Clock): () => UpstreamCall {
+export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: Clock): () => Attempt {
   const { target, span, head, identity } = outgoing;
   const { origin, endpoints } = target;
   let failed: Endpoint | undefined;
@@ -36,9 +37,7 @@ export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: 
     const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
     const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', ...timeout, ...forwarded, ...identity];
     try {
-      const call = upstreams.open({ origin, address: endpoint.address }, headers);
-      settle(call, endpoint, endpoints);
-      return call;
+      return new Attempt(upstreams.open({ origin, address: endpoint.address }, headers), endpoint, endpoints);
     } catch (error) {
       endpoint.breaker.abandoned();
       throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
@@ -63,20 +62,49 @@ function unavailable(endpoints: Endpoints): Refusal {
   });
 }
 
-/** Statuses speak of services and not of their endpoints: only a connection that is lost before an answer counts against one. */
-function settle(call: UpstreamCall, { breaker }: Endpoint, endpoints: Endpoints): void {
-  let isAnswered = false;
-  call.stream.once('response', () => {
-    isAnswered = true;
-    breaker.succeeded();
-  });
-  call.stream.once('close', () => {
-    if (isAnswered) return;
-    if (!call.wasLost()) {
+/** A call under way at an endpoint. */
+export class Attempt {
+  readonly #call: UpstreamCall;
+  readonly #endpoint: Endpoint;
+  readonly #endpoints: Endpoints;
+  #isAnswered = false;
+
+  constructor(call: UpstreamCall, endpoint: Endpoint, endpoints: Endpoints) {
+    this.#call = call;
+    this.#endpoint = endpoint;
+    this.#endpoints = endpoints;
+  }
+
+  get stream(): ClientHttp2Stream {
+    return this.#call.stream;
+  }
+
+  /** As {@link UpstreamCall.wasNotTaken}. */
+  wasNotTaken(): boolean {
+    return this.#call.wasNotTaken();
+  }
+
+  /** As {@link UpstreamCall.wasLost}. */
+  wasLost(): boolean {
+    return this.#call.wasLost();
+  }
+
+  /** To be told that the head of an answer has come. Its status speaks of the service and not of the endpoint. */
+  answered(): void {
+    this.#isAnswered = true;
+    this.#endpoint.breaker.succeeded();
+  }
+
+  /** To be told that the stream is closed: only a connection that is lost before an answer counts against an endpoint. */
+  closed(): void {
+    this.#call.closed();
+    if (this.#isAnswered) return;
+    const { breaker } = this.#endpoint;
+    if (!this.#call.wasLost()) {
       breaker.abandoned();
       return;
     }
     breaker.failed();
-    endpoints.suspect();
-  });
+    this.#endpoints.suspect();
+  }
 }

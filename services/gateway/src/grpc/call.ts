@@ -1,15 +1,14 @@
 import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus, grpcStatusOfHttp } from '@rollcall/platform/grpc/status.ts';
+import type { Attempt } from './attempts.ts';
 import { isGrpc, readTrailers, responseHead } from './headers.ts';
 import { Refusal, type Trailers } from './refusal.ts';
-import type { UpstreamCall } from './upstreams.ts';
+import { release } from './streams.ts';
 
 /** As much of a call is kept until its answer begins, to be sent again where a backend did not take it. */
 const REPLAY_MAX_BYTES = 64 * 1024;
 /** A backend that is restarted gracefully refuses a call once; the next connection is one to its successor. */
 const MAX_TRIES = 3;
-/** How long a caller that reads nothing may keep the end of its call waiting. */
-const LINGER_MS = 5000;
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
 
 /** What became of a call. Undefined as status: its caller gave it up. */
@@ -18,7 +17,7 @@ type CallEnd = (status: GrpcStatus | undefined) => void;
 export interface ForwardedCall {
   readonly downstream: ServerHttp2Stream;
   /** Begins it at the backend; called again where the backend did not take it. @throws Refusal. */
-  readonly open: () => UpstreamCall;
+  readonly open: () => Attempt;
   /** Goes with the answer. */
   readonly addedHeaders: Readonly<Record<string, string>>;
   readonly onEnd: CallEnd;
@@ -28,6 +27,8 @@ export interface ForwardedCall {
 export interface OpenCall {
   /** Ends it at both sides. Nothing happens when it is over. */
   fail(refusal: Refusal): void;
+  /** To be told that the stream of its caller is closed. */
+  closed(): void;
 }
 
 /**
@@ -70,12 +71,13 @@ class Forwarding implements OpenCall {
       this.#sentAll = true;
       this.#upstream?.end();
     });
-    downstream.on('close', () => {
-      if (this.#over) return;
-      this.#finish(undefined);
-      this.#upstream?.close(NGHTTP2_CANCEL);
-    });
     this.#attempt();
+  }
+
+  closed(): void {
+    if (this.#over) return;
+    this.#finish(undefined);
+    this.#upstream?.close(NGHTTP2_CANCEL);
   }
 
   fail(refusal: Refusal): void {
@@ -90,7 +92,10 @@ class Forwarding implements OpenCall {
   #finish(status: GrpcStatus | undefined): void {
     this.#over = true;
     this.#replay = undefined;
-    this.#call.onEnd(status);
+    const { downstream, onEnd } = this.#call;
+    // What is left of it goes nowhere; a stream that is not read to its end is never closed.
+    if (downstream.isPaused()) downstream.resume();
+    onEnd(status);
   }
 
   #send(chunk: Buffer): void {
@@ -100,7 +105,21 @@ class Forwarding implements OpenCall {
       if (this.#replayBytes <= REPLAY_MAX_BYTES) this.#replay.push(chunk);
       else this.#replay = undefined;
     }
-    if (this.#upstream?.write(chunk) === false) this.#call.downstream.pause();
+    const upstream = this.#upstream;
+    if (upstream === undefined) return;
+    if (upstream.writableCorked === 0) {
+      // Until it is known whether this is the end of it: then both are one frame.
+      upstream.cork();
+      process.nextTick(uncork, upstream);
+    }
+    if (!upstream.write(chunk)) this.#holdBack(upstream);
+  }
+
+  /** Reads no more of the call until the backend has taken what was sent. */
+  #holdBack(upstream: ClientHttp2Stream): void {
+    const { downstream } = this.#call;
+    downstream.pause();
+    upstream.once('drain', () => downstream.resume());
   }
 
   #attempt(): void {
@@ -111,20 +130,25 @@ class Forwarding implements OpenCall {
     }
   }
 
-  #attach(call: UpstreamCall): void {
+  #attach(attempt: Attempt): void {
     const { downstream } = this.#call;
-    const { stream } = call;
+    const { stream } = attempt;
     this.#tries += 1;
     this.#upstream = stream;
-    stream.on('response', (_headers, flags, raw) => this.#answer(stream, flags, raw));
-    stream.on('trailers', (_headers, _flags, raw) => {
-      this.#trailers = readTrailers(raw);
+    stream.on('response', (_headers, flags, raw) => {
+      attempt.answered();
+      this.#answer(stream, flags, raw);
     });
-    stream.on('drain', () => downstream.resume());
-    stream.on('close', () => this.#upstreamClosed(call));
+    stream.on('close', () => {
+      attempt.closed();
+      this.#upstreamClosed(attempt);
+      release(stream);
+    });
     for (const chunk of this.#replay ?? []) stream.write(chunk);
     if (this.#sentAll) stream.end();
-    else if (stream.writableNeedDrain) downstream.pause();
+    else if (stream.writableNeedDrain) this.#holdBack(stream);
+    // The attempt before may have had more than it took.
+    else if (downstream.isPaused()) downstream.resume();
   }
 
   #answer(stream: ClientHttp2Stream, flags: number, raw: readonly string[]): void {
@@ -142,10 +166,14 @@ class Forwarding implements OpenCall {
       return this.#stopSending(stream);
     }
     downstream.respond(head, { waitForTrailers: true });
-    stream.on('data', (chunk: Buffer) => {
-      if (!this.#over && !downstream.write(chunk)) stream.pause();
+    stream.on('trailers', (_headers, _flags, rawTrailers) => {
+      this.#trailers = readTrailers(rawTrailers);
     });
-    downstream.on('drain', () => stream.resume());
+    stream.on('data', (chunk: Buffer) => {
+      if (this.#over || downstream.write(chunk)) return;
+      stream.pause();
+      downstream.once('drain', () => stream.resume());
+    });
     stream.on('end', () => this.#upstreamEnded(stream));
   }
 
@@ -167,12 +195,16 @@ class Forwarding implements OpenCall {
     if (!this.#sentAll) stream.close(NGHTTP2_CANCEL);
   }
 
-  #upstreamClosed(call: UpstreamCall): void {
-    if (this.#over || call.stream !== this.#upstream) return;
+  #upstreamClosed(attempt: Attempt): void {
+    if (this.#over || attempt.stream !== this.#upstream) return;
     const canRepeat = !this.#answered && this.#replay !== undefined && this.#tries < MAX_TRIES;
-    if (canRepeat && call.wasNotTaken()) this.#attempt();
-    else this.fail(call.wasLost() ? lost(this.#answered) : refusalOfReset(call.stream.rstCode));
+    if (canRepeat && attempt.wasNotTaken()) this.#attempt();
+    else this.fail(attempt.wasLost() ? lost(this.#answered) : refusalOfReset(attempt.stream.rstCode));
   }
+}
+
+function uncork(stream: ClientHttp2Stream): void {
+  stream.uncork();
 }
 
 /** Answers a call with a status and nothing else. */
@@ -189,13 +221,11 @@ export function refuse(downstream: ServerHttp2Stream, refusal: Refusal): void {
 /** Ends an answer that has begun. */
 export function endWithTrailers(downstream: ServerHttp2Stream, trailers: Trailers): void {
   if (downstream.destroyed || downstream.closed) return;
-  downstream.once('wantTrailers', () => {
+  downstream.on('wantTrailers', () => {
     downstream.sendTrailers(trailers);
     closeWhenSent(downstream);
   });
   downstream.end();
-  const linger = setTimeout(() => downstream.close(NGHTTP2_CANCEL), LINGER_MS);
-  downstream.once('close', () => clearTimeout(linger));
 }
 
 /** A caller that has not sent all of its call yet is told to stop (RFC 9113, section 8.1), behind the end of the answer. */

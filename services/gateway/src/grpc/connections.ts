@@ -2,6 +2,7 @@ import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2S
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { ping } from './ping.ts';
+import { release } from './streams.ts';
 
 export interface ConnectionOptions {
   /** Who has connected and not begun to speak HTTP/2 by then is disconnected. */
@@ -36,8 +37,12 @@ const LOOK_INTERVAL_MS = 1000;
 const GOAWAY_ROUND_TRIP_MS = 1000;
 const ANY_STREAM = 2 ** 31 - 1;
 
-/** Called for every call that comes: its head as names and values in turn. */
-type OnCall = (stream: ServerHttp2Stream, raw: readonly string[]) => void;
+/**
+ * Called for every call that comes: its head as names and values in turn.
+ *
+ * @returns called once its stream is closed.
+ */
+type OnCall = (stream: ServerHttp2Stream, raw: readonly string[]) => () => void;
 
 interface FollowDeps {
   readonly options: ConnectionOptions;
@@ -65,13 +70,15 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
     session.once('remoteSettings', () => {
       known.settled = true;
     });
-    session.on('stream', (stream, ...[, , raw]) => {
+    session.on('stream', (stream, ...rest) => {
       known.calls += 1;
-      stream.once('close', () => {
+      const onClose = onCall(stream, rest[2]);
+      stream.on('close', () => {
         known.calls -= 1;
         known.idleSinceMs = clock.monotonicMs();
+        onClose();
+        release(stream);
       });
-      onCall(stream, raw);
     });
     if (draining) session.close();
     // Whatever it is ends the session, and the calls on it hear of that.

@@ -15,6 +15,8 @@ export interface GrpcLimits extends ConnectionOptions, UpstreamOptions {
   readonly resetBurst: number;
   /** ...and so many in each second after. */
   readonly resetsPerSecond: number;
+  /** How long a caller that reads nothing may keep the end of its answer waiting. */
+  readonly lingerMs: number;
 }
 
 export const defaultLimits: GrpcLimits = {
@@ -24,6 +26,7 @@ export const defaultLimits: GrpcLimits = {
   connectionMemoryMiB: 64,
   resetBurst: 2000,
   resetsPerSecond: 100,
+  lingerMs: 5000,
   maxHeaderBytes: 32 * 1024,
   windowBytes: 256 * 1024,
   handshakeTimeoutMs: 10_000,

@@ -40,10 +40,7 @@ export interface CallAllowance {
 export type TakeCall = (caller: Caller) => CallAllowance | Promise<CallAllowance>;
 
 /**
- * The headers by which a backend knows who calls, by names in lower case. It may throw a GatewayError: the caller may not call that
+ * The headers by which a backend knows who calls: names in lower case, and values in turn. It may throw a GatewayError: the caller may not call that
  * service then.
  */
-export type IdentityHeaders = (
-  caller: Caller,
-  service: string,
-) => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>;
+export type IdentityHeaders = (caller: Caller, service: string) => readonly string[] | Promise<readonly string[]>;

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { createSecureServer, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import { constants, createSecureServer, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
+import { LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
@@ -20,7 +20,8 @@ import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
 import type { GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
-import { parseMethodPath, routeCall } from './routing.ts';
+import { candidateNames, parseMethodPath, routeCall } from './routing.ts';
+import { ignoreError } from './streams.ts';
 import { parseTimeout } from './timeout.ts';
 import { createUpstreams, type Upstreams } from './upstreams.ts';
 
@@ -62,10 +63,14 @@ interface Admitted extends OutgoingCall {
   readonly beganAtMs: number;
 }
 
-interface Running {
-  readonly token: string;
+/** A call from when it came until its stream is closed. */
+interface Known {
+  readonly stream: ServerHttp2Stream;
   readonly beganAtMs: number;
-  readonly call: OpenCall;
+  /** Once it goes on to a backend. */
+  forwarded: { readonly token: string; readonly call: OpenCall } | undefined;
+  /** When its answer was first seen to have ended. */
+  answeredAtMs: number | undefined;
 }
 
 /** What the parts of a proxy share. */
@@ -74,14 +79,15 @@ interface Context extends GrpcProxyDeps {
   readonly upstreams: Upstreams;
   readonly callMetrics: CallMetrics;
   readonly health: OwnHealth;
-  readonly running: LinkedList<Running>;
-  /** gRPC services that had a target; one that is dropped for others comes back when it is asked for again. */
-  readonly seen: Set<string>;
-  /** Calls that were begun, those included that are still being let in. */
-  open: number;
+  readonly calls: LinkedList<Known>;
+  /**
+   * gRPC services that had a target, with the names that they may be found under; one that is dropped for others comes back when it is
+   * asked for again.
+   */
+  readonly seen: Map<string, readonly string[]>;
 }
 
-const RECHECK_INTERVAL_MS = 1000;
+const LOOK_INTERVAL_MS = 1000;
 const SEEN_MAX = 1000;
 /** Node takes no longer timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -101,16 +107,16 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     onCall: (stream, raw) => take(context, stream, raw),
   });
   const upstreams = createUpstreams(bounds, deps.clock);
-  const running = new LinkedList<Running>();
+  const calls = new LinkedList<Known>();
   const callMetrics = createCallMetrics(deps.metrics, {
-    openCalls: () => context.open,
+    openCalls: () => calls.size,
     connections: () => connections.size,
     upstreamConnections: () => upstreams.sessions,
   });
   const health = createOwnHealth();
-  const context: Context = { ...deps, bounds, upstreams, callMetrics, health, running, seen: new Set(), open: 0 };
-  const recheck = setInterval(() => endUnproven(context), RECHECK_INTERVAL_MS);
-  recheck.unref();
+  const context: Context = { ...deps, bounds, upstreams, callMetrics, health, calls, seen: new Map() };
+  const timer = setInterval(() => look(context), LOOK_INTERVAL_MS);
+  timer.unref();
 
   return {
     name: 'gRPC proxy',
@@ -125,12 +131,12 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       health.endWatches();
       if (!(await connections.drain(deps.closingLimitMs))) {
         const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
-        for (const { value } of running.links()) value.call.fail(refusal);
+        for (const { value } of calls.links()) value.forwarded?.call.fail(refusal);
         await connections.drain(LAST_WORDS_MS);
       }
       connections.destroy();
       upstreams.close();
-      clearInterval(recheck);
+      clearInterval(timer);
       await new Promise((resolve) => server.close(resolve));
     },
     get port() {
@@ -162,15 +168,13 @@ function createHttp2Server({ tls }: GrpcProxyDeps, bounds: GrpcLimits): Http2Ser
   return server;
 }
 
-/** Takes a call that has come, and counts it until it is over. */
-function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): void {
+/** Takes a call that has come. @returns to be called once its stream is closed. */
+function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): () => void {
   // A caller that is gone: `close` follows.
-  stream.on('error', () => undefined);
-  context.open += 1;
-  stream.once('close', () => {
-    context.open -= 1;
-  });
+  stream.on('error', ignoreError);
   const beganAtMs = context.clock.monotonicMs();
+  const known: Known = { stream, beganAtMs, forwarded: undefined, answeredAtMs: undefined };
+  const link = context.calls.add(known);
   const head = readCallHead(raw);
   const span = context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream);
   let service = '';
@@ -187,8 +191,12 @@ function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[
     refuse(stream, refusal);
   };
   void admit(context, { stream, head, span, beganAtMs }, onTarget)
-    .then((admitted) => (admitted === undefined ? span?.end(undefined) : run(context, admitted)))
+    .then((admitted) => (admitted === undefined ? span?.end(undefined) : run(context, known, admitted)))
     .catch(onFailure);
+  return () => {
+    link.unlink();
+    known.forwarded?.call.closed();
+  };
 }
 
 interface Arrival {
@@ -220,7 +228,7 @@ async function admit(
     context.health.answer(stream, method.method);
     return undefined;
   }
-  if (context.open > context.bounds.calls) {
+  if (context.calls.size > context.bounds.calls) {
     throw new Refusal(grpcStatus.UNAVAILABLE, 'This replica has as many calls as it can serve', { retryAfterMs: 1000 });
   }
   const timeoutMs = timeoutOf(head);
@@ -239,7 +247,7 @@ async function admit(
       headers: allowance.headers,
     });
   }
-  const identity = Object.entries(await context.identityHeaders(caller, target.service)).flat();
+  const identity = await context.identityHeaders(caller, target.service);
   await target.endpoints.refresh();
   if (stream.destroyed || stream.closed) return undefined;
   const deadlineMs = timeoutMs === undefined ? undefined : beganAtMs + timeoutMs;
@@ -270,20 +278,21 @@ function bearerToken({ authorization = '' }: CallHead): string {
 }
 
 function route({ seen, targets }: Context, grpcService: string, override: string | undefined): GrpcTarget {
-  const target = routeCall({ grpcService, override, seenBefore: seen.has(grpcService) }, targets);
-  if (override === undefined && !seen.has(grpcService)) {
-    seen.add(grpcService);
-    if (seen.size > SEEN_MAX) for (const oldest of seen.values().take(1)) seen.delete(oldest);
+  const known = seen.get(grpcService);
+  const candidates = known ?? candidateNames(grpcService);
+  const target = routeCall({ grpcService, candidates, override, seenBefore: known !== undefined }, targets);
+  if (override === undefined && known === undefined) {
+    seen.set(grpcService, candidates);
+    if (seen.size > SEEN_MAX) for (const oldest of seen.keys().take(1)) seen.delete(oldest);
   }
   return target;
 }
 
 /** Passes an admitted call on, until it is over or its deadline is. */
-function run(context: Context, admitted: Admitted): void {
-  const { clock, upstreams, running, callMetrics, log } = context;
+function run(context: Context, known: Known, admitted: Admitted): void {
+  const { clock, upstreams, callMetrics, log } = context;
   const { downstream, target, deadlineMs, beganAtMs, token, span } = admitted;
   let timer: NodeJS.Timeout | undefined;
-  let link: Link<Running> | undefined;
   let isOver = false;
   const call = forwardCall({
     downstream,
@@ -292,25 +301,31 @@ function run(context: Context, admitted: Admitted): void {
     onEnd(status) {
       isOver = true;
       clearTimeout(timer);
-      link?.unlink();
       const ms = clock.monotonicMs() - beganAtMs;
       callMetrics.observe({ service: target.service, status, ms });
       span?.end(status);
       log.debug({ ...admitted.method, target: target.service, status, ms }, 'gRPC call');
     },
   });
-  if (isOver) return;
-  link = running.add({ token, beganAtMs, call });
-  if (deadlineMs === undefined || deadlineMs - clock.monotonicMs() > TIMER_MAX_MS) return;
+  known.forwarded = { token, call };
+  if (isOver || deadlineMs === undefined || deadlineMs - clock.monotonicMs() > TIMER_MAX_MS) return;
   timer = setTimeout(() => call.fail(deadlineExceeded()), deadlineMs - clock.monotonicMs());
 }
 
-/** Ends calls whose caller's token was revoked or has expired since. */
-function endUnproven({ running, authenticator, clock }: Context): void {
-  const beforeMs = clock.monotonicMs() - RECHECK_INTERVAL_MS;
-  for (const { value } of running.links()) {
-    const { token, beganAtMs, call } = value;
-    if (beganAtMs > beforeMs || authenticator.stillHolds(token)) continue;
-    call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
+/** Ends calls whose caller's token was revoked or has expired since, and those whose answer is over but not read. */
+function look({ calls, authenticator, clock, bounds }: Context): void {
+  const nowMs = clock.monotonicMs();
+  for (const { value: known } of calls.links()) {
+    const { stream, beganAtMs, forwarded } = known;
+    if (stream.writableEnded) {
+      known.answeredAtMs ??= nowMs;
+      if (nowMs - known.answeredAtMs >= bounds.lingerMs) stream.close(constants.NGHTTP2_CANCEL);
+    } else if (
+      forwarded !== undefined &&
+      nowMs - beganAtMs > LOOK_INTERVAL_MS &&
+      !authenticator.stillHolds(forwarded.token)
+    ) {
+      forwarded.call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
+    }
   }
 }

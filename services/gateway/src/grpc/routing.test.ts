@@ -42,7 +42,8 @@ const registered = (...names: readonly string[]) => ({
   find: (name: string) => (names.includes(name) ? { service: name, origin: `http://${name}` } : undefined),
   known: () => true,
 });
-const call = { grpcService: 'acme.shop.v1.Cart', override: undefined, seenBefore: false };
+const grpcService = 'acme.shop.v1.Cart';
+const call = { grpcService, candidates: candidateNames(grpcService), override: undefined, seenBefore: false };
 
 test('the most precise name wins', () => {
   expect(routeCall(call, registered('acme', 'shop', 'acme.shop.v1.Cart')).service).toBe('acme.shop.v1.Cart');

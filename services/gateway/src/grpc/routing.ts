@@ -41,6 +41,8 @@ export function candidateNames(grpcService: string): readonly string[] {
 /** What decides where a call goes. */
 export interface RouteInput {
   readonly grpcService: string;
+  /** By {@link candidateNames}. */
+  readonly candidates: readonly string[];
   /** The registration that the caller named in `rollcall-service`; it wins. */
   readonly override: string | undefined;
   /** Whether the gRPC service had a target not long ago. */
@@ -54,10 +56,10 @@ export interface RouteInput {
  *   named is not there, or the one that served such calls is gone. UNIMPLEMENTED where no registration was ever meant.
  */
 export function routeCall<Target>(
-  { grpcService, override, seenBefore }: RouteInput,
+  { grpcService, candidates, override, seenBefore }: RouteInput,
   targets: GrpcTargets<Target>,
 ): Target {
-  for (const name of override === undefined ? candidateNames(grpcService) : [override]) {
+  for (const name of override === undefined ? candidates : [override]) {
     const target = targets.find(name);
     if (target !== undefined) return target;
   }

@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { ping } from './ping.ts';
+import { ignoreError } from './streams.ts';
 import { dial, type UpstreamConnection } from './upstream-connection.ts';
 
 export interface UpstreamOptions {
@@ -28,6 +29,8 @@ export interface UpstreamCall {
   wasNotTaken(): boolean;
   /** Whether the connection to the backend is gone, or never was. */
   wasLost(): boolean;
+  /** To be told that the stream is closed. */
+  closed(): void;
 }
 
 /** Where a call goes. */
@@ -40,7 +43,7 @@ interface Place {
 /** The connections to all backends. */
 export interface Upstreams {
   /**
-   * Begins a call, over a connection that may yet have to be made; when it cannot be, the stream ends with an error.
+   * Begins a call, over a connection that may yet have to be made; when it cannot be, the stream closes with an error.
    *
    * @param headers names and values in turn, without scheme and authority.
    */
@@ -128,14 +131,8 @@ export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstrea
   return {
     open(place, headers) {
       const pooled = choose(place);
-      const { connection } = pooled;
-      const stream = connection.session.request(headers, { endStream: false });
-      connection.calls += 1;
-      stream.once('close', () => {
-        connection.calls -= 1;
-        pooled.idleSinceMs = clock.monotonicMs();
-      });
-      return upstreamCall(stream, connection);
+      const stream = pooled.connection.session.request(headers, { endStream: false });
+      return new PooledCall(stream, pooled, clock);
     },
     get sessions() {
       return all.size;
@@ -147,18 +144,37 @@ export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstrea
   };
 }
 
-function upstreamCall(stream: ClientHttp2Stream, connection: UpstreamConnection): UpstreamCall {
-  let failure = '';
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    failure = error.code ?? '';
-  });
-  return {
-    stream,
-    wasNotTaken: () =>
+class PooledCall implements UpstreamCall {
+  readonly stream: ClientHttp2Stream;
+  readonly #pooled: Pooled;
+  readonly #clock: Clock;
+
+  constructor(stream: ClientHttp2Stream, pooled: Pooled, clock: Clock) {
+    this.stream = stream;
+    this.#pooled = pooled;
+    this.#clock = clock;
+    pooled.connection.calls += 1;
+    stream.on('error', ignoreError);
+  }
+
+  wasNotTaken(): boolean {
+    const { stream } = this;
+    const { connection } = this.#pooled;
+    const failure: NodeJS.ErrnoException | null = stream.errored;
+    return (
       stream.rstCode === NGHTTP2_REFUSED_STREAM ||
-      NEVER_SENT.has(failure) ||
+      NEVER_SENT.has(failure?.code ?? '') ||
       (connection.isLost() && !connection.wasMade()) ||
-      (stream.id !== undefined && connection.isBeyondGoaway(stream.id)),
-    wasLost: () => connection.isLost(),
-  };
+      (stream.id !== undefined && connection.isBeyondGoaway(stream.id))
+    );
+  }
+
+  wasLost(): boolean {
+    return this.#pooled.connection.isLost();
+  }
+
+  closed(): void {
+    this.#pooled.connection.calls -= 1;
+    this.#pooled.idleSinceMs = this.#clock.monotonicMs();
+  }
 }

@@ -1,8 +1,7 @@
 import type { Endpoints } from '../discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../discovery/targets.ts';
-import type { BackendIdentity } from '../identity/backend-identity.ts';
 import type { Limits } from '../policy/limits/limits.ts';
-import type { GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { GrpcMethod, GrpcTarget, GrpcTargets, TakeCall } from './ports.ts';
 import { REGISTRY_PACKAGE } from './routing.ts';
 
 /**
@@ -49,13 +48,5 @@ export function takeCall(limits: Limits): TakeCall {
       route: undefined,
     });
     return { allowed: refusal === undefined, headers, retryAfterMs: Number(headers['retry-after'] ?? 0) * 1000 };
-  };
-}
-
-export function identityHeadersOf(identity: BackendIdentity): IdentityHeaders {
-  return async (caller, service) => {
-    const flat = await identity.headersFor(caller, service);
-    const names = flat.filter((_, index) => index % 2 === 0);
-    return Object.fromEntries(names.map((name, index) => [name, flat[index * 2 + 1] ?? '']));
   };
 }

@@ -13,7 +13,7 @@ function newsSource(backlog: readonly Buffer[] = []) {
   const source: ChannelSource = {
     channels: [{ address: 'news', summary: 'News', scope: 'news:read', payload: {} }],
     serves: (channel) => channel.startsWith('news'),
-    authorise: ({ scopes }) => scopes.has('news:read') || scopes.has('*'),
+    missingScope: ({ scopes }) => (scopes.has('news:read') || scopes.has('*') ? undefined : 'news:read'),
     subscribe(_subscription, subscriber) {
       subscribers.add(subscriber);
       const synced = encodeEvent({ channel: 'news', cursor: '0', payload: { type: 'synced' } });
@@ -133,9 +133,9 @@ describe('subscriptions', () => {
         client.send({ type: 'subscribe', id: channel, channel });
         const answer = (await client.until(({ id }) => id === channel)).at(-1);
         const isAllowed = allowed.some((each) => each === channel);
-        expect(answer).toMatchObject(
-          isAllowed ? { type: 'subscribed' } : { type: 'error', payload: { code: 'INSUFFICIENT_SCOPE' } },
-        );
+        const [source = ''] = channel.split('.');
+        const refusal = { code: 'INSUFFICIENT_SCOPE', message: `The token lacks the scope ${source}:read` };
+        expect(answer).toMatchObject(isAllowed ? { type: 'subscribed' } : { type: 'error', payload: refusal });
       }
     }
   });

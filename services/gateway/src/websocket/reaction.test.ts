@@ -5,7 +5,7 @@ const view: ConnectionView = {
   subscriptions: new Map([['jobs', undefined]]),
   maxSubscriptions: 2,
   access: (channel) => {
-    if (channel === 'secret') return 'forbidden';
+    if (channel === 'secret') return { missing: 'secret:read' };
     return ['jobs', 'registrations'].includes(channel) ? 'allowed' : 'unknown';
   },
 };

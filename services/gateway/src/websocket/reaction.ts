@@ -5,8 +5,11 @@ export interface ConnectionView {
   readonly subscriptions: ReadonlyMap<string, unknown>;
   readonly maxSubscriptions: number;
   /** What its caller may do with a channel. */
-  readonly access: (channel: string) => 'unknown' | 'forbidden' | 'allowed';
+  readonly access: (channel: string) => Access;
 }
+
+/** A channel that there is none of, one that the caller's token lacks a scope for, or one that it may have. */
+export type Access = 'unknown' | { readonly missing: string } | 'allowed';
 
 /** What is to be done about a message. */
 export type Reaction =
@@ -33,8 +36,8 @@ export function reactTo(text: string, view: ConnectionView): Reaction {
   }
   const access = view.access(channel);
   if (access === 'unknown') return refuse('UNKNOWN_CHANNEL', 'There is no such channel', message);
-  if (access === 'forbidden') {
-    return refuse('INSUFFICIENT_SCOPE', 'The token lacks the scope that the channel requires', message);
+  if (access !== 'allowed') {
+    return refuse('INSUFFICIENT_SCOPE', `The token lacks the scope ${access.missing}`, message);
   }
   if (isSubscribed) return refuse('ALREADY_SUBSCRIBED', 'The channel is subscribed to already', message);
   if (view.subscriptions.size >= view.maxSubscriptions) {

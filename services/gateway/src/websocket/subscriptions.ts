@@ -39,7 +39,8 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
     access(channel) {
       const source = sourceOf(channel);
       if (source === undefined) return 'unknown';
-      return source.authorise(caller, channel) ? 'allowed' : 'forbidden';
+      const missing = source.missingScope(caller, channel);
+      return missing === undefined ? 'allowed' : { missing };
     },
     add(channel, cursor) {
       let forget: (() => void) | undefined;

@@ -41,8 +41,8 @@ export interface ChannelDescription {
 export interface ChannelSource {
   readonly channels: readonly ChannelDescription[];
   serves(channel: string): boolean;
-  /** Whether the caller may subscribe to a channel that it serves. */
-  authorise(caller: Caller, channel: string): boolean;
+  /** @returns the scope without which the caller may not subscribe to a channel that it serves; undefined: it may. */
+  missingScope(caller: Caller, channel: string): string | undefined;
   /** @returns a function that ends the subscription. */
   subscribe(subscription: Subscription, subscriber: Subscriber): () => void;
 }

@@ -74,7 +74,7 @@ export function jobsSource(topic: Topic<JobRecord, 'removed'>): ChannelSource {
     serves: (channel) =>
       channel === CHANNEL ||
       (channel.startsWith(OF_ONE_SERVICE) && serviceNameFault(channel.slice(OF_ONE_SERVICE.length)) === undefined),
-    authorise: (caller) => hasScope(caller, SCOPE),
+    missingScope: (caller) => (hasScope(caller, SCOPE) ? undefined : SCOPE),
     subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
 }

@@ -50,7 +50,7 @@ export function registrationsSource(topic: Topic<ServiceRecord, GoneRegistration
       },
     ],
     serves: (channel) => channel === CHANNEL,
-    authorise: (caller) => hasScope(caller, SCOPE),
+    missingScope: (caller) => (hasScope(caller, SCOPE) ? undefined : SCOPE),
     subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
 }

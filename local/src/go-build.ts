@@ -1,5 +1,6 @@
 import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { isExecutable } from './executables.ts';
 import { tryLock } from './file-lock.ts';
@@ -26,6 +27,8 @@ export interface GoBuildOptions {
 
 const PROGRESS_INTERVAL_MS = 15_000;
 const LOCK_INTERVAL_MS = 500;
+const TRIES = 4;
+const RETRY_PAUSE_MS = 2000;
 
 /**
  * Builds what is not there yet. Several processes may do so at the same time: one builds, the others wait for it.
@@ -79,7 +82,8 @@ async function buildAll(build: GoBuild, { log, signal }: GoBuildOptions): Promis
       PROGRESS_INTERVAL_MS,
     );
     try {
-      await runGo(['build', ...flags, '-o', temporary, packages[name] ?? ''], { cwd: source, env, signal });
+      const run = () => runGo(['build', ...flags, '-o', temporary, packages[name] ?? ''], { cwd: source, env, signal });
+      await overNetwork(run, { log, signal });
       const { size } = await stat(temporary);
       await rename(temporary, join(directory, name));
       log(`  ${name}: built in ${elapsed(started)} (${Math.round(size / 1e6)} MB)`);
@@ -88,6 +92,27 @@ async function buildAll(build: GoBuild, { log, signal }: GoBuildOptions): Promis
       await rm(temporary, { force: true });
     }
   }
+}
+
+/** Go keeps what has come, so that the next try has less to fetch; by itself it tries once. */
+async function overNetwork(run: () => Promise<unknown>, { log, signal }: GoBuildOptions): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await run();
+      return;
+    } catch (err) {
+      if (tries === TRIES || signal?.aborted === true || !isOfNetwork(errorMessage(err))) throw err;
+      log(`  a module did not come, trying once more: ${errorMessage(err).split('\n').at(-1)}`);
+      await sleep(RETRY_PAUSE_MS * tries, signal);
+    }
+  }
+}
+
+/** Pure. Whether Go failed for what may be better in a moment. */
+function isOfNetwork(output: string): boolean {
+  return /handshake timeout|i\/o timeout|deadline exceeded|connection reset|unexpected EOF|: EOF|: 50[234] /i.test(
+    output,
+  );
 }
 
 function elapsed(since: number): string {

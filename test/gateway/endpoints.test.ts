@@ -55,6 +55,8 @@ async function proxyTo(addresses: () => readonly string[], port: number): Promis
   const proxy = createRestProxy({
     dispatchers,
     budget: createRetryBudget(0.2, 10),
+    authenticator: { stillHolds: () => true },
+    clock: systemClock,
     headersTimeoutMs: 2000,
     bodyTimeoutMs: 2000,
     bodyLimit: 1_000_000,
@@ -91,6 +93,7 @@ async function proxyTo(addresses: () => readonly string[], port: number): Promis
     } as const;
     const proxied = {
       target,
+      holder: undefined,
       path: request.url ?? '/',
       request,
       response,

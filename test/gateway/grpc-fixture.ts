@@ -16,7 +16,7 @@ import {
 import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import type { GrpcLimits } from '@rollcall/gateway/grpc/limits.ts';
-import type { CallAllowance, GrpcTarget } from '@rollcall/gateway/grpc/ports.ts';
+import type { CallAllowance, CallOrigin, GrpcTarget } from '@rollcall/gateway/grpc/ports.ts';
 import { createGrpcProxy } from '@rollcall/gateway/grpc/proxy.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
 import type { Caller } from '@rollcall/gateway/policy/caller.ts';
@@ -79,7 +79,7 @@ export interface TestProxy extends AsyncDisposable {
   readonly registered: Map<string, GrpcTarget>;
   /** Callers by their tokens. */
   readonly callers: Map<string, Caller>;
-  allowance: (caller: Caller) => CallAllowance | Promise<CallAllowance>;
+  allowance: (origin: CallOrigin) => CallAllowance | Promise<CallAllowance>;
   identity: (caller: Caller, service: string) => readonly string[];
   isKnown: boolean;
   stop(): Promise<void>;
@@ -136,7 +136,7 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
       },
       stillHolds: (token) => callers.has(token),
     },
-    take: (caller) => test.allowance(caller),
+    take: (origin) => test.allowance(origin),
     targets: { find: (name) => registered.get(name), known: () => test.isKnown },
     identityHeaders: (caller, service) => test.identity(caller, service),
     log: createLogger('gateway', 'silent'),

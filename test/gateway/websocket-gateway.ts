@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import type { Authenticator, Caller } from '@rollcall/gateway/policy/caller.ts';
+import type { Verdict } from '@rollcall/gateway/policy/limits/limits.ts';
 import type { ChannelSource } from '@rollcall/gateway/websocket/channels/channel-source.ts';
 import type { WebSocketLimits } from '@rollcall/gateway/websocket/limits.ts';
 import { createWebSockets, type WebSockets } from '@rollcall/gateway/websocket/websockets.ts';
@@ -32,6 +33,9 @@ export interface WebSocketGateway extends AsyncDisposable {
   logs(): string;
 }
 
+/** How much callers may ask for is another part of the gateway. */
+const verdict: Verdict = { headers: { 'x-ratelimit-limit': '100' }, refusal: undefined };
+
 const HOUR_MS = 3_600_000;
 
 export async function startWebSocketGateway(options: WebSocketGatewayOptions = {}): Promise<WebSocketGateway> {
@@ -48,6 +52,7 @@ export async function startWebSocketGateway(options: WebSocketGatewayOptions = {
   const endpoint = createWebSockets({
     registry: { servers: registryUrl },
     authenticator: authenticatorOf(tokens),
+    requestLimits: { check: () => verdict },
     version: '0.0.0',
     clock: systemClock,
     log: createLogger('test', 'trace', sink),

@@ -36,7 +36,7 @@ export function traceRequests(app: App, { tracer, untraced, originOf = directOri
     const route = request.routeOptions.url;
     if (route === undefined || !isUntraced.has(route)) {
       const span = startRequestSpan(tracer, request.raw, originOf(request.raw));
-      if (route !== undefined) nameRoute(span, request, route);
+      if (route !== undefined) nameSpan(span, request, route);
       request.span = span;
       const { raw } = reply;
       // What a route learns from the end of a connection it says before the next turn.
@@ -54,7 +54,7 @@ export function startRequestSpan(tracer: Tracer, request: IncomingMessage, origi
 }
 
 /** @param route of few values: a pattern, not a path. */
-export function nameRoute(span: Span, { method }: Pick<FastifyRequest, 'method'>, route: string): void {
+export function nameSpan(span: Span, { method }: Pick<FastifyRequest, 'method'>, route: string): void {
   span.rename(`${spanName(method)} ${route}`);
   span.set({ 'http.route': route });
 }

@@ -18,6 +18,7 @@ import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
 import { fetch } from 'undici';
+import { createAccessLog } from './access-log.ts';
 import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { endpointsBy } from './discovery/endpoints.ts';
@@ -37,6 +38,7 @@ import { healthRoute } from './routes/health.ts';
 import { keysRoute } from './routes/keys.ts';
 import { metricsRoute } from './routes/metrics.ts';
 import { proxyRoute } from './routes/proxy.ts';
+import { logRequests } from './routes/request-log.ts';
 import { tokenRoute } from './routes/token.ts';
 import { createRouteTable } from './routing/routes-file.ts';
 import { createWebSockets } from './websocket/websockets.ts';
@@ -97,8 +99,7 @@ export async function runGateway(deps: GatewayDeps): Promise<number> {
     ...identity.actors,
     parts.targets.actor,
     webSockets.actor,
-    parts.grpc,
-    httpServer(app, config, { log, beforeClose: () => webSockets.close() }),
+    doors([parts.grpc, httpServer(app, config, { log, beforeClose: () => webSockets.close() })]),
   ];
   return runActors(actors, {
     log,
@@ -134,6 +135,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const registry = { servers: urls, token, fetch };
   const endpointsOf = endpointsBy({ resolve: resolveAll, breakerPolicy: defaultBreakerPolicy, clock });
   const targets = createTargets({ registry, endpointsOf, log, metrics });
+  const accessLog = config.accessLog ? createAccessLog(log) : undefined;
   const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
   return {
     metrics,
@@ -146,11 +148,14 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
     limits,
     identity,
     targets,
+    accessLog,
     closingLimitMs,
     routes: createRouteTable(config.routesFile, log),
     proxy: createRestProxy({
       dispatchers,
       budget: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
+      authenticator,
+      clock,
       headersTimeoutMs: config.upstream.headersMs,
       bodyTimeoutMs: config.upstream.bodyMs,
       bodyLimit: config.bodyLimit,
@@ -158,6 +163,8 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
     webSockets: createWebSockets({
       registry,
       authenticator,
+      requestLimits: limits,
+      accessLog,
       tracing: requestTracing,
       version,
       clock,
@@ -177,6 +184,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       clock,
       closingLimitMs,
       tracer: tracing?.tracer,
+      accessLog,
     }),
   };
 }
@@ -190,14 +198,20 @@ function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): Requ
 }
 
 function listRoutes({ config, clock }: GatewayDeps, parts: Parts, hasStarted: () => boolean): readonly Routes[] {
-  const { identity, limits, metrics, routes, targets, proxy, version, webSockets } = parts;
+  const { identity, limits, metrics, routes, targets, proxy, version, webSockets, accessLog } = parts;
   const { authenticator } = identity;
+  const logged =
+    (routes: Routes): Routes =>
+    (scope) => {
+      logRequests(scope, accessLog);
+      routes(scope);
+    };
   return [
     (scope) => healthRoute(scope, { version, clock, fault: () => (hasStarted() ? undefined : 'starting') }),
     (scope) => keysRoute(scope, identity.keys),
-    (scope) => tokenRoute(scope, { ...identity, limits }),
-    (scope) => metricsRoute(scope, { metrics, authenticator }),
-    (scope) => asyncApiRoute(scope, { document: webSockets.document, authenticator }),
+    logged((scope) => tokenRoute(scope, { ...identity, limits })),
+    logged((scope) => metricsRoute(scope, { metrics, authenticator, limits })),
+    logged((scope) => asyncApiRoute(scope, { document: webSockets.document, authenticator, limits })),
     (scope) =>
       proxyRoute(scope, {
         ...config,
@@ -209,6 +223,7 @@ function listRoutes({ config, clock }: GatewayDeps, parts: Parts, hasStarted: ()
         proxy,
         metrics,
         clock,
+        accessLog,
       }),
   ];
 }
@@ -226,6 +241,19 @@ function connectionsActor({ connection, dispatchers, redis }: Connections): Acto
     async stop() {
       redis?.disconnect();
       await Promise.all([dispatchers.destroy(), connection.close()]);
+    },
+  };
+}
+
+/** What callers come in by. All close at once: each drains, and the grace is for that once. */
+function doors(servers: readonly Actor[]): Actor {
+  return {
+    name: 'doors',
+    async start() {
+      for (const server of servers) await server.start();
+    },
+    async stop() {
+      await Promise.all(servers.map((server) => server.stop()));
     },
   };
 }

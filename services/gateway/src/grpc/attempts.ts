@@ -15,6 +15,8 @@ export interface OutgoingCall {
   readonly target: GrpcTarget;
   /** Names and values in turn. */
   readonly identity: readonly string[];
+  /** Undefined: it has none. */
+  readonly requestId: string | undefined;
   /** Of the monotonic clock. */
   readonly deadlineMs: number | undefined;
   readonly span: CallSpan | undefined;
@@ -25,7 +27,7 @@ export interface OutgoingCall {
  *   It throws a Refusal where none takes calls now, or the deadline is over.
  */
 export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: Clock): () => Attempt {
-  const { target, span, head, identity } = outgoing;
+  const { target, span, head, identity, requestId } = outgoing;
   const { origin, endpoints } = target;
   let failed: Endpoint | undefined;
 
@@ -36,6 +38,7 @@ export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: 
     failed = endpoint;
     const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
     const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', ...timeout, ...forwarded, ...identity];
+    if (requestId !== undefined) headers.push('x-request-id', requestId);
     try {
       return new Attempt(upstreams.open({ origin, address: endpoint.address }, headers), endpoint, endpoints);
     } catch (error) {

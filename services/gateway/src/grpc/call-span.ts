@@ -12,6 +12,7 @@ import { parseMethodPath } from './routing.ts';
 
 /** A call as a part of a trace, by the semantic conventions for RPC. */
 export interface CallSpan {
+  readonly traceId: string;
   /** Once it is known who calls, and whom. */
   admit(caller: Caller, target: GrpcTarget): void;
   /** Begins a call to the backend; the one before, if any, was not taken. @returns what the backend is told of the trace. */
@@ -39,6 +40,7 @@ export function startCallSpan(tracer: Tracer, head: CallHead, { session }: Serve
   let isOver = false;
 
   return {
+    traceId: span.traceId,
     admit(caller, target) {
       span.rename(name);
       span.set({ ...called, 'rollcall.client': caller.subject, 'rollcall.service': target.service });
@@ -70,7 +72,8 @@ export function withTrace(forwarded: readonly string[], { traceparent, tracestat
   return headers;
 }
 
-function contextIn(forwarded: readonly string[]): TraceContext | undefined {
+/** @returns the caller's trace; undefined where it tells of none. */
+export function contextIn(forwarded: readonly string[]): TraceContext | undefined {
   return readTraceContext(find(forwarded, 'traceparent'), find(forwarded, 'tracestate'));
 }
 

@@ -82,11 +82,11 @@ class Forwarding implements OpenCall {
 
   fail(refusal: Refusal): void {
     if (this.#over) return;
-    const { downstream } = this.#call;
+    const { downstream, addedHeaders } = this.#call;
     this.#finish(refusal.status);
     this.#upstream?.close(NGHTTP2_CANCEL);
     if (downstream.headersSent) endWithTrailers(downstream, refusal.trailers());
-    else refuse(downstream, refusal);
+    else refuse(downstream, refusal, addedHeaders);
   }
 
   #finish(status: GrpcStatus | undefined): void {
@@ -207,12 +207,16 @@ function uncork(stream: ClientHttp2Stream): void {
   stream.uncork();
 }
 
-/** Answers a call with a status and nothing else. */
-export function refuse(downstream: ServerHttp2Stream, refusal: Refusal): void {
+/** Answers a call with a status and nothing else. @param added to what goes with the refusal. */
+export function refuse(
+  downstream: ServerHttp2Stream,
+  refusal: Refusal,
+  added: Readonly<Record<string, string>> = {},
+): void {
   if (downstream.destroyed || downstream.closed) return;
   downstream.resume();
   downstream.respond(
-    { ':status': 200, 'content-type': 'application/grpc', ...refusal.trailers() },
+    { ':status': 200, 'content-type': 'application/grpc', ...added, ...refusal.trailers() },
     { endStream: true },
   );
   closeWhenSent(downstream);

@@ -30,23 +30,27 @@ test.each([
   ['proxy-authorization', 'Basic eDp5'],
   ['grpc-timeout', '1S'],
   ['rollcall-service', 'shop'],
+  ['x-request-id', '7'],
 ])('%s does not go on', (name, value) => {
   expect(readCallHead([...head, name, value]).forwarded).toEqual([]);
 });
 
 test('what the gateway reads', () => {
-  const read = readCallHead([...head, 'authorization', 'Bearer x', 'grpc-timeout', '1S', 'rollcall-service', 'shop']);
+  const named = ['authorization', 'Bearer x', 'grpc-timeout', '1S', 'rollcall-service', 'shop', 'x-request-id', '7'];
+  const read = readCallHead([...head, ...named, 'x-forwarded-for', '10.0.0.1', 'x-forwarded-for', '10.0.0.2']);
   expect(read).toMatchObject({
     method: 'POST',
     path: '/shop.Cart/Add',
     authorization: 'Bearer x',
     timeout: '1S',
     override: 'shop',
+    requestId: '7',
+    forwardedFor: '10.0.0.1, 10.0.0.2',
     repeated: undefined,
   });
 });
 
-test.each(['authorization', 'grpc-timeout', 'rollcall-service'])('a second %s is told', (name) => {
+test.each(['authorization', 'grpc-timeout', 'rollcall-service', 'x-request-id'])('a second %s is told', (name) => {
   expect(readCallHead([...head, name, 'a', name, 'b']).repeated).toBe(name);
 });
 

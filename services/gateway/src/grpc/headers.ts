@@ -10,6 +10,10 @@ export interface CallHead {
   readonly timeout: string | undefined;
   /** The registration that the caller wants, whatever the path says. */
   readonly override: string | undefined;
+  /** The caller's `x-request-id`. */
+  readonly requestId: string | undefined;
+  /** What proxies before this one say of where the call came from. */
+  readonly forwardedFor: string | undefined;
   /** What goes on to the backend as it came: names and values in turn. */
   readonly forwarded: string[];
   /** A header that the gateway reads came several times. */
@@ -20,7 +24,14 @@ export interface CallHead {
  * Headers that the gateway reads, and does not pass on: it makes its own where the backend needs them. The token is meant for the
  * gateway alone; a backend that had it could act as the caller everywhere else.
  */
-const READ: ReadonlySet<string> = new Set([':method', ':path', 'authorization', 'grpc-timeout', 'rollcall-service']);
+const READ: ReadonlySet<string> = new Set([
+  ':method',
+  ':path',
+  'authorization',
+  'grpc-timeout',
+  'rollcall-service',
+  'x-request-id',
+]);
 
 /** Of one hop only (RFC 9113, section 8.2.2), or claims that only a proxy in front of a backend can make. */
 const DROPPED: ReadonlySet<string> = new Set([
@@ -44,6 +55,7 @@ export function readCallHead(raw: readonly string[]): CallHead {
   const forwarded: string[] = [];
   let repeated: string | undefined;
   let contentType = '';
+  let forwardedFor: string | undefined;
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index] ?? '';
     const value = raw[index + 1] ?? '';
@@ -53,6 +65,8 @@ export function readCallHead(raw: readonly string[]): CallHead {
     } else if (!DROPPED.has(name) && !isClaim(name)) {
       if (name === 'content-type') contentType = value;
       forwarded.push(name, value);
+    } else if (name === 'x-forwarded-for') {
+      forwardedFor = forwardedFor === undefined ? value : `${forwardedFor}, ${value}`;
     }
   }
   return {
@@ -62,6 +76,8 @@ export function readCallHead(raw: readonly string[]): CallHead {
     authorization: read.get('authorization'),
     timeout: read.get('grpc-timeout'),
     override: read.get('rollcall-service'),
+    requestId: read.get('x-request-id'),
+    forwardedFor,
     forwarded,
     repeated,
   };

@@ -36,8 +36,18 @@ export interface CallAllowance {
   readonly retryAfterMs: number;
 }
 
-/** Takes one call off a caller's limit. */
-export type TakeCall = (caller: Caller) => CallAllowance | Promise<CallAllowance>;
+/** Who is to be counted. */
+export interface CallOrigin {
+  /** Undefined: the call shows no token that is valid, and counts for its address. */
+  readonly caller: Caller | undefined;
+  /** Of the connection; undefined once that is gone. */
+  readonly remoteAddress: string | undefined;
+  /** The header `x-forwarded-for`. */
+  readonly forwardedFor: string | undefined;
+}
+
+/** Takes one call off a limit. */
+export type TakeCall = (origin: CallOrigin) => CallAllowance | Promise<CallAllowance>;
 
 /**
  * The headers by which a backend knows who calls: names in lower case, and values in turn. It may throw a GatewayError: the caller may not call that

@@ -1,24 +1,27 @@
 import { once } from 'node:events';
 import { constants, createSecureServer, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import { LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
+import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Registry } from 'prom-client';
+import { type AccessLog, rounded } from '../access-log.ts';
 import { type Authenticator, type Caller, hasScope } from '../policy/caller.ts';
+import { requestIdOf } from '../proxy/trace-context.ts';
 import { attemptsAt, deadlineExceeded, type OutgoingCall } from './attempts.ts';
 import { forwardCall, type OpenCall, refuse } from './call.ts';
-import { type CallMetrics, createCallMetrics } from './call-metrics.ts';
-import { type CallSpan, startCallSpan } from './call-span.ts';
+import { type CallMetrics, createCallMetrics, statusName } from './call-metrics.ts';
+import { type CallSpan, contextIn, startCallSpan } from './call-span.ts';
 import { followConnections } from './connections.ts';
 import { type CallHead, isGrpc, readCallHead } from './headers.ts';
 import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
-import type { GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { CallAllowance, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
 import { candidateNames, parseMethodPath, routeCall } from './routing.ts';
 import { ignoreError } from './streams.ts';
@@ -45,6 +48,8 @@ export interface GrpcProxyDeps {
   readonly closingLimitMs: number;
   /** Undefined: calls are not traced; what a caller says of a trace goes on as it is. */
   readonly tracer?: Tracer | undefined;
+  /** Undefined: it is off. */
+  readonly accessLog?: AccessLog | undefined;
   readonly limits?: Partial<GrpcLimits>;
 }
 
@@ -57,10 +62,8 @@ export interface GrpcProxy extends Actor {
 /** A call that was let in. */
 interface Admitted extends OutgoingCall {
   readonly downstream: ServerHttp2Stream;
-  readonly method: GrpcMethod;
   readonly token: string;
   readonly answerHeaders: Readonly<Record<string, string>>;
-  readonly beganAtMs: number;
 }
 
 /** A call from when it came until its stream is closed. */
@@ -87,7 +90,7 @@ interface Context extends GrpcProxyDeps {
   readonly seen: Map<string, readonly string[]>;
 }
 
-const LOOK_INTERVAL_MS = 1000;
+const LOOK_INTERVAL_MS = 500;
 const SEEN_MAX = 1000;
 /** Node takes no longer timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -177,21 +180,18 @@ function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[
   const link = context.calls.add(known);
   const head = readCallHead(raw);
   const span = context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream);
-  let service = '';
-  const onTarget = (target: GrpcTarget, caller: Caller) => {
-    service = target.service;
-    span?.admit(caller, target);
-  };
+  // Where nobody is told of it, a call without one gets none.
+  const requestId = context.accessLog === undefined ? head.requestId : requestIdOf(head.requestId);
+  const arrival: Arrival = { stream, head, span, requestId, beganAtMs, subject: undefined, service: '' };
   const onFailure = (error: unknown) => {
     const known = refusalOf(error);
     if (known === undefined) context.log.error({ err: error }, 'gRPC call failed');
     const refusal = known ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
-    context.callMetrics.observe({ service, status: refusal.status, ms: context.clock.monotonicMs() - beganAtMs });
-    span?.end(refusal.status);
-    refuse(stream, refusal);
+    record(context, arrival, refusal.status);
+    refuse(stream, refusal, idHeader(requestId));
   };
-  void admit(context, { stream, head, span, beganAtMs }, onTarget)
-    .then((admitted) => (admitted === undefined ? span?.end(undefined) : run(context, known, admitted)))
+  void admit(context, arrival)
+    .then((admitted) => (admitted === undefined ? span?.end(undefined) : run(context, known, { arrival, admitted })))
     .catch(onFailure);
   return () => {
     link.unlink();
@@ -199,25 +199,50 @@ function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[
   };
 }
 
+/** A call that has come, and what is known of it, the more the further it is. */
 interface Arrival {
   readonly stream: ServerHttp2Stream;
   readonly head: CallHead;
   readonly span: CallSpan | undefined;
+  readonly requestId: string | undefined;
   readonly beganAtMs: number;
+  subject: string | undefined;
+  /** The registration that it goes to; empty: none is found yet. */
+  service: string;
+}
+
+/** For metrics, trace and log: how a call has ended. @param status undefined: its caller gave it up. */
+function record(context: Context, arrival: Arrival, status: GrpcStatus | undefined): void {
+  const { head, span, requestId = '', beganAtMs, subject, service } = arrival;
+  const ms = context.clock.monotonicMs() - beganAtMs;
+  context.callMetrics.observe({ service, status, ms });
+  span?.end(status);
+  if (context.accessLog === undefined) return;
+  const given = contextIn(head.forwarded);
+  context.accessLog.write({
+    reqId: requestId,
+    trace_id: span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent)),
+    method: head.method,
+    path: head.path,
+    service: service === '' ? undefined : service,
+    subject,
+    result: status === undefined ? 'abandoned' : statusName(status),
+    ms: rounded(ms),
+  });
+}
+
+function idHeader(requestId: string | undefined): Readonly<Record<string, string>> {
+  return requestId === undefined ? {} : { 'x-request-id': requestId };
 }
 
 /**
  * Who calls, whether it may, and where it goes.
  *
- * @param onTarget told as soon as that is known.
  * @returns undefined when the call was answered here or its caller has gone.
  * @throws Refusal, GatewayError.
  */
-async function admit(
-  context: Context,
-  { stream, head, span, beganAtMs }: Arrival,
-  onTarget: (target: GrpcTarget, caller: Caller) => void,
-): Promise<Admitted | undefined> {
+async function admit(context: Context, arrival: Arrival): Promise<Admitted | undefined> {
+  const { stream, head, span, requestId } = arrival;
   if (answerOther(stream, head)) return undefined;
   const method = parseMethodPath(head.path);
   if (method === undefined) throw new Refusal(grpcStatus.UNIMPLEMENTED, 'The path names no gRPC method');
@@ -232,15 +257,12 @@ async function admit(
     throw new Refusal(grpcStatus.UNAVAILABLE, 'This replica has as many calls as it can serve', { retryAfterMs: 1000 });
   }
   const timeoutMs = timeoutOf(head);
-  const token = bearerToken(head);
-  const caller = await context.authenticator.authenticate(token);
-  const allowance = await context.take(caller);
-  if (!allowance.allowed) {
-    const { headers, retryAfterMs } = allowance;
-    throw new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The rate limit is used up', { headers, retryAfterMs });
-  }
+  const { token, caller, allowance } = await identify(context, arrival);
+  arrival.subject = caller.subject;
+  if (!allowance.allowed) throw limited(allowance);
   const target = route(context, method.service, head.override);
-  onTarget(target, caller);
+  arrival.service = target.service;
+  span?.admit(caller, target);
   const missing = target.scopesFor?.(method).find((scope) => !hasScope(caller, scope));
   if (missing !== undefined) {
     throw new Refusal(grpcStatus.PERMISSION_DENIED, `The token lacks the scope ${missing}`, {
@@ -250,9 +272,35 @@ async function admit(
   const identity = await context.identityHeaders(caller, target.service);
   await target.endpoints.refresh();
   if (stream.destroyed || stream.closed) return undefined;
-  const deadlineMs = timeoutMs === undefined ? undefined : beganAtMs + timeoutMs;
-  const answerHeaders = allowance.headers;
-  return { downstream: stream, head, method, token, target, identity, answerHeaders, beganAtMs, span, deadlineMs };
+  const deadlineMs = timeoutMs === undefined ? undefined : arrival.beganAtMs + timeoutMs;
+  const answerHeaders = requestId === undefined ? allowance.headers : { ...allowance.headers, ...idHeader(requestId) };
+  return { downstream: stream, head, token, target, identity, answerHeaders, requestId, span, deadlineMs };
+}
+
+interface Identified {
+  readonly token: string;
+  readonly caller: Caller;
+  readonly allowance: CallAllowance;
+}
+
+/** Who calls, counted against the limit. As over REST, a failure counts against the limit of the address. */
+async function identify({ authenticator, take }: Context, { stream, head }: Arrival): Promise<Identified> {
+  let token: string;
+  let caller: Caller;
+  try {
+    token = bearerToken(head);
+    caller = await authenticator.authenticate(token);
+  } catch (error) {
+    const { forwardedFor } = head;
+    const failed = await take({ caller: undefined, remoteAddress: stream.session?.socket.remoteAddress, forwardedFor });
+    throw failed.allowed ? error : limited(failed);
+  }
+  const allowance = await take({ caller, remoteAddress: undefined, forwardedFor: undefined });
+  return { token, caller, allowance };
+}
+
+function limited({ headers, retryAfterMs }: CallAllowance): Refusal {
+  return new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The rate limit is used up', { headers, retryAfterMs });
 }
 
 /** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md). */
@@ -288,10 +336,15 @@ function route({ seen, targets }: Context, grpcService: string, override: string
   return target;
 }
 
+interface Running {
+  readonly arrival: Arrival;
+  readonly admitted: Admitted;
+}
+
 /** Passes an admitted call on, until it is over or its deadline is. */
-function run(context: Context, known: Known, admitted: Admitted): void {
-  const { clock, upstreams, callMetrics, log } = context;
-  const { downstream, target, deadlineMs, beganAtMs, token, span } = admitted;
+function run(context: Context, known: Known, { arrival, admitted }: Running): void {
+  const { clock, upstreams } = context;
+  const { downstream, deadlineMs, token } = admitted;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
   const call = forwardCall({
@@ -301,10 +354,7 @@ function run(context: Context, known: Known, admitted: Admitted): void {
     onEnd(status) {
       isOver = true;
       clearTimeout(timer);
-      const ms = clock.monotonicMs() - beganAtMs;
-      callMetrics.observe({ service: target.service, status, ms });
-      span?.end(status);
-      log.debug({ ...admitted.method, target: target.service, status, ms }, 'gRPC call');
+      record(context, arrival, status);
     },
   });
   known.forwarded = { token, call };

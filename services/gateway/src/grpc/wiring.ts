@@ -40,13 +40,8 @@ function registryScopes({ service, method }: GrpcMethod): readonly string[] {
 
 /** Calls count like requests. */
 export function takeCall(limits: Limits): TakeCall {
-  return async (caller) => {
-    const { headers, refusal } = await limits.check({
-      caller,
-      remoteAddress: undefined,
-      forwardedFor: undefined,
-      route: undefined,
-    });
+  return async (origin) => {
+    const { headers, refusal } = await limits.check({ ...origin, route: undefined });
     return { allowed: refusal === undefined, headers, retryAfterMs: Number(headers['retry-after'] ?? 0) * 1000 };
   };
 }

@@ -11,6 +11,12 @@ export interface Caller {
   readonly expiresAtMs: number;
 }
 
+/** A caller, with the token that proves who it is. */
+export interface Holder {
+  readonly caller: Caller;
+  readonly token: string;
+}
+
 /** Checks access tokens. */
 export interface Authenticator {
   /**

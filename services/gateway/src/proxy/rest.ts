@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
@@ -9,16 +10,25 @@ import type { Endpoint } from '../discovery/endpoints.ts';
 import type { Target } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
 import type { Breaker } from '../policy/breaker.ts';
+import type { Authenticator, Holder } from '../policy/caller.ts';
 import type { RetryBudget } from '../policy/retry-budget.ts';
 import { AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
 import type { Dispatchers } from './dispatchers.ts';
 import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
-import { type Attempt, BodyTooLargeError, outcomeOf, UpstreamTimeoutError } from './upstream-failure.ts';
+import {
+  type Attempt,
+  BodyTooLargeError,
+  outcomeOf,
+  TokenEndedError,
+  UpstreamTimeoutError,
+} from './upstream-failure.ts';
 
 export interface RestProxyDeps {
   readonly dispatchers: Dispatchers;
   readonly budget: RetryBudget;
+  readonly authenticator: Pick<Authenticator, 'stillHolds'>;
+  readonly clock: Clock;
   /** Until the beginning of an answer. */
   readonly headersTimeoutMs: number;
   /** Between two pieces of an answer. */
@@ -30,6 +40,8 @@ export interface RestProxyDeps {
 /** A request on its way to a service. */
 interface ProxiedRequest {
   readonly target: Target;
+  /** Undefined: nobody had to say who it is. */
+  readonly holder: Holder | undefined;
   /** Path below the target's registered URL, and query. */
   readonly path: string;
   readonly request: IncomingMessage;
@@ -52,6 +64,8 @@ const MAX_RETRIES = 2;
 /** RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again once any of it may have been sent. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 const RETRY_PAUSE_MS = 20;
+/** Looks between two at whether the caller's token still holds: it is to lose its answers within a second. */
+const LOOKS_PER_TOKEN_CHECK = 3;
 
 /**
  * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no answer has begun, and what was not
@@ -154,8 +168,8 @@ function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: Attempt
     proxied,
     breaker: endpoint.breaker,
     watch,
+    deps,
     headersTimeoutMs: proxied.timeoutMs ?? deps.headersTimeoutMs,
-    bodyTimeoutMs: deps.bodyTimeoutMs,
     onEnd(attempt) {
       if (span !== undefined) endAttemptSpan(span, attempt);
       resolve(attempt);
@@ -179,7 +193,9 @@ function exchange(deps: RestProxyDeps, proxied: ProxiedRequest, options: Attempt
 
 type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']>;
 
-interface ExchangeOptions extends Pick<RestProxyDeps, 'headersTimeoutMs' | 'bodyTimeoutMs'> {
+interface ExchangeOptions {
+  readonly deps: RestProxyDeps;
+  readonly headersTimeoutMs: number;
   readonly proxied: ProxiedRequest;
   readonly breaker: Breaker;
   readonly watch: AnswerWatch;
@@ -193,6 +209,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #controller: Dispatcher.DispatchController | undefined;
   #watched: Link<Expectation> | undefined;
   #status = 0;
+  #looks = 0;
+  #isEventStream = false;
   #isOver = false;
   #callerGone = false;
 
@@ -216,16 +234,31 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
 
   look(): void {
     const { request, response } = this.#proxied;
-    const { headersTimeoutMs, bodyTimeoutMs } = this.#options;
+    const { headersTimeoutMs, deps } = this.#options;
     const waitsForRequest = !request.complete && request.readableLength === 0;
     const isCallersTurn = waitsForRequest || response.writableNeedDrain;
-    const limitMs = response.headersSent ? bodyTimeoutMs : headersTimeoutMs;
+    const limitMs = response.headersSent ? deps.bodyTimeoutMs : headersTimeoutMs;
     // undici takes it away from a body that it is done with.
     const socket: Socket | null = request.socket;
     const taken = socket === null ? -1 : socket.bytesRead - request.readableLength;
     if (this.#patience.look({ taken, isCallersTurn }, limitMs)) {
       this.#controller?.abort(new UpstreamTimeoutError(limitMs));
     }
+    this.#looks += 1;
+    if (this.#looks % LOOKS_PER_TOKEN_CHECK === 0 && this.#hasLostToken())
+      this.#controller?.abort(new TokenEndedError());
+  }
+
+  /**
+   * Revoked, nothing goes on. Expired, what was asked for in time may come to its end, which live events have not: they would be told to
+   * somebody who may not ask any more.
+   */
+  #hasLostToken(): boolean {
+    const { holder } = this.#proxied;
+    if (holder === undefined) return false;
+    const { authenticator, clock } = this.#options.deps;
+    const isExpired = clock.now().getTime() >= holder.caller.expiresAtMs;
+    return isExpired ? this.#isEventStream : !authenticator.stillHolds(holder.token);
   }
 
   onResponseStart(...[, status, headers, statusMessage]: Parameters<OnResponseStart>): void {
@@ -233,6 +266,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     if (status < 200) return;
     const { response, addedHeaders } = this.#proxied;
     this.#status = status;
+    this.#isEventStream = String(headers['content-type']).startsWith('text/event-stream');
     this.#patience.renew();
     // The answer's end, by which others decide, may be hours away.
     const { breaker } = this.#options;

@@ -13,11 +13,19 @@ export class UpstreamTimeoutError extends Error {
   }
 }
 
+/** Given to an attempt whose caller's token was revoked meanwhile, or expired under a stream that has no end. */
+export class TokenEndedError extends Error {
+  constructor() {
+    super('the bearer token does not hold any more');
+    this.name = 'TokenEndedError';
+  }
+}
+
 /** Why a service gave no answer. */
 export interface UpstreamFailure {
   readonly code: Extract<
     ErrorCode,
-    'UPSTREAM_UNREACHABLE' | 'UPSTREAM_INVALID' | 'UPSTREAM_TIMEOUT' | 'BODY_TOO_LARGE'
+    'UPSTREAM_UNREACHABLE' | 'UPSTREAM_INVALID' | 'UPSTREAM_TIMEOUT' | 'BODY_TOO_LARGE' | 'INVALID_TOKEN'
   >;
   /** Whether a request that may be repeated is worth repeating: not where it has waited for long already. */
   readonly retryable: boolean;
@@ -41,6 +49,7 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   const reason = errorMessage(error);
   const failure = { retryable: false, unsent: false, blame: 'service', reason } as const;
   if (error instanceof BodyTooLargeError) return { ...failure, code: 'BODY_TOO_LARGE', blame: 'caller' };
+  if (error instanceof TokenEndedError) return { ...failure, code: 'INVALID_TOKEN', blame: 'caller' };
   if (error instanceof UpstreamTimeoutError) return { ...failure, code: 'UPSTREAM_TIMEOUT' };
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT')

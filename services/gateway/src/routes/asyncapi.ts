@@ -1,8 +1,7 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { GatewayError } from '../errors.ts';
-import type { Authenticator } from '../policy/caller.ts';
 import { PATH } from '../websocket/upgrade.ts';
-import { requireCaller } from './bearer.ts';
+import { type AdmissionDeps, admitCaller } from './admission.ts';
 
 /**
  * `GET /api/ws/asyncapi.json`: what can be said over `/api/ws`, as an AsyncAPI document. A request for `/api/ws` that is no upgrade, or
@@ -10,10 +9,10 @@ import { requireCaller } from './bearer.ts';
  */
 export function asyncApiRoute(
   app: App,
-  { document, authenticator }: { readonly document: object; readonly authenticator: Authenticator },
+  { document, ...admission }: AdmissionDeps & { readonly document: object },
 ): void {
-  app.get(`${PATH}/asyncapi.json`, async (request) => {
-    await requireCaller(request, authenticator);
+  app.get(`${PATH}/asyncapi.json`, async (request, reply) => {
+    await admitCaller(admission, { request, reply });
     return document;
   });
   app.get(PATH, () => {

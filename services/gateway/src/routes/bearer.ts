@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../errors.ts';
-import type { Authenticator, Caller } from '../policy/caller.ts';
 
 /**
  * @returns the access token; undefined: the request has no Authorization header.
@@ -14,13 +13,6 @@ export function bearerOf({ headers, raw }: Pick<FastifyRequest, 'headers' | 'raw
   const [, token] = /^Bearer +([^\s,]+)$/i.exec(authorization) ?? [];
   if (token === undefined || given.length > 1) throw unauthenticated();
   return token;
-}
-
-/** @throws GatewayError UNAUTHENTICATED, INVALID_TOKEN. */
-export async function requireCaller(request: FastifyRequest, authenticator: Authenticator): Promise<Caller> {
-  const token = bearerOf(request);
-  if (token === undefined) throw unauthenticated();
-  return authenticator.authenticate(token);
 }
 
 export function unauthenticated(): GatewayError {

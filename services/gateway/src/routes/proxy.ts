@@ -1,28 +1,27 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { nameRoute } from '@rollcall/platform/http/request-spans.ts';
-import { type App, serverError } from '@rollcall/platform/http/server.ts';
+import { type App, nameRoute, serverError } from '@rollcall/platform/http/server.ts';
 import { type TraceContext, traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
+import { type AccessEntry, type AccessLog, pathOf, refusalFields, rounded } from '../access-log.ts';
 import type { Target, Targets } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
+import { invalid } from '../identity/access-tokens.ts';
 import type { BackendIdentity, IdentityHeaders } from '../identity/backend-identity.ts';
-import { type Authenticator, type Caller, hasScope } from '../policy/caller.ts';
+import { type Caller, type Holder, hasScope } from '../policy/caller.ts';
 import type { TrustedProxies } from '../policy/limits/client-address.ts';
-import type { Limits } from '../policy/limits/limits.ts';
 import { routePattern } from '../proxy/attempt-span.ts';
 import { requestOrigin } from '../proxy/request-origin.ts';
 import type { Outcome, RestProxy } from '../proxy/rest.ts';
 import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
+import type { UpstreamFailure } from '../proxy/upstream-failure.ts';
 import { splitTarget } from '../routing/path.ts';
 import { type Destination, type Route, scopesFor } from '../routing/table.ts';
-import { bearerOf, unauthenticated } from './bearer.ts';
+import { type AdmissionDeps, admit } from './admission.ts';
 
-export interface ProxyRouteDeps {
+export interface ProxyRouteDeps extends AdmissionDeps {
   readonly route: Route;
   readonly targets: Targets;
-  readonly authenticator: Authenticator;
-  readonly limits: Limits;
   readonly identity: BackendIdentity;
   readonly proxy: RestProxy;
   readonly trustedProxies: TrustedProxies;
@@ -30,7 +29,8 @@ export interface ProxyRouteDeps {
   readonly clock: Clock;
   /** Of a request's body, in bytes. */
   readonly bodyLimit: number;
-  readonly accessLog: boolean;
+  /** Undefined: it is off. */
+  readonly accessLog: AccessLog | undefined;
 }
 
 const ANONYMOUS: IdentityHeaders = [];
@@ -45,61 +45,53 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
     const startedAtMs = deps.clock.monotonicMs();
     const requestId = requestIdOf(request.headers['x-request-id']);
     reply.header('x-request-id', requestId);
-    const { path, query } = splitTarget(request.raw.url ?? '');
-    const destination = deps.route(path);
-    const { span } = request;
-    const pattern = routePattern(destination);
-    if (span !== undefined && pattern !== undefined) nameRoute(span, request, pattern);
-    const caller = await admit(deps, { request, reply, destination });
-    span?.set({ 'rollcall.client': caller?.subject });
-    const target = targetOf(deps, { request, destination, caller });
-    span?.set({ 'rollcall.service': target.service });
-    const given = givenTraceContext(request.headers);
-    const outcome = await send(deps, { request, reply, target, destination, caller, requestId, query, given });
-    if (outcome.type === 'failed' && outcome.failure.blame === 'service') span?.fail(outcome.failure.code);
-    const seconds = (deps.clock.monotonicMs() - startedAtMs) / 1000;
-    observe(target.service, request.method, { outcome, seconds });
-    if (deps.accessLog) {
-      const traceId = span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent));
-      logAccess(request, { target, caller, outcome, seconds, requestId, traceId, path });
+    const visit: Visit = { requestId, given: givenTraceContext(request.headers) };
+    const elapsedMs = () => deps.clock.monotonicMs() - startedAtMs;
+    let outcome: Outcome;
+    try {
+      outcome = await serve(deps, { request, reply, visit });
+    } catch (error) {
+      deps.accessLog?.write({ ...fieldsOf(request, visit), ...refusalFields(error), ms: rounded(elapsedMs()) });
+      throw error;
     }
-    if (outcome.type === 'failed' && !outcome.begun) {
-      throw new GatewayError(outcome.failure.code, { details: { service: target.service } });
-    }
+    const { service = '' } = visit;
+    const ms = elapsedMs();
+    if (outcome.type === 'failed' && outcome.failure.blame === 'service') request.span?.fail(outcome.failure.code);
+    observe(service, request.method, { outcome, seconds: ms / 1000 });
+    if (deps.accessLog !== undefined) logAccess(deps.accessLog, fieldsOf(request, visit), { outcome, ms });
+    if (outcome.type === 'failed' && !outcome.begun) throw failureOf(outcome.failure, service);
   });
+}
+
+/** What is known of a request, the more the further it has come. */
+interface Visit {
+  readonly requestId: string;
+  /** The trace that the caller says the request belongs to. */
+  readonly given: TraceContext | undefined;
+  subject?: string;
+  service?: string;
 }
 
 interface Arrived {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly destination: Destination | undefined;
+  readonly visit: Visit;
 }
 
-/**
- * Who calls, counted against the limit. A failed authentication counts against the limit of the address: guessing is no cheaper
- * than asking.
- */
-async function admit(deps: ProxyRouteDeps, { request, reply, destination }: Arrived): Promise<Caller | undefined> {
-  const { limits, authenticator } = deps;
-  let caller: Caller | undefined;
-  let failure: unknown;
-  try {
-    const token = bearerOf(request);
-    if (token !== undefined) caller = await authenticator.authenticate(token);
-    else if (destination?.rule?.anonymous !== true) throw unauthenticated();
-  } catch (err) {
-    failure = err;
-  }
-  const verdict = await limits.check({
-    caller,
-    remoteAddress: request.socket.remoteAddress,
-    forwardedFor: request.headers['x-forwarded-for'],
-    route: failure === undefined ? destination?.rule?.limits : undefined,
-  });
-  if (verdict.refusal !== undefined) throw verdict.refusal;
-  if (failure !== undefined) throw failure;
-  reply.headers(verdict.headers);
-  return caller;
+/** Finds out who calls and whom, and passes the request on. @throws GatewayError, HttpError where it goes nowhere. */
+async function serve(deps: ProxyRouteDeps, { request, reply, visit }: Arrived): Promise<Outcome> {
+  const { path, query } = splitTarget(request.raw.url ?? '');
+  const destination = deps.route(path);
+  const { span } = request;
+  const pattern = routePattern(destination);
+  if (pattern !== undefined) nameRoute(request, pattern);
+  const holder = await admit(deps, { request, reply }, destination?.rule);
+  if (holder !== undefined) visit.subject = holder.caller.subject;
+  span?.set({ 'rollcall.client': visit.subject });
+  const target = targetOf(deps, { request, destination, caller: holder?.caller });
+  visit.service = target.service;
+  span?.set({ 'rollcall.service': target.service });
+  return send(deps, { request, reply, target, destination, query, holder, visit });
 }
 
 interface Admitted {
@@ -140,18 +132,18 @@ interface Ready {
   readonly reply: FastifyReply;
   readonly target: Target;
   readonly destination: Destination | undefined;
-  readonly caller: Caller | undefined;
-  readonly requestId: string;
   readonly query: string;
-  /** The trace that the caller says the request belongs to. */
-  readonly given: TraceContext | undefined;
+  readonly holder: Holder | undefined;
+  readonly visit: Visit;
 }
 
 async function send(deps: ProxyRouteDeps, ready: Ready): Promise<Outcome> {
-  const { request, reply, target, destination, caller, requestId, query, given } = ready;
-  const identity = caller === undefined ? ANONYMOUS : await deps.identity.headersFor(caller, target.service);
+  const { request, reply, target, destination, query, holder, visit } = ready;
+  const { requestId, given } = visit;
+  const identity = holder === undefined ? ANONYMOUS : await deps.identity.headersFor(holder.caller, target.service);
   const outcome = await deps.proxy.forward({
     target,
+    holder,
     path: `${destination?.path ?? '/'}${query}`,
     request: request.raw,
     response: reply.raw,
@@ -197,32 +189,31 @@ function resultOf(outcome: Outcome): string {
   return outcome.type === 'failed' ? outcome.failure.code.toLowerCase() : 'abandoned';
 }
 
-interface Access {
-  readonly target: Target;
-  readonly caller: Caller | undefined;
-  readonly outcome: Outcome;
-  readonly seconds: number;
-  readonly requestId: string;
-  readonly traceId: string | undefined;
-  readonly path: string;
+/** What the gateway answers where the service did not. */
+function failureOf({ code }: UpstreamFailure, service: string): GatewayError {
+  if (code === 'INVALID_TOKEN') return invalid('It has been revoked');
+  return new GatewayError(code, { details: { service } });
 }
 
-/** The query is left out: it may hold what is no business of the log's. */
-function logAccess({ log, method }: FastifyRequest, access: Access): void {
-  const { target, caller, outcome, seconds, requestId, traceId, path } = access;
-  const fields = {
-    reqId: requestId,
-    trace_id: traceId,
-    method,
-    path,
-    service: target.service,
-    subject: caller?.subject,
-    result: outcome.type === 'answered' ? outcome.status : resultOf(outcome),
-    ms: Math.round(seconds * 1e6) / 1000,
-    retries: outcome.retries,
-    ...(outcome.type === 'failed' ? { reason: outcome.failure.reason } : {}),
-  };
-  if (outcome.type === 'failed' && outcome.failure.blame === 'service')
-    log.warn(fields, 'request not answered by the service');
-  else log.info(fields, 'request');
+type RequestFields = Omit<AccessEntry, 'result' | 'ms'>;
+
+function fieldsOf({ method, span, raw }: FastifyRequest, { requestId, given, service, subject }: Visit): RequestFields {
+  const trace_id = span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent));
+  return { reqId: requestId, trace_id, method, path: pathOf(raw.url), service, subject };
+}
+
+interface Served {
+  readonly outcome: Outcome;
+  readonly ms: number;
+}
+
+function logAccess(accessLog: AccessLog, fields: RequestFields, { outcome, ms }: Served): void {
+  const result = outcome.type === 'answered' ? outcome.status : resultOf(outcome);
+  const entry = { ...fields, result, ms: rounded(ms), retries: outcome.retries };
+  if (outcome.type !== 'failed') accessLog.write(entry);
+  else {
+    const { blame, reason } = outcome.failure;
+    if (blame === 'service') accessLog.warn({ ...entry, reason });
+    else accessLog.write({ ...entry, reason });
+  }
 }

@@ -16,6 +16,8 @@ export interface TokenRouteDeps {
 }
 
 const BODY_LIMIT_BYTES = 8192;
+/** Of an id that nobody has checked. */
+const LOGGED_ID_LENGTH = 128;
 const FORM = 'application/x-www-form-urlencoded';
 /** Checks at once: each takes a thread for some 100 ms, and DNS needs these threads too. */
 const CHECKS_AT_ONCE = 2;
@@ -60,12 +62,15 @@ async function grant({ tokens, clients, keys }: TokenRouteDeps, { request, reply
   const form = new URLSearchParams(typeof request.body === 'string' ? request.body : '');
   const refuse = (status: number, error: OAuthError, description: string) => {
     if (status === 401) reply.header('www-authenticate', 'Basic realm="rollcall"');
+    if (request.told !== undefined) request.told.code = error;
     return reply.status(status).send({ error, error_description: description });
   };
   if ([...form.keys()].some((name) => form.getAll(name).length > 1)) {
     return refuse(400, 'invalid_request', 'A parameter is given twice');
   }
   const credentials = credentialsOf(request.headers.authorization, form);
+  const { told } = request;
+  if (told !== undefined) told.client = credentials?.id.slice(0, LOGGED_ID_LENGTH);
   if (credentials === undefined) return refuse(401, 'invalid_client', 'Client id and secret are required');
   if (form.get('grant_type') !== 'client_credentials') {
     return refuse(400, 'unsupported_grant_type', 'The only grant_type is client_credentials');

@@ -2,7 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { WebSocket } from 'ws';
-import type { Authenticator, Caller } from '../policy/caller.ts';
+import type { Authenticator, Holder } from '../policy/caller.ts';
 import type { ChannelSource } from './channels/channel-source.ts';
 import { type Connection, createConnection } from './connection.ts';
 import type { WebSocketLimits } from './limits.ts';
@@ -20,12 +20,6 @@ export interface OpenConnectionsDeps {
   readonly stats: Stats;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-/** Who a connection belongs to. */
-export interface Holder {
-  readonly caller: Caller;
-  readonly token: string;
 }
 
 /** All connections of this process. */

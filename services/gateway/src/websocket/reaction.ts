@@ -9,7 +9,7 @@ export interface ConnectionView {
 }
 
 /** A channel that there is none of, one that the caller's token lacks a scope for, or one that it may have. */
-export type Access = 'unknown' | { readonly missing: string } | 'allowed';
+type Access = 'unknown' | { readonly missing: string } | 'allowed';
 
 /** What is to be done about a message. */
 export type Reaction =

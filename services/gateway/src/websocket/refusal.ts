@@ -12,10 +12,11 @@ export function answerTo(error: unknown): HttpError {
 }
 
 /** The whole of an HTTP answer, after which the connection ends. */
-function renderRefusal(error: HttpError): string {
+function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>): string {
   const { statusCode, headers } = error;
   const body = JSON.stringify(codedErrorBody(error));
   const fields = {
+    ...added,
     ...(statusCode === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     ...headers,
     'content-type': 'application/json; charset=utf-8',
@@ -26,8 +27,8 @@ function renderRefusal(error: HttpError): string {
   return `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${head.join('')}\r\n${body}`;
 }
 
-/** Answers an upgrade request with an error and ends the connection. */
-export function refuse(socket: Duplex, error: HttpError): void {
+/** Answers an upgrade request with an error and ends the connection. @param added header fields, beside those of the error. */
+export function refuse(socket: Duplex, error: HttpError, added: Readonly<Record<string, string>> = {}): void {
   if (socket.destroyed) return;
-  socket.end(renderRefusal(error), () => socket.destroy());
+  socket.end(renderRefusal(error, added), () => socket.destroy());
 }

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import {
   directOrigin,
   endRequestSpan,
-  nameRoute,
+  nameSpan,
   type RequestTracing,
   startRequestSpan,
 } from '@rollcall/platform/http/request-spans.ts';
@@ -31,7 +31,7 @@ export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestT
   return {
     begin(request, socket) {
       const span = startRequestSpan(tracer, request, originOf(request));
-      if (request.url?.split('?', 1)[0] === path) nameRoute(span, { method: request.method ?? '' }, path);
+      if (request.url?.split('?', 1)[0] === path) nameSpan(span, { method: request.method ?? '' }, path);
       spans.set(socket, span);
       socket.once('close', () => end(socket, undefined));
     },

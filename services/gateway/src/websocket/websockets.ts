@@ -6,7 +6,9 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
+import type { AccessLog } from '../access-log.ts';
 import type { Authenticator } from '../policy/caller.ts';
+import type { Limits } from '../policy/limits/limits.ts';
 import { asyncApiDocument } from './asyncapi.ts';
 import type { ChannelSource } from './channels/channel-source.ts';
 import { createRegistryFeeds } from './channels/registry-feeds.ts';
@@ -21,6 +23,10 @@ export interface WebSocketsDeps {
   /** Where the registry is, and the token for it. */
   readonly registry: ConnectionOptions;
   readonly authenticator: Authenticator;
+  /** Of requests: an upgrade is one. */
+  readonly requestLimits: Pick<Limits, 'check'>;
+  /** Undefined: it is off. */
+  readonly accessLog?: AccessLog | undefined;
   /** Of the gateway, for the AsyncAPI document. */
   readonly version: string;
   readonly clock: Clock;

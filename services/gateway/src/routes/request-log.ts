@@ -1,0 +1,41 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
+import { type AccessEntry, type AccessLog, pathOf, refusalFields, rounded } from '../access-log.ts';
+import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What its route tells the access log; absent where that is off. */
+    told?: Told | undefined;
+  }
+}
+
+type Told = { -readonly [Field in 'subject' | 'client' | 'code']?: AccessEntry[Field] };
+
+/** Gives each request to the routes of a scope an id, and has it logged. The proxied ones do that themselves: they know more of them. */
+export function logRequests(app: App, accessLog: AccessLog | undefined): void {
+  app.decorateRequest('told', undefined);
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', requestIdOf(request.headers['x-request-id']));
+    if (accessLog !== undefined) request.told = {};
+    done();
+  });
+  if (accessLog === undefined) return;
+  app.addHook('onError', async (request, _reply, error) => {
+    if (request.told !== undefined) request.told.code = refusalFields(error).code;
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    const { headers, method, span, told } = request;
+    const given = givenTraceContext(headers);
+    accessLog.write({
+      reqId: String(reply.getHeader('x-request-id')),
+      trace_id: span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent)),
+      method,
+      path: pathOf(request.raw.url),
+      ...told,
+      result: reply.statusCode,
+      ms: rounded(reply.elapsedTime),
+    });
+    done();
+  });
+}

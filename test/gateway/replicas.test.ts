@@ -117,6 +117,37 @@ test('who may only read registers nothing and deploys nothing, over neither prot
   expect(await writingCaller.call('Heartbeat', { serviceName: 'taken' })).toMatchObject({ code: 0 });
 });
 
+async function report(token: string, path: string) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ service_name: 'reported', status: 'up', event: 'started' });
+  const answer = await fetch(`${gatewayAt(0).url}/api/v1/registry${path}`, { method: 'POST', headers, body });
+  return { status: answer.status, body: await answer.json() };
+}
+
+test('who may register may report, over either protocol, and who may only deploy may not', async () => {
+  const registering = await createClient(namespace, { id: 'registering', scopes: ['registrations:write'] });
+  const deploying = await createClient(namespace, { id: 'deploying', scopes: ['jobs:read', 'jobs:write'] });
+  const reporterToken = await tokenOf(gatewayAt(0), registering);
+  const deployerToken = await tokenOf(gatewayAt(0), deploying);
+  const shop = { service_name: 'reported', service_url: 'http://127.0.0.1:9' };
+  await registry.call('POST', '/services/register', shop);
+  for (const path of ['/webhooks/health', '/webhooks/lifecycle']) {
+    expect(await report(reporterToken, path)).toMatchObject({ status: 200, body: { status: 'received' } });
+    expect(await report(deployerToken, path)).toMatchObject({
+      status: 403,
+      body: { error: { code: 'INSUFFICIENT_SCOPE', details: { missing: ['registrations:write'] } } },
+    });
+  }
+  using reporter = createGrpcClient(grpcPort, reporterToken);
+  using deployer = createGrpcClient(grpcPort, deployerToken);
+  const health = { serviceName: 'reported', status: 'up' };
+  expect(await reporter.call('ReportHealth', health)).toMatchObject({ code: 0 });
+  expect(await deployer.call('ReportHealth', health)).toMatchObject({ code: 7 });
+  const lifecycle = { serviceName: 'reported', event: 'started' };
+  expect(await reporter.call('ReportLifecycle', lifecycle)).toMatchObject({ code: 0 });
+  expect(await deployer.call('ReportLifecycle', lifecycle)).toMatchObject({ code: 7 });
+});
+
 test('a registration arrives over the WebSocket, with a token that the gateway has issued', async () => {
   const token = await tokenOf(
     gatewayAt(0),

@@ -33,7 +33,7 @@ function registryAt(origin: string, endpointsOf: (hostname: string) => Endpoints
 
 const READING = new Set(['Get', 'List', 'Watch']);
 
-/** As over REST; health and reflection are for everybody. */
+/** Those of the same call over REST (routing/table.ts); health and reflection are for everybody. */
 function registryScopes({ service, method }: GrpcMethod): readonly string[] {
   return service.startsWith(REGISTRY_PACKAGE) && !READING.has(method) ? ['registrations:write'] : [];
 }

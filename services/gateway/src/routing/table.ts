@@ -43,6 +43,9 @@ export const builtInRules: readonly RouteRule[] = [
   registryRule('/jobs', { writeScopes: ['jobs:write'] }),
   // The URLs of webhooks often hold what lets anybody call them.
   registryRule('/webhooks', { scopes: ['jobs:read'], writeScopes: ['jobs:write'] }),
+  // What a service says of itself takes what registering it takes: whoever only reports need not be able to deploy.
+  registryRule('/webhooks/health', { scopes: ['jobs:read'], writeScopes: ['registrations:write'] }),
+  registryRule('/webhooks/lifecycle', { scopes: ['jobs:read'], writeScopes: ['registrations:write'] }),
 ];
 
 function registryRule(path: string, scopes: Partial<Pick<RouteRule, 'scopes' | 'writeScopes'>>): RouteRule {

@@ -60,6 +60,8 @@ describe('values that the schema refuses', () => {
     ['an unknown scope of rights', right({ scope: 'everywhere', rules: [rule] }), 'scope'],
     ['rights without rules', right({ scope: 'cluster', rules: [] }), 'rules'],
     ['a route that belongs to no Gateway', { processes: { registry: { httpRoute: { enabled: true } } } }, 'parentRefs'],
+    ['a path without a slash', { processes: { gateway: { ingress: { exactPaths: ['keys'] } } } }, 'exactPaths'],
+    ['a type that no path has', { processes: { gateway: { ingress: { exactPathType: 'Regex' } } } }, 'exactPathType'],
     ['a process named like a database', { processes: { redis: {} } }, 'redis'],
     ['a size that is none', { postgresql: { persistence: { size: 'large' } } }, 'size'],
     ['a port that admits whoever comes to none', { processes: { registry: { ports: { http: port('') } } } }, 'from'],

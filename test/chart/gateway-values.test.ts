@@ -131,12 +131,28 @@ describe('the gateway', () => {
     const kinds = ['Ingress', 'HTTPRoute', 'GRPCRoute'];
     const ways = objects.filter(({ kind }) => kinds.includes(kind));
     expect(ways.map(({ metadata }) => metadata.name)).toEqual([GATEWAY, GATEWAY, GATEWAY]);
-    expect(objectOf(objects, 'Ingress', GATEWAY)['spec']).toMatchObject({
-      rules: [{ http: { paths: [{ path: '/api', backend: { service: { name: GATEWAY, port: { name: 'http' } } } }] } }],
+    const backend = { service: { name: GATEWAY, port: { name: 'http' } } };
+    expect(objectOf(objects, 'Ingress', GATEWAY)['spec']).toEqual({
+      rules: [
+        {
+          http: {
+            paths: [
+              { path: '/api', pathType: 'Prefix', backend },
+              { path: '/.well-known/jwks.json', pathType: 'Exact', backend },
+            ],
+          },
+        },
+      ],
     });
     expect(objectOf(objects, 'HTTPRoute', GATEWAY)['spec']).toMatchObject({
       rules: [
-        { backendRefs: [{ name: GATEWAY, port: 3000 }], matches: [{ path: { type: 'PathPrefix', value: '/api' } }] },
+        {
+          backendRefs: [{ name: GATEWAY, port: 3000 }],
+          matches: [
+            { path: { type: 'PathPrefix', value: '/api' } },
+            { path: { type: 'Exact', value: '/.well-known/jwks.json' } },
+          ],
+        },
       ],
     });
     // Without matches it is for all services.
@@ -144,6 +160,68 @@ describe('the gateway', () => {
     expect(objectOf(objects, 'GRPCRoute', GATEWAY)['spec']).toMatchObject({ rules: [{ backendRefs }] });
   });
 });
+
+describe('the keys by which identities are verified', () => {
+  const JWKS = '/.well-known/jwks.json';
+
+  test('are led to on every host', async () => {
+    const paths = pathsOf(await entrances('gateway', { ingress: { hosts: ['a.example.com', 'b.example.com'] } }));
+    expect(paths.Ingress).toEqual(
+      ['a.example.com', 'b.example.com'].flatMap((host) => [`${host}/api`, `${host}${JWKS}`]),
+    );
+  });
+
+  test('are of the gateway alone', async () => {
+    const paths = pathsOf(await entrances('registry'));
+    expect(paths).toEqual({ Ingress: ['/api/v1'], HTTPRoute: ['/api/v1'] });
+  });
+
+  test('are led to by neither where the values say so', async () => {
+    const paths = pathsOf(await entrances('gateway', { ingress: { exactPaths: [] }, httpRoute: { exactPaths: [] } }));
+    expect(paths).toEqual({ Ingress: ['/api'], HTTPRoute: ['/api'] });
+  });
+
+  test('are led to by controllers that take no dots in exact paths', async () => {
+    const objects = await entrances('gateway', { ingress: { exactPathType: 'ImplementationSpecific' } });
+    const { rules } = objectOf(objects, 'Ingress', GATEWAY)['spec'] as IngressSpec;
+    expect(rules[0]?.http.paths).toMatchObject([
+      { path: '/api', pathType: 'Prefix' },
+      { path: JWKS, pathType: 'ImplementationSpecific' },
+    ]);
+  });
+});
+
+interface IngressSpec {
+  readonly rules: readonly {
+    readonly host?: string;
+    readonly http: { readonly paths: readonly { readonly path: string }[] };
+  }[];
+}
+
+interface HttpRouteSpec {
+  readonly rules: readonly { readonly matches: readonly { readonly path: { readonly value: string } }[] }[];
+}
+
+/** The Ingress and the HTTPRoute of a process. */
+async function entrances(process: string, { ingress = {}, httpRoute = {} }: Record<string, object> = {}) {
+  const values = {
+    ingress: { enabled: true, ...ingress },
+    httpRoute: { enabled: true, parentRefs: [{ name: 'public' }], ...httpRoute },
+  };
+  const objects = await renderChart({ processes: { [process]: values } });
+  return objects.filter(({ kind }) => kind === 'Ingress' || kind === 'HTTPRoute');
+}
+
+/** What they lead from, by kind. */
+function pathsOf(objects: readonly ChartObject[]) {
+  const specOf = (wanted: string) => objects.find(({ kind }) => kind === wanted)?.['spec'];
+  const ingress = specOf('Ingress') as IngressSpec;
+  const httpRoute = specOf('HTTPRoute') as HttpRouteSpec;
+  return {
+    Ingress: ingress.rules.flatMap(({ host = '', http }) => http.paths.map(({ path }) => `${host}${path}`)),
+    HTTPRoute: httpRoute.rules.flatMap(({ matches }) => matches.map(({ path }) => path.value)),
+  };
+}
 
 describe('the namespace of the clients', () => {
   test('is made, and kept as long as the clients in it', async () => {

@@ -126,6 +126,17 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       expect(headers.get('ratelimit-policy')).toContain('"premium"');
     });
 
+    test('the keys by which identities are verified are there for everybody', async () => {
+      const answer = await fetch(`${url}/.well-known/jwks.json`);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('content-type')).toMatch(/^application\/jwk-set\+json/);
+      const { keys } = (await answer.json()) as { keys: { kid: string; d?: string }[] };
+      const [head = ''] = token.split('.');
+      const { kid } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { kid: string };
+      expect(keys).toContainEqual(expect.objectContaining({ kid, alg: 'ES256' }));
+      expect(keys.filter(({ d }) => d !== undefined)).toEqual([]);
+    });
+
     test('a program that has registered itself is called', async () => {
       const name = `member-${kind.toLowerCase()}`;
       await users.apply(memberPod(name, `${sharedCluster().appRepository}:v1`, chart.registryUrl));
@@ -228,13 +239,20 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       expect(answer).toMatchObject({ status: 404, body: { error: { code: 'SERVICE_NOT_FOUND' } } });
     });
 
-    test.each(['/', '/livez', '/readyz', '/metrics', '/apix'])(
-      '%s is none of the API and not reached',
-      async (path) => {
-        const response = await fetch(`${url}${path}`);
-        expect({ status: response.status, type: response.headers.get('content-type') }).toEqual(elsewhere);
-      },
-    );
+    test.each([
+      '/',
+      '/livez',
+      '/readyz',
+      '/metrics',
+      '/apix',
+      '/.well-known',
+      '/.well-known/jwks.json/x',
+      '/.well-known/jwks.jsonx',
+      '/.well-known/openid-configuration',
+    ])('%s is none of the API and not reached', async (path) => {
+      const response = await fetch(`${url}${path}`);
+      expect({ status: response.status, type: response.headers.get('content-type') }).toEqual(elsewhere);
+    });
   });
 });
 

@@ -135,3 +135,26 @@ test.each([
   const [, body = ''] = answer.split('\r\n\r\n');
   expect(JSON.parse(body)).toEqual({ error: 'Invalid request', message: expect.any(String) });
 });
+
+test('what expects more than a server can is refused in the shape of the contract, and the connection kept', async () => {
+  const [first = '', second = ''] = (
+    await exchangeRaw(
+      'POST /quick HTTP/1.1\r\nhost: a\r\nexpect: wonders\r\ncontent-length: 2\r\n\r\nab' +
+        'GET /quick HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n',
+    )
+  ).split(/(?<=\})(?=HTTP)/);
+  expect(first).toMatch(/^HTTP\/1.1 417 Expectation Failed\r\n/);
+  expect(first).toContain('content-type: application/json');
+  expect(JSON.parse(first.split('\r\n\r\n')[1] ?? '')).toEqual({
+    error: 'Expectation failed',
+    message: expect.any(String),
+  });
+  expect(second).toMatch(/^HTTP\/1.1 200 /);
+});
+
+test('what expects to be told to go on is', async () => {
+  const answer = await exchangeRaw(
+    'GET /quick HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\nconnection: close\r\n\r\n',
+  );
+  expect(answer).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK\r\n/);
+});

@@ -25,6 +25,11 @@ export const serverErrors = {
     error: 'Invalid request',
     when: 'The body is of another content type than JSON, or, where tokens are issued, than a form',
   },
+  EXPECTATION_FAILED: {
+    status: 417,
+    error: 'Expectation failed',
+    when: 'The header Expect asks for something else than 100-continue',
+  },
   HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', when: 'The header fields have too many bytes' },
   INTERNAL: { status: 500, error: 'Internal error', when: 'A fault of ours; the log has it' },
 } as const satisfies Record<string, { status: number; error: string; when: string }>;

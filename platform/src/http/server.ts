@@ -121,11 +121,12 @@ export function createServer(options: ServerOptions): App {
     registers: [metrics],
   });
   app.decorateRequest('routeName', undefined);
+  const expectsTooMuch = followExpectations(app);
   app.addHook('onRequest', (request, reply, done) => {
     answering.set(request.raw.socket, reply.raw);
     if (options.isStopping?.() === true) reply.header('connection', 'close');
     if (hasNoBody(request.headers)) delete request.headers['content-type'];
-    done();
+    done(expectsTooMuch(request.raw) ? expectationFailed() : undefined);
   });
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeName ?? request.routeOptions.url ?? '<unknown>';
@@ -163,6 +164,24 @@ export function createServer(options: ServerOptions): App {
 export function nameRoute(request: FastifyRequest, route: string): void {
   request.routeName = route;
   if (request.span !== undefined) nameSpan(request.span, request, route);
+}
+
+/**
+ * Node would answer by itself, without a body and past all hooks, what expects anything but 100-continue.
+ *
+ * @returns whether a request is one of these.
+ */
+function followExpectations({ server }: App): (request: IncomingMessage) => boolean {
+  const unmet = new WeakSet<IncomingMessage>();
+  server.on('checkExpectation', (request, response) => {
+    unmet.add(request);
+    server.emit('request', request, response);
+  });
+  return (request) => unmet.has(request);
+}
+
+function expectationFailed(): HttpError {
+  return serverError('EXPECTATION_FAILED', { message: 'The server meets no expectation but 100-continue' });
 }
 
 /** There is no such path, or not with this method. @returns the path's methods where OPTIONS asks for them. */

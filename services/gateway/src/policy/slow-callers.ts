@@ -30,19 +30,13 @@ export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersP
     labelNames: ['fault'],
     registers: [metrics],
   });
-  const follow = (request: IncomingMessage, response: ServerResponse): void => {
+  // Fastify calls no hook for a path that cannot be decoded.
+  app.server.on('request', (request, response) => {
     const exchange = new Exchange(request, response);
     const link = open.add(exchange);
     response.once('close', () => {
       if (exchange.isOver()) link.unlink();
     });
-  };
-  // Fastify calls no hook for a path that cannot be decoded.
-  app.server.on('request', follow);
-  // What Node would answer by itself, without a word to anybody.
-  app.server.on('checkExpectation', (request, response) => {
-    follow(request, response);
-    response.writeHead(417).end();
   });
   const timer = setInterval(() => {
     for (const link of open.links()) {

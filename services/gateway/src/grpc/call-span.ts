@@ -25,7 +25,7 @@ export interface CallSpan {
 export function startCallSpan(tracer: Tracer, head: CallHead, { session }: ServerHttp2Stream): CallSpan | undefined {
   const method = parseMethodPath(head.path);
   if (method === undefined || head.method !== 'POST' || !isGrpc(head.contentType)) return undefined;
-  if (isOwnHealth(head, method)) return undefined;
+  if (isOwnHealth(head)) return undefined;
   const name = `${method.service}/${method.method}`;
   const called = { 'rpc.system.name': 'grpc', 'rpc.method': name };
   const given = contextIn(head.forwarded);

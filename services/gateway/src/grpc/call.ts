@@ -9,7 +9,7 @@ import { release } from './streams.ts';
 const REPLAY_MAX_BYTES = 64 * 1024;
 /** A backend that is restarted gracefully refuses a call once; the next connection is one to its successor. */
 const MAX_TRIES = 3;
-const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
+const { NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
 
 /** What became of a call. Undefined as status: its caller gave it up. */
 type CallEnd = (status: GrpcStatus | undefined) => void;
@@ -27,7 +27,7 @@ export interface ForwardedCall {
 export interface OpenCall {
   /** Ends it at both sides. Nothing happens when it is over. */
   fail(refusal: Refusal): void;
-  /** To be told that the stream of its caller is closed. */
+  /** To be told that the stream of its caller is closed: the caller has ended it, or it is over. */
   closed(): void;
 }
 
@@ -77,14 +77,15 @@ class Forwarding implements OpenCall {
   closed(): void {
     if (this.#over) return;
     this.#finish(undefined);
-    this.#upstream?.close(NGHTTP2_CANCEL);
+    if (this.#upstream !== undefined) abandon(this.#upstream);
   }
 
   fail(refusal: Refusal): void {
     if (this.#over) return;
     const { downstream, addedHeaders } = this.#call;
+    if (isClosed(downstream)) return this.closed();
     this.#finish(refusal.status);
-    this.#upstream?.close(NGHTTP2_CANCEL);
+    if (this.#upstream !== undefined) abandon(this.#upstream);
     if (downstream.headersSent) endWithTrailers(downstream, refusal.trailers());
     else refuse(downstream, refusal, addedHeaders);
   }
@@ -154,6 +155,7 @@ class Forwarding implements OpenCall {
   #answer(stream: ClientHttp2Stream, flags: number, raw: readonly string[]): void {
     if (this.#over) return;
     const { downstream, addedHeaders } = this.#call;
+    if (isClosed(downstream)) return this.closed();
     this.#answered = true;
     this.#replay = undefined;
     const fault = faultOfAnswer(raw);
@@ -190,9 +192,9 @@ class Forwarding implements OpenCall {
     this.#stopSending(stream);
   }
 
-  /** A backend may end a call that its caller has not sent in full. */
+  /** A backend may end a call that has not come in full, or has not been sent in full. */
   #stopSending(stream: ClientHttp2Stream): void {
-    if (!this.#sentAll) stream.close(NGHTTP2_CANCEL);
+    if (!stream.writableFinished) abandon(stream);
   }
 
   #upstreamClosed(attempt: Attempt): void {
@@ -201,6 +203,20 @@ class Forwarding implements OpenCall {
     if (canRepeat && attempt.wasNotTaken()) this.#attempt();
     else this.fail(attempt.wasLost() ? lost(this.#answered) : refusalOfReset(attempt.stream.rstCode));
   }
+}
+
+/**
+ * Whether its caller has ended it. A reset without an error closes a stream at once, but is told only when all that came before has been
+ * read, which may be never: see {@link OpenCall.closed}.
+ */
+export function isClosed(stream: ServerHttp2Stream): boolean {
+  return stream.closed || stream.destroyed;
+}
+
+/** Tells the backend, and lets go of what it has answered and nobody will read: a stream with that is never closed by itself. */
+function abandon(stream: ClientHttp2Stream): void {
+  stream.close(NGHTTP2_CANCEL);
+  stream.destroy();
 }
 
 function uncork(stream: ClientHttp2Stream): void {
@@ -213,7 +229,7 @@ export function refuse(
   refusal: Refusal,
   added: Readonly<Record<string, string>> = {},
 ): void {
-  if (downstream.destroyed || downstream.closed) return;
+  if (isClosed(downstream)) return;
   downstream.resume();
   downstream.respond(
     { ':status': 200, 'content-type': 'application/grpc', ...added, ...refusal.trailers() },
@@ -224,9 +240,14 @@ export function refuse(
 
 /** Ends an answer that has begun. */
 export function endWithTrailers(downstream: ServerHttp2Stream, trailers: Trailers): void {
-  if (downstream.destroyed || downstream.closed) return;
+  if (isClosed(downstream)) return;
   downstream.on('wantTrailers', () => {
-    downstream.sendTrailers(trailers);
+    try {
+      downstream.sendTrailers(trailers);
+    } catch {
+      // What Node does not send on costs the call, and not all the others.
+      downstream.close(NGHTTP2_INTERNAL_ERROR);
+    }
     closeWhenSent(downstream);
   });
   downstream.end();

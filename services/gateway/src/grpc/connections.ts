@@ -1,4 +1,5 @@
 import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { ping } from './ping.ts';
@@ -53,9 +54,14 @@ interface FollowDeps {
 /** Follows the sessions of a server: ends those that say nothing, are idle or gone, and all of them at the end. */
 export function followConnections(server: Http2Server, { options, clock, onCall }: FollowDeps): Connections {
   const sessions = new Map<ServerHttp2Session, Known>();
+  const sockets = new Set<Socket>();
   let onEmpty: (() => void) | undefined;
   let draining = false;
 
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   server.on('session', (session) => {
     const nowMs = clock.monotonicMs();
     const known: Known = {
@@ -127,6 +133,8 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
     destroy() {
       clearInterval(timer);
       for (const session of sessions.keys()) session.destroy();
+      // A session that was closed before waits for its peer to close, too.
+      for (const socket of sockets) socket.destroy();
     },
   };
 }

@@ -72,6 +72,12 @@ test("the gateway's own headers win over the backend's", () => {
   expect(responseHead(raw, { 'x-ratelimit-limit': '100' })).toEqual(expected);
 });
 
+test('trailers of one hop do not go on', () => {
+  expect({ ...readTrailers(['grpc-status', '0', 'http2-settings', 'x', 'connection', 'close', 'te', 'x']) }).toEqual({
+    'grpc-status': '0',
+  });
+});
+
 test('repeated trailers stay apart', () => {
   expect({ ...readTrailers(['grpc-status', '0', 'x-bin', 'AA', 'x-bin', 'AQ', 'x-bin', 'Ag']) }).toEqual({
     'grpc-status': '0',

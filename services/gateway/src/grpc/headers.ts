@@ -99,12 +99,14 @@ export function responseHead(raw: readonly string[], added: Readonly<Record<stri
   return head;
 }
 
-/** Trailers as they came. Repeated ones stay apart: not every reader of binary metadata takes a list. */
+/** Trailers as they came, but for what is of one hop only. Repeated ones stay apart: not every reader of binary metadata takes a list. */
 export function readTrailers(raw: readonly string[]): Trailers {
   const trailers: Trailers = Object.create(null);
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index] ?? '';
     const value = raw[index + 1] ?? '';
+    // Node refuses to send it on, by an exception.
+    if (DROPPED.has(name)) continue;
     const known = trailers[name];
     if (known === undefined) trailers[name] = value;
     else trailers[name] = [...(typeof known === 'string' ? [known] : known), value];

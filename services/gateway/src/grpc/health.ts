@@ -2,15 +2,14 @@ import type { ServerHttp2Stream } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { endWithTrailers, refuse } from './call.ts';
 import type { CallHead } from './headers.ts';
-import type { GrpcMethod } from './ports.ts';
 import { Refusal } from './refusal.ts';
 
 /** The standard health service (grpc/doc/health-checking.md). */
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
 
 /** Whether a call asks for the gateway's own health, and not for that of a service which it names. */
-export function isOwnHealth({ override }: CallHead, { service }: GrpcMethod): boolean {
-  return service === HEALTH_SERVICE && override === undefined;
+export function isOwnHealth({ override, path }: CallHead): boolean {
+  return override === undefined && path.startsWith(`/${HEALTH_SERVICE}/`);
 }
 
 /** The gateway's own health, for those who ask for the service with the empty name. */

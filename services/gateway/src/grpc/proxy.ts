@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { constants, createSecureServer, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import { constants, createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
@@ -33,8 +33,6 @@ export interface GrpcProxyDeps {
   readonly host: string | undefined;
   /** 0: any free one. */
   readonly port: number;
-  /** PEM; undefined: HTTP/2 without TLS (h2c). */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly authenticator: Authenticator;
   readonly take: TakeCall;
   readonly targets: GrpcTargets;
@@ -66,14 +64,22 @@ interface Admitted extends OutgoingCall {
   readonly answerHeaders: Readonly<Record<string, string>>;
 }
 
-/** A call from when it came until its stream is closed. */
+/** A call from when it came until its stream is closed, and what is known of it, the more the further it is. */
 interface Known {
   readonly stream: ServerHttp2Stream;
+  readonly head: CallHead;
+  readonly span: CallSpan | undefined;
+  readonly requestId: string | undefined;
   readonly beganAtMs: number;
+  subject: string | undefined;
+  /** The registration that it goes to; empty: none is found yet. */
+  service: string;
   /** Once it goes on to a backend. */
   forwarded: { readonly token: string; readonly call: OpenCall } | undefined;
-  /** When its answer was first seen to have ended. */
+  /** When its answer was first seen to have ended, or when more of that was last seen to have been read. */
   answeredAtMs: number | undefined;
+  /** How much of its answer was then left to be read. */
+  leftBytes: number;
 }
 
 /** What the parts of a proxy share. */
@@ -83,6 +89,8 @@ interface Context extends GrpcProxyDeps {
   readonly callMetrics: CallMetrics;
   readonly health: OwnHealth;
   readonly calls: LinkedList<Known>;
+  /** Who asks for the gateway's own health does so without a token, and takes nobody's place. */
+  readonly probes: LinkedList<Known>;
   /**
    * gRPC services that had a target, with the names that they may be found under; one that is dropped for others comes back when it is
    * asked for again.
@@ -103,7 +111,7 @@ const LAST_WORDS_MS = 1000;
  */
 export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
   const bounds: GrpcLimits = { ...defaultLimits, ...deps.limits };
-  const server = createHttp2Server(deps, bounds);
+  const server = createHttp2Server(bounds);
   const connections = followConnections(server, {
     options: bounds,
     clock: deps.clock,
@@ -111,13 +119,14 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
   });
   const upstreams = createUpstreams(bounds, deps.clock);
   const calls = new LinkedList<Known>();
+  const probes = new LinkedList<Known>();
   const callMetrics = createCallMetrics(deps.metrics, {
     openCalls: () => calls.size,
     connections: () => connections.size,
     upstreamConnections: () => upstreams.sessions,
   });
   const health = createOwnHealth();
-  const context: Context = { ...deps, bounds, upstreams, callMetrics, health, calls, seen: new Map() };
+  const context: Context = { ...deps, bounds, upstreams, callMetrics, health, calls, probes, seen: new Map() };
   const timer = setInterval(() => look(context), LOOK_INTERVAL_MS);
   timer.unref();
 
@@ -149,8 +158,8 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
   };
 }
 
-function createHttp2Server({ tls }: GrpcProxyDeps, bounds: GrpcLimits): Http2Server {
-  const options = {
+function createHttp2Server(bounds: GrpcLimits): Http2Server {
+  const server = createServer({
     settings: {
       enablePush: false,
       initialWindowSize: bounds.windowBytes,
@@ -162,9 +171,7 @@ function createHttp2Server({ tls }: GrpcProxyDeps, bounds: GrpcLimits): Http2Ser
     streamResetBurst: bounds.resetBurst,
     streamResetRate: bounds.resetsPerSecond,
     strictSingleValueFields: false,
-  };
-  const server: Http2Server =
-    tls === undefined ? createServer(options) : createSecureServer({ ...options, ...tls, allowHTTP1: false });
+  });
   server.maxConnections = bounds.connections;
   // What is no HTTP/2 costs its own connection alone.
   server.on('sessionError', () => undefined);
@@ -175,23 +182,31 @@ function createHttp2Server({ tls }: GrpcProxyDeps, bounds: GrpcLimits): Http2Ser
 function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): () => void {
   // A caller that is gone: `close` follows.
   stream.on('error', ignoreError);
-  const beganAtMs = context.clock.monotonicMs();
-  const known: Known = { stream, beganAtMs, forwarded: undefined, answeredAtMs: undefined };
-  const link = context.calls.add(known);
   const head = readCallHead(raw);
-  const span = context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream);
-  // Where nobody is told of it, a call without one gets none.
-  const requestId = context.accessLog === undefined ? head.requestId : requestIdOf(head.requestId);
-  const arrival: Arrival = { stream, head, span, requestId, beganAtMs, subject: undefined, service: '' };
-  const onFailure = (error: unknown) => {
-    const known = refusalOf(error);
-    if (known === undefined) context.log.error({ err: error }, 'gRPC call failed');
-    const refusal = known ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
-    record(context, arrival, refusal.status);
-    refuse(stream, refusal, idHeader(requestId));
+  const known: Known = {
+    stream,
+    head,
+    span: context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream),
+    // Where nobody is told of it, a call without one gets none.
+    requestId: context.accessLog === undefined ? head.requestId : requestIdOf(head.requestId),
+    beganAtMs: context.clock.monotonicMs(),
+    subject: undefined,
+    service: '',
+    forwarded: undefined,
+    answeredAtMs: undefined,
+    leftBytes: 0,
   };
-  void admit(context, arrival)
-    .then((admitted) => (admitted === undefined ? span?.end(undefined) : run(context, known, { arrival, admitted })))
+  const link = (isOwnHealth(head) ? context.probes : context.calls).add(known);
+  const onFailure = (error: unknown) => {
+    const foreseen = refusalOf(error);
+    if (foreseen === undefined) context.log.error({ err: error }, 'gRPC call failed');
+    const refusal =
+      foreseen ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
+    record(context, known, refusal.status);
+    refuse(stream, refusal, idHeader(known.requestId));
+  };
+  void admit(context, known)
+    .then((admitted) => (admitted === undefined ? known.span?.end(undefined) : run(context, known, admitted)))
     .catch(onFailure);
   return () => {
     link.unlink();
@@ -199,21 +214,9 @@ function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[
   };
 }
 
-/** A call that has come, and what is known of it, the more the further it is. */
-interface Arrival {
-  readonly stream: ServerHttp2Stream;
-  readonly head: CallHead;
-  readonly span: CallSpan | undefined;
-  readonly requestId: string | undefined;
-  readonly beganAtMs: number;
-  subject: string | undefined;
-  /** The registration that it goes to; empty: none is found yet. */
-  service: string;
-}
-
 /** For metrics, trace and log: how a call has ended. @param status undefined: its caller gave it up. */
-function record(context: Context, arrival: Arrival, status: GrpcStatus | undefined): void {
-  const { head, span, requestId = '', beganAtMs, subject, service } = arrival;
+function record(context: Context, known: Known, status: GrpcStatus | undefined): void {
+  const { head, span, requestId = '', beganAtMs, subject, service } = known;
   const ms = context.clock.monotonicMs() - beganAtMs;
   context.callMetrics.observe({ service, status, ms });
   span?.end(status);
@@ -241,27 +244,26 @@ function idHeader(requestId: string | undefined): Readonly<Record<string, string
  * @returns undefined when the call was answered here or its caller has gone.
  * @throws Refusal, GatewayError.
  */
-async function admit(context: Context, arrival: Arrival): Promise<Admitted | undefined> {
-  const { stream, head, span, requestId } = arrival;
+async function admit(context: Context, known: Known): Promise<Admitted | undefined> {
+  const { stream, head, span, requestId } = known;
   if (answerOther(stream, head)) return undefined;
   const method = parseMethodPath(head.path);
   if (method === undefined) throw new Refusal(grpcStatus.UNIMPLEMENTED, 'The path names no gRPC method');
   if (head.repeated !== undefined) {
     throw new Refusal(grpcStatus.INVALID_ARGUMENT, `The metadata has ${head.repeated} more than once`);
   }
-  if (isOwnHealth(head, method)) {
+  if (isOwnHealth(head)) {
+    if (context.probes.size > context.bounds.calls) throw busy();
     context.health.answer(stream, method.method);
     return undefined;
   }
-  if (context.calls.size > context.bounds.calls) {
-    throw new Refusal(grpcStatus.UNAVAILABLE, 'This replica has as many calls as it can serve', { retryAfterMs: 1000 });
-  }
+  if (context.calls.size > context.bounds.calls) throw busy();
   const timeoutMs = timeoutOf(head);
-  const { token, caller, allowance } = await identify(context, arrival);
-  arrival.subject = caller.subject;
+  const { token, caller, allowance } = await identify(context, known);
+  known.subject = caller.subject;
   if (!allowance.allowed) throw limited(allowance);
   const target = route(context, method.service, head.override);
-  arrival.service = target.service;
+  known.service = target.service;
   span?.admit(caller, target);
   const missing = target.scopesFor?.(method).find((scope) => !hasScope(caller, scope));
   if (missing !== undefined) {
@@ -272,9 +274,13 @@ async function admit(context: Context, arrival: Arrival): Promise<Admitted | und
   const identity = await context.identityHeaders(caller, target.service);
   await target.endpoints.refresh();
   if (stream.destroyed || stream.closed) return undefined;
-  const deadlineMs = timeoutMs === undefined ? undefined : arrival.beganAtMs + timeoutMs;
+  const deadlineMs = timeoutMs === undefined ? undefined : known.beganAtMs + timeoutMs;
   const answerHeaders = requestId === undefined ? allowance.headers : { ...allowance.headers, ...idHeader(requestId) };
   return { downstream: stream, head, token, target, identity, answerHeaders, requestId, span, deadlineMs };
+}
+
+function busy(): Refusal {
+  return new Refusal(grpcStatus.UNAVAILABLE, 'This replica has as many calls as it can serve', { retryAfterMs: 1000 });
 }
 
 interface Identified {
@@ -284,7 +290,7 @@ interface Identified {
 }
 
 /** Who calls, counted against the limit. As over REST, a failure counts against the limit of the address. */
-async function identify({ authenticator, take }: Context, { stream, head }: Arrival): Promise<Identified> {
+async function identify({ authenticator, take }: Context, { stream, head }: Known): Promise<Identified> {
   let token: string;
   let caller: Caller;
   try {
@@ -336,13 +342,8 @@ function route({ seen, targets }: Context, grpcService: string, override: string
   return target;
 }
 
-interface Running {
-  readonly arrival: Arrival;
-  readonly admitted: Admitted;
-}
-
 /** Passes an admitted call on, until it is over or its deadline is. */
-function run(context: Context, known: Known, { arrival, admitted }: Running): void {
+function run(context: Context, known: Known, admitted: Admitted): void {
   const { clock, upstreams } = context;
   const { downstream, deadlineMs, token } = admitted;
   let timer: NodeJS.Timeout | undefined;
@@ -354,7 +355,7 @@ function run(context: Context, known: Known, { arrival, admitted }: Running): vo
     onEnd(status) {
       isOver = true;
       clearTimeout(timer);
-      record(context, arrival, status);
+      record(context, known, status);
     },
   });
   known.forwarded = { token, call };
@@ -362,20 +363,37 @@ function run(context: Context, known: Known, { arrival, admitted }: Running): vo
   timer = setTimeout(() => call.fail(deadlineExceeded()), deadlineMs - clock.monotonicMs());
 }
 
-/** Ends calls whose caller's token was revoked or has expired since, and those whose answer is over but not read. */
-function look({ calls, authenticator, clock, bounds }: Context): void {
-  const nowMs = clock.monotonicMs();
-  for (const { value: known } of calls.links()) {
-    const { stream, beganAtMs, forwarded } = known;
-    if (stream.writableEnded) {
-      known.answeredAtMs ??= nowMs;
-      if (nowMs - known.answeredAtMs >= bounds.lingerMs) stream.close(constants.NGHTTP2_CANCEL);
-    } else if (
-      forwarded !== undefined &&
-      nowMs - beganAtMs > LOOK_INTERVAL_MS &&
-      !authenticator.stillHolds(forwarded.token)
-    ) {
-      forwarded.call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
-    }
+/** Ends what nobody waits for any more, and what its caller may not have any more. */
+function look(context: Context): void {
+  const nowMs = context.clock.monotonicMs();
+  const { lingerMs } = context.bounds;
+  for (const { value: known } of context.probes.links()) {
+    const isOverdue = !known.stream.readableEnded && nowMs - known.beganAtMs >= lingerMs;
+    if (isOverdue) known.stream.close(constants.NGHTTP2_CANCEL);
+    endWhenLeft(known, nowMs, lingerMs);
   }
+  for (const { value: known } of context.calls.links()) {
+    endWhenLeft(known, nowMs, lingerMs);
+    endWhenRevoked(context, known, nowMs);
+  }
+}
+
+/** Ends a call that its caller has reset without an error, or whose answer is over and not read. */
+function endWhenLeft(known: Known, nowMs: number, lingerMs: number): void {
+  const { stream, forwarded } = known;
+  if (stream.closed) {
+    forwarded?.call.closed();
+    stream.destroy();
+  } else if (stream.writableEnded) {
+    const leftBytes = stream.bufferSize;
+    if (known.answeredAtMs === undefined || leftBytes !== known.leftBytes) known.answeredAtMs = nowMs;
+    known.leftBytes = leftBytes;
+    if (nowMs - known.answeredAtMs >= lingerMs) stream.close(constants.NGHTTP2_CANCEL);
+  }
+}
+
+function endWhenRevoked({ authenticator }: Context, { forwarded, beganAtMs }: Known, nowMs: number): void {
+  if (forwarded === undefined || nowMs - beganAtMs < LOOK_INTERVAL_MS || authenticator.stillHolds(forwarded.token))
+    return;
+  forwarded.call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
 }

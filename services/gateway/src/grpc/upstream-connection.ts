@@ -45,6 +45,11 @@ export function dial(origin: string, options: DialOptions): UpstreamConnection {
   const overdue = setTimeout(() => session.destroy(new Error('The backend took no connection')), connectTimeoutMs);
   session.once('connect', (_session, connected) => {
     clearTimeout(overdue);
+    // Given up meanwhile, which Node does not tell a connection that is being made.
+    if (session.destroyed) {
+      connected.destroy();
+      return;
+    }
     socket = connected;
     // A machine that is gone says nothing; the kernel notices without any frame that the backend might object to.
     connected.setKeepAlive(true, TCP_KEEP_ALIVE_MS);

@@ -1,0 +1,254 @@
+import dns from 'node:dns';
+import { once } from 'node:events';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  createServer,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+  type Settings,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { status } from '@grpc/grpc-js';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { startProxy, type TestProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+
+const CALLS = 20;
+const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
+const message = Buffer.from([0, 0, 0, 0, 1, 7]);
+const IDLE = { idleMs: 300, lingerMs: 500 };
+const WAIT = { timeoutMs: 15_000 };
+
+/** A backend that does with its streams what no library would. */
+async function backendThat(onStream: (stream: ServerHttp2Stream) => void, settings: Settings = {}): Promise<number> {
+  const server = createServer({ settings });
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    stream.on('error', () => undefined);
+    onStream(stream);
+  });
+  server.on('session', (session) => {
+    session.on('error', () => undefined);
+    onTestFinished(() => session.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+function answerWith(stream: ServerHttp2Stream, bytes: number): void {
+  stream.respond(HEAD, { waitForTrailers: true });
+  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+  stream.end(Buffer.alloc(bytes));
+}
+
+async function connectTo(proxy: TestProxy, settings: Settings = {}): Promise<ClientHttp2Session> {
+  const session = connect(`http://127.0.0.1:${proxy.port}`, { settings });
+  session.on('error', () => undefined);
+  onTestFinished(() => session.destroy());
+  await once(session, 'remoteSettings');
+  return session;
+}
+
+function begin(session: ClientHttp2Session, headers: OutgoingHttpHeaders = {}): ClientHttp2Stream {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/rollcall.test.v1.Echo/Unary',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    authorization: `Bearer ${TOKEN}`,
+    ...headers,
+  });
+  stream.on('error', () => undefined);
+  return stream;
+}
+
+/** What a whole call is answered with. */
+async function statusOfCall(session: ClientHttp2Session, headers: OutgoingHttpHeaders = {}): Promise<number> {
+  const stream = begin(session, headers);
+  const statuses: unknown[] = [];
+  stream.on('response', (head) => statuses.push(head['grpc-status']));
+  stream.on('trailers', (trailers) => statuses.push(trailers['grpc-status']));
+  stream.resume();
+  stream.end(message);
+  await once(stream, 'close');
+  return Number(statuses.findLast((found) => found !== undefined));
+}
+
+async function gauge(proxy: TestProxy, name: string): Promise<number> {
+  const text = await proxy.metrics.metrics();
+  return Number(new RegExp(`^rollcall_gateway_grpc_${name}\\{.*\\} (\\d+)$`, 'm').exec(text)?.[1]);
+}
+
+/** A connection to a backend is closed when it is idle: not while one stream is left on it. */
+async function nothingIsLeft(proxy: TestProxy): Promise<void> {
+  await waitUntil('no call is left', async () => (await gauge(proxy, 'open_calls')) === 0, WAIT);
+  await waitUntil(
+    'no connection to the backend is left',
+    async () => (await gauge(proxy, 'upstream_connections')) === 0,
+    WAIT,
+  );
+}
+
+function answered(stream: ServerHttp2Stream): void {
+  stream.resume();
+  answerWith(stream, 200_000);
+}
+
+describe('a call that its caller gives up keeps nothing at the backend’s side', () => {
+  test.each<[string, (call: ClientHttp2Stream, proxy: TestProxy) => void, OutgoingHttpHeaders]>([
+    ['is cancelled', (call) => call.close(constants.NGHTTP2_CANCEL), {}],
+    ['is reset without an error', (call) => call.close(constants.NGHTTP2_NO_ERROR), {}],
+    ['loses its connection', (call) => call.session?.destroy(), {}],
+    ['is past its deadline', () => undefined, { 'grpc-timeout': '300m' }],
+    ['loses its token', (_call, proxy) => proxy.callers.clear(), {}],
+  ])('where it has an answer that it has not read, and %s', async (_how, giveUp, headers) => {
+    await using proxy = await startProxy({ backendPort: await backendThat(answered), limits: IDLE });
+    const session = await connectTo(proxy, { initialWindowSize: 10_000 });
+    const calls = Array.from({ length: CALLS }, () => begin(session, headers));
+    await Promise.all(
+      calls.map(async (call) => {
+        call.end(message);
+        await once(call, 'data');
+        call.pause();
+      }),
+    );
+    for (const call of calls) giveUp(call, proxy);
+    await nothingIsLeft(proxy);
+    expect(await gauge(proxy, 'open_calls')).toBe(0);
+  });
+
+  test('where the backend has answered with something that is no gRPC', async () => {
+    const port = await backendThat((stream) => {
+      stream.resume();
+      stream.respond({ ':status': 503, 'content-type': 'text/html' });
+      stream.end('<p>overloaded');
+    });
+    await using proxy = await startProxy({ backendPort: port, limits: IDLE });
+    const session = await connectTo(proxy);
+    const found = await Promise.all(Array.from({ length: CALLS }, () => statusOfCall(session)));
+    expect(new Set(found)).toEqual(new Set([status.UNAVAILABLE]));
+    await nothingIsLeft(proxy);
+  });
+
+  test.each([70_000, 400_000])('where the backend has read part of its %d bytes only, and answered', async (bytes) => {
+    const port = await backendThat((stream) => answerWith(stream, 5));
+    await using proxy = await startProxy({ backendPort: port, limits: IDLE });
+    const session = await connectTo(proxy);
+    const call = begin(session);
+    call.resume();
+    const trailers = once(call, 'trailers');
+    call.end(Buffer.alloc(bytes));
+    expect((await trailers)[0]).toMatchObject({ 'grpc-status': '0' });
+    await nothingIsLeft(proxy);
+  });
+
+  test('where it waits behind others for a backend that takes one call at a time', async () => {
+    let first: ServerHttp2Stream | undefined;
+    const port = await backendThat(
+      (stream) => {
+        first ??= stream;
+        stream.resume();
+      },
+      { maxConcurrentStreams: 1 },
+    );
+    await using proxy = await startProxy({ backendPort: port, limits: { ...IDLE, sessionsPerTarget: 1 } });
+    const session = await connectTo(proxy);
+    const held = begin(session);
+    held.end(message);
+    held.resume();
+    await waitUntil('the backend has the first', async () => first !== undefined, WAIT);
+    const timeout = { 'grpc-timeout': '300m' };
+    const found = await Promise.all(Array.from({ length: CALLS }, () => statusOfCall(session, timeout)));
+    expect(new Set(found)).toEqual(new Set([status.DEADLINE_EXCEEDED]));
+    held.close(constants.NGHTTP2_CANCEL);
+    await nothingIsLeft(proxy);
+  });
+});
+
+test('a call that is reset without an error while its backend does not read it: an answer is for nobody, and nothing is left', async () => {
+  const { promise: came, resolve } = Promise.withResolvers<ServerHttp2Stream>();
+  const port = await backendThat(resolve);
+  await using proxy = await startProxy({ backendPort: port, limits: IDLE });
+  const session = await connectTo(proxy);
+  const call = begin(session);
+  // More than the backend has room for: the gateway stops reading it.
+  call.write(Buffer.alloc(300 * 1024));
+  const stream = await came;
+  await new Promise((done) => setTimeout(done, 300));
+  call.close(constants.NGHTTP2_NO_ERROR);
+  await new Promise((done) => setTimeout(done, 100));
+  answerWith(stream, 5);
+  await nothingIsLeft(proxy);
+  // The caller's side does not close: part of what it would have sent is still to be sent.
+  const from = performance.now();
+  await proxy.stop();
+  expect(performance.now() - from).toBeLessThan(10_000);
+});
+
+test('trailers that Node sends to nobody are left out', async () => {
+  const port = await backendThat((stream) => {
+    stream.resume();
+    stream.respond(HEAD, { waitForTrailers: true });
+    stream.on('wantTrailers', () =>
+      stream.sendTrailers({ 'grpc-status': '0', 'proxy-authenticate': 'x', te: 'trailers' }),
+    );
+    stream.end(message);
+  });
+  await using proxy = await startProxy({ backendPort: port });
+  expect(await statusOfCall(await connectTo(proxy))).toBe(status.OK);
+});
+
+test('a caller that reads slowly, and does read, gets all of its answer', async () => {
+  const bytes = 60_000;
+  const port = await backendThat((stream) => {
+    stream.resume();
+    answerWith(stream, bytes);
+  });
+  await using proxy = await startProxy({ backendPort: port, limits: { lingerMs: 1000 } });
+  const session = await connectTo(proxy, { initialWindowSize: 1000 });
+  const call = begin(session);
+  call.end(message);
+  let read = 0;
+  call.on('data', (chunk: Buffer) => {
+    read += chunk.length;
+    call.pause();
+    setTimeout(() => call.resume(), 100);
+  });
+  await once(call, 'close');
+  expect([read, call.rstCode]).toEqual([bytes, constants.NGHTTP2_NO_ERROR]);
+});
+
+test('who asks for health and never ends to ask takes no place of a call, and is not listened to for long', async () => {
+  const port = await backendThat((stream) => {
+    stream.resume();
+    answerWith(stream, 5);
+  });
+  await using proxy = await startProxy({ backendPort: port, limits: { calls: 10, lingerMs: 1000 } });
+  const prober = await connectTo(proxy);
+  const path = { ':path': '/grpc.health.v1.Health/Check', authorization: '' };
+  const probes = Array.from({ length: CALLS }, () => begin(prober, path));
+  const closed = probes.map((probe) => once(probe, 'close'));
+  await new Promise((done) => setTimeout(done, 300));
+  expect(await statusOfCall(await connectTo(proxy))).toBe(status.OK);
+  await Promise.all(closed);
+});
+
+test('a connection that is made after it was given up is closed, and ends no other', async () => {
+  const connections: string[] = [];
+  const port = await backendThat(() => connections.push('a call'));
+  await using proxy = await startProxy({ backendPort: port, limits: { ...IDLE, connectTimeoutMs: 300 } });
+  const { lookup } = dns;
+  const slow = vi.spyOn(dns, 'lookup').mockImplementation((...call: Parameters<typeof lookup>) => {
+    setTimeout(() => lookup(...call), 1000);
+  });
+  onTestFinished(() => slow.mockRestore());
+  proxy.registered.set('rollcall.test', { ...targetAt('rollcall.test', port), origin: `http://localhost:${port}` });
+  expect(await statusOfCall(await connectTo(proxy))).toBe(status.UNAVAILABLE);
+  await new Promise((done) => setTimeout(done, 2500));
+  expect(connections).toEqual([]);
+  await nothingIsLeft(proxy);
+});

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { GatewayError } from '../errors.ts';
-import type { Caller } from '../policy/caller.ts';
+import type { Caller, Tier } from '../policy/caller.ts';
 import type { ApiClients, KnownClient } from './api-clients.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 
@@ -9,8 +9,8 @@ import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 const TOKEN_TYPE = 'at+jwt';
 
 export interface AccessTokenDeps {
-  readonly keys: KeyStore;
-  readonly clients: ApiClients;
+  readonly keys: Pick<KeyStore, 'signing' | 'verifying'>;
+  readonly clients: Pick<ApiClients, 'find'>;
   readonly clock: Clock;
   /** `iss` and `aud` of the tokens. */
   readonly issuer: string;
@@ -37,6 +37,8 @@ export interface AccessTokens {
   holds(claims: JWTPayload): boolean;
 }
 
+const TIERS = ['premium', 'standard', 'free'] satisfies Tier[];
+
 /** The claim that binds a token to the client's present secret. */
 const GENERATION_CLAIM = 'rollcall_generation';
 
@@ -44,7 +46,8 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
   const { keys, clients, clock, issuer, audience, lifetimeSeconds, toleranceSeconds } = deps;
 
   function holds({ sub = '', [GENERATION_CLAIM]: generation }: JWTPayload): boolean {
-    return clients.find(sub)?.generation === generation;
+    const client = clients.find(sub);
+    return client !== undefined && client.generation === generation;
   }
 
   return {
@@ -67,7 +70,7 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
     },
     async check(token) {
       const key = await keys.verifying(kidOf(token));
-      if (key === undefined) throw invalid('It was signed with a key that is not known');
+      if (key === undefined) throw unknownKey();
       const payload = await verified(
         jwtVerify(token, key, {
           algorithms: [SIGNING_ALGORITHM],
@@ -79,11 +82,13 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
           requiredClaims: ['sub', 'exp', 'iat'],
         }),
       );
-      const client = clients.find(payload.sub ?? '');
-      if (client === undefined || !holds(payload)) throw invalid('It has been revoked');
+      if (!holds(payload)) throw invalid('It has been revoked');
+      // The client's present one may be another: replicas would differ by whether they had seen the token before.
+      const tier = tierOf(payload);
+      if (tier === undefined) throw invalid('Its tier is not acceptable');
       const caller: Caller = {
-        subject: client.clientId,
-        tier: client.tier,
+        subject: payload.sub ?? '',
+        tier,
         scopes: new Set(scopesOf(payload)),
         expiresAtMs: ((payload.exp ?? 0) + toleranceSeconds) * 1000,
       };
@@ -109,15 +114,25 @@ export async function verified(verifying: Promise<{ readonly payload: JWTPayload
     if (err instanceof errors.JWTExpired) throw invalid('It has expired', err);
     if (err instanceof errors.JWTClaimValidationFailed) throw invalid(`Its ${err.claim} is not acceptable`, err);
     if (err instanceof errors.JOSEAlgNotAllowed) throw invalid('Its algorithm is not acceptable', err);
+    if (err instanceof errors.JWKSNoMatchingKey) throw unknownKey(err);
     if (err instanceof errors.JWKSTimeout) throw err;
     if (err instanceof errors.JOSEError) throw invalid('Its signature does not fit', err);
     throw err;
   }
 }
 
+function unknownKey(cause?: unknown): GatewayError {
+  return invalid('It was signed with a key that is not known', cause);
+}
+
 /** `scope` as in RFC 9068, section 2.2.3: separated by spaces. */
 export function scopesOf({ scope }: JWTPayload): readonly string[] {
   return typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : [];
+}
+
+/** @returns undefined where the claim names none. */
+export function tierOf({ tier }: JWTPayload): Tier | undefined {
+  return TIERS.find((each) => each === tier);
 }
 
 /** @param why a sentence; it goes to the client and holds nothing of the token. */

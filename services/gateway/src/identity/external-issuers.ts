@@ -4,7 +4,7 @@ import { type JWTPayload, jwtVerify } from 'jose';
 import { type Dispatcher, fetch } from 'undici';
 import { GatewayError } from '../errors.ts';
 import type { Caller, Tier } from '../policy/caller.ts';
-import { type CheckedToken, invalid, scopesOf, verified } from './access-tokens.ts';
+import { type CheckedToken, invalid, scopesOf, tierOf, verified } from './access-tokens.ts';
 
 /** An identity provider whose tokens are accepted besides the gateway's own. */
 export interface ExternalIssuer {
@@ -29,7 +29,6 @@ export interface ExternalIssuersDeps {
 export type TokenCheck = (token: string) => Promise<CheckedToken>;
 
 const SUBJECT_MAX_LENGTH = 256;
-const TIERS: readonly unknown[] = ['premium', 'standard', 'free'] satisfies Tier[];
 
 /** By issuer. Subjects of different issuers are never the same caller: theirs are told with the issuer before them. */
 export function createExternalIssuers(deps: ExternalIssuersDeps): ReadonlyMap<string, TokenCheck> {
@@ -63,16 +62,12 @@ function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }
 }
 
 function callerOf(payload: JWTPayload, { issuer, defaultTier }: ExternalIssuer, toleranceSeconds: number): Caller {
-  const { sub = '', exp = 0, tier } = payload;
+  const { sub = '', exp = 0 } = payload;
   if (sub === '' || sub.length > SUBJECT_MAX_LENGTH) throw invalid('Its sub is not acceptable');
   return {
     subject: `${issuer}#${sub}`,
-    tier: isTier(tier) ? tier : defaultTier,
+    tier: tierOf(payload) ?? defaultTier,
     scopes: new Set(scopesOf(payload)),
     expiresAtMs: (exp + toleranceSeconds) * 1000,
   };
-}
-
-function isTier(value: unknown): value is Tier {
-  return TIERS.includes(value);
 }

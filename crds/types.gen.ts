@@ -11,8 +11,8 @@ export type ClientTier = 'Premium' | 'Standard' | 'Free';
 
 /**
  * The Secret in the same namespace that holds the secret the client authenticates with, or the scrypt hash of it
- * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>). It must be labelled rollcall.dev/api-client=true: no other Secret is
- * read.
+ * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>, with this cost, 16 bytes of salt and 32 of hash: others are not taken).
+ * It must be labelled rollcall.dev/api-client=true: no other Secret is read.
  */
 export interface SecretReference {
   /**
@@ -47,8 +47,8 @@ export interface ApiClientSpec {
   scopes: string[];
   /**
    * The Secret in the same namespace that holds the secret the client authenticates with, or the scrypt hash of it
-   * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>). It must be labelled rollcall.dev/api-client=true: no other Secret is
-   * read.
+   * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>, with this cost, 16 bytes of salt and 32 of hash: others are not taken).
+   * It must be labelled rollcall.dev/api-client=true: no other Secret is read.
    */
   secretRef: SecretReference;
 }

@@ -167,8 +167,8 @@ describe('the token endpoint', () => {
     const hashed = await createClient(namespace, {
       id: 'hashed',
       stored: (secret) => {
-        const hash = scryptSync(secret, salt, 32, { N: 2 ** 12, r: 8, p: 1 });
-        return `$scrypt$ln=12,r=8,p=1$${unpadded(salt)}$${unpadded(hash)}`;
+        const hash = scryptSync(secret, salt, 32, { N: 2 ** 14, r: 8, p: 5 });
+        return `$scrypt$ln=14,r=8,p=5$${unpadded(salt)}$${unpadded(hash)}`;
       },
     });
     expect(await statusWith(await tokenOf(gateway, hashed))).toBe(200);

@@ -37,8 +37,14 @@ test.each([
     reason: 'SecretInvalid',
   },
   {
-    name: 'the hash would take minutes',
+    name: 'the hash takes longer than others',
     secret: secretOf({ shop: `$scrypt$ln=17,r=99,p=99$${'A'.repeat(22)}$${'A'.repeat(43)}` }),
+    taken: false,
+    reason: 'SecretInvalid',
+  },
+  {
+    name: 'the hash takes less long than others',
+    secret: secretOf({ shop: `$scrypt$ln=14,r=8,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}` }),
     taken: false,
     reason: 'SecretInvalid',
   },
@@ -56,4 +62,10 @@ test('a client that may has another generation with another secret or another ob
   expect(generations[1]).toBe(generations[0]);
   expect(new Set(generations).size).toBe(3);
   expect(JSON.stringify(generations)).not.toContain('secret');
+});
+
+test('a client whose hash is not taken is told what would be', () => {
+  const secret = secretOf({ shop: '$scrypt$ln=12,r=8,p=1$x$y' });
+  const { verdict } = judge(clientOf(), { secret, taken: false }) as { verdict: { message: string } };
+  expect(verdict.message).toContain('`rollcall clients create` makes it, $scrypt$ln=14,r=8,p=5$<salt');
 });

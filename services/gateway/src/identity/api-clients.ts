@@ -11,7 +11,7 @@ import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Tier } from '../policy/caller.ts';
-import { type KeptSecret, keepSecret, SECRET_MIN_LENGTH } from './client-secret.ts';
+import { type KeptSecret, keepSecret, SCRYPT_FORMAT, SECRET_MIN_LENGTH } from './client-secret.ts';
 
 /** A program that may ask for tokens. */
 export interface KnownClient {
@@ -160,7 +160,7 @@ export function judge(
   }
   const kept = secret.kept.get(key);
   if (kept === undefined) {
-    const wanted = `a secret of at least ${SECRET_MIN_LENGTH} characters or its scrypt hash`;
+    const wanted = `a secret of at least ${SECRET_MIN_LENGTH} characters or its hash as \`rollcall clients create\` makes it, ${SCRYPT_FORMAT}`;
     return refuse('SecretInvalid', `Key ${key} of Secret ${secretRef.name} is not ${wanted}`);
   }
   const generation = `${metadata.uid ?? ''}.${kept.fingerprint}`;

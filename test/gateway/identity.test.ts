@@ -22,6 +22,10 @@ import {
 } from './gateway.ts';
 
 const EXTERNAL = 'https://issuer.example';
+/** Nothing listens where its keys should be. */
+const SILENT = 'https://silent.example';
+/** What it publishes is no key set. */
+const BABBLING = 'https://babbling.example';
 
 let namespace: TestNamespace;
 let registry: TestRegistry;
@@ -41,7 +45,11 @@ beforeAll(async () => {
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   external = await generateKeyPair('RS256');
   keySet = [{ ...(await exportJWK(external.publicKey)), kid: 'ext-1', alg: 'RS256' }];
-  issuer = stack.use(await startBackend((_, response) => void response.end(JSON.stringify({ keys: keySet }))));
+  issuer = stack.use(
+    await startBackend(
+      ({ url }, response) => void response.end(JSON.stringify(url === '/keys' ? { keys: keySet } : {})),
+    ),
+  );
   gateway = stack.use(await start());
   client = await createClient(namespace, { id: 'tests', scopes: ['a', 'b'] });
   hashed = await createClient(namespace, { id: 'hashed', stored: hashOf });
@@ -54,6 +62,8 @@ afterAll(() => stack.disposeAsync());
 function start(): Promise<Replica> {
   const issuers = [
     { issuer: EXTERNAL, audience: 'rollcall-tests', jwksUrl: `${issuer.url}/keys`, defaultTier: 'standard' },
+    { issuer: SILENT, audience: 'rollcall-tests', jwksUrl: 'http://127.0.0.1:9/keys', defaultTier: 'standard' },
+    { issuer: BABBLING, audience: 'rollcall-tests', jwksUrl: `${issuer.url}/babble`, defaultTier: 'standard' },
   ];
   return startGateway({
     namespace,
@@ -427,6 +437,18 @@ describe('another issuer', () => {
     expect(issuer.requests.length - before).toBeLessThanOrEqual(1);
   });
 });
+
+test.each([SILENT, BABBLING])(
+  'that the keys of %s cannot be had is no fault of its tokens, nor of ours',
+  async (iss) => {
+    const answer = await ask(await externalToken({ iss }));
+    expect({ status: answer.status, body: await answer.json() }).toMatchObject({
+      status: 503,
+      body: { error: { code: 'IDENTITY_UNAVAILABLE' } },
+    });
+    expect([await statusWith(await ownToken()), await statusWith(await externalToken())]).toEqual([200, 200]);
+  },
+);
 
 describe('revocation', () => {
   test('a changed secret ends the tokens of the old one within a second, in all replicas', async () => {

@@ -69,7 +69,7 @@ export function createIdentityReader({ service, issuer, jwksUrl, clock }: Identi
         });
         return identityOf(payload);
       } catch (err) {
-        if (err instanceof errors.JOSEError && !(err instanceof errors.JWKSTimeout)) return undefined;
+        if (err instanceof errors.JOSEError) return undefined;
         throw err;
       }
     },

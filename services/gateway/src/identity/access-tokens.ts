@@ -115,7 +115,6 @@ export async function verified(verifying: Promise<{ readonly payload: JWTPayload
     if (err instanceof errors.JWTClaimValidationFailed) throw invalid(`Its ${err.claim} is not acceptable`, err);
     if (err instanceof errors.JOSEAlgNotAllowed) throw invalid('Its algorithm is not acceptable', err);
     if (err instanceof errors.JWKSNoMatchingKey) throw unknownKey(err);
-    if (err instanceof errors.JWKSTimeout) throw err;
     if (err instanceof errors.JOSEError) throw invalid('Its signature does not fit', err);
     throw err;
   }

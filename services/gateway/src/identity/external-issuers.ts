@@ -38,10 +38,7 @@ export function createExternalIssuers(deps: ExternalIssuersDeps): ReadonlyMap<st
 function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }: ExternalIssuersDeps): TokenCheck {
   const keySet = createKeySet(new URL(config.jwksUrl), {
     clock,
-    fetch: async (url, { headers, signal }) => {
-      const answer = await fetch(url, { headers: [...headers], signal, dispatcher, redirect: 'error' });
-      return new Response(await answer.arrayBuffer(), { status: answer.status });
-    },
+    fetch: (url, options) => fetch(url, { ...options, dispatcher }),
   });
   return async (token) => {
     const payload = await verified(

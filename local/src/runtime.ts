@@ -13,8 +13,7 @@ const GATEWAY: Runtime = {
   env: { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
 };
 
-/** The gateway, and its gRPC part as it is measured. */
-const GATEWAYS: ReadonlySet<string> = new Set(['services/gateway/src/main.ts', 'bench/src/peers/grpc-proxy.ts']);
+const GATEWAY_SCRIPT = 'services/gateway/src/main.ts';
 
 /**
  * As in a cluster: the image's entry point says the same, and for the gateway the chart (`processes.gateway.command` and `env`).
@@ -22,5 +21,5 @@ const GATEWAYS: ReadonlySet<string> = new Set(['services/gateway/src/main.ts', '
  * @param script main file of the process, from the root.
  */
 export function runtimeOf(script: string): Runtime {
-  return GATEWAYS.has(script) ? GATEWAY : OTHERS;
+  return script === GATEWAY_SCRIPT ? GATEWAY : OTHERS;
 }

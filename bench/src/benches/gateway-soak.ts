@@ -26,7 +26,7 @@ export const gatewaySoak: Bench = {
     const upstream = await stage.startPeer('bare-http', [file]);
     const settings = { ROLLCALL_LIMIT_PREMIUM: '1000000' };
     const { registry, gateway, tokens } = await startFollowed(stage, NAMESPACE, settings);
-    await register(registry, 'upstream', `http://127.0.0.1:${upstream.port}`);
+    await register(registry, 'upstream', { url: `http://127.0.0.1:${upstream.port}` });
     using requests = startLoadGenerator();
     using subscribers = startLoadGenerator();
     const durationMs = WARM_UP_MS + minutes * 60_000;

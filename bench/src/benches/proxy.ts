@@ -128,7 +128,7 @@ async function startRegistered(stage: Stage, upstreamPort: number): Promise<Roll
   await stage.createNamespace(NAMESPACE);
   await createApiClient(stage.kube, { namespace: NAMESPACE, id: CLIENT });
   const registry = await stage.startRegistry({ namespace: NAMESPACE });
-  await register(registry, SERVICE, `http://127.0.0.1:${upstreamPort}`);
+  await register(registry, SERVICE, { url: `http://127.0.0.1:${upstreamPort}` });
   return registry;
 }
 

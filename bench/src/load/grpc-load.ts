@@ -14,7 +14,7 @@ export async function runGrpcLoad(task: GrpcTask): Promise<LoadResult> {
     return new Client(`127.0.0.1:${task.port}`, credentials.createInsecure(), options);
   });
   const metadata = new Metadata();
-  metadata.set('authorization', 'Bearer bench');
+  metadata.set('authorization', `Bearer ${task.token}`);
   const senders = Array.from({ length: task.calls }, (_unused, index): Send => {
     const client = clients[index % clients.length];
     return () =>

@@ -49,6 +49,8 @@ export interface LeaseTask {
 export interface GrpcTask {
   readonly kind: 'grpc';
   readonly port: number;
+  /** In the metadata of each. */
+  readonly token: string;
   readonly connections: number;
   /** Under way at once, over all connections. */
   readonly calls: number;

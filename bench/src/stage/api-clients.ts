@@ -45,11 +45,15 @@ export async function tokenFrom({ port }: Pick<RollcallSubject, 'port'>, id: str
 }
 
 /** @throws unless the registry takes it. */
-export async function register({ port }: Pick<RollcallSubject, 'port'>, name: string, url: string): Promise<void> {
+export async function register(
+  { port }: Pick<RollcallSubject, 'port'>,
+  name: string,
+  { url, capabilities = ['rest'] }: { readonly url: string; readonly capabilities?: readonly string[] },
+): Promise<void> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v1/services/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ service_name: name, service_url: url }),
+    body: JSON.stringify({ service_name: name, service_url: url, capabilities }),
   });
   if (answer.status !== 200) throw new Error(`The registry answered ${answer.status}`);
 }

@@ -52,7 +52,7 @@ export interface Stage {
   startHaproxy(binary: SystemBinary, configuration: string): Promise<Subject>;
   /** Starts a bare server of `peers/`. @param args after the port. */
   startPeer(
-    name: 'bare-http' | 'bare-fastify' | 'fastify-gateway' | 'grpc-backend' | 'grpc-proxy',
+    name: 'bare-http' | 'bare-fastify' | 'fastify-gateway' | 'grpc-backend',
     args: readonly string[],
   ): Promise<Subject>;
 }

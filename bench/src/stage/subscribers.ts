@@ -24,7 +24,12 @@ export async function startFollowed(
   const registry = await stage.startRegistry({ namespace });
   const gateway = await stage.startGateway({
     namespace,
-    settings: { ROLLCALL_REGISTRY_URLS: `http://127.0.0.1:${registry.port}`, ROLLCALL_ACCESS_LOG: 'off', ...settings },
+    settings: {
+      ROLLCALL_REGISTRY_URLS: `http://127.0.0.1:${registry.port}`,
+      ROLLCALL_ACCESS_LOG: 'off',
+      ROLLCALL_LIMIT_PREMIUM: '1000000',
+      ...settings,
+    },
   });
   const tokens: string[] = [];
   for (const id of ids) tokens.push(await tokenFrom(gateway, id));

@@ -209,7 +209,7 @@ class Forwarding implements OpenCall {
  * Whether its caller has ended it. A reset without an error closes a stream at once, but is told only when all that came before has been
  * read, which may be never: see {@link OpenCall.closed}.
  */
-export function isClosed(stream: ServerHttp2Stream): boolean {
+function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }
 

@@ -1,3 +1,4 @@
+import { status } from '@grpc/grpc-js';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createGrpcClient } from '../registry/grpc-client.ts';
@@ -161,6 +162,27 @@ test('a registration arrives over the WebSocket, with a token that the gateway h
   await registry.call('POST', '/services/register', { service_name: 'newcomer', service_url: backend.url });
   const event = (await client.until((message) => JSON.stringify(message).includes('newcomer'))).at(-1);
   expect(event).toMatchObject({ type: 'event', channel: 'registrations' });
+});
+
+test('what is open ends within a second of the deletion of its client: WebSocket with 4401, gRPC with UNAUTHENTICATED', async () => {
+  const tookMs: { webSocket: number; grpc: number }[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    const id = `leaving-${round}`;
+    const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id, scopes: ['registrations:read'] }));
+    await using socket = await connect(`${gatewayAt(0).url.replace('http', 'ws')}/api/ws`, token);
+    using caller = createGrpcClient(grpcPort, token);
+    using watch = caller.open('Watch', {});
+    await watch.next();
+    const ended = [socket.closed, watch.ended].map((end) => end.then(() => performance.now()));
+    await namespace.kubectl(['delete', 'apiclient', id]);
+    const deletedAtMs = performance.now();
+    expect(await socket.closed).toEqual({ code: 4401, reason: 'the token no longer holds' });
+    expect(await watch.ended).toMatchObject({ code: status.UNAUTHENTICATED });
+    const [webSocket = 0, grpc = 0] = (await Promise.all(ended)).map((atMs) => atMs - deletedAtMs);
+    tookMs.push({ webSocket, grpc });
+  }
+  expect(Math.max(...tookMs.map(({ webSocket }) => webSocket))).toBeLessThan(1000);
+  expect(Math.max(...tookMs.map(({ grpc }) => grpc))).toBeLessThan(1000);
 });
 
 test('a replica is ready once it knows what is registered, and soon also where no registry tells', async () => {

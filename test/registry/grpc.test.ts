@@ -238,7 +238,7 @@ test('a replica that stops says so, ends its watches with UNAVAILABLE, and ends'
   expect(await health.next()).toEqual({ status: 'SERVING' });
   using watch = visitor.open('Watch', {});
   await watch.next();
-  const stopped = stopping[Symbol.asyncDispose]();
+  const stopped = stopping.process.stop({ graceMs: 20_000 });
   expect(await health.next()).toEqual({ status: 'NOT_SERVING' });
   const { code, metadata } = await watch.ended;
   expect(code).toBe(status.UNAVAILABLE);

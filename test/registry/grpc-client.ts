@@ -42,15 +42,22 @@ function definitionOf(method: string): MethodDefinition<object, Record<string, u
   return definition as unknown as MethodDefinition<object, Record<string, unknown>>;
 }
 
-export function createGrpcClient(port: number, token?: string): GrpcClient {
-  return connectGrpc(`127.0.0.1:${port}`, token);
+/** Metadata by name. */
+type Entries = Readonly<Record<string, string>>;
+
+export function createGrpcClient(port: number, token?: string, entries?: Entries): GrpcClient {
+  return connectGrpc(`127.0.0.1:${port}`, token, entries);
 }
 
-/** @param address `<host>:<port>`. */
-export function connectGrpc(address: string, token?: string): GrpcClient {
+/**
+ * @param address `<host>:<port>`.
+ * @param entries go with every call.
+ */
+export function connectGrpc(address: string, token?: string, entries: Entries = {}): GrpcClient {
   const client = new Client(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
   const metadata = new Metadata();
   if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+  for (const [name, value] of Object.entries(entries)) metadata.set(name, value);
 
   return {
     client,

@@ -1,20 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { register } from '@rollcall/client/registration.ts';
-import { waitUntil } from '@rollcall/local/wait.ts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   type Backend,
   createClient,
-  forgedToken,
-  hs256,
   requestToken,
   startBackend,
   type TestClient,
   tokenOf,
 } from '../gateway/gateway.ts';
 import { type Deployment, type Supervised, startDeployment } from '../support/deployment.ts';
+import { at, badTokens, type Kill, killReplica, statusOf, untilBack, untilStatus } from './gateway-fixture.ts';
 import { type Answered, type Load, type Lost, startLoad } from './gateway-load.ts';
 
+const PATH = '/api/v1/shop/orders';
 const LANES = 8;
 const METERED_LIMIT = 60;
 const WINDOW_MS = 60_000;
@@ -27,8 +26,7 @@ let shop: Backend;
 let shopper: TestClient;
 let bad: readonly string[];
 let loads: { good: Load; bad: Load; metered: Load };
-/** Every kill of a gateway: which, when the signal was sent and when it was gone. */
-const gatewayKills: { replica: number; fromMs: number; untilMs: number }[] = [];
+const gatewayKills: Kill[] = [];
 /** When Redis came back, empty. */
 const redisReturnsMs: number[] = [];
 const stack = new AsyncDisposableStack();
@@ -58,7 +56,7 @@ beforeAll(async () => {
   shopper = await createClient(deployment, { id: 'shopper', tier: 'Premium' });
   const token = await tokenOf(gatewayAt(0).current, shopper);
   const metered = await tokenFor('metered', 'Standard');
-  bad = await badTokens(token);
+  bad = await badTokens(deployment, { path: PATH, token });
   for (const index of [0, 1]) {
     for (const each of [token, metered]) await answers(index, each, 200);
   }
@@ -67,7 +65,7 @@ beforeAll(async () => {
       return gateway.current.url;
     },
   }));
-  const common = { replicas, path: '/api/v1/shop/orders' };
+  const common = { replicas, path: PATH };
   loads = {
     good: startLoad({ ...common, lanes: LANES, pauseMs: 40, token: () => token }),
     bad: startLoad({ ...common, lanes: 4, pauseMs: 40, token: (question) => bad[question % bad.length] ?? '' }),
@@ -81,49 +79,13 @@ async function tokenFor(id: string, tier: 'Premium' | 'Standard'): Promise<strin
   return tokenOf(gatewayAt(0).current, await createClient(deployment, { id, tier }));
 }
 
-/** All of which would be let in by a gateway that leaves out one of its checks. */
-async function badTokens(good: string): Promise<readonly string[]> {
-  const now = Math.floor(Date.now() / 1000);
-  const claims = { iss: 'rollcall', aud: 'rollcall', sub: 'shopper', iat: now, exp: now + 3600 };
-  const answer = await fetch(`${gatewayAt(0).current.url}/.well-known/jwks.json`);
-  const [key] = ((await answer.json()) as { keys: { kid: string }[] }).keys;
-  const revoked = await tokenFor('revoked', 'Premium');
-  await deployment.kubectl(['delete', 'apiclient', 'revoked']);
-  const [head = '', body = '', signature = ''] = good.split('.');
-  const raised = { ...JSON.parse(Buffer.from(body, 'base64url').toString()), tier: 'premium', scope: 'admin' };
-  const tampered = `${head}.${Buffer.from(JSON.stringify(raised)).toString('base64url')}.${signature}`;
-  const tokens = [
-    'garbage',
-    forgedToken({ alg: 'none', typ: 'at+jwt' }, claims),
-    forgedToken({ alg: 'HS256', typ: 'at+jwt', kid: key?.kid }, claims, hs256(JSON.stringify(key))),
-    forgedToken({ alg: 'ES256', typ: 'at+jwt', kid: 'unknown' }, claims, () => signature),
-    tampered,
-    revoked,
-  ];
-  for (const index of [0, 1]) {
-    for (const each of tokens) await answers(index, each, 401);
-  }
-  return tokens;
-}
-
 function gatewayAt(index: number): Supervised {
-  const gateway = deployment.gateways[index];
-  if (gateway === undefined) throw new Error('No gateway has been started');
-  return gateway;
+  return at(deployment.gateways, index);
 }
 
-async function statusOf(index: number, token: string): Promise<number> {
-  const answer = await fetch(`${gatewayAt(index).current.url}/api/v1/shop/orders`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
-  await answer.arrayBuffer();
-  return answer.status;
-}
-
-/** Waits until a replica answers so: it may not have heard of a client yet. */
+/** Waits until a replica answers so. */
 function answers(index: number, token: string, expected: number): Promise<void> {
-  const hasAnswered = async () => (await statusOf(index, token)) === expected;
-  return waitUntil(`a gateway answers with ${expected}`, hasAnswered, { timeoutMs: 20_000 });
+  return untilStatus(gatewayAt(index), { path: PATH, token }, expected);
 }
 
 /** Deletes a client. @returns how long all replicas took from then on to refuse its token. */
@@ -206,16 +168,9 @@ describe('under load from clients of two gateways', () => {
     for (const replica of [0, 1]) {
       const gateway = gatewayAt(replica);
       const { restarts } = gateway;
-      const fromMs = performance.now();
-      const kill = { replica, fromMs, untilMs: Number.POSITIVE_INFINITY };
-      gatewayKills.push(kill);
-      await gateway.current.kill();
-      kill.untilMs = performance.now();
+      await killReplica(deployment.gateways, replica, gatewayKills);
       await answeredMore(300);
-      await expect.poll(() => gateway.restarts, { timeout: 30_000 }).toBe(restarts + 1);
-      const { adminUrl } = gateway.current;
-      const isReady = async () => (await fetch(`${adminUrl}/readyz`).catch(() => undefined))?.status;
-      await expect.poll(isReady, { timeout: 60_000 }).toBe(200);
+      await untilBack(gateway, restarts);
       await answeredMore(300);
     }
     check();
@@ -261,7 +216,7 @@ describe('under load from clients of two gateways', () => {
     for (const token of [leaver, other]) await answers(1, token, 200);
     await deployment.controlPlane.stopApiServer('SIGKILL');
     await answeredMore(1000);
-    for (const index of [0, 1]) expect(await statusOf(index, leaver)).toBe(200);
+    for (const index of [0, 1]) expect(await statusOf(gatewayAt(index), { path: PATH, token: leaver })).toBe(200);
     for (const { current } of deployment.gateways) expect((await requestToken(current, shopper)).status).toBe(200);
     await deployment.controlPlane.startApiServer();
     // The API server itself lets nobody watch for some seconds after it has become ready.

@@ -103,6 +103,7 @@ export async function refusalOf(
   });
   socket.on('unexpected-response', (_request, response) => {
     let text = '';
+    response.on('error', outcome.reject);
     response.on('data', (chunk) => {
       text += String(chunk);
     });

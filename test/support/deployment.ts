@@ -5,10 +5,12 @@ import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
 import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
+import { freePorts } from '@rollcall/local/ports.ts';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
 import { type Redis, startRedis } from '@rollcall/local/redis.ts';
 import { findRedisBinary } from '@rollcall/local/redis-binary.ts';
 import { type Replica, startReadyReplica, startReplica } from './replica.ts';
+import { startServiceProxy } from './service-proxy.ts';
 
 const NAMESPACE = 'rollcall';
 /** What the kubelet does at first; it backs off later. */
@@ -33,6 +35,8 @@ export interface Supervised extends AsyncDisposable {
   readonly current: Replica;
   /** How often it was started again. */
   readonly restarts: number;
+  /** Of a service that offers gRPC; the same for each of its processes. */
+  readonly grpcPort: number;
   /** Of every process so far, the newest last. */
   readonly logFiles: readonly string[];
 }
@@ -75,9 +79,13 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     registries: await replicas(registries, 'services/registry/src/main.ts', { ROLLCALL_DATABASE_URL: databaseUrl }),
     operators: await replicas(operators, 'operator/src/main.ts'),
   };
-  const redis = gateways === 0 ? undefined : stack.use(await startOwnRedis(join(directory, 'redis')));
+  const hasGateways = gateways > 0;
+  const redis = hasGateways ? stack.use(await startOwnRedis(join(directory, 'redis'))) : undefined;
+  const registryPorts = started.registries.map(({ grpcPort }) => grpcPort);
+  const registryGrpc = hasGateways ? stack.use(await startServiceProxy(registryPorts)) : undefined;
   const settings = {
     ROLLCALL_REGISTRY_URLS: started.registries.map(({ current }) => current.url).join(','),
+    ROLLCALL_REGISTRY_GRPC_URL: `http://127.0.0.1:${registryGrpc?.port}`,
     ROLLCALL_REDIS_URL: redis?.url ?? '',
     ...gatewaySettings,
   };
@@ -109,7 +117,9 @@ function portOf(url: string): number {
   return Number(new URL(url).port);
 }
 
-async function supervise(script: string, options: Parameters<typeof startReplica>[1]): Promise<Supervised> {
+async function supervise(script: string, given: Parameters<typeof startReplica>[1]): Promise<Supervised> {
+  const [grpcPort = 0] = await freePorts(1);
+  const options = { ...given, settings: { ROLLCALL_GRPC_PORT: String(grpcPort), ...given.settings } };
   let current = await startReadyReplica(script, options);
   let restarts = 0;
   const logFiles = [current.process.logFile];
@@ -133,6 +143,7 @@ async function supervise(script: string, options: Parameters<typeof startReplica
     get restarts() {
       return restarts;
     },
+    grpcPort,
     logFiles,
     async [Symbol.asyncDispose]() {
       stopping = true;

@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { WebSocket } from 'ws';
+import { clientOf } from '../gateway/websocket-client.ts';
+import { connectGrpc, type GrpcClient } from '../registry/grpc-client.ts';
+
+/** What is told of a registration, by whichever door. */
+type Told =
+  | { readonly type: 'reset' }
+  | { readonly type: 'put'; readonly name: string; readonly url: string; readonly cursor: string | undefined }
+  | { readonly type: 'gone'; readonly name: string; readonly cursor: string | undefined }
+  | { readonly type: 'synced'; readonly cursor: string | undefined };
+
+/** One connection of a follower. */
+interface Connection {
+  /** The next thing told. @throws once it has ended. */
+  next(): Promise<Told>;
+  /** How it ended: the code of the protocol. Milliseconds by `performance.now()`. */
+  readonly ended: Promise<Pick<End, 'code' | 'atMs'>>;
+  close(): void;
+}
+
+/** @throws where nobody takes the connection. */
+type Connect = (replica: number, cursor: string | undefined) => Promise<Connection>;
+
+/** How a connection ended that the follower did not end itself. */
+interface End {
+  readonly replica: number;
+  readonly code: number;
+  readonly atMs: number;
+}
+
+/** Somebody who believes about the registrations what it was told. */
+export interface Follower {
+  readonly name: string;
+  /** URLs by name. */
+  readonly services: ReadonlyMap<string, string>;
+  /** The replica that it follows now, or tries to. */
+  readonly replica: number;
+  readonly ends: readonly End[];
+  /** How often it went on from its cursor, and how often it was told to begin anew instead. */
+  readonly resumed: number;
+  readonly resets: number;
+  stop(): Promise<void>;
+}
+
+export interface FollowerOptions {
+  readonly name: string;
+  readonly connect: Connect;
+  /** The replica to begin with. */
+  readonly replica: number;
+  /** Leaves a connection by itself after so long; undefined: never. */
+  readonly hopMs?: number;
+}
+
+const REPLICAS = 2;
+/** Away, so that there is something to miss. */
+const AWAY_MS = 200;
+
+/** Follows at one replica and, whenever the connection ends, goes on from its last cursor at the other. */
+export function follow({ name, connect, replica: first, hopMs }: FollowerOptions): Follower {
+  const services = new Map<string, string>();
+  const ends: End[] = [];
+  const stopping = new AbortController();
+  const counts = { resumed: 0, resets: 0 };
+  let replica = first;
+  let cursor: string | undefined;
+
+  function take(told: Told): void {
+    if (told.type === 'reset') {
+      counts.resets += 1;
+      services.clear();
+      // Until all of it has come there is nowhere to go on from.
+      cursor = undefined;
+      return;
+    }
+    if (told.type === 'put') services.set(told.name, told.url);
+    if (told.type === 'gone') services.delete(told.name);
+    cursor = told.cursor ?? cursor;
+  }
+
+  async function read(connection: Connection): Promise<void> {
+    let isResuming = cursor !== undefined;
+    if (!isResuming) services.clear();
+    for (;;) {
+      const told = await connection.next();
+      if (isResuming && told.type !== 'reset') counts.resumed += 1;
+      isResuming = false;
+      take(told);
+    }
+  }
+
+  async function followOnce(): Promise<void> {
+    const connection = await connect(replica, cursor);
+    let left = false;
+    const leave = () => {
+      left = true;
+      connection.close();
+    };
+    stopping.signal.addEventListener('abort', leave, { once: true });
+    const timer = hopMs === undefined ? undefined : setTimeout(leave, hopMs);
+    await read(connection).catch(() => undefined);
+    clearTimeout(timer);
+    stopping.signal.removeEventListener('abort', leave);
+    const { code, atMs } = await connection.ended;
+    if (!left) ends.push({ replica, code, atMs });
+  }
+
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      // A replica that is away takes no connection.
+      await followOnce().catch(() => undefined);
+      replica = (replica + 1) % REPLICAS;
+      await sleep(AWAY_MS, stopping.signal);
+    }
+  })();
+
+  return {
+    name,
+    services,
+    ends,
+    get replica() {
+      return replica;
+    },
+    get resumed() {
+      return counts.resumed;
+    },
+    get resets() {
+      return counts.resets;
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+/** Longer than any outage: what never comes is found by what is missing in the end. */
+const SILENCE_MS = 300_000;
+
+/** @param urls of `/api/ws`, by replica. */
+export function byWebSocket(urls: readonly string[], token: string): Connect {
+  return async (replica, cursor) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const socket = new WebSocket(urls[replica] ?? '', { headers, handshakeTimeout: CONNECT_TIMEOUT_MS });
+    const client = clientOf(socket);
+    await once(socket, 'open');
+    const payload = cursor === undefined ? {} : { payload: { cursor } };
+    client.send({ type: 'subscribe', channel: 'registrations', ...payload });
+    return {
+      async next() {
+        for (;;) {
+          const message = await client.next(SILENCE_MS);
+          if (message.type === 'reset') return { type: 'reset' };
+          if (message.type === 'event') return toldByEvent(message.payload ?? {}, message.id);
+        }
+      },
+      ended: client.closed.then(({ code }) => ({ code, atMs: performance.now() })),
+      close: () => socket.terminate(),
+    };
+  };
+}
+
+function toldByEvent(payload: Readonly<Record<string, unknown>>, cursor: string | undefined): Told {
+  const { service_name: name = '', service_url: url = '' } = Object(payload['service']) as Record<string, string>;
+  switch (payload['type']) {
+    case 'added':
+    case 'modified':
+      return { type: 'put', name, url, cursor };
+    case 'removed':
+    case 'expired':
+      return { type: 'gone', name, cursor };
+    default:
+      return { type: 'synced', cursor };
+  }
+}
+
+/** @param ports of gRPC, by replica. */
+export function byWatch(ports: readonly number[], token: string): Connect {
+  return async (replica, cursor) => {
+    const client = connectGrpc(`127.0.0.1:${ports[replica]}`, token);
+    await isConnected(client).catch((error: unknown) => {
+      client[Symbol.dispose]();
+      throw error;
+    });
+    const stream = client.open('Watch', { cursor: cursor ?? '' });
+    return {
+      next: async () => toldByMessage(await stream.next()),
+      ended: stream.ended.then(({ code }) => {
+        client[Symbol.dispose]();
+        return { code, atMs: performance.now() };
+      }),
+      close: () => stream[Symbol.dispose](),
+    };
+  };
+}
+
+function isConnected({ client }: GrpcClient): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.waitForReady(Date.now() + CONNECT_TIMEOUT_MS, (error) => (error === undefined ? resolve() : reject(error)));
+  });
+}
+
+function toldByMessage(message: Readonly<Record<string, unknown>>): Told {
+  const { serviceName: name = '', serviceUrl: url = '' } = Object(message['service']) as Record<string, string>;
+  const cursor = message['cursor'] === '' ? undefined : String(message['cursor']);
+  switch (message['type']) {
+    case 'TYPE_RESET':
+      return { type: 'reset' };
+    case 'TYPE_ADDED':
+    case 'TYPE_MODIFIED':
+      return { type: 'put', name, url, cursor };
+    case 'TYPE_REMOVED':
+    case 'TYPE_EXPIRED':
+      return { type: 'gone', name, cursor };
+    default:
+      return { type: 'synced', cursor };
+  }
+}

@@ -11,6 +11,9 @@ const retry = process.env['CI'] === 'true' ? 1 : 0;
 /** By itself Vitest leaves a core to others, and on two cores runs one file after the other. Most files wait, and not for the machine. */
 const maxWorkers = Math.max(4, availableParallelism() - 1);
 
+/** A state that is waited for may take its time on a busy machine; where it may not, the test says how long. */
+const expecting = { poll: { timeout: 10_000 } };
+
 export default defineConfig({
   test: {
     sequence: { sequencer: LongFilesFirst },
@@ -35,6 +38,7 @@ export default defineConfig({
           maxWorkers,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          expect: expecting,
           retry,
         },
       },
@@ -44,6 +48,7 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 600_000,
           hookTimeout: 300_000,
+          expect: expecting,
           // Their operators and control planes are busy for much of the time.
           maxWorkers: 3,
           sequence: { groupOrder: 1 },
@@ -57,6 +62,7 @@ export default defineConfig({
           globalSetup: ['test/cluster/support/global-setup.ts'],
           testTimeout: 600_000,
           hookTimeout: 300_000,
+          expect: expecting,
           // They measure times and what is on the host.
           fileParallelism: false,
           retry,

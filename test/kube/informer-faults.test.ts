@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
@@ -40,9 +41,9 @@ beforeAll(async () => {
   return () => controlPlane.stop();
 }, 120_000);
 
-beforeEach(async ({ task }) => {
+beforeEach(async () => {
   connection = await connectFor(controlPlane.kubeconfigPath, { requestTimeoutMs: 2000 });
-  namespace = `test-${task.id.replaceAll('_', '-')}`;
+  namespace = `test-${randomUUID()}`;
   await connection.request({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name: namespace } } });
   leases = resourceClient(connection, leaseKind, namespace);
 });

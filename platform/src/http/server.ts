@@ -200,7 +200,8 @@ function hasNoBody({ 'content-length': length = '0', 'transfer-encoding': encodi
   return length === '0' && encoding === undefined;
 }
 
-function pathOf(url: string): string {
+/** What was asked for as it was written, without the query. @param url of a request line. */
+export function pathOf(url = ''): string {
   return url.split('?', 1)[0] ?? url;
 }
 

@@ -46,11 +46,6 @@ export function refusalFields(error: unknown): Pick<AccessEntry, 'result' | 'cod
   return { result: answer?.statusCode ?? 500, code: answer?.code ?? 'INTERNAL' };
 }
 
-/** What was asked for as it was written, without the query. @param url of a request line. */
-export function pathOf(url = ''): string {
-  return url.split('?', 1)[0] ?? url;
-}
-
 /** To microseconds. */
 export function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000;

@@ -1,7 +1,8 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { GatewayError } from '../errors.ts';
+import type { AdmissionDeps } from '../policy/admission.ts';
 import { PATH } from '../websocket/upgrade.ts';
-import { type AdmissionDeps, admitCaller } from './admission.ts';
+import { admitCaller } from './admission.ts';
 
 /**
  * `GET /api/ws/asyncapi.json`: what can be said over `/api/ws`, as an AsyncAPI document. A request for `/api/ws` that is no upgrade, or

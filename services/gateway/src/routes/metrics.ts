@@ -1,8 +1,9 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
 import { GatewayError } from '../errors.ts';
+import type { AdmissionDeps } from '../policy/admission.ts';
 import { hasScope } from '../policy/caller.ts';
-import { type AdmissionDeps, admitCaller } from './admission.ts';
+import { admitCaller } from './admission.ts';
 
 /** The scope that reads metrics by the public port; Prometheus reads them at the admin port, without a token. */
 const SCOPE = 'metrics:read';

@@ -1,13 +1,14 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { type App, nameRoute, serverError } from '@rollcall/platform/http/server.ts';
+import { type App, nameRoute, pathOf, serverError } from '@rollcall/platform/http/server.ts';
 import { type TraceContext, traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
-import { type AccessEntry, type AccessLog, pathOf, refusalFields, rounded } from '../access-log.ts';
+import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
 import type { Target, Targets } from '../discovery/targets.ts';
 import { GatewayError } from '../errors.ts';
 import { invalid } from '../identity/access-tokens.ts';
 import type { BackendIdentity, IdentityHeaders } from '../identity/backend-identity.ts';
+import type { AdmissionDeps } from '../policy/admission.ts';
 import { type Caller, type Holder, hasScope } from '../policy/caller.ts';
 import type { TrustedProxies } from '../policy/limits/client-address.ts';
 import { routePattern } from '../proxy/attempt-span.ts';
@@ -17,7 +18,7 @@ import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
 import type { UpstreamFailure } from '../proxy/upstream-failure.ts';
 import { splitTarget } from '../routing/path.ts';
 import { type Destination, type Route, scopesFor } from '../routing/table.ts';
-import { type AdmissionDeps, admit } from './admission.ts';
+import { admitRequest } from './admission.ts';
 
 export interface ProxyRouteDeps extends AdmissionDeps {
   readonly route: Route;
@@ -85,7 +86,7 @@ async function serve(deps: ProxyRouteDeps, { request, reply, visit }: Arrived): 
   const { span } = request;
   const pattern = routePattern(destination);
   if (pattern !== undefined) nameRoute(request, pattern);
-  const holder = await admit(deps, { request, reply }, destination?.rule);
+  const holder = await admitRequest(deps, { request, reply }, destination?.rule);
   if (holder !== undefined) visit.subject = holder.caller.subject;
   span?.set({ 'rollcall.client': visit.subject });
   const target = targetOf(deps, { request, destination, caller: holder?.caller });

@@ -1,6 +1,6 @@
-import type { App } from '@rollcall/platform/http/server.ts';
+import { type App, pathOf } from '@rollcall/platform/http/server.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
-import { type AccessEntry, type AccessLog, pathOf, refusalFields, rounded } from '../access-log.ts';
+import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
 import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
 
 declare module 'fastify' {

@@ -7,6 +7,7 @@ import {
   type RequestTracing,
   startRequestSpan,
 } from '@rollcall/platform/http/request-spans.ts';
+import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 
 /** Upgrades as parts of traces. What happens on a connection afterwards belongs to none of them: it may last for days. */
@@ -31,7 +32,7 @@ export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestT
   return {
     begin(request, socket) {
       const span = startRequestSpan(tracer, request, originOf(request));
-      if (request.url?.split('?', 1)[0] === path) nameSpan(span, { method: request.method ?? '' }, path);
+      if (pathOf(request.url) === path) nameSpan(span, { method: request.method ?? '' }, path);
       spans.set(socket, span);
       socket.once('close', () => end(socket, undefined));
     },

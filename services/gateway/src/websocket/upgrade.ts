@@ -1,11 +1,13 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
+import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type AccessEntry, type AccessLog, pathOf, rounded } from '../access-log.ts';
+import { type AccessEntry, type AccessLog, rounded } from '../access-log.ts';
 import { GatewayError } from '../errors.ts';
+import { admit } from '../policy/admission.ts';
 import type { Authenticator, Holder } from '../policy/caller.ts';
 import type { Limits } from '../policy/limits/limits.ts';
 import { requestIdOf } from '../proxy/trace-context.ts';
@@ -126,37 +128,16 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   };
 }
 
-/** Who asks, counted against the limit. As over REST, a failed authentication counts against the limit of the address. */
 async function identify(deps: UpgradeDeps, { request, answerHeaders }: Asked): Promise<Holder> {
   const release = deps.room.reserve();
   try {
-    const { holder, failure } = await authenticate(deps, request.headers);
-    const { headers, refusal } = await deps.requestLimits.check({
-      caller: holder?.caller,
-      remoteAddress: request.socket.remoteAddress,
-      forwardedFor: request.headers['x-forwarded-for'],
-      route: undefined,
-    });
-    if (refusal !== undefined) throw refusal;
-    if (holder === undefined) throw failure;
+    const admission = { authenticator: deps.authenticator, limits: deps.requestLimits };
+    const { holder, headers } = await admit(admission, request, { token: () => tokenOf(request.headers) });
+    if (holder === undefined) throw new GatewayError('UNAUTHENTICATED');
     Object.assign(answerHeaders, headers);
     return holder;
   } finally {
     release();
-  }
-}
-
-interface Authentication {
-  readonly holder?: Holder;
-  readonly failure?: unknown;
-}
-
-async function authenticate({ authenticator }: UpgradeDeps, headers: IncomingHttpHeaders): Promise<Authentication> {
-  try {
-    const token = tokenOf(headers);
-    return { holder: { token, caller: await authenticator.authenticate(token) } };
-  } catch (failure) {
-    return { failure };
   }
 }
 

@@ -93,6 +93,12 @@ describe('rollcall', () => {
     expect(JSON.parse((await run('deregister', 'shop', '-o', 'json')).out)).toMatchObject({ service_name: 'shop' });
   });
 
+  it('says that nothing was delivered', async () => {
+    const none = { code: 0, out: '', err: 'There are no such updates.\n' };
+    expect(await run('history')).toMatchObject(none);
+    expect(await run('history', 'shop')).toMatchObject(none);
+  });
+
   it('shows what was delivered', async () => {
     const { job_id } = await client().deploy({
       service_name: 'shop',

@@ -52,6 +52,21 @@ test('a watch that ended is resumed from the last bookmark, and its normal end i
   expect(informer.store.size).toBe(1);
 });
 
+test('bookmarks are told, after what was before them', async () => {
+  const server = await startScriptedServer([
+    listOf([], '10'),
+    watchOf([{ type: 'ADDED', object: wireLease('a', 12) }, bookmark(50), bookmark(60)], 5000),
+  ]);
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  const connection = await connectFor(server.kubeconfigPath);
+  const { informer } = await startInformer({ connection, namespace: 'ns', started: false });
+  const heard: string[] = [];
+  informer.onStream((news) => heard.push(news.type));
+  informer.onBookmark((version) => heard.push(version));
+  informer.start();
+  await expect.poll(() => heard).toEqual(['listed', 'stored', '50', '60']);
+});
+
 test('a server that ends every watch at once is not stormed', async () => {
   const { requested, informer } = await follow([
     listOf([], '10'),

@@ -13,6 +13,10 @@ export interface TcpRelay extends AsyncDisposable {
   blackHole(): void;
   /** New connections work again; what was swallowed is lost. */
   heal(): void;
+  /** From now on everything waits, new connections too: a network that is slow beyond measure. */
+  hold(): void;
+  /** What has waited goes on. */
+  release(): void;
 }
 
 export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
@@ -20,6 +24,7 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
   let accepted = 0;
   let swallowed = 0;
   let blackHole = false;
+  let held = false;
 
   const server = createServer({ allowHalfOpen: false }, (client) => {
     accepted += 1;
@@ -41,6 +46,7 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
     };
     forward(client, target);
     forward(target, client);
+    if (held) for (const socket of pair) socket.pause();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -63,6 +69,14 @@ export async function startTcpRelay(targetPort: number): Promise<TcpRelay> {
     },
     heal() {
       blackHole = false;
+    },
+    hold() {
+      held = true;
+      for (const pair of pairs) for (const socket of pair) socket.pause();
+    },
+    release() {
+      held = false;
+      for (const pair of pairs) for (const socket of pair) socket.resume();
     },
     async [Symbol.asyncDispose]() {
       for (const [client, target] of pairs) {

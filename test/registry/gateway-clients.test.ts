@@ -99,7 +99,7 @@ test.each<[string, number, () => Promise<Record<string, string>>]>([
   ['an identity for the registry', 200, async () => ({ [identityHeaders.token]: await identity() })],
   [
     'one for another service',
-    401,
+    403,
     async () => ({ [identityHeaders.token]: await identity({ aud: identityAudience('shop') }) }),
   ],
   ['one of another gateway', 401, async () => ({ [identityHeaders.token]: await identity({ iss: 'other' }) })],

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { status } from '@grpc/grpc-js';
 import { freePorts } from '@rollcall/local/ports.ts';
+import { identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
+import { generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -245,4 +247,22 @@ test('a replica that stops says so, ends its watches with UNAVAILABLE, and ends'
   expect(metadata.get('grpc-retry-pushback-ms')).toEqual(['1000']);
   await stopped;
   expect((await stopping.process.exited).code).toBe(0);
+});
+
+/** Signed by nobody whom the registry knows. */
+async function identityFor(service: string): Promise<Record<string, string>> {
+  const { privateKey } = await generateKeyPair('ES256');
+  const claims = new SignJWT().setProtectedHeader({ alg: 'ES256' }).setAudience(identityAudience(service));
+  return { [identityHeaders.token]: await claims.sign(privateKey) };
+}
+
+test('a call that the gateway let in for another service is refused, whether credentials are asked for or not', async () => {
+  for (const entries of [await identityFor('alias'), { [identityHeaders.token]: 'x' }]) {
+    using other = createGrpcClient(ports[0], undefined, entries);
+    expect(await other.call('Get', { serviceName: 'x' })).toMatchObject({ code: status.PERMISSION_DENIED });
+    using watch = other.open('Watch', {});
+    await expect(watch.next()).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
+  }
+  using own = createGrpcClient(ports[0], undefined, await identityFor('registry'));
+  expect(await own.call('Get', { serviceName: 'x' })).toMatchObject({ code: status.NOT_FOUND });
 });

@@ -36,7 +36,8 @@ export interface ListedCacheOptions<Item> {
  * While a full list arrives (first connection, or after `reset`) known items stay: those that the list did not name are
  * dropped at `synced`. So a registry that comes back never makes a live item vanish for a moment, and a list cut short
  * costs nothing. For the same reason the cursor moves only outside full lists: resuming from the middle of one would skip
- * its rest.
+ * its rest. After `reset` it stays where it was until the list is complete: it says to the next registry how much is known here,
+ * so that one which is behind does not begin with what it knew before.
  */
 export function createListedCache<Item, Gone extends string>(
   options: ListedCacheOptions<Item>,
@@ -50,7 +51,6 @@ export function createListedCache<Item, Gone extends string>(
 
   function beginList(): void {
     listed = new Set();
-    cursor = undefined;
     cursorOfList = undefined;
   }
 
@@ -86,6 +86,7 @@ export function createListedCache<Item, Gone extends string>(
   return {
     beginConnection() {
       if (cursor === undefined) beginList();
+      else listed = undefined;
       return cursor;
     },
     apply(event) {

@@ -97,12 +97,24 @@ describe('service cache', () => {
     expect(names(cache)).toEqual(['shop']);
   });
 
-  it('drops nothing when a list is cut short, and asks for a full one again', () => {
+  it('drops nothing when a list is cut short, and tells the next registry what it knew before, for that may be ahead', () => {
     const cache = knowing();
     feed(cache, [reset, event('added', record('shop'), '9')]);
-    expect(cache.beginConnection()).toBeUndefined();
+    expect(cache.beginConnection()).toBe('2');
     expect(names(cache)).toEqual(['cart', 'shop']);
-    expect(feed(cache, [event('added', record('cart'), '8'), synced('9')])).toEqual(['removed shop']);
+    expect(feed(cache, [reset, event('added', record('cart'), '8'), synced('9')])).toEqual(['removed shop']);
+    expect(cache.beginConnection()).toBe('9');
+  });
+
+  it('may be resumed after a list that was cut short, which takes nothing back', () => {
+    const cache = knowing();
+    feed(cache, [reset, event('added', record('pay'))]);
+    expect(cache.beginConnection()).toBe('2');
+    expect(feed(cache, [event('removed', record('cart'), '3'), event('added', record('pay'), '4')])).toEqual([
+      'removed cart',
+    ]);
+    expect(names(cache)).toEqual(['pay', 'shop']);
+    expect(cache.beginConnection()).toBe('4');
   });
 
   it('does not resume from the middle of a first list', () => {

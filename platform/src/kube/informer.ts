@@ -64,6 +64,11 @@ export interface Informer<T extends KubeObject> {
   onConnectivity(listener: (connectivity: Connectivity) => void): void;
   /** @param listener called for what the API server sent, in its order, before our own writes are taken into account. */
   onStream(listener: (news: StreamNews<T>) => void): void;
+  /**
+   * @param listener called with a version up to which {@link onStream} has told everything, though the last change was before it: about
+   *   once a minute.
+   */
+  onBookmark(listener: (version: string) => void): void;
   /** Puts the answer to our own write into the store, so that it is visible here before the watch brings it. */
   recordWrite(object: T): void;
   /** As {@link recordWrite}, for an object that we deleted and that no finalizer holds. */
@@ -75,6 +80,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   const changes = createListeners<Change<T>>(log);
   const connectivities = createListeners<Connectivity>(log);
   const stream = createListeners<StreamNews<T>>(log);
+  const bookmarks = createListeners<string>(log);
   const store = createStore<T>(changes.emit);
   const synced = Promise.withResolvers<void>();
   const stopping = new AbortController();
@@ -116,6 +122,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
           store.remove(object);
           stream.emit({ type: 'deleted', object });
         },
+        onBookmark: bookmarks.emit,
       },
       stopping.signal,
     );
@@ -143,6 +150,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     onChange: changes.add,
     onConnectivity: connectivities.add,
     onStream: stream.add,
+    onBookmark: bookmarks.add,
     recordWrite: (object) => store.put(accept(object)),
     recordDelete: (object) => store.delete(object),
   };

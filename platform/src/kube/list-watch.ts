@@ -47,6 +47,8 @@ export interface ListWatchOptions<T extends KubeObject> {
   readonly onList: (objects: readonly T[], version: string) => void;
   readonly onPut: (object: T) => void;
   readonly onDelete: (object: T) => void;
+  /** Everything up to this version has been told. */
+  readonly onBookmark: (version: string) => void;
 }
 
 interface ListPage<T> {
@@ -190,7 +192,9 @@ function createSource<T extends KubeObject>(options: ListWatchOptions<T>, signal
           onContact();
           if (type === 'ADDED' || type === 'MODIFIED') options.onPut(accept(object));
           else if (type === 'DELETED') options.onDelete(accept(object));
-          onEvent(object.metadata.resourceVersion ?? from);
+          const version = object.metadata.resourceVersion ?? from;
+          if (type === 'BOOKMARK') options.onBookmark(version);
+          onEvent(version);
         },
       }),
   };

@@ -12,6 +12,7 @@ import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Registry } from 'prom-client';
 import type { Routes } from './app.ts';
 import { createBulkhead } from './domain/bulkhead.ts';
+import type { FeedSource } from './domain/catch-up.ts';
 import { createJobFeed, type JobFeed } from './domain/job-feed.ts';
 import { isFinished, type Job } from './domain/jobs.ts';
 import { sendDelivery } from './domain/notifications.ts';
@@ -30,6 +31,7 @@ import { createDeliveryJobs, toJob } from './store/delivery-jobs.ts';
 import { createDeliveryPolicies } from './store/delivery-policies.ts';
 import { createHistoryStore } from './store/history.ts';
 import { createJobDirectory } from './store/job-directory.ts';
+import { newestVersionReader } from './store/newest-version.ts';
 import { createNotificationQueue, type NotificationRetries } from './store/notification-queue.ts';
 import { createReleaseStore } from './store/releases.ts';
 import { createWebhookConfigs } from './store/webhook-configs.ts';
@@ -107,7 +109,11 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const streams = createJobStreams({ directory: store.directory, describe });
   const feed = createJobFeed({ capacity: FEED_CAPACITY, describe });
   followJobs(informers.jobs, feed);
-  const watchers = createJobWatchers({ feed, describe });
+  const source: FeedSource = {
+    connected: () => informers.jobs.connectivity() === 'connected',
+    newestVersion: newestVersionReader({ ...deps, kind: deliveryJobKind }),
+  };
+  const watchers = createJobWatchers({ feed, source, describe });
   const common = { ...store, clock, currentVersion };
   const events = createJobEventsWorker({ informer: informers.jobs, channels, deliveries, describe, clock, log });
   const recorder = createRecorder({
@@ -174,6 +180,7 @@ function followJobs(informer: Informer<DeliveryJob>, feed: JobFeed): void {
     if (news.type === 'listed') feed.replace(news.objects.map(toJob), Number(news.resourceVersion));
     else feed.apply({ version: versionOf(news.object), job: toJob(news.object), deleted: news.type === 'deleted' });
   });
+  informer.onBookmark((version) => feed.reach(Number(version)));
 }
 
 /** Started last, when everybody listens; it does not wait for the API server. */

@@ -11,6 +11,7 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Routes } from './app.ts';
 import { createBulkhead } from './domain/bulkhead.ts';
+import type { FeedSource } from './domain/catch-up.ts';
 import { createDirectory, type Directory } from './domain/directory.ts';
 import { RegistryError } from './domain/errors.ts';
 import { createFeed, type Feed } from './domain/feed.ts';
@@ -22,6 +23,7 @@ import { type Rendered, renderRegistration } from './routes/rendering.ts';
 import { reportRoutes } from './routes/reports.ts';
 import { serviceRoutes } from './routes/services.ts';
 import { createWatchers, watchRoute } from './routes/watch.ts';
+import { newestVersionReader } from './store/newest-version.ts';
 import { toRegistration } from './store/registration-objects.ts';
 import { createRegistrationStore, isCanonical } from './store/registrations.ts';
 
@@ -99,7 +101,11 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   followRegistrations(registrationInformer, feed);
 
   const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
-  const watchers = createWatchers({ feed, lastBeatAt });
+  const source: FeedSource = {
+    connected: () => registrationInformer.connectivity() === 'connected',
+    newestVersion: newestVersionReader({ connection, kind: serviceRegistrationKind, namespace }),
+  };
+  const watchers = createWatchers({ feed, source, lastBeatAt });
   const onHit = () => {
     hits += 1;
   };
@@ -117,7 +123,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
       (app) => serviceRoutes(app, { registrations, directory, onHit }),
       (app) => reportRoutes(app, { registrations }),
     ],
-    room: { registrations, directory, feed, lastBeatAt, onHit },
+    room: { registrations, directory, feed, source, lastBeatAt, onHit },
     actors: [informersActor({ registrationInformer, leaseInformer, heartbeats })],
     connected,
     currentVersion: (serviceName) => {
@@ -211,6 +217,7 @@ function followRegistrations(registrationInformer: Informer<ServiceRegistration>
       feed.apply({ version: versionOf(news.object), registration: toRegistration(news.object), deleted });
     }
   });
+  registrationInformer.onBookmark((version) => feed.reach(Number(version)));
 }
 
 interface Observed {

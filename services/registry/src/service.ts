@@ -19,7 +19,7 @@ import type { AuthenticationConfig, RegistryConfig } from './config.ts';
 import { createDelivery, type Delivery } from './delivery.ts';
 import { createDiscovery, type Discovery } from './discovery.ts';
 import { createGrpcServer } from './grpc/server.ts';
-import type { Authenticate } from './routes/authentication.ts';
+import { type Authenticate, OWN_NAME } from './routes/authentication.ts';
 import { type HealthRoutesDeps, healthRoutes } from './routes/health.ts';
 import { tokenReviewer } from './store/token-review.ts';
 
@@ -92,8 +92,8 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
-  const { host, grpcPort: port } = config;
-  const grpc = createGrpcServer({ host, port, log, metrics, authenticate, room: discovery.room });
+  const door = { host: config.host, port: config.grpcPort, room: discovery.room, tracer: tracing?.tracer };
+  const grpc = createGrpcServer({ ...door, log, metrics, authenticate });
   const closeStreams = () => {
     grpc.closeStreams();
     discovery.closeStreams();
@@ -132,9 +132,6 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
     },
   });
 }
-
-/** The name under which the gateway passes requests on to the registry. */
-const OWN_NAME = 'registry';
 
 function createAuthenticate(
   common: { readonly connection: KubeConnection; readonly clock: Clock },

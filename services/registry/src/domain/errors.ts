@@ -8,6 +8,8 @@ export const errorCatalogue = {
   SERVICE_NOT_FOUND: 'The service is not in the registry',
   MANAGED_ELSEWHERE: 'The registration is declared in Kubernetes and cannot be changed over HTTP',
   UNAUTHENTICATED: 'A valid bearer token is required',
+  LET_IN_FOR_ANOTHER:
+    'The gateway let the request in for another service; the registry is reached under the name registry',
   NAME_OWNED_BY_ANOTHER: 'The name belongs to another subject',
   STORE_UNAVAILABLE: 'The Kubernetes API cannot be reached',
   TOO_MANY_STREAMS: 'This replica has as many open event streams as it can serve',

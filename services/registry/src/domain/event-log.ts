@@ -2,14 +2,19 @@
 export interface EventLog<Event extends { readonly version: number }> {
   /** Keeps the event and tells it to everybody. */
   append(event: Event): void;
+  /** Everything up to `version` has been told, whether or not there was an event of it. */
+  reach(version: number): void;
   /** Forgets everything: what there is to resume from begins after `version`. */
   restart(version: number): void;
+  /** The highest version of {@link reach}; 0 before the first. */
+  readonly reached: number;
+  /** Resolves once `version` is reached, or when the signal aborts. */
+  whenReached(version: number, signal: AbortSignal): Promise<void>;
   /**
-   * The events after `from`; undefined when they are no longer, or were never, known here.
-   *
-   * @param newest the version that the feed is at: whoever knows a later one has it from somebody who is ahead.
+   * The events after `from`; undefined when they are no longer, or were never, known here: whoever knows of a later version than
+   * is reached here has it from somebody who is ahead.
    */
-  since(from: number, newest: number): readonly Event[] | undefined;
+  since(from: number): readonly Event[] | undefined;
   /** @returns a function that ends the subscription. */
   subscribe(listener: (event: Event) => void): () => void;
 }
@@ -17,9 +22,11 @@ export interface EventLog<Event extends { readonly version: number }> {
 /** @param capacity how many past events are kept. */
 export function createEventLog<Event extends { readonly version: number }>(capacity: number): EventLog<Event> {
   const listeners = new Set<(event: Event) => void>();
+  const waiters = new Set<{ readonly version: number; readonly resolve: () => void }>();
   let recent: Event[] = [];
   /** Every event after this version is in `recent`. */
   let completeAfter = Number.POSITIVE_INFINITY;
+  let reached = 0;
 
   return {
     append(event) {
@@ -31,12 +38,30 @@ export function createEventLog<Event extends { readonly version: number }>(capac
       }
       for (const listener of listeners) listener(event);
     },
+    reach(version) {
+      reached = Math.max(reached, version);
+      for (const waiter of waiters) if (waiter.version <= reached) waiter.resolve();
+    },
     restart(version) {
       recent = [];
       completeAfter = version;
     },
-    since(from, newest) {
-      if (from < completeAfter || from > newest) return undefined;
+    get reached() {
+      return reached;
+    },
+    async whenReached(version, signal) {
+      if (version <= reached || signal.aborted) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const waiter = { version, resolve };
+      const give = () => resolve();
+      waiters.add(waiter);
+      signal.addEventListener('abort', give);
+      await promise;
+      waiters.delete(waiter);
+      signal.removeEventListener('abort', give);
+    },
+    since(from) {
+      if (from < completeAfter || from > reached) return undefined;
       return recent.filter((event) => event.version > from);
     },
     subscribe(listener) {

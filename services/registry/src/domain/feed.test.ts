@@ -60,6 +60,19 @@ test('a version from before the ring, or from a replica that is ahead, cannot be
   expect(feed.since(100)).toBeUndefined();
 });
 
+test('a bookmark is a version to resume from, though nothing is told of it, and neither hides an event nor becomes an id', () => {
+  const feed = createFeed(10);
+  feed.replace([], 1);
+  apply(feed, registration('a', 2));
+  feed.reach(50);
+  expect(feed.since(50)).toEqual([]);
+  expect(feed.since(51)).toBeUndefined();
+  expect([feed.version, feed.reached]).toEqual([2, 50]);
+  apply(feed, registration('b', 51));
+  expect(told(feed.since(2))).toEqual(['51 added b']);
+  expect(feed.since(50)).toEqual(feed.since(2));
+});
+
 test('a new list tells the differences to those who listen and makes others begin anew', () => {
   const feed = createFeed(10);
   feed.replace([registration('kept', 1), registration('gone', 2), registration('changed', 3)], 5);

@@ -1,3 +1,4 @@
+import type { Followed } from './catch-up.ts';
 import { createEventLog } from './event-log.ts';
 import type { Registration } from './ports.ts';
 import { isDiscoverable } from './registrations.ts';
@@ -20,8 +21,10 @@ interface RegistrationChange {
 }
 
 /** The recent events, for subscribers that come back, and the live ones. */
-export interface Feed {
+export interface Feed extends Followed {
   apply(change: RegistrationChange): void;
+  /** Nothing else happened up to `version`. */
+  reach(version: number): void;
   /** A complete list of the store: whatever differs from what was told becomes events of that version. */
   replace(registrations: readonly Registration[], version: number): void;
   /**
@@ -31,7 +34,7 @@ export interface Feed {
   since(version: number): readonly FeedEvent[] | undefined;
   /** Every discoverable registration, as `added` events. */
   snapshot(): readonly FeedEvent[];
-  /** The version that {@link snapshot} is of. */
+  /** The version that {@link snapshot} is of: that of the last change or list, which other replicas reach soonest. */
   readonly version: number;
   /** @returns a function that ends the subscription. */
   subscribe(listener: (event: FeedEvent) => void): () => void;
@@ -72,10 +75,12 @@ export function createFeed(capacity: number): Feed {
     version = at;
     const present = !deleted && isDiscoverable(registration);
     take({ registration, present, type: deleted ? 'removed' : 'expired' }, at);
+    log.reach(at);
   }
 
   return {
     apply,
+    reach: (at) => log.reach(at),
     replace(registrations, at) {
       const first = version === 0;
       const listed = new Map(registrations.map((registration) => [registration.serviceName, registration]));
@@ -90,8 +95,13 @@ export function createFeed(capacity: number): Feed {
       }
       log.restart(at);
       version = Math.max(version, at);
+      log.reach(version);
     },
-    since: (from) => log.since(from, version),
+    get reached() {
+      return log.reached;
+    },
+    whenReached: (at, signal) => log.whenReached(at, signal),
+    since: (from) => log.since(from),
     snapshot: () => [...told.values()].map((registration) => ({ version, type: 'added', registration })),
     get version() {
       return version;

@@ -48,6 +48,17 @@ test('a version from before what is kept, or from a replica that is ahead, canno
   expect(feed.since(100)).toBeUndefined();
 });
 
+test('a bookmark is a version to resume from, though nothing is told of it, and neither hides an event nor becomes an id', () => {
+  const feed = feedOf(10);
+  feed.replace([job('a')], 1);
+  feed.reach(50);
+  expect(feed.since(50)).toEqual([]);
+  expect(feed.since(51)).toBeUndefined();
+  expect([feed.version, feed.reached]).toEqual([1, 50]);
+  feed.apply({ version: 51, job: job('b'), deleted: false });
+  expect(told(feed.since(50))).toEqual(['51 added b-1']);
+});
+
 test('whoever follows a snapshot and the events has what the store has, wherever it was interrupted', () => {
   const step = record({
     id: constantFrom('a', 'b', 'c'),

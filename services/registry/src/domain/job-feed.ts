@@ -1,3 +1,4 @@
+import type { Followed } from './catch-up.ts';
 import { createEventLog } from './event-log.ts';
 import type { Job } from './jobs.ts';
 
@@ -19,15 +20,17 @@ interface JobChange {
 }
 
 /** The recent events of all jobs, for subscribers that come back, and the live ones. */
-export interface JobFeed {
+export interface JobFeed extends Followed {
   apply(change: JobChange): void;
+  /** Nothing else happened up to `version`. */
+  reach(version: number): void;
   /** A complete list of the store: whatever differs from what was told becomes events of the version before it. */
   replace(jobs: readonly Job[], version: number): void;
   /** The events after `version`; undefined: the subscriber has to begin with {@link snapshot}. */
   since(version: number): readonly JobFeedEvent[] | undefined;
   /** Every job that is there, as `added` events. */
   snapshot(): readonly JobFeedEvent[];
-  /** The version that {@link snapshot} is of; undefined before the first list. */
+  /** The version that {@link snapshot} is of, that of the last change or list; undefined before the first list. */
   readonly version: number | undefined;
   /** @returns a function that ends the subscription. */
   subscribe(listener: (event: JobFeedEvent) => void): () => void;
@@ -68,7 +71,9 @@ export function createJobFeed({ capacity, describe }: JobFeedDeps): JobFeed {
       version = at;
       if (deleted) remove(job, at);
       else put(job, at);
+      log.reach(at);
     },
+    reach: (at) => log.reach(at),
     replace(jobs, at) {
       if (version === undefined) {
         for (const job of jobs) told.set(job.id, { job, shown: JSON.stringify(describe(job)) });
@@ -80,8 +85,13 @@ export function createJobFeed({ capacity, describe }: JobFeedDeps): JobFeed {
       }
       log.restart(at);
       version = Math.max(version ?? 0, at);
+      log.reach(version);
     },
-    since: (from) => log.since(from, version ?? 0),
+    get reached() {
+      return log.reached;
+    },
+    whenReached: (at, signal) => log.whenReached(at, signal),
+    since: (from) => log.since(from),
     snapshot: () => [...told.values()].map(({ job }) => ({ version: version ?? 0, type: 'added', job })),
     get version() {
       return version;

@@ -1,8 +1,10 @@
 import { type Metadata, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import type { Logger } from '@rollcall/platform/log.ts';
+import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
 import { RegistryError } from '../domain/errors.ts';
-import { type Authenticate, credentialsOf } from '../routes/authentication.ts';
+import { type Authenticate, credentialsOf, refuseOtherNames } from '../routes/authentication.ts';
+import { endCallSpan, startCallSpan } from './call-span.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
 
 export interface CallsDeps {
@@ -10,19 +12,21 @@ export interface CallsDeps {
   readonly metrics: Registry;
   /** Undefined: no authentication. */
   readonly authenticate: Authenticate | undefined;
+  /** Undefined: calls are not traced. */
+  readonly tracer: Tracer | undefined;
 }
 
 /** What a unary method does. @param subject who calls; undefined where authentication is off. */
 type UnaryMethod<Request, Response> = (request: Request, subject: string | undefined) => Response | Promise<Response>;
 
-/** What all methods have in common: who calls, the status of errors, and metrics. */
+/** What all methods have in common: who calls, the status of errors, metrics, and traces of those that answer once. */
 export interface Calls {
   /** A handler of grpc-js for the method. */
   unary<Request, Response>(
     name: string,
     method: UnaryMethod<Request, Response>,
   ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void;
-  /** @throws RegistryError UNAUTHENTICATED. */
+  /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
   subjectOf(metadata: Metadata): Promise<string | undefined>;
   /** The end of a call that failed. */
   failureOf(name: string, error: unknown): CallFailure;
@@ -30,7 +34,7 @@ export interface Calls {
   measure(name: string): (code: status) => void;
 }
 
-export function createCalls({ log, metrics, authenticate }: CallsDeps): Calls {
+export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): Calls {
   const duration = new Histogram({
     name: 'rollcall_registry_grpc_call_duration_seconds',
     help: 'Duration of gRPC calls, streams included.',
@@ -44,7 +48,12 @@ export function createCalls({ log, metrics, authenticate }: CallsDeps): Calls {
     call: ServerUnaryCall<Request, Response>,
     callback: sendUnaryData<Response>,
   ): Promise<void> {
-    const ended = calls.measure(name);
+    const measured = calls.measure(name);
+    const span = tracer && startCallSpan(tracer, name, call);
+    const ended = (code: status) => {
+      measured(code);
+      if (span !== undefined) endCallSpan(span, code);
+    };
     try {
       const subject = await calls.subjectOf(call.metadata);
       // Nobody waits for it any more: its deadline is over, or its caller gave it up.
@@ -62,8 +71,10 @@ export function createCalls({ log, metrics, authenticate }: CallsDeps): Calls {
   const calls: Calls = {
     unary: (name, method) => (call, callback) => void answer({ name, method }, call, callback),
     async subjectOf(metadata) {
+      const credentials = credentialsOf((name) => metadata.get(name)[0]?.toString());
+      refuseOtherNames(credentials.identity);
       if (authenticate === undefined) return undefined;
-      const subject = await authenticate(credentialsOf((name) => metadata.get(name)[0]?.toString()));
+      const subject = await authenticate(credentials);
       if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
       return subject;
     },

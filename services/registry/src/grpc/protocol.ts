@@ -1,6 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { loadSync, type PackageDefinition, type ServiceDefinition } from '@grpc/proto-loader';
 
+/** The registry's own service. */
+export const REGISTRY = 'rollcall.registry.v1.Registry';
+
 /** The protocol buffers of everything that the server serves. */
 export function loadProtocol(): PackageDefinition {
   return loadSync(['rollcall/registry/v1/registry.proto', 'grpc/health/v1/health.proto'], {

@@ -1,4 +1,5 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js';
+import type { FeedSource } from '../domain/catch-up.ts';
 import type { Directory } from '../domain/directory.ts';
 import { RegistryError } from '../domain/errors.ts';
 import type { Feed } from '../domain/feed.ts';
@@ -38,6 +39,7 @@ export interface RegistryRoom {
   readonly registrations: RegistrationsDeps;
   readonly directory: Pick<Directory<unknown>, 'find' | 'entries'>;
   readonly feed: Feed;
+  readonly source: FeedSource;
   readonly lastBeatAt: (id: string) => Date | undefined;
   /** A lookup was answered from the local copy. */
   readonly onHit: () => void;

@@ -4,7 +4,7 @@ import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import { type CallsDeps, createCalls } from './calls.ts';
 import { createHealth } from './health.ts';
-import { loadProtocol, serviceDefinition } from './protocol.ts';
+import { loadProtocol, REGISTRY, serviceDefinition } from './protocol.ts';
 import { type RegistryRoom, registryService } from './registry-service.ts';
 import { createWatchStreams } from './watch.ts';
 
@@ -24,7 +24,6 @@ export interface GrpcServer extends Actor {
   closeStreams(): void;
 }
 
-const REGISTRY = 'rollcall.registry.v1.Registry';
 const HEALTH = 'grpc.health.v1.Health';
 /** Of calls under way, when the server stops. */
 const CLOSING_LIMIT_MS = 3000;
@@ -34,13 +33,12 @@ const OPTIONS = {
   'grpc.max_receive_message_length': 256 * 1024,
   // A page of a list.
   'grpc.max_send_message_length': 32 * 1024 * 1024,
-  'grpc.max_metadata_size': 16 * 1024,
   'grpc.max_concurrent_streams': 1000,
-  // Callers that are gone are noticed, and those that stay are spread over replicas that came later.
+  // Callers that are gone are noticed. No maximum age with that: grpc-js closes an old connection, takes for failed the next ping over it,
+  // and drops its streams. The gateway goes over to replicas that came later by itself.
   'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 20_000,
   'grpc.max_connection_idle_ms': 300_000,
-  'grpc.max_connection_age_ms': 600_000,
 };
 
 /** Serves rollcall.registry.v1, grpc.health.v1 and reflection; the last two to anyone. */
@@ -48,7 +46,7 @@ export function createGrpcServer(deps: GrpcServerDeps): GrpcServer {
   const { log, room } = deps;
   const protocol = loadProtocol();
   const calls = createCalls(deps);
-  const watches = createWatchStreams({ feed: room.feed, lastBeatAt: room.lastBeatAt, calls });
+  const watches = createWatchStreams({ ...room, calls });
   const health = createHealth([REGISTRY]);
   const server = new Server(OPTIONS);
   server.addService(serviceDefinition(protocol, REGISTRY), registryService(room, calls, watches));

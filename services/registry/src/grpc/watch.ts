@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
+import { catchUp, type FeedSource } from '../domain/catch-up.ts';
 import { RegistryError } from '../domain/errors.ts';
 import type { Feed, FeedEvent } from '../domain/feed.ts';
 import type { Calls } from './calls.ts';
@@ -10,6 +11,7 @@ type WatchCall = ServerWritableStream<WatchRequest, WatchResponse>;
 
 export interface WatchStreamsDeps {
   readonly feed: Feed;
+  readonly source: FeedSource;
   readonly lastBeatAt: (id: string) => Date | undefined;
   readonly calls: Calls;
 }
@@ -33,46 +35,15 @@ const TYPES: Record<FeedEvent['type'], WatchResponse['type']> = {
   removed: 'TYPE_REMOVED',
 };
 
-export function createWatchStreams({ feed, lastBeatAt, calls }: WatchStreamsDeps): WatchStreams {
+export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
+  const { feed, source, calls } = deps;
+  const { eventMessage, beginning } = messagesOf(deps);
   const open = new Map<WatchCall, (failure: CallFailure) => void>();
 
-  const eventMessage = ({ type, registration, version }: FeedEvent): WatchResponse => ({
-    type: TYPES[type],
-    service: serviceMessage(registration, lastBeatAt(registration.id)),
-    cursor: String(version),
-  });
-
-  /** What a subscriber is told first. */
-  function* beginning(cursor: string): Generator<WatchResponse> {
-    const resumed = /^\d{1,15}$/.test(cursor) ? feed.since(Number(cursor)) : undefined;
-    if (resumed !== undefined) {
-      for (const event of resumed) yield eventMessage(event);
-      return;
-    }
-    if (cursor !== '') yield { type: 'TYPE_RESET' };
-    const { version } = feed;
-    // Somebody who got only a part of it cannot resume from there.
-    for (const event of feed.snapshot()) yield { ...eventMessage(event), cursor: '' };
-    yield { type: 'TYPE_SYNCED', cursor: String(version) };
-  }
-
-  /** Tells the subscriber until the call is over. @returns how it ends; undefined: the subscriber has gone. */
-  async function follow(call: WatchCall): Promise<CallFailure | undefined> {
-    await calls.subjectOf(call.metadata);
-    if (call.cancelled) return undefined;
-    if (open.size >= MAX_STREAMS) {
-      throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open watches`);
-    }
-    const over = new AbortController();
-    let failure: CallFailure | undefined;
+  /** Tells the subscriber until the signal aborts. @param end ends the call. */
+  async function tell(call: WatchCall, signal: AbortSignal, end: (why: CallFailure) => void): Promise<void> {
     let wake: (() => void) | undefined;
-    const end = (why?: CallFailure) => {
-      failure ??= why;
-      over.abort();
-      wake?.();
-    };
-    open.set(call, end);
-    call.once('cancelled', () => end());
+    signal.addEventListener('abort', () => wake?.());
     const waiting = [...beginning(call.request.cursor)];
     const most = waiting.length + MAX_WAITING;
     const unsubscribe = feed.subscribe((event) => {
@@ -81,18 +52,42 @@ export function createWatchStreams({ feed, lastBeatAt, calls }: WatchStreamsDeps
       wake?.();
     });
     try {
-      while (!over.signal.aborted) {
+      while (!signal.aborted) {
         const message = waiting.shift();
         if (message === undefined) {
           await new Promise<void>((resolve) => {
             wake = resolve;
           });
         } else if (!call.write(message)) {
-          await once(call, 'drain', { signal: over.signal }).catch(() => undefined);
+          await once(call, 'drain', { signal }).catch(() => undefined);
         }
       }
     } finally {
       unsubscribe();
+    }
+  }
+
+  /** Serves the call until it is over. @returns how it ends; undefined: the subscriber has gone. */
+  async function follow(call: WatchCall): Promise<CallFailure | undefined> {
+    await calls.subjectOf(call.metadata);
+    if (call.cancelled) return undefined;
+    if (open.size >= MAX_STREAMS) {
+      throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open watches`);
+    }
+    const over = new AbortController();
+    const { signal } = over;
+    let failure: CallFailure | undefined;
+    const end = (why?: CallFailure) => {
+      failure ??= why;
+      over.abort();
+    };
+    open.set(call, end);
+    call.once('cancelled', () => end());
+    try {
+      const version = versionOf(call.request.cursor);
+      if (version !== undefined) await catchUp(feed, version, { source, signal });
+      if (!signal.aborted) await tell(call, signal, end);
+    } finally {
       open.delete(call);
     }
     return failure;
@@ -114,4 +109,35 @@ export function createWatchStreams({ feed, lastBeatAt, calls }: WatchStreamsDeps
       for (const end of open.values()) end(unavailable('The registry is stopping; go on with the last cursor'));
     },
   };
+}
+
+/** What subscribers are sent. */
+function messagesOf({ feed, lastBeatAt }: Pick<WatchStreamsDeps, 'feed' | 'lastBeatAt'>) {
+  const eventMessage = ({ type, registration, version }: FeedEvent): WatchResponse => ({
+    type: TYPES[type],
+    service: serviceMessage(registration, lastBeatAt(registration.id)),
+    cursor: String(version),
+  });
+
+  /** What a subscriber is told first. */
+  function* beginning(cursor: string): Generator<WatchResponse> {
+    const from = versionOf(cursor);
+    const resumed = from === undefined ? undefined : feed.since(from);
+    if (resumed !== undefined) {
+      for (const event of resumed) yield eventMessage(event);
+      return;
+    }
+    if (cursor !== '') yield { type: 'TYPE_RESET' };
+    const { version } = feed;
+    // Somebody who got only a part of it cannot resume from there.
+    for (const event of feed.snapshot()) yield { ...eventMessage(event), cursor: '' };
+    yield { type: 'TYPE_SYNCED', cursor: String(version) };
+  }
+
+  return { eventMessage, beginning };
+}
+
+/** Undefined: no cursor, or none of ours. */
+function versionOf(cursor: string): number | undefined {
+  return /^\d{1,15}$/.test(cursor) ? Number(cursor) : undefined;
 }

@@ -1,4 +1,4 @@
-import { identityHeaders } from '@rollcall/platform/http/identity.ts';
+import { identityHeaders, isIdentityFor } from '@rollcall/platform/http/identity.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../domain/errors.ts';
 
@@ -24,6 +24,19 @@ export interface Credentials {
 /** @returns the subject of valid credentials, or undefined. Throws when that cannot be found out now. */
 export type Authenticate = (shown: Credentials) => Promise<string | undefined>;
 
+/** By which the gateway knows the registry, and its rules. */
+export const OWN_NAME = 'registry';
+
+/**
+ * Who registers the registry's URL under another name gets around the scopes that the gateway asks for at the registry's own. So a
+ * request that came by another name is refused, whether credentials are asked for or not.
+ *
+ * @throws RegistryError LET_IN_FOR_ANOTHER.
+ */
+export function refuseOtherNames(identity: string | undefined): void {
+  if (identity !== undefined && !isIdentityFor(OWN_NAME, identity)) throw new RegistryError('LET_IN_FOR_ANOTHER');
+}
+
 /** @param find looks a header, or metadata, up by its name. */
 export function credentialsOf(find: (name: string) => string | undefined): Credentials {
   return { token: bearerToken(find('authorization')), identity: find(identityHeaders.token) };
@@ -34,9 +47,16 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization ?? '')?.[1];
 }
 
-/** Requires credentials, such as a bearer token (RFC 6750), on every route of the app that is not marked `anonymous`. */
+/**
+ * Requires credentials, such as a bearer token (RFC 6750), on every route of the app that is not marked `anonymous`; and of who comes by
+ * the gateway on all of them, that it came for the registry.
+ */
 export function authentication(app: App, authenticate: Authenticate | undefined): void {
   app.decorateRequest('subject', undefined);
+  app.addHook('onRequest', ({ headers }, _reply, done) => {
+    refuseOtherNames(headers[identityHeaders.token]?.toString());
+    done();
+  });
   if (authenticate === undefined) return;
   app.addHook('onRequest', async (request) => {
     if (request.routeOptions.config.anonymous === true) return;

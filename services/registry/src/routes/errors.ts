@@ -17,6 +17,7 @@ export const answers: Record<ErrorCode, Answer> = {
   SERVICE_NOT_FOUND: { status: 404, error: 'Service not found' },
   MANAGED_ELSEWHERE: { status: 400, error: 'Service is managed elsewhere' },
   UNAUTHENTICATED: { status: 401, error: 'Unauthenticated' },
+  LET_IN_FOR_ANOTHER: { status: 403, error: 'Forbidden' },
   NAME_OWNED_BY_ANOTHER: { status: 403, error: 'Forbidden' },
   STORE_UNAVAILABLE: { status: 503, error: 'Store is not available' },
   TOO_MANY_STREAMS: { status: 503, error: 'Too many streams' },

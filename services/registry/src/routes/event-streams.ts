@@ -7,7 +7,7 @@ const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
 const MAX_STREAMS = 1000;
 
 /** One open stream of server-sent events. */
-export interface EventStream {
+interface EventStream {
   /** @param text whole events. Nothing happens once the subscriber is gone. */
   write(text: string): void;
   /** Ends it, once what was written has been fetched. */
@@ -20,7 +20,7 @@ export interface EventStream {
 export interface EventStreams {
   /**
    * Takes the reply over. @returns undefined when the subscriber has gone already.
-   * @throws RegistryError TOO_MANY_STREAMS.
+   * @throws RegistryError TOO_MANY_STREAMS; STORE_UNAVAILABLE once all are closed, for none may be left open.
    */
   open(reply: FastifyReply): EventStream | undefined;
   readonly size: number;
@@ -29,8 +29,10 @@ export interface EventStreams {
 
 export function createEventStreams(): EventStreams {
   const streams = new Set<() => void>();
+  let isClosed = false;
   return {
     open(reply) {
+      if (isClosed) throw new RegistryError('STORE_UNAVAILABLE', 'This replica is stopping');
       if (streams.size >= MAX_STREAMS) {
         throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open event streams`);
       }
@@ -61,6 +63,7 @@ export function createEventStreams(): EventStreams {
       return streams.size;
     },
     closeAll() {
+      isClosed = true;
       for (const end of streams) end();
     },
   };

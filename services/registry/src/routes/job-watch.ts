@@ -1,34 +1,37 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FeedSource } from '../domain/catch-up.ts';
 import { RegistryError } from '../domain/errors.ts';
 import type { JobFeed } from '../domain/job-feed.ts';
 import type { Job, JobDirectory } from '../domain/jobs.ts';
 import { createEventStreams } from './event-streams.ts';
-import { streamFeed } from './feed-stream.ts';
+import { type Exchange, streamFeed } from './feed-stream.ts';
 
 export interface JobWatchDeps {
   readonly feed: JobFeed;
+  readonly source: FeedSource;
   /** The job as the API shows it. */
   readonly describe: (job: Job) => object;
 }
 
 /** Open streams of the changes of all jobs. */
 export interface JobWatchers {
-  /** @throws RegistryError TOO_MANY_STREAMS, STORE_UNAVAILABLE before the local copy is complete. */
-  open(request: FastifyRequest, reply: FastifyReply): void;
+  /**
+   * @throws RegistryError TOO_MANY_STREAMS; STORE_UNAVAILABLE before the local copy is complete, and to a subscriber that knows more
+   *   than this replica can hear of.
+   */
+  open(exchange: Exchange): Promise<void>;
   closeAll(): void;
 }
 
-export function createJobWatchers({ feed, describe }: JobWatchDeps): JobWatchers {
+export function createJobWatchers({ feed, source, describe }: JobWatchDeps): JobWatchers {
   const streams = createEventStreams();
   return {
-    open(request, reply) {
+    async open(exchange) {
       // An empty list would be taken for the truth.
       if (feed.version === undefined) {
         throw new RegistryError('STORE_UNAVAILABLE', 'The local copy of the jobs is not complete yet');
       }
-      const stream = streams.open(reply);
-      if (stream !== undefined) streamFeed(stream, request, { feed, data: ({ job }) => JSON.stringify(describe(job)) });
+      await streamFeed(streams, exchange, { feed, source, data: ({ job }) => JSON.stringify(describe(job)) });
     },
     closeAll: () => streams.closeAll(),
   };
@@ -56,11 +59,11 @@ export function jobWatchRoute(app: App, { watchers, directory, describe }: JobWa
         produces: ['text/event-stream'],
       },
     },
-    (request, reply) => {
+    async (request, reply) => {
       const { accept = '*/*' } = request.headers;
       const namesake = accept.includes('text/event-stream') ? undefined : directory.find('watch');
       if (namesake !== undefined) void reply.send(describe(namesake));
-      else if (/text\/event-stream|\*/.test(accept)) watchers.open(request, reply);
+      else if (/text\/event-stream|\*/.test(accept)) await watchers.open({ request, reply });
       else throw new RegistryError('JOB_NOT_FOUND', "There is no job 'watch'");
     },
   );

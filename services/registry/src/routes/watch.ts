@@ -1,36 +1,35 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FeedSource } from '../domain/catch-up.ts';
 import { RegistryError } from '../domain/errors.ts';
 import type { Feed } from '../domain/feed.ts';
 import { registrationRecord } from '../schemas/registrations.ts';
 import { createEventStreams } from './event-streams.ts';
-import { streamFeed } from './feed-stream.ts';
+import { type Exchange, streamFeed } from './feed-stream.ts';
 import { type Rendered, sendRendered } from './rendering.ts';
 
 export interface WatchDeps {
   readonly feed: Feed;
+  readonly source: FeedSource;
   readonly lastBeatAt: (id: string) => Date | undefined;
 }
 
 /** Open streams of server-sent events, so that shutdown can end them. */
 export interface Watchers {
-  /** @throws RegistryError TOO_MANY_STREAMS. */
-  open(request: FastifyRequest, reply: FastifyReply): void;
+  /** @throws RegistryError TOO_MANY_STREAMS, STORE_UNAVAILABLE to a subscriber that knows more than this replica can hear of. */
+  open(exchange: Exchange): Promise<void>;
   readonly size: number;
   closeAll(): void;
 }
 
-export function createWatchers({ feed, lastBeatAt }: WatchDeps): Watchers {
+export function createWatchers({ feed, source, lastBeatAt }: WatchDeps): Watchers {
   const streams = createEventStreams();
   return {
-    open(request, reply) {
-      const stream = streams.open(reply);
-      if (stream === undefined) return;
-      streamFeed(stream, request, {
+    open: (exchange) =>
+      streamFeed(streams, exchange, {
         feed,
+        source,
         data: ({ registration }) => JSON.stringify(registrationRecord(registration, lastBeatAt(registration.id))),
-      });
-    },
+      }),
     get size() {
       return streams.size;
     },
@@ -57,11 +56,11 @@ export function watchRoute(app: App, { watchers, find }: WatchRouteDeps): void {
         produces: ['text/event-stream'],
       },
     },
-    (request, reply) => {
+    async (request, reply) => {
       const { accept = '*/*' } = request.headers;
       const namesake = accept.includes('text/event-stream') ? undefined : find('watch');
       if (namesake !== undefined) sendRendered(request, reply, namesake);
-      else if (/text\/event-stream|\*/.test(accept)) watchers.open(request, reply);
+      else if (/text\/event-stream|\*/.test(accept)) await watchers.open({ request, reply });
       else throw new RegistryError('SERVICE_NOT_FOUND', "Service 'watch' is not in the registry");
     },
   );

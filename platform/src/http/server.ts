@@ -121,7 +121,7 @@ export function createServer(options: ServerOptions): App {
     registers: [metrics],
   });
   app.decorateRequest('routeName', undefined);
-  const expectsTooMuch = followExpectations(app);
+  const expectsTooMuch = followExpectations(app, bodyLimit);
   app.addHook('onRequest', (request, reply, done) => {
     answering.set(request.raw.socket, reply.raw);
     if (options.isStopping?.() === true) reply.header('connection', 'close');
@@ -167,12 +167,17 @@ export function nameRoute(request: FastifyRequest, route: string): void {
 }
 
 /**
- * Node would answer by itself, without a body and past all hooks, what expects anything but 100-continue.
+ * Node would answer by itself, without a body and past all hooks, what expects anything but 100-continue; and ask for a body that is
+ * refused as soon as it is announced.
  *
- * @returns whether a request is one of these.
+ * @returns whether a request is one of the former.
  */
-function followExpectations({ server }: App): (request: IncomingMessage) => boolean {
+function followExpectations({ server }: App, bodyLimit: number): (request: IncomingMessage) => boolean {
   const unmet = new WeakSet<IncomingMessage>();
+  server.on('checkContinue', (request, response) => {
+    if (Number(request.headers['content-length'] ?? 0) <= bodyLimit) response.writeContinue();
+    server.emit('request', request, response);
+  });
   server.on('checkExpectation', (request, response) => {
     unmet.add(request);
     server.emit('request', request, response);

@@ -9,27 +9,30 @@ interface RedisOptions {
   readonly url: string;
   /** How the server's list of clients shows this one. */
   readonly name: string;
+  /** How long callers wait for an answer, where that is longer than two seconds. */
+  readonly waitMs?: number;
   readonly log: Logger;
 }
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** Without an answer for so long the connection is given up: the server hangs, or a packet filter has forgotten it. */
 const ANSWER_TIMEOUT_MS = 2000;
+/** How often a connection is looked at that owes answers. */
+const LOOKS_PER_TIMEOUT = 5;
 const RECONNECT = { baseMs: 50, maxMs: 2000 };
 
 /**
  * A connection to Redis that is made anew whenever it is lost. Commands of the same turn of the event loop share a packet.
  *
  * While there is no connection, commands fail at once; one whose answer got lost fails and is not sent again, as it may have been
- * done. Callers that need an answer sooner than two seconds must see to that themselves.
+ * done. Callers that need an answer sooner than a connection is given up must see to that themselves.
  *
  * The caller disconnects it.
  */
-export function createRedis({ url, name, log }: RedisOptions): Redis {
+export function createRedis({ url, name, waitMs = 0, log }: RedisOptions): Redis {
   const redis = new Client(url, {
     connectionName: name,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: ANSWER_TIMEOUT_MS,
     enableAutoPipelining: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
@@ -38,6 +41,7 @@ export function createRedis({ url, name, log }: RedisOptions): Redis {
     // After a failover the old connection may lead to what is a replica now.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
+  endSilentConnections(redis, Math.max(ANSWER_TIMEOUT_MS, waitMs));
   let reachable = true;
   redis.on('error', (error: Error) => {
     if (!reachable) return;
@@ -55,4 +59,28 @@ export function createRedis({ url, name, log }: RedisOptions): Redis {
     reachable = true;
   });
   return redis;
+}
+
+/**
+ * Ends a connection that owes answers and has brought nothing for so long. ioredis' own `socketTimeout` does not do: after a pause of
+ * this process it ends connections whose answers have come, and only wait to be read. Here a pause counts as one look, which is
+ * taken once what has come is read.
+ */
+function endSilentConnections(redis: Redis, timeoutMs: number): void {
+  let silentLooks = 0;
+  let bytesBefore = 0;
+
+  function look(): void {
+    const { stream, commandQueue } = redis;
+    const bytes = stream?.bytesRead ?? 0;
+    const isSilent = commandQueue.length > 0 && bytes === bytesBefore;
+    silentLooks = isSilent ? silentLooks + 1 : 0;
+    bytesBefore = bytes;
+    if (silentLooks < LOOKS_PER_TIMEOUT) return;
+    silentLooks = 0;
+    stream.destroy(new Error(`no answer within ${timeoutMs} ms`));
+  }
+
+  const looking = setInterval(() => setImmediate(look), timeoutMs / LOOKS_PER_TIMEOUT).unref();
+  redis.on('end', () => clearInterval(looking));
 }

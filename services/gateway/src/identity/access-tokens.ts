@@ -9,7 +9,7 @@ import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 const TOKEN_TYPE = 'at+jwt';
 
 export interface AccessTokenDeps {
-  readonly keys: Pick<KeyStore, 'signing' | 'verifying'>;
+  readonly keys: Pick<KeyStore, 'signing' | 'verifying' | 'isKnown'>;
   readonly clients: Pick<ApiClients, 'find'>;
   readonly clock: Clock;
   /** `iss` and `aud` of the tokens. */
@@ -24,6 +24,8 @@ export interface CheckedToken {
   readonly caller: Caller;
   /** Whether it is still one, apart from its expiry. Costs no more than a look into memory. */
   holds(): boolean;
+  /** Of the monotonic clock: from then on it is checked again before it lets anybody in. Absent: never. */
+  readonly staleAtMs?: number;
 }
 
 /** The gateway's own access tokens: JWTs as in RFC 9068. */
@@ -33,8 +35,8 @@ export interface AccessTokens {
   issue(client: KnownClient, scopes: readonly string[]): Promise<{ token: string; expiresInSeconds: number }>;
   /** @throws GatewayError INVALID_TOKEN. */
   check(token: string): Promise<CheckedToken>;
-  /** Whether a token with these claims, checked before, has not been revoked since. */
-  holds(claims: JWTPayload): boolean;
+  /** Whether a token with these claims, checked before, has not been revoked since: its client, its secret and the key are still there. */
+  holds(claims: JWTPayload, kid: string | undefined): boolean;
 }
 
 const TIERS = ['premium', 'standard', 'free'] satisfies Tier[];
@@ -45,9 +47,9 @@ const GENERATION_CLAIM = 'rollcall_generation';
 export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
   const { keys, clients, clock, issuer, audience, lifetimeSeconds, toleranceSeconds } = deps;
 
-  function holds({ sub = '', [GENERATION_CLAIM]: generation }: JWTPayload): boolean {
+  function holds({ sub = '', [GENERATION_CLAIM]: generation }: JWTPayload, kid = ''): boolean {
     const client = clients.find(sub);
-    return client !== undefined && client.generation === generation;
+    return client !== undefined && client.generation === generation && keys.isKnown(kid);
   }
 
   return {
@@ -69,7 +71,8 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
       return { token, expiresInSeconds: lifetimeSeconds };
     },
     async check(token) {
-      const key = await keys.verifying(kidOf(token));
+      const kid = kidOf(token);
+      const key = await keys.verifying(kid);
       if (key === undefined) throw unknownKey();
       const payload = await verified(
         jwtVerify(token, key, {
@@ -82,7 +85,7 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
           requiredClaims: ['sub', 'exp', 'iat'],
         }),
       );
-      if (!holds(payload)) throw invalid('It has been revoked');
+      if (!holds(payload, kid)) throw invalid('It has been revoked');
       // The client's present one may be another: replicas would differ by whether they had seen the token before.
       const tier = tierOf(payload);
       if (tier === undefined) throw invalid('Its tier is not acceptable');
@@ -92,7 +95,7 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
         scopes: new Set(scopesOf(payload)),
         expiresAtMs: ((payload.exp ?? 0) + toleranceSeconds) * 1000,
       };
-      return { caller, holds: () => holds(payload) };
+      return { caller, holds: () => holds(payload, kid) };
     },
   };
 }
@@ -124,9 +127,12 @@ function unknownKey(cause?: unknown): GatewayError {
   return invalid('It was signed with a key that is not known', cause);
 }
 
+/** A scope (RFC 6749, section 3.3). What is none could not even be told to a service. */
+const SCOPE = /^[!#-[\]-~]+$/;
+
 /** `scope` as in RFC 9068, section 2.2.3: separated by spaces. */
 export function scopesOf({ scope }: JWTPayload): readonly string[] {
-  return typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : [];
+  return typeof scope === 'string' ? scope.split(' ').filter((each) => SCOPE.test(each)) : [];
 }
 
 /** @returns undefined where the claim names none. */

@@ -2,8 +2,9 @@ import { generateKeyPair, SignJWT } from 'jose';
 import { beforeAll, expect, test } from 'vitest';
 import { createAccessTokens } from './access-tokens.ts';
 import type { KnownClient } from './api-clients.ts';
-import { createAuthenticator } from './authenticator.ts';
+import { createAuthenticator, type TokenCapacity } from './authenticator.ts';
 import { keepSecret } from './client-secret.ts';
+import type { TokenCheck } from './external-issuers.ts';
 
 const LIFETIME_SECONDS = 600;
 const TOLERANCE_SECONDS = 5;
@@ -22,16 +23,17 @@ function clientOf(more: Partial<KnownClient> = {}): KnownClient {
 }
 
 /** A gateway's identity in which the time and the clients are the test's. */
-function startIdentity({ capacity = 100 }: { readonly capacity?: number } = {}) {
-  const state = { atSeconds: START_SECONDS, client: clientOf() as KnownClient | undefined, checks: 0 };
+function startIdentity({ tokens: most = 100, characters = 1_000_000 }: Partial<TokenCapacity> = {}) {
+  const state = { atSeconds: START_SECONDS, client: clientOf() as KnownClient | undefined, checks: 0, kid: 'one' };
   const clock = { now: () => new Date(state.atSeconds * 1000), monotonicMs: () => state.atSeconds * 1000 };
   const tokens = createAccessTokens({
     keys: {
       signing: () => ({ kid: 'one', key: pair.privateKey }),
       verifying: async (kid) => {
         state.checks += 1;
-        return kid === 'one' ? pair.publicKey : undefined;
+        return kid === state.kid ? pair.publicKey : undefined;
       },
+      isKnown: (kid) => kid === state.kid,
     },
     clients: { find: (id) => (id === state.client?.clientId ? state.client : undefined) },
     clock,
@@ -40,7 +42,12 @@ function startIdentity({ capacity = 100 }: { readonly capacity?: number } = {}) 
     lifetimeSeconds: LIFETIME_SECONDS,
     toleranceSeconds: TOLERANCE_SECONDS,
   });
-  const authenticator = createAuthenticator({ own: tokens, external: new Map(), clock, capacity });
+  const authenticator = createAuthenticator({
+    own: tokens,
+    external: new Map(),
+    clock,
+    capacity: { tokens: most, characters },
+  });
   return {
     state,
     stillHolds: (token: string) => authenticator.stillHolds(token),
@@ -184,7 +191,7 @@ test('a token that is remembered is not verified again', async () => {
 });
 
 test('of more tokens than are remembered the oldest is forgotten, holds on and is verified anew', async () => {
-  const { state, issue, authenticate, stillHolds } = startIdentity({ capacity: 3 });
+  const { state, issue, authenticate, stillHolds } = startIdentity({ tokens: 3 });
   const tokens = await Promise.all(Array.from({ length: 4 }, () => issue()));
   const [first = '', ...others] = tokens;
   for (const token of tokens) await authenticate(token);
@@ -199,8 +206,37 @@ test('of more tokens than are remembered the oldest is forgotten, holds on and i
   expect(state.checks).toBe(6);
 });
 
+test('of tokens that are together longer than what is remembered the oldest are forgotten, too', async () => {
+  const { state, authenticate } = startIdentity({ characters: 10_000 });
+  const long = await Promise.all(['a', 'b', 'c'].map((jti) => signed({ claims: { jti, padding: 'a'.repeat(2500) } })));
+  for (const token of long) await authenticate(token);
+  expect(state.checks).toBe(3);
+  await authenticate(long[2] ?? '');
+  await authenticate(long[1] ?? '');
+  expect(state.checks).toBe(3);
+  await authenticate(long[0] ?? '');
+  expect(state.checks).toBe(4);
+});
+
+test('a token whose key is taken back is void at once, remembered or not', async () => {
+  const { state, issue, authenticate, stillHolds } = startIdentity({ tokens: 1 });
+  const [forgotten, remembered] = [await issue(), await issue()];
+  await authenticate(forgotten);
+  await authenticate(remembered);
+  expect([stillHolds(forgotten), stillHolds(remembered)]).toEqual([true, true]);
+  state.kid = 'two';
+  expect([stillHolds(forgotten), stillHolds(remembered)]).toEqual([false, false]);
+  await expect(authenticate(remembered)).rejects.toThrow('not known');
+});
+
+test('what is no scope is none (RFC 6749, section 3.3)', async () => {
+  const { authenticate } = startIdentity();
+  const { scopes } = await authenticate(await signed({ claims: { scope: 'a:read \u2713 b"c x\ny *' } }));
+  expect([...scopes]).toEqual(['a:read', '*']);
+});
+
 test('a token that is forgotten and void does not hold', async () => {
-  const { state, issue, authenticate, stillHolds } = startIdentity({ capacity: 1 });
+  const { state, issue, authenticate, stillHolds } = startIdentity({ tokens: 1 });
   const token = await issue();
   await authenticate(token);
   await authenticate(await issue());
@@ -209,7 +245,7 @@ test('a token that is forgotten and void does not hold', async () => {
 });
 
 test('what is refused takes nobody’s place', async () => {
-  const { state, issue, authenticate } = startIdentity({ capacity: 1 });
+  const { state, issue, authenticate } = startIdentity({ tokens: 1 });
   const token = await issue();
   await authenticate(token);
   for (const claims of [{ exp: START_SECONDS - 60 }, { aud: 'others' }]) {
@@ -227,4 +263,32 @@ test('a token of more than 8192 characters is refused, however well it is signed
   expect([long.length > 8000, long.length <= 8192, longer.length > 8192]).toEqual([true, true, true]);
   await authenticate(long);
   await expect(authenticate(longer)).rejects.toThrow('It is too long');
+});
+
+test('a token that is stale is checked again before it lets anybody in; what is open goes on', async () => {
+  let nowMs = 0;
+  let isGood = true;
+  let checks = 0;
+  const clock = { now: () => new Date(START_SECONDS * 1000 + nowMs), monotonicMs: () => nowMs };
+  const caller = { subject: 'them#a', tier: 'free', scopes: new Set<string>(), expiresAtMs: Infinity } as const;
+  const theirs: TokenCheck = async () => {
+    checks += 1;
+    if (!isGood) throw new Error('not known');
+    return { caller, holds: () => true, staleAtMs: nowMs + 600_000 };
+  };
+  const own = { issuer: 'rollcall', check: theirs, holds: () => false, issue: () => Promise.reject(new Error('none')) };
+  const capacity = { tokens: 10, characters: 100_000 };
+  const authenticator = createAuthenticator({ own, external: new Map([['them', theirs]]), clock, capacity });
+  const token = await signed({ claims: { iss: 'them', exp: START_SECONDS + 3600 } });
+  await authenticator.authenticate(token);
+  nowMs = 599_999;
+  await authenticator.authenticate(token);
+  expect(checks).toBe(1);
+  nowMs = 600_000;
+  await authenticator.authenticate(token);
+  expect(checks).toBe(2);
+  isGood = false;
+  nowMs = 1_200_000;
+  await expect(authenticator.authenticate(token)).rejects.toThrow('not known');
+  expect(authenticator.stillHolds(token)).toBe(true);
 });

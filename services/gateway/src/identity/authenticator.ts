@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { decodeJwt } from 'jose';
+import { decodeJwt, decodeProtectedHeader } from 'jose';
 import type { Authenticator } from '../policy/caller.ts';
 import { type AccessTokens, type CheckedToken, invalid } from './access-tokens.ts';
 import type { TokenCheck } from './external-issuers.ts';
@@ -7,12 +7,18 @@ import type { TokenCheck } from './external-issuers.ts';
 /** No token that is accepted anywhere is longer; who sends one wants to keep us busy. */
 const TOKEN_MAX_LENGTH = 8192;
 
+/** Of checked tokens that are remembered. */
+export interface TokenCapacity {
+  readonly tokens: number;
+  /** Of all of them together: another issuer's may be ten times as long as the gateway's own. */
+  readonly characters: number;
+}
+
 export interface AuthenticatorDeps {
   readonly own: AccessTokens;
   readonly external: ReadonlyMap<string, TokenCheck>;
   readonly clock: Clock;
-  /** How many checked tokens are remembered. */
-  readonly capacity: number;
+  readonly capacity: TokenCapacity;
 }
 
 /**
@@ -21,20 +27,29 @@ export interface AuthenticatorDeps {
  */
 export function createAuthenticator({ own, external, clock, capacity }: AuthenticatorDeps): Authenticator {
   const checked = new Map<string, CheckedToken>();
+  let characters = 0;
 
   function remembered(token: string): CheckedToken | undefined {
     const known = checked.get(token);
     if (known === undefined) return undefined;
     if (clock.now().getTime() < known.caller.expiresAtMs && known.holds()) return known;
-    checked.delete(token);
+    forget(token);
     return undefined;
   }
 
+  function forget(token: string): void {
+    if (checked.delete(token)) characters -= token.length;
+  }
+
   function remember(token: string, result: CheckedToken): void {
+    // It may have been checked twice at once.
+    forget(token);
     checked.set(token, result);
-    if (checked.size <= capacity) return;
-    const [oldest] = checked.keys();
-    if (oldest !== undefined) checked.delete(oldest);
+    characters += token.length;
+    for (const oldest of checked.keys()) {
+      if (checked.size <= capacity.tokens && characters <= capacity.characters) return;
+      forget(oldest);
+    }
   }
 
   async function check(token: string): Promise<CheckedToken> {
@@ -48,13 +63,15 @@ export function createAuthenticator({ own, external, clock, capacity }: Authenti
   return {
     authenticate(token) {
       const known = remembered(token);
-      return known === undefined ? check(token).then(({ caller }) => caller) : known.caller;
+      const isStale = known?.staleAtMs !== undefined && clock.monotonicMs() >= known.staleAtMs;
+      return known === undefined || isStale ? check(token).then(({ caller }) => caller) : known.caller;
     },
     stillHolds(token) {
       if (remembered(token) !== undefined) return true;
       const { iss, exp = 0, ...claims } = decodeJwt(token);
       // Revoked, expired, or only forgotten here for want of room.
-      return clock.now().getTime() < exp * 1000 && (iss !== own.issuer || own.holds(claims));
+      const isExpired = clock.now().getTime() >= exp * 1000;
+      return !isExpired && (iss !== own.issuer || own.holds(claims, decodeProtectedHeader(token).kid));
     },
   };
 }

@@ -7,6 +7,7 @@ import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 const LIFETIME_SECONDS = 60;
 /** One signature serves the requests of a caller to a service for so long: signing costs more than proxying. */
 const REUSE_MS = 30_000;
+const TURN_MS = REUSE_MS / 2;
 
 export interface BackendIdentityDeps {
   readonly keys: Pick<KeyStore, 'signing'>;
@@ -23,14 +24,17 @@ export interface BackendIdentity {
   headersFor(caller: Caller, service: string): IdentityHeaders | Promise<IdentityHeaders>;
 }
 
-interface Signed {
-  readonly headers: IdentityHeaders | Promise<IdentityHeaders>;
-  readonly untilMs: number;
-}
+/** By service. */
+type Signed = Map<string, IdentityHeaders | Promise<IdentityHeaders>>;
 
-/** Signs the identity of callers for one service each, so that none can pass on to another what it was shown. */
+/**
+ * Signs the identity of callers for one service each, so that none can pass on to another what it was shown. What is signed within
+ * {@link TURN_MS} is kept together, and dropped together: a caller's token may be remembered for an hour, and there may be many of both.
+ */
 export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDeps): BackendIdentity {
-  const signed = new WeakMap<Caller, Map<string, Signed>>();
+  let young = new WeakMap<Caller, Signed>();
+  let old = new WeakMap<Caller, Signed>();
+  let turnAtMs = Number.NEGATIVE_INFINITY;
 
   async function sign({ subject, tier, scopes }: Caller, service: string): Promise<IdentityHeaders> {
     const { kid, key } = keys.signing();
@@ -48,17 +52,25 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
     return [identity, token, by, encodeURIComponent(subject), of, tier, allowed, scope];
   }
 
+  function turn(): void {
+    const nowMs = clock.monotonicMs();
+    if (nowMs < turnAtMs) return;
+    const isInTime = nowMs < turnAtMs + TURN_MS;
+    old = isInTime ? young : new WeakMap();
+    young = new WeakMap();
+    turnAtMs = (isInTime ? turnAtMs : nowMs) + TURN_MS;
+  }
+
   return {
     headersFor(caller, service) {
-      const ofCaller = signed.get(caller) ?? new Map<string, Signed>();
-      if (ofCaller.size === 0) signed.set(caller, ofCaller);
-      const known = ofCaller.get(service);
-      const nowMs = clock.monotonicMs();
-      if (known !== undefined && nowMs < known.untilMs) return known.headers;
-      const untilMs = nowMs + REUSE_MS;
+      turn();
+      const known = young.get(caller)?.get(service) ?? old.get(caller)?.get(service);
+      if (known !== undefined) return known;
+      const ofCaller: Signed = young.get(caller) ?? new Map();
+      if (ofCaller.size === 0) young.set(caller, ofCaller);
       const headers = sign(caller, service).then(
         (made) => {
-          ofCaller.set(service, { headers: made, untilMs });
+          ofCaller.set(service, made);
           return made;
         },
         (err: unknown) => {
@@ -66,7 +78,7 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
           throw err;
         },
       );
-      ofCaller.set(service, { headers, untilMs });
+      ofCaller.set(service, headers);
       return headers;
     },
   };

@@ -29,6 +29,8 @@ export interface ExternalIssuersDeps {
 export type TokenCheck = (token: string) => Promise<CheckedToken>;
 
 const SUBJECT_MAX_LENGTH = 256;
+/** As long as a key set is kept: a key that its issuer takes back is asked about again. */
+const REMEMBERED_MS = 600_000;
 
 /** By issuer. Subjects of different issuers are never the same caller: theirs are told with the issuer before them. */
 export function createExternalIssuers(deps: ExternalIssuersDeps): ReadonlyMap<string, TokenCheck> {
@@ -54,13 +56,14 @@ function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }
       if (err instanceof GatewayError) throw err;
       throw new GatewayError('IDENTITY_UNAVAILABLE', { cause: err });
     });
-    return { caller: callerOf(payload, config, toleranceSeconds), holds: () => true };
+    const caller = callerOf(payload, config, toleranceSeconds);
+    return { caller, holds: () => true, staleAtMs: clock.monotonicMs() + REMEMBERED_MS };
   };
 }
 
 function callerOf(payload: JWTPayload, { issuer, defaultTier }: ExternalIssuer, toleranceSeconds: number): Caller {
   const { sub = '', exp = 0 } = payload;
-  if (sub === '' || sub.length > SUBJECT_MAX_LENGTH) throw invalid('Its sub is not acceptable');
+  if (sub === '' || sub.length > SUBJECT_MAX_LENGTH || !sub.isWellFormed()) throw invalid('Its sub is not acceptable');
   return {
     subject: `${issuer}#${sub}`,
     tier: tierOf(payload) ?? defaultTier,

@@ -36,7 +36,7 @@ export interface GatewayIdentity {
 }
 
 const TOLERANCE_SECONDS = 5;
-const CHECKED_TOKENS = 20_000;
+const CHECKED_TOKENS = { tokens: 20_000, characters: 16 * 1024 * 1024 };
 /** Longer than anyone may keep a copy of the key set: routes/keys.ts. */
 const PUBLISH_AHEAD_MS = 900_000;
 

@@ -55,6 +55,8 @@ export interface KeyStore {
   signing(): { readonly kid: string; readonly key: CryptoKey };
   /** @returns the public key, after a look at the Secret where it is not known; undefined: there is none. */
   verifying(kid: string): Promise<CryptoKey | undefined>;
+  /** Whether what was signed with that key still counts. A look into memory. */
+  isKnown(kid: string): boolean;
   /** What `/.well-known/jwks.json` publishes: public keys only (RFC 7517). */
   published(): { readonly keys: readonly JWK[] };
   /** Keyed hashes of secrets are made with it: the same in all replicas, of no use to who reads a token. */
@@ -121,6 +123,7 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
       await look().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
       return current().verifying.get(kid);
     },
+    isKnown: (kid) => current().verifying.has(kid),
     published: () => ({ keys: current().published }),
     fingerprintKey: () => current().fingerprintKey,
   };

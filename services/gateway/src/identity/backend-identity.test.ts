@@ -1,0 +1,45 @@
+import { generateKeyPair } from 'jose';
+import { beforeEach, expect, test } from 'vitest';
+import type { Caller } from '../policy/caller.ts';
+import { type BackendIdentity, createBackendIdentity } from './backend-identity.ts';
+
+const caller: Caller = { subject: 'shop', tier: 'free', scopes: new Set(['a']), expiresAtMs: Number.POSITIVE_INFINITY };
+let nowMs: number;
+let identity: BackendIdentity;
+
+beforeEach(async () => {
+  nowMs = 1000;
+  const clock = { now: () => new Date(1_800_000_000_000 + nowMs), monotonicMs: () => nowMs };
+  const { privateKey: key } = await generateKeyPair('ES256');
+  identity = createBackendIdentity({ keys: { signing: () => ({ kid: 'one', key }) }, issuer: 'rollcall', clock });
+});
+
+async function tokenFor(service: string, of = caller): Promise<string> {
+  const headers = await identity.headersFor(of, service);
+  return headers[headers.indexOf('x-rollcall-identity') + 1] ?? '';
+}
+
+test('an identity serves one caller at one service', async () => {
+  const mine = await tokenFor('a');
+  expect(await tokenFor('a')).toBe(mine);
+  expect(await tokenFor('b')).not.toBe(mine);
+  expect(await tokenFor('a', { ...caller })).not.toBe(mine);
+});
+
+test.each([0, 7000, 14_999, 100_000])('it is reused for 15 to 30 seconds, begun %i ms after others', async (ms) => {
+  await tokenFor('z');
+  nowMs += ms;
+  const first = await tokenFor('a');
+  nowMs += 14_999;
+  expect(await tokenFor('a')).toBe(first);
+  nowMs += 15_001;
+  expect(await tokenFor('a')).not.toBe(first);
+});
+
+test('it is not reused for longer because it was used late', async () => {
+  const first = await tokenFor('a');
+  nowMs += 29_900;
+  expect(await tokenFor('a')).toBe(first);
+  nowMs += 101;
+  expect(await tokenFor('a')).not.toBe(first);
+});

@@ -27,7 +27,7 @@ process.send?.('ready');
 async function call({ url, key, requests, windowMs, concurrency, durationMs }: CallerOrder): Promise<void> {
   const redis = createRedis({ url, name: 'caller', log: createLogger('caller', 'silent') });
   await once(redis, 'ready');
-  const limiter = new RedisLimiter({ redis });
+  const limiter = new RedisLimiter({ redis, prefix: 'rollcall' });
   const untilMs = nowMs() + durationMs;
   const report: [number, number][] = [];
   const lane = async (): Promise<void> => {

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const LIMITERS: readonly [name: string, limiter: Limiter][] = [
   ['in memory', new MemoryLimiter({ clock })],
-  ['in Redis', new RedisLimiter({ redis, clock, serverTimeMs: () => clock.ms })],
+  ['in Redis', new RedisLimiter({ redis, prefix: 'rollcall', clock, serverTimeMs: () => clock.ms })],
 ];
 
 beforeEach(() => {
@@ -94,6 +94,8 @@ describe.each(LIMITERS)('A limiter %s', (_name, limiter) => {
     expect(retryAfterSeconds).toBeGreaterThanOrEqual(40);
     expect(retryAfterSeconds).toBeLessThanOrEqual(41);
     const nowMs = clock.ms;
+    clock.ms = (resetAtSeconds - 1) * 1000;
+    expect(await limiter.take(key, minutely)).toMatchObject({ allowed: false, retryAfterSeconds: 1 });
     clock.ms = resetAtSeconds * 1000;
     const free = await limiter.take(key, minutely);
     expect(free).toMatchObject({ allowed: true, remaining: 0 });

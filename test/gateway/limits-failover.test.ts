@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseTrustedProxies } from '@rollcall/gateway/policy/limits/client-address.ts';
+import { FailoverLimiter } from '@rollcall/gateway/policy/limits/failover-limiter.ts';
 import { DEFAULT_LIMITS } from '@rollcall/gateway/policy/limits/limit-for.ts';
+import type { Limiter } from '@rollcall/gateway/policy/limits/limiter.ts';
 import { createLimits, type Verdict } from '@rollcall/gateway/policy/limits/limits.ts';
+import { MemoryLimiter } from '@rollcall/gateway/policy/limits/memory-limiter.ts';
 import { type Redis as RedisServer, startRedis } from '@rollcall/local/redis.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
+import { systemClock } from '@rollcall/platform/clock.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
@@ -32,7 +37,15 @@ async function startLimits(url: string, limits = DEFAULT_LIMITS) {
   const redis = createRedis({ url, name: 'gateway', log });
   const metrics = createMetrics('gateway');
   const trustedProxies = parseTrustedProxies([]);
-  const made = createLimits({ limits, trustedProxies, redis, redisTimeoutMs: TIMEOUT_MS, metrics, log });
+  const made = createLimits({
+    limits,
+    trustedProxies,
+    redis,
+    redisPrefix: 'rollcall',
+    redisTimeoutMs: TIMEOUT_MS,
+    metrics,
+    log,
+  });
   onTestFinished(async () => {
     await made.stop();
     redis.disconnect();
@@ -101,7 +114,7 @@ describe('Limits with Redis', () => {
     const { headers, refusal } = await gateway.check('shop');
     expect(refusal).toBeUndefined();
     expect(headers).toMatchObject({ 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '99' });
-    expect(await gateway.redis.exists('rollcall:limit:60000:subject:shop')).toBe(1);
+    expect(await gateway.redis.exists('rollcall:limit:60000:subject::shop')).toBe(1);
     expect(await gateway.fallbacks()).toBe(0);
     expect(gateway.changes()).toEqual([BACK]);
   });
@@ -152,6 +165,8 @@ describe('Limits with Redis', () => {
     expect(allowed).toBe(100);
     expect(gateway.changes()).toEqual([BACK, AWAY, BACK]);
     expect(gateway.lines.find(({ msg }) => msg === AWAY)?.reason).toBe(`no answer within ${TIMEOUT_MS} ms`);
+    const given = gateway.lines.filter(({ msg }) => msg === 'Redis cannot be reached');
+    expect(given).toMatchObject([{ reason: 'no answer within 2000 ms' }]);
   });
 
   test('wait for the timeout only once, however many requests there are', async () => {
@@ -180,7 +195,8 @@ describe('Limits with Redis', () => {
     const subject = randomUUID();
     const asked = Array.from({ length: 20 }, () => gateway.check(subject));
     await turn();
-    const untilMs = performance.now() + 3 * TIMEOUT_MS;
+    // Longer, too, than the connection has for an answer.
+    const untilMs = performance.now() + 6 * TIMEOUT_MS;
     while (performance.now() < untilMs);
     await Promise.all(asked);
     const calls = callOn(gateway, subject);
@@ -220,5 +236,37 @@ describe('Limits with Redis', () => {
     expect(await gateway.store()).toBe('memory');
     await gateway.redis.config('SET', 'maxmemory', '0');
     await waitUntil('Redis is used', usesRedis(gateway), WAIT);
+  });
+});
+
+describe('A shared limiter that is slow', () => {
+  const timeoutMs = 5000;
+
+  /** @param shared what is asked. @returns whether it decides after so long. */
+  async function isUsedAfter(ms: number, shared: Limiter): Promise<boolean> {
+    const own = new MemoryLimiter();
+    const log = createLogger('test', 'silent');
+    const limiter = new FailoverLimiter({
+      shared,
+      own,
+      timeoutMs,
+      clock: systemClock,
+      log,
+      onFallback: () => undefined,
+    });
+    onTestFinished(() => limiter.stop());
+    await limiter.start();
+    await sleep(ms);
+    return limiter.usesShared;
+  }
+
+  test('is not taken for one that works because a probe of it was given up before the time of an answer', async () => {
+    expect(await isUsedAfter(6000, { take: () => new Promise(() => undefined) })).toBe(false);
+  });
+
+  test('decides where the time for an answer is long enough', async () => {
+    const own = new MemoryLimiter();
+    const take: Limiter['take'] = (key, limit) => sleep(3500).then(() => own.take(key, limit));
+    expect(await isUsedAfter(3000, { take })).toBe(true);
   });
 });

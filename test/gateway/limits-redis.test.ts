@@ -65,7 +65,7 @@ describe('The counts in Redis', () => {
 
   test('are one small hash for each key, which ends with the window', async () => {
     const redis = await connect();
-    const limiter = new RedisLimiter({ redis });
+    const limiter = new RedisLimiter({ redis, prefix: 'rollcall' });
     const key = randomUUID();
     for (let index = 0; index < 5; index += 1) await limiter.take(key, limit);
     const [name = '', ...more] = await redis.keys(`*${key}*`);
@@ -77,9 +77,19 @@ describe('The counts in Redis', () => {
     expect(await redis.object('ENCODING', name)).toBe('listpack');
   });
 
+  test('are apart from those of another installation', async () => {
+    const redis = await connect();
+    const key = randomUUID();
+    const [one, other] = ['rollcall/a/b', 'rollcall/a/c'].map((prefix) => new RedisLimiter({ redis, prefix }));
+    for (const remaining of [1, 0]) {
+      expect(await one?.take(key, limit)).toMatchObject({ allowed: true, remaining });
+      expect(await other?.take(key, limit)).toMatchObject({ allowed: true, remaining });
+    }
+  });
+
   test('end by themselves when nobody calls any more, and are then begun anew', async () => {
     const redis = await connect();
-    const limiter = new RedisLimiter({ redis });
+    const limiter = new RedisLimiter({ redis, prefix: 'rollcall' });
     const key = randomUUID();
     await limiter.take(key, { requests: 1, windowMs: 120 });
     const gone = async () => (await redis.exists(`rollcall:limit:120:${key}`)) === 0;
@@ -89,7 +99,7 @@ describe('The counts in Redis', () => {
 
   test('are kept when the server forgets its scripts', async () => {
     const redis = await connect();
-    const limiter = new RedisLimiter({ redis });
+    const limiter = new RedisLimiter({ redis, prefix: 'rollcall' });
     const key = randomUUID();
     await limiter.take(key, limit);
     await redis.script('FLUSH');
@@ -100,7 +110,7 @@ describe('The counts in Redis', () => {
   test('outlive a clock that is set back within the window, and begin anew when it is set back further', async () => {
     const redis = await connect();
     let serverTimeMs = 1_700_000_000_000;
-    const limiter = new RedisLimiter({ redis, serverTimeMs: () => serverTimeMs });
+    const limiter = new RedisLimiter({ redis, prefix: 'rollcall', serverTimeMs: () => serverTimeMs });
     const key = randomUUID();
     for (let index = 0; index < 2; index += 1) expect((await limiter.take(key, limit)).allowed).toBe(true);
     serverTimeMs -= 30_000;
@@ -112,7 +122,7 @@ describe('The counts in Redis', () => {
 
   test('are asked for in few packets, however many requests come at once', async () => {
     const redis = await connect();
-    const limiter = new RedisLimiter({ redis });
+    const limiter = new RedisLimiter({ redis, prefix: 'rollcall' });
     let writes = 0;
     const { stream } = redis;
     const write = stream.write.bind(stream);

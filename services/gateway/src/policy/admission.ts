@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../errors.ts';
 import type { Authenticator, Holder } from './caller.ts';
 import type { RouteLimits } from './limits/limit-for.ts';
 import type { Limits, Verdict } from './limits/limits.ts';
@@ -48,6 +49,7 @@ export async function admit(
     route: failure === undefined ? asking.limits : undefined,
   });
   if (verdict.refusal !== undefined) throw verdict.refusal;
+  if (failure instanceof GatewayError) Object.assign(failure.headers, verdict.headers);
   if (failure !== undefined) throw failure;
   return { holder, headers: verdict.headers };
 }

@@ -54,14 +54,9 @@ export function clientAddress(
   return known;
 }
 
-/**
- * Whom to count a request for, as {@link clientAddress} tells who sent it.
- *
- * @returns an IPv4 address, or the /64 network of an IPv6 one: a single customer has at least that many addresses.
- */
+/** Whom to count a request for, as {@link clientAddress} tells who sent it. @returns as {@link networkOf}. */
 export function clientNetwork(...request: Parameters<typeof clientAddress>): string {
-  const address = clientAddress(...request);
-  return address.includes(':') ? networkOf(address) : address;
+  return networkOf(clientAddress(...request));
 }
 
 function isTrusted(address: string, trusted: TrustedProxies): boolean {
@@ -85,8 +80,9 @@ function plainAddress(text: string): string | undefined {
     .join('.');
 }
 
-/** The first four groups of a canonical IPv6 address. */
-function networkOf(address: string): string {
+/** @returns an IPv4 address, or the /64 network of a canonical IPv6 one: a single customer has at least that many addresses. */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');
   const first = head === '' ? [] : head.split(':');
   const last = tail === undefined || tail === '' ? [] : tail.split(':');

@@ -28,8 +28,9 @@ interface Waiting {
 
 /** Between probes while the shared limiter is away. */
 const PROBES = { baseMs: 100, maxMs: 2000 };
-/** A probe without an answer is given up: whatever it waits for has had time to break. */
-const PROBE_TIMEOUT_MS = 3000;
+/** A probe without an answer is given up: whatever it waits for has had time to break. Longer than an answer may take. */
+const PROBE_LEAST_MS = 3000;
+const PROBE_EXTRA_MS = 1000;
 /** The shared limiter must have worked for so long before its next failure counts as the first. */
 const STABLE_MS = 10_000;
 /** A start waits no longer for the shared limiter: requests are better served by the own one than not at all. */
@@ -59,7 +60,7 @@ const PROBE_LIMIT: Limit = { requests: 1_000_000, windowMs: 1000 };
  *
  * The bound: the two do not know of each other's counts. In a window in which the shared limiter was away, a caller has at most
  * its limit from each replica on its own, and its limit from the shared one; that once more each time the shared one came back
- * empty.
+ * empty, or a replica restarted while it was on its own.
  */
 export class FailoverLimiter implements Limiter {
   readonly #deps: FailoverLimiterDeps;
@@ -205,10 +206,11 @@ export class FailoverLimiter implements Limiter {
     const { clock, shared, timeoutMs } = this.#deps;
     const sinceMs = clock.monotonicMs();
     const given = new AbortController();
+    const probeMs = Math.max(PROBE_LEAST_MS, timeoutMs + PROBE_EXTRA_MS);
     try {
-      const timeout = sleep(PROBE_TIMEOUT_MS, AbortSignal.any([given.signal, this.#stopping.signal]));
-      await Promise.race([shared.take(PROBE_KEY, PROBE_LIMIT), timeout]);
-      return clock.monotonicMs() - sinceMs <= timeoutMs;
+      const timeout = sleep(probeMs, AbortSignal.any([given.signal, this.#stopping.signal]));
+      const answer = await Promise.race([shared.take(PROBE_KEY, PROBE_LIMIT), timeout]);
+      return typeof answer === 'object' && clock.monotonicMs() - sinceMs <= timeoutMs;
     } catch {
       return false;
     } finally {

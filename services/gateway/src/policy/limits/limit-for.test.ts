@@ -32,6 +32,10 @@ test('What a route limits is counted by itself, all else together, and addresses
   ).toBe(4);
 });
 
+test('No subject is taken for another with a route, whatever it is called', () => {
+  expect(`${scope('free')}reports:shop`).not.toBe(`${scope('standard', reports)}shop`);
+});
+
 test('Headers name the tier, and the route where that has its own limit', () => {
   expect(limitFor('free', reports, DEFAULT_LIMITS).name).toBe('free');
   expect(limitFor('standard', reports, DEFAULT_LIMITS).name).toBe('standard-reports');

@@ -9,7 +9,10 @@ export type TierLimits = Readonly<Record<LimitedTier, Limit>>;
 
 /** A route whose limits differ for some tiers. */
 export interface RouteLimits {
-  /** Names the route in keys and headers: lower-case letters, digits and `-`. Unique. */
+  /**
+   * Names the route in keys and headers. Unique, and without `:`. Those of the routes file have lower-case letters, digits and `-`;
+   * the gateway's own have a `.`, so that they are none of these.
+   */
   readonly route: string;
   readonly limits: Readonly<Partial<Record<LimitedTier, Limit>>>;
 }
@@ -40,6 +43,7 @@ export const DEFAULT_LIMITS: TierLimits = {
 export function limitFor(tier: LimitedTier, override: RouteLimits | undefined, limits: TierLimits): Policy {
   const kind = tier === 'anonymous' ? 'address' : 'subject';
   const limit = override?.limits[tier];
-  if (override === undefined || limit === undefined) return { name: tier, limit: limits[tier], scope: `${kind}:` };
+  // Two colons in any case: subjects may have some themselves.
+  if (override === undefined || limit === undefined) return { name: tier, limit: limits[tier], scope: `${kind}::` };
   return { name: `${tier}-${override.route}`, limit, scope: `${kind}:${override.route}:` };
 }

@@ -12,6 +12,7 @@ function start() {
     limits: DEFAULT_LIMITS,
     trustedProxies: parseTrustedProxies(['10.0.0.0/8']),
     redis: undefined,
+    redisPrefix: 'rollcall',
     redisTimeoutMs: 100,
     metrics,
     log: createLogger('test', 'silent'),

@@ -18,6 +18,8 @@ interface LimitsDeps {
   readonly trustedProxies: TrustedProxies;
   /** Undefined: each replica counts by itself. */
   readonly redis: Redis | undefined;
+  /** Begins the keys there. */
+  readonly redisPrefix: string;
   /** How long Redis has for an answer. */
   readonly redisTimeoutMs: number;
   readonly metrics: Registry;
@@ -99,7 +101,8 @@ interface StartedLimiter {
   readonly stop: () => Promise<void>;
 }
 
-function createLimiter({ redis, redisTimeoutMs, metrics, log, clock = systemClock }: LimitsDeps): StartedLimiter {
+function createLimiter(deps: LimitsDeps): StartedLimiter {
+  const { redis, redisPrefix, redisTimeoutMs, metrics, log, clock = systemClock } = deps;
   const own = new MemoryLimiter({ clock });
   const fallbacks = new Counter({
     name: 'rollcall_gateway_limiter_fallbacks_total',
@@ -109,7 +112,7 @@ function createLimiter({ redis, redisTimeoutMs, metrics, log, clock = systemCloc
   const shared =
     redis &&
     new FailoverLimiter({
-      shared: new RedisLimiter({ redis, clock }),
+      shared: new RedisLimiter({ redis, prefix: redisPrefix, clock }),
       own,
       timeoutMs: redisTimeoutMs,
       clock,

@@ -18,21 +18,23 @@ declare module 'ioredis' {
 
 interface RedisLimiterDeps {
   readonly redis: Redis;
+  /** Begins the keys. Those who count together have the same one. */
+  readonly prefix: string;
   readonly clock?: Clock;
   /** Milliseconds since the epoch; the server's own by default, the only time that all replicas share. */
   readonly serverTimeMs?: () => number;
 }
 
-const KEY_PREFIX = 'rollcall:limit:';
-
 /** Counts in Redis, for all replicas together. A call is one round trip, shared by all calls of the same turn of the event loop. */
 export class RedisLimiter implements Limiter {
   readonly #redis: Redis;
+  readonly #prefix: string;
   readonly #clock: Clock;
   readonly #serverTimeMs: () => number | '';
 
-  constructor({ redis, clock = systemClock, serverTimeMs }: RedisLimiterDeps) {
+  constructor({ redis, prefix, clock = systemClock, serverTimeMs }: RedisLimiterDeps) {
     this.#redis = redis;
+    this.#prefix = prefix;
     this.#clock = clock;
     this.#serverTimeMs = serverTimeMs ?? (() => '');
     redis.defineCommand('rollcallTake', { numberOfKeys: 1, lua: TAKE_SCRIPT });
@@ -41,7 +43,7 @@ export class RedisLimiter implements Limiter {
   /** @throws (rejects) when Redis is away or refuses. */
   async take(key: string, limit: Limit): Promise<LimitDecision> {
     const { requests, windowMs } = limit;
-    const name = `${KEY_PREFIX}${windowMs}:${key}`;
+    const name = `${this.#prefix}:limit:${windowMs}:${key}`;
     const answer = await this.#redis.rollcallTake(name, requests, bucketMsOf(windowMs), this.#serverTimeMs());
     const [allowed, remaining, untilFreeMs] = answer;
     return decide({ allowed: allowed === 1, remaining, untilFreeMs }, limit, this.#clock.now().getTime());

@@ -15,7 +15,7 @@ import type { AddressInfo } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { startProxy, type TestProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { gaugeOf, startProxy, type TestProxy, TOKEN, targetAt } from './grpc-fixture.ts';
 
 const CALLS = 20;
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
@@ -79,17 +79,12 @@ async function statusOfCall(session: ClientHttp2Session, headers: OutgoingHttpHe
   return Number(statuses.findLast((found) => found !== undefined));
 }
 
-async function gauge(proxy: TestProxy, name: string): Promise<number> {
-  const text = await proxy.metrics.metrics();
-  return Number(new RegExp(`^rollcall_gateway_grpc_${name}\\{.*\\} (\\d+)$`, 'm').exec(text)?.[1]);
-}
-
 /** A connection to a backend is closed when it is idle: not while one stream is left on it. */
 async function nothingIsLeft(proxy: TestProxy): Promise<void> {
-  await waitUntil('no call is left', async () => (await gauge(proxy, 'open_calls')) === 0, WAIT);
+  await waitUntil('no call is left', async () => (await gaugeOf(proxy, 'open_calls')) === 0, WAIT);
   await waitUntil(
     'no connection to the backend is left',
-    async () => (await gauge(proxy, 'upstream_connections')) === 0,
+    async () => (await gaugeOf(proxy, 'upstream_connections')) === 0,
     WAIT,
   );
 }
@@ -119,7 +114,7 @@ describe('a call that its caller gives up keeps nothing at the backend’s side'
     );
     for (const call of calls) giveUp(call, proxy);
     await nothingIsLeft(proxy);
-    expect(await gauge(proxy, 'open_calls')).toBe(0);
+    expect(await gaugeOf(proxy, 'open_calls')).toBe(0);
   });
 
   test('where the backend has answered with something that is no gRPC', async () => {
@@ -143,7 +138,7 @@ describe('a call that its caller gives up keeps nothing at the backend’s side'
     const held = begin(session);
     held.end(message);
     held.resume();
-    await waitUntil('the first goes on', async () => (await gauge(proxy, 'upstream_connections')) === 1, WAIT);
+    await waitUntil('the first goes on', async () => (await gaugeOf(proxy, 'upstream_connections')) === 1, WAIT);
     await new Promise((done) => setTimeout(done, 300));
     const note = (event: unknown): void => {
       const { stream } = event as { stream: ClientHttp2Stream };

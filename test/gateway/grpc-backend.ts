@@ -1,4 +1,4 @@
-// `node grpc-backend.ts PORT`: a gRPC server whose messages are bytes as they are. SIGTERM ends it gracefully (GOAWAY).
+// `node grpc-backend.ts PORT HOST KEEP_ALIVE_MS`: a gRPC server whose messages are bytes as they are. SIGTERM ends it gracefully (GOAWAY).
 import { once } from 'node:events';
 import {
   type Metadata,
@@ -118,8 +118,12 @@ function serveBoth(call: ServerDuplexStream<Buffer, Buffer>): void {
   call.on('end', () => call.end());
 }
 
-const [port = ''] = process.argv.slice(2);
-const server = new Server({ 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 });
+const [port = '', host = '', keepAliveMs = ''] = process.argv.slice(2);
+const server = new Server({
+  'grpc.max_receive_message_length': -1,
+  'grpc.max_send_message_length': -1,
+  'grpc.keepalive_time_ms': Number(keepAliveMs),
+});
 server.addService(service, {
   Unary: (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>) => void serveUnary(call, callback),
   ServerStream: (call: ServerWritableStream<Buffer, Buffer>) => void serveStream(call),
@@ -129,7 +133,7 @@ server.addService(service, {
   Stats: (_call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>) =>
     callback(null, Buffer.from(JSON.stringify(stats satisfies BackendStats))),
 });
-server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error) => {
+server.bindAsync(`${host}:${port}`, ServerCredentials.createInsecure(), (error) => {
   if (error !== null) throw error;
 });
 process.on('SIGTERM', () => server.tryShutdown(() => process.exit(0)));

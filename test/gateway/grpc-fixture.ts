@@ -38,17 +38,29 @@ export interface Backend extends AsyncDisposable {
   kill(): Promise<void>;
 }
 
-export async function startBackend(atPort?: number): Promise<Backend> {
-  const port = atPort ?? (await freePorts(1))[0] ?? 0;
+export interface BackendOptions {
+  /** Undefined: any free one. */
+  readonly port?: number;
+  readonly host?: string;
+  /** How often it pings its callers. */
+  readonly keepAliveMs?: number;
+}
+
+export async function startBackend(options: BackendOptions = {}): Promise<Backend> {
+  const { host = '127.0.0.1', keepAliveMs = 60_000 } = options;
+  const port = options.port ?? (await freePorts(1))[0] ?? 0;
   const started = await startService(
     {
       name: `grpc-backend-${randomBytes(4).toString('hex')}`,
       script: 'test/gateway/grpc-backend.ts',
-      args: [String(port)],
+      args: [String(port), host, String(keepAliveMs)],
     },
     { logDirectory: inject('temporaryDirectory'), env: { PATH: process.env['PATH'] } },
   );
-  await waitUntil('the backend listens', () => takesConnections(port), { timeoutMs: 30_000, failed: started.failed });
+  await waitUntil('the backend listens', () => takesConnections(port, host), {
+    timeoutMs: 30_000,
+    failed: started.failed,
+  });
   return {
     port,
     pid: started.pid,
@@ -60,9 +72,9 @@ export async function startBackend(atPort?: number): Promise<Backend> {
   };
 }
 
-function takesConnections(port: number): Promise<boolean> {
+function takesConnections(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = connect(port, host);
     socket.once('connect', () => {
       socket.destroy();
       resolve(true);
@@ -103,6 +115,7 @@ export function targetAt(service: string, port: number, addresses: readonly stri
   const endpointsOf = endpointsBy({
     resolve: async () => addresses.map((address) => ({ address, family: 4 })),
     breakerPolicy: defaultBreakerPolicy,
+    mostUnderWay: 16,
     clock: systemClock,
   });
   const host = addresses.length === 0 ? '127.0.0.1' : 'several.test';
@@ -161,6 +174,11 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
   return test;
 }
 
+/** What the proxy says of itself: `rollcall_gateway_grpc_<name>`. */
+export async function gaugeOf({ metrics }: Pick<TestProxy, 'metrics'>, name: string): Promise<number> {
+  return Number(new RegExp(`^rollcall_gateway_grpc_${name}\\{.*\\} (\\d+)$`, 'm').exec(await metrics.metrics())?.[1]);
+}
+
 /** What a unary call was answered with. */
 interface UnaryAnswer {
   readonly message: Buffer | undefined;
@@ -191,12 +209,14 @@ export interface EchoClientOptions {
   /** Undefined: none. */
   readonly token?: string | undefined;
   readonly channel?: ChannelOptions;
+  readonly host?: string;
 }
 
 const UNLIMITED = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
 
-export function createEchoClient(port: number, { token, channel }: EchoClientOptions = {}): EchoClient {
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+export function createEchoClient(port: number, options: EchoClientOptions = {}): EchoClient {
+  const { token, channel, host = '127.0.0.1' } = options;
+  const client = new Client(`${host}:${port}`, credentials.createInsecure(), {
     ...UNLIMITED,
     // Channels are shared by address and options else.
     'grpc.use_local_subchannel_pool': 1,

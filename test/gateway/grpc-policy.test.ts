@@ -8,6 +8,7 @@ import {
   callerNamed,
   createEchoClient,
   type EchoClient,
+  gaugeOf,
   startBackend,
   startProxy,
   statusOf,
@@ -144,6 +145,60 @@ describe('limits', () => {
     const codes = answers.map(({ error }) => error?.code ?? status.OK).sort((a, b) => a - b);
     expect(codes).toEqual([status.OK, status.OK, status.UNAVAILABLE, status.UNAVAILABLE]);
     expect((await caller.unary(hello)).error).toBeUndefined();
+  });
+});
+
+/** Calls that went to no service. */
+async function counted(code: string): Promise<number> {
+  const text = await proxy.metrics.metrics();
+  const lines = text.matchAll(/_grpc_calls_total\{service="",code="(\w+)".*\} (\d+)/g);
+  return lines.reduce((sum, [, found, count]) => sum + (found === code ? Number(count) : 0), 0);
+}
+
+describe('what every call leaves behind', () => {
+  const left = { ...allowed, headers: { 'x-ratelimit-remaining': '7' } };
+
+  test.each([
+    ['UNIMPLEMENTED', { ':path': '/nobody.v1.Nothing/Do' }, status.UNIMPLEMENTED],
+    ['UNAVAILABLE', { ':path': '/rollcall.test.v1.Echo/Unary', 'rollcall-service': 'nowhere' }, status.UNAVAILABLE],
+  ])('%s: what the limit says', async (_what, headers, code) => {
+    proxy.allowance = () => left;
+    const { head } = await request({ ...headers, authorization: `Bearer ${TOKEN}` });
+    expect(head).toMatchObject({ 'grpc-status': String(code), 'x-ratelimit-remaining': '7' });
+  });
+
+  test('PERMISSION_DENIED: what the limit says', async () => {
+    proxy.allowance = () => left;
+    proxy.identity = () => {
+      throw new GatewayError('INSUFFICIENT_SCOPE');
+    };
+    const { error, status: final } = await client.unary(hello);
+    expect(error?.code).toBe(status.PERMISSION_DENIED);
+    expect(final.metadata.get('x-ratelimit-remaining')).toEqual(['7']);
+  });
+
+  test('a call that is given up while it is let in is counted', async () => {
+    const before = await counted('CANCELLED');
+    const { promise, resolve } = Promise.withResolvers<typeof allowed>();
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+    proxy.allowance = () => {
+      onAsked();
+      return promise;
+    };
+    const { call, answer } = client.startUnary(hello);
+    await asked;
+    call.cancel();
+    expect((await answer).error?.code).toBe(status.CANCELLED);
+    await expect.poll(() => gaugeOf(proxy, 'open_calls')).toBe(0);
+    resolve(allowed);
+    await expect.poll(() => counted('CANCELLED')).toBe(before + 1);
+  });
+
+  test('a request that is no call is counted', async () => {
+    const before = await counted('UNKNOWN');
+    await request({ ':path': '/rollcall.test.v1.Echo/Unary', 'content-type': 'application/json' });
+    await request({ ':path': '/rollcall.test.v1.Echo/Unary', ':method': 'GET' });
+    expect(await counted('UNKNOWN')).toBe(before + 2);
   });
 });
 

@@ -120,7 +120,7 @@ test('the backend is told who calls, and nothing that callers claim of that', as
 
 test.each([
   ['20 MB in one message', 20 * 1024 * 1024, {}],
-  ['compressed messages', 200_000, { 'grpc.default_compression_algorithm': 2 }],
+  ['a message that its caller has compressed', 200_000, { 'grpc.default_compression_algorithm': 2 }],
 ])('%s', async (_what, bytes, channel) => {
   using special = createEchoClient(proxy.port, { token: TOKEN, channel });
   const message = Buffer.alloc(bytes, 'abcdefg');
@@ -136,15 +136,6 @@ describe('deadlines', () => {
     expect(leftMs).toBeGreaterThan(1000);
     expect(leftMs).toBeLessThanOrEqual(10_000);
     expect((await client.unary(hello)).head?.get('h-left-ms')).toEqual(['Infinity']);
-  });
-
-  test('a call that takes longer ends at both sides', async () => {
-    const before = (await client.stats()).cancelled;
-    const { error } = await client.unary(hello, { 'delay-ms': '20000' }, { deadline: Date.now() + 300 });
-    expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
-    await waitUntil('the backend is told', async () => (await client.stats()).cancelled > before, {
-      timeoutMs: 10_000,
-    });
   });
 });
 

@@ -1,13 +1,16 @@
-import type { ClientHttp2Stream } from 'node:http2';
+import { type ClientHttp2Stream, constants } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
 import { type CallSpan, withTrace } from './call-span.ts';
 import type { CallHead } from './headers.ts';
+import type { Place, PooledConnection, Waiter } from './pooled-connection.ts';
 import type { GrpcTarget } from './ports.ts';
 import { Refusal } from './refusal.ts';
+import { ignoreError } from './streams.ts';
 import { formatTimeout } from './timeout.ts';
-import type { UpstreamCall, Upstreams } from './upstreams.ts';
+import type { Upstreams } from './upstreams.ts';
 
 /** What a backend is to get. */
 export interface OutgoingCall {
@@ -39,12 +42,8 @@ export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: 
     const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
     const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', ...timeout, ...forwarded, ...identity];
     if (requestId !== undefined) headers.push('x-request-id', requestId);
-    try {
-      return new Attempt(upstreams.open({ origin, address: endpoint.address }, headers), endpoint, endpoints);
-    } catch (error) {
-      endpoint.breaker.abandoned();
-      throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
-    }
+    const place = { origin, endpoint, endpoints };
+    return new Attempt(place, headers, upstreams.connectionTo(place));
   };
 }
 
@@ -65,49 +64,105 @@ function unavailable(endpoints: Endpoints): Refusal {
   });
 }
 
-/** A call under way at an endpoint. */
+const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;
+/** Node's names for a stream that never was on a connection. */
+const NEVER_SENT: ReadonlySet<string> = new Set(['ERR_HTTP2_GOAWAY_SESSION', 'ERR_HTTP2_INVALID_SESSION']);
+
+/** A call at an endpoint: waiting for the connection, or under way. */
 export class Attempt {
-  readonly #call: UpstreamCall;
-  readonly #endpoint: Endpoint;
-  readonly #endpoints: Endpoints;
+  readonly #place: Place;
+  readonly #headers: readonly string[];
+  readonly #connection: PooledConnection;
+  #stream: ClientHttp2Stream | undefined;
+  #waiting: Link<Waiter> | undefined;
   #isAnswered = false;
+  #isAbandoned = false;
 
-  constructor(call: UpstreamCall, endpoint: Endpoint, endpoints: Endpoints) {
-    this.#call = call;
-    this.#endpoint = endpoint;
-    this.#endpoints = endpoints;
+  constructor(place: Place, headers: readonly string[], connection: PooledConnection) {
+    this.#place = place;
+    this.#headers = headers;
+    this.#connection = connection;
+    connection.calls += 1;
   }
 
-  get stream(): ClientHttp2Stream {
-    return this.#call.stream;
+  /** Undefined until it is begun. */
+  get stream(): ClientHttp2Stream | undefined {
+    return this.#stream;
   }
 
-  /** As {@link UpstreamCall.wasNotTaken}. */
+  /** Whether it can be begun. */
+  isReady(): boolean {
+    return this.#connection.isReady();
+  }
+
+  /** @param waiter told whether it can be begun; where not, nothing of it was sent, and the attempt is over. */
+  whenReady(waiter: Waiter): void {
+    this.#waiting = this.#connection.wait((isMade) => {
+      if (!isMade) this.#over(true);
+      waiter(isMade);
+    });
+  }
+
+  /** Sends its head. @throws Refusal where that cannot be sent; the attempt is over then. */
+  begin(): ClientHttp2Stream {
+    try {
+      const stream = this.#connection.begin(this.#headers);
+      stream.on('error', ignoreError);
+      this.#stream = stream;
+      return stream;
+    } catch (error) {
+      this.#over(false);
+      throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
+    }
+  }
+
+  /** Gives it up: nobody waits for it. That says nothing of the endpoint. */
+  abandon(): void {
+    const stream = this.#stream;
+    this.#isAbandoned = true;
+    if (stream === undefined) {
+      if (this.#waiting?.isLinked !== true) return;
+      this.#waiting.unlink();
+      this.#over(false);
+      return;
+    }
+    stream.close(NGHTTP2_CANCEL);
+    // With what was answered and nobody will read: a stream that has that is never closed by itself.
+    stream.destroy();
+  }
+
+  /** Whether no backend can have looked at it, or it has said that it will not have: the call may be made again. */
   wasNotTaken(): boolean {
-    return this.#call.wasNotTaken();
+    const stream = this.#stream;
+    if (stream === undefined) return true;
+    const failure: NodeJS.ErrnoException | null = stream.errored;
+    return (
+      stream.rstCode === NGHTTP2_REFUSED_STREAM ||
+      NEVER_SENT.has(failure?.code ?? '') ||
+      (stream.id !== undefined && this.#connection.isBeyondGoaway(stream.id))
+    );
   }
 
-  /** As {@link UpstreamCall.wasLost}. */
+  /** Whether the connection to the backend is gone, or never was. */
   wasLost(): boolean {
-    return this.#call.wasLost();
+    return this.#connection.isLost();
   }
 
   /** To be told that the head of an answer has come. Its status speaks of the service and not of the endpoint. */
   answered(): void {
     this.#isAnswered = true;
-    this.#endpoint.breaker.succeeded();
+    this.#place.endpoint.breaker.succeeded();
   }
 
   /** To be told that the stream is closed: only a connection that is lost before an answer counts against an endpoint. */
   closed(): void {
-    this.#call.closed();
+    this.#over(!this.#isAbandoned && this.wasLost());
+  }
+
+  #over(isLost: boolean): void {
+    this.#connection.closed(this.#isAnswered);
     if (this.#isAnswered) return;
-    const { breaker } = this.#endpoint;
-    if (!this.#call.wasLost()) {
-      breaker.abandoned();
-      return;
-    }
-    breaker.failed();
-    this.#endpoints.suspect();
+    if (isLost) this.#connection.blame(this.#place);
+    else this.#place.endpoint.breaker.abandoned();
   }
 }

@@ -1,5 +1,6 @@
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { createServiceSeries, type ServiceSeriesDeps } from '../service-series.ts';
 
 /** What a finished call is counted under. */
 interface FinishedCall {
@@ -28,8 +29,17 @@ export function statusName(status: GrpcStatus): string {
   return NAMES.get(status) ?? String(status);
 }
 
-export function createCallMetrics(registry: Registry, sizes: Sizes): CallMetrics {
+export interface CallMetricsDeps extends ServiceSeriesDeps {
+  readonly registry: Registry;
+  readonly sizes: Sizes;
+}
+
+export function createCallMetrics({ registry, sizes, ...deps }: CallMetricsDeps): CallMetrics {
   const registers = [registry];
+  // Calls that went to no service are counted, too, under the empty name.
+  const isKnown = (service: string): boolean => service === '' || deps.isKnown(service);
+  const counts = createServiceSeries<{ inc(): void }>({ ...deps, isKnown });
+  const durations = createServiceSeries<{ observe(seconds: number): void }>({ ...deps, isKnown });
   const calls = new Counter({
     name: 'rollcall_gateway_grpc_calls_total',
     help: 'gRPC calls by the service they went to and the status they ended with.',
@@ -57,8 +67,16 @@ export function createCallMetrics(registry: Registry, sizes: Sizes): CallMetrics
   gauge('rollcall_gateway_grpc_upstream_connections', 'Connections to gRPC backends.', sizes.upstreamConnections);
   return {
     observe({ service, status, ms }) {
-      calls.inc({ service, code: statusName(status ?? grpcStatus.CANCELLED) });
-      duration.observe({ service }, ms / 1000);
+      const code = statusName(status ?? grpcStatus.CANCELLED);
+      const count = counts.of(service, code, () => {
+        const labels = { service, code };
+        return { child: calls.labels(labels), remove: () => calls.remove(labels) };
+      });
+      count?.inc();
+      const series = durations.of(service, '', () => {
+        return { child: duration.labels(service), remove: () => duration.remove(service) };
+      });
+      series?.observe(ms / 1000);
     },
   };
 }

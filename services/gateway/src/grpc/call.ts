@@ -1,6 +1,8 @@
 import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus, grpcStatusOfHttp } from '@rollcall/platform/grpc/status.ts';
+import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { Attempt } from './attempts.ts';
+import type { CallMemory, HeldCall } from './call-memory.ts';
 import { isGrpc, readTrailers, responseHead } from './headers.ts';
 import { Refusal, type Trailers } from './refusal.ts';
 import { release } from './streams.ts';
@@ -9,7 +11,7 @@ import { release } from './streams.ts';
 const REPLAY_MAX_BYTES = 64 * 1024;
 /** A backend that is restarted gracefully refuses a call once; the next connection is one to its successor. */
 const MAX_TRIES = 3;
-const { NGHTTP2_CANCEL, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
+const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
 
 /** What became of a call. Undefined as status: its caller gave it up. */
 type CallEnd = (status: GrpcStatus | undefined) => void;
@@ -20,15 +22,20 @@ export interface ForwardedCall {
   readonly open: () => Attempt;
   /** Goes with the answer. */
   readonly addedHeaders: Readonly<Record<string, string>>;
+  readonly memory: CallMemory;
   readonly onEnd: CallEnd;
 }
 
 /** A call under way. */
-export interface OpenCall {
+export interface OpenCall extends HeldCall {
   /** Ends it at both sides. Nothing happens when it is over. */
   fail(refusal: Refusal): void;
   /** To be told that the stream of its caller is closed: the caller has ended it, or it is over. */
   closed(): void;
+  /** Ends it at both sides without waiting for its caller to read what is there. Nothing happens when it is over. */
+  cutOff(): void;
+  /** What is kept of it at the backend's side. */
+  unreadBytes(): number;
 }
 
 /**
@@ -48,6 +55,7 @@ export function forwardCall(call: ForwardedCall): OpenCall {
 
 class Forwarding implements OpenCall {
   readonly #call: ForwardedCall;
+  #attempt: Attempt | undefined;
   #upstream: ClientHttp2Stream | undefined;
   #over = false;
   #answered = false;
@@ -55,6 +63,8 @@ class Forwarding implements OpenCall {
   /** What was sent of it; undefined once it cannot be made again. */
   #replay: Buffer[] | undefined = [];
   #replayBytes = 0;
+  #heldCall: Link<HeldCall> | undefined;
+  #heldAnswer: Link<HeldCall> | undefined;
   #sentAll = false;
   #trailers: Trailers | undefined;
 
@@ -71,13 +81,13 @@ class Forwarding implements OpenCall {
       this.#sentAll = true;
       this.#upstream?.end();
     });
-    this.#attempt();
+    this.#begin();
   }
 
   closed(): void {
     if (this.#over) return;
     this.#finish(undefined);
-    if (this.#upstream !== undefined) abandon(this.#upstream);
+    this.#attempt?.abandon();
   }
 
   fail(refusal: Refusal): void {
@@ -85,14 +95,33 @@ class Forwarding implements OpenCall {
     const { downstream, addedHeaders } = this.#call;
     if (isClosed(downstream)) return this.closed();
     this.#finish(refusal.status);
-    if (this.#upstream !== undefined) abandon(this.#upstream);
+    this.#attempt?.abandon();
     if (downstream.headersSent) endWithTrailers(downstream, refusal.trailers());
     else refuse(downstream, refusal, addedHeaders);
   }
 
+  cutOff(): void {
+    if (this.#over) return;
+    const { downstream } = this.#call;
+    if (isClosed(downstream)) return this.closed();
+    const refusal = new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'What was sent is not read');
+    if (!downstream.headersSent) return this.fail(refusal);
+    this.#finish(refusal.status);
+    this.#attempt?.abandon();
+    // Which says the same; trailers would wait behind what is not read.
+    downstream.close(NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  unreadBytes(): number {
+    const upstream = this.#upstream;
+    return upstream === undefined ? 0 : upstream.readableLength + upstream.writableLength;
+  }
+
   #finish(status: GrpcStatus | undefined): void {
     this.#over = true;
-    this.#replay = undefined;
+    this.#forget();
+    this.#heldCall?.unlink();
+    this.#heldAnswer?.unlink();
     const { downstream, onEnd } = this.#call;
     // What is left of it goes nowhere; a stream that is not read to its end is never closed.
     if (downstream.isPaused()) downstream.resume();
@@ -101,11 +130,7 @@ class Forwarding implements OpenCall {
 
   #send(chunk: Buffer): void {
     if (this.#over) return;
-    if (this.#replay !== undefined) {
-      this.#replayBytes += chunk.length;
-      if (this.#replayBytes <= REPLAY_MAX_BYTES) this.#replay.push(chunk);
-      else this.#replay = undefined;
-    }
+    this.#remember(chunk);
     const upstream = this.#upstream;
     if (upstream === undefined) return;
     if (upstream.writableCorked === 0) {
@@ -116,25 +141,88 @@ class Forwarding implements OpenCall {
     if (!upstream.write(chunk)) this.#holdBack(upstream);
   }
 
-  /** Reads no more of the call until the backend has taken what was sent. */
-  #holdBack(upstream: ClientHttp2Stream): void {
-    const { downstream } = this.#call;
-    downstream.pause();
-    upstream.once('drain', () => downstream.resume());
+  #remember(chunk: Buffer): void {
+    if (this.#replay === undefined) return;
+    const bytes = this.#replayBytes + chunk.length;
+    if (bytes > REPLAY_MAX_BYTES || !this.#call.memory.keep(chunk.length)) return this.#forget();
+    this.#replay.push(chunk);
+    this.#replayBytes = bytes;
   }
 
-  #attempt(): void {
+  /** The call cannot be made again. */
+  #forget(): void {
+    this.#replay = undefined;
+    this.#call.memory.drop(this.#replayBytes);
+    this.#replayBytes = 0;
+  }
+
+  /** Reads no more of the call until the backend has taken what was sent. */
+  #holdBack(upstream: ClientHttp2Stream): void {
+    const { downstream, memory } = this.#call;
+    downstream.pause();
+    const link = memory.hold(this);
+    if (this.#over) return letGo(link, downstream);
+    this.#heldCall = link;
+    upstream.once('drain', () => {
+      link.unlink();
+      downstream.resume();
+    });
+  }
+
+  /** Reads no more of the answer until the caller has taken what came of it. */
+  #holdBackAnswer(upstream: ClientHttp2Stream): void {
+    const { downstream, memory } = this.#call;
+    upstream.pause();
+    const link = memory.hold(this);
+    if (this.#over) return letGo(link, upstream);
+    this.#heldAnswer = link;
+    downstream.once('drain', () => {
+      link.unlink();
+      upstream.resume();
+    });
+  }
+
+  #begin(): void {
+    const { downstream, open } = this.#call;
+    this.#tries += 1;
+    this.#upstream = undefined;
+    this.#heldCall?.unlink();
     try {
-      this.#attach(this.#call.open());
+      const attempt = open();
+      this.#attempt = attempt;
+      if (attempt.isReady()) return this.#attach(attempt);
+      // Until then nothing is read of it, but for what is there.
+      downstream.pause();
+      attempt.whenReady((isMade) => (isMade ? this.#beginAt(attempt) : this.#notMade()));
     } catch (error) {
-      this.fail(error instanceof Refusal ? error : new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
+      this.#failedToBegin(error);
     }
+  }
+
+  #beginAt(attempt: Attempt): void {
+    try {
+      this.#attach(attempt);
+    } catch (error) {
+      this.#failedToBegin(error);
+    }
+  }
+
+  #failedToBegin(error: unknown): void {
+    this.#attempt = undefined;
+    this.fail(error instanceof Refusal ? error : new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
+  }
+
+  /** Nothing was sent anywhere. */
+  #notMade(): void {
+    this.#attempt = undefined;
+    if (this.#over) return;
+    if (this.#tries < MAX_TRIES) this.#begin();
+    else this.fail(lost(false));
   }
 
   #attach(attempt: Attempt): void {
     const { downstream } = this.#call;
-    const { stream } = attempt;
-    this.#tries += 1;
+    const stream = attempt.begin();
     this.#upstream = stream;
     stream.on('response', (_headers, flags, raw) => {
       attempt.answered();
@@ -157,7 +245,7 @@ class Forwarding implements OpenCall {
     const { downstream, addedHeaders } = this.#call;
     if (isClosed(downstream)) return this.closed();
     this.#answered = true;
-    this.#replay = undefined;
+    this.#forget();
     const fault = faultOfAnswer(raw);
     if (fault !== undefined) return this.fail(fault);
     const head = responseHead(raw, addedHeaders);
@@ -165,16 +253,14 @@ class Forwarding implements OpenCall {
       this.#finish(statusOf(readTrailers(raw)));
       downstream.respond(head, { endStream: true });
       closeWhenSent(downstream);
-      return this.#stopSending(stream);
+      return this.#stopSending();
     }
     downstream.respond(head, { waitForTrailers: true });
     stream.on('trailers', (_headers, _flags, rawTrailers) => {
       this.#trailers = readTrailers(rawTrailers);
     });
     stream.on('data', (chunk: Buffer) => {
-      if (this.#over || downstream.write(chunk)) return;
-      stream.pause();
-      downstream.once('drain', () => stream.resume());
+      if (!this.#over && !downstream.write(chunk)) this.#holdBackAnswer(stream);
     });
     stream.on('end', () => this.#upstreamEnded(stream));
   }
@@ -189,19 +275,19 @@ class Forwarding implements OpenCall {
     }
     this.#finish(statusOf(trailers));
     endWithTrailers(this.#call.downstream, trailers);
-    this.#stopSending(stream);
+    this.#stopSending();
   }
 
   /** A backend may end a call that has not come in full, or has not been sent in full. */
-  #stopSending(stream: ClientHttp2Stream): void {
-    if (!stream.writableFinished) abandon(stream);
+  #stopSending(): void {
+    if (this.#upstream?.writableFinished === false) this.#attempt?.abandon();
   }
 
   #upstreamClosed(attempt: Attempt): void {
-    if (this.#over || attempt.stream !== this.#upstream) return;
+    if (this.#over || attempt !== this.#attempt) return;
     const canRepeat = !this.#answered && this.#replay !== undefined && this.#tries < MAX_TRIES;
-    if (canRepeat && attempt.wasNotTaken()) this.#attempt();
-    else this.fail(attempt.wasLost() ? lost(this.#answered) : refusalOfReset(attempt.stream.rstCode));
+    if (canRepeat && attempt.wasNotTaken()) this.#begin();
+    else this.fail(attempt.wasLost() ? lost(this.#answered) : refusalOfReset(attempt.stream?.rstCode ?? 0));
   }
 }
 
@@ -213,10 +299,10 @@ function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }
 
-/** Tells the backend, and lets go of what it has answered and nobody will read: a stream with that is never closed by itself. */
-function abandon(stream: ClientHttp2Stream): void {
-  stream.close(NGHTTP2_CANCEL);
-  stream.destroy();
+/** Of a call that was ended to make room for itself. */
+function letGo(link: Link<HeldCall>, stream: ClientHttp2Stream | ServerHttp2Stream): void {
+  link.unlink();
+  stream.resume();
 }
 
 function uncork(stream: ClientHttp2Stream): void {
@@ -263,11 +349,13 @@ function closeWhenSent(downstream: ServerHttp2Stream): void {
 }
 
 function statusOf(trailers: Trailers): GrpcStatus {
-  const status = Number(trailers['grpc-status']);
-  return STATUSES.find((known) => known === status) ?? grpcStatus.UNKNOWN;
+  const status = trailers['grpc-status'];
+  return (typeof status === 'string' ? STATUSES.get(status) : undefined) ?? grpcStatus.UNKNOWN;
 }
 
-const STATUSES = Object.values(grpcStatus);
+const STATUSES: ReadonlyMap<string, GrpcStatus> = new Map(
+  Object.values(grpcStatus).map((code) => [String(code), code]),
+);
 
 /** An answer that is none of gRPC's; undefined: it is one. */
 function faultOfAnswer(raw: readonly string[]): Refusal | undefined {

@@ -1,11 +1,13 @@
-import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import { ping } from './ping.ts';
+import { probe } from './ping.ts';
 import { release } from './streams.ts';
 
 export interface ConnectionOptions {
+  /** So many at once; whoever comes then takes the place of those that have been without a call for longest. */
+  readonly connections: number;
   /** Who has connected and not begun to speak HTTP/2 by then is disconnected. */
   readonly handshakeTimeoutMs: number;
   /** A connection without calls is closed after that. */
@@ -25,18 +27,28 @@ export interface Connections {
 }
 
 interface Known {
+  readonly socket: Socket;
   readonly openedAtMs: number;
   /** Whether the peer has sent its settings. */
   settled: boolean;
   calls: number;
   idleSinceMs: number;
-  pingDueAtMs: number;
+  probeDueAtMs: number;
+  /** When its session was first seen to be over. */
+  overAtMs: number | undefined;
 }
 
+type Sessions = Map<ServerHttp2Session, Known>;
+
 const LOOK_INTERVAL_MS = 1000;
+/** How long a peer has to close its side, too, once a session is over. */
+const CLOSING_GRACE_MS = 3000;
+/** So many make room at once: to look for them takes longer than to end them. */
+const EVICTED_SHARE = 0.01;
 /** A caller that is slow to answer may still have begun calls that it thinks were taken. */
 const GOAWAY_ROUND_TRIP_MS = 1000;
-const ANY_STREAM = 2 ** 31 - 1;
+/** GOAWAY, NO_ERROR, with the highest number that a stream may have. */
+const GOAWAY_NOTICE = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
 
 /**
  * Called for every call that comes: its head as names and values in turn.
@@ -53,23 +65,30 @@ interface FollowDeps {
 
 /** Follows the sessions of a server: ends those that say nothing, are idle or gone, and all of them at the end. */
 export function followConnections(server: Http2Server, { options, clock, onCall }: FollowDeps): Connections {
-  const sessions = new Map<ServerHttp2Session, Known>();
+  const sessions: Sessions = new Map();
   const sockets = new Set<Socket>();
+  let newest: Socket | undefined;
   let onEmpty: (() => void) | undefined;
   let draining = false;
 
-  server.on('connection', (socket: Socket) => {
+  // Before Node's own listener, which makes a session of it at once.
+  server.prependListener('connection', (socket: Socket) => {
+    newest = socket;
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
   server.on('session', (session) => {
+    const socket = newest;
+    if (socket === undefined) return session.destroy();
     const nowMs = clock.monotonicMs();
     const known: Known = {
+      socket,
       openedAtMs: nowMs,
       settled: false,
       calls: 0,
       idleSinceMs: nowMs,
-      pingDueAtMs: nowMs + options.pingIntervalMs,
+      probeDueAtMs: nowMs + options.pingIntervalMs,
+      overAtMs: undefined,
     };
     sessions.set(session, known);
     session.setLocalWindowSize(Math.max(options.windowBytes * 4, CONNECTION_WINDOW_BYTES));
@@ -93,23 +112,10 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
       sessions.delete(session);
       if (sessions.size === 0) onEmpty?.();
     });
+    if (sessions.size > options.connections && !makeRoom(sessions, session, options)) session.destroy();
   });
 
-  function look(): void {
-    const nowMs = clock.monotonicMs();
-    for (const [session, known] of sessions) {
-      if (!known.settled) {
-        if (nowMs - known.openedAtMs >= options.handshakeTimeoutMs) session.destroy();
-      } else if (known.calls === 0 && nowMs - known.idleSinceMs >= options.idleMs) {
-        session.close();
-      } else if (nowMs >= known.pingDueAtMs) {
-        known.pingDueAtMs = nowMs + options.pingIntervalMs;
-        ping(session, options.pingTimeoutMs);
-      }
-    }
-  }
-
-  const timer = setInterval(look, LOOK_INTERVAL_MS);
+  const timer = setInterval(() => look(sessions, options, clock.monotonicMs()), LOOK_INTERVAL_MS);
   timer.unref();
 
   return {
@@ -121,9 +127,10 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
       const empty = new Promise<true>((resolve) => {
         onEmpty = () => resolve(true);
       });
-      // Calls that are already on their way are taken (RFC 9113, section 6.8).
-      for (const session of sessions.keys()) {
-        if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, ANY_STREAM);
+      // Calls that are already on their way are taken (RFC 9113, section 6.8). Not by the session's own method: after that, Node takes
+      // none at all, and tells nobody.
+      for (const [session, { socket }] of sessions) {
+        if (!session.closed && !session.destroyed && socket.writable) socket.write(GOAWAY_NOTICE);
       }
       await Promise.all(sessions.keys().map(roundTrip));
       for (const session of sessions.keys()) session.close();
@@ -137,6 +144,40 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+/** Ends connections without a call, those first that have had none for longest. @returns whether there is room. */
+function makeRoom(sessions: Sessions, newcomer: ServerHttp2Session, { connections }: ConnectionOptions): boolean {
+  const open = [...sessions].filter(([session]) => !session.destroyed);
+  if (open.length <= connections) return true;
+  const idle = open.filter(([session, { calls }]) => session !== newcomer && calls === 0);
+  idle.sort(([, one], [, other]) => one.idleSinceMs - other.idleSinceMs);
+  const evicted = idle.slice(0, Math.ceil(connections * EVICTED_SHARE));
+  for (const [session, { socket }] of evicted) {
+    // With GOAWAY: a call that is under way is made again elsewhere.
+    session.close();
+    session.destroy();
+    socket.destroySoon();
+  }
+  return evicted.length > 0;
+}
+
+/** Ends connections that say nothing, are idle, or gone. */
+function look(sessions: Sessions, options: ConnectionOptions, nowMs: number): void {
+  for (const [session, known] of sessions) {
+    if (session.destroyed) {
+      // Node waits for the peer, which may never close its side, or take what was sent.
+      known.overAtMs ??= nowMs;
+      if (nowMs - known.overAtMs >= CLOSING_GRACE_MS) known.socket.destroy();
+    } else if (!known.settled) {
+      if (nowMs - known.openedAtMs >= options.handshakeTimeoutMs) session.destroy();
+    } else if (known.calls === 0 && !session.closed && nowMs - known.idleSinceMs >= options.idleMs) {
+      session.close();
+    } else if (nowMs >= known.probeDueAtMs) {
+      known.probeDueAtMs = nowMs + options.pingIntervalMs;
+      probe(session, options.pingTimeoutMs);
+    }
+  }
 }
 
 const CONNECTION_WINDOW_BYTES = 1024 * 1024;

@@ -1,3 +1,4 @@
+import { isClaim } from '../proxy/claims.ts';
 import { HOP_BY_HOP } from '../proxy/hop-by-hop.ts';
 import type { Trailers } from './refusal.ts';
 
@@ -43,11 +44,6 @@ const DROPPED: ReadonlySet<string> = new Set([
   'host',
   'priority',
 ]);
-
-/** Names that backends believe because only the gateway sends them. */
-function isClaim(name: string): boolean {
-  return name.startsWith('x-rollcall-') || name.startsWith('x-forwarded-');
-}
 
 /** @param raw names in lower case, as HTTP/2 has them, and values in turn. */
 export function readCallHead(raw: readonly string[]): CallHead {

@@ -1,4 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { endWithTrailers, refuse } from './call.ts';
 import type { CallHead } from './headers.ts';
@@ -18,8 +19,16 @@ export interface OwnHealth {
   answer(stream: ServerHttp2Stream, method: string): void;
   /** Says NOT_SERVING from now on, also to those who watch. */
   stop(): void;
-  /** Ends the calls of those who watch. */
+  /** Ends the calls of those who watch, and takes no more. */
   endWatches(): void;
+  /** To be called from time to time: ends the calls of those who have watched for long. */
+  endOld(): void;
+}
+
+export interface OwnHealthLimits {
+  /** Anyone may watch, so nobody gets all places. */
+  readonly watchesPerConnection: number;
+  readonly watchMaxAgeMs: number;
 }
 
 const REQUEST_MAX_BYTES = 1024;
@@ -29,9 +38,11 @@ const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
 type Serving = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 const NUMBER_OF: Record<Serving, number> = { SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 };
 
-export function createOwnHealth(): OwnHealth {
-  const watches = new Set<ServerHttp2Stream>();
+export function createOwnHealth({ watchesPerConnection, watchMaxAgeMs }: OwnHealthLimits, clock: Clock): OwnHealth {
+  /** With when they began. */
+  const watches = new Map<ServerHttp2Stream, number>();
   let serving: Serving = 'SERVING';
+  let isOver = false;
 
   function check(stream: ServerHttp2Stream, service: string): void {
     if (service !== '')
@@ -42,12 +53,14 @@ export function createOwnHealth(): OwnHealth {
   }
 
   function watch(stream: ServerHttp2Stream, service: string): void {
-    if (watches.size >= WATCHES_MAX) {
-      return refuse(stream, new Refusal(grpcStatus.RESOURCE_EXHAUSTED, `${WATCHES_MAX} watches are open`));
-    }
+    if (isOver) return refuse(stream, stopping());
+    const { session } = stream;
+    const most = watches.size >= WATCHES_MAX ? WATCHES_MAX : watchesPerConnection;
+    const open = most === WATCHES_MAX ? watches.size : countOf(watches.keys(), session);
+    if (open >= most) return refuse(stream, new Refusal(grpcStatus.RESOURCE_EXHAUSTED, `${most} watches are open`));
     stream.respond(HEAD, { waitForTrailers: true });
     stream.write(healthMessage(service === '' ? serving : 'SERVICE_UNKNOWN'));
-    watches.add(stream);
+    watches.set(stream, clock.monotonicMs());
     stream.once('close', () => watches.delete(stream));
   }
 
@@ -65,14 +78,33 @@ export function createOwnHealth(): OwnHealth {
     },
     stop() {
       serving = 'NOT_SERVING';
-      for (const stream of watches) stream.write(healthMessage(serving));
+      for (const stream of watches.keys()) stream.write(healthMessage(serving));
     },
     endWatches() {
-      for (const stream of watches) {
-        endWithTrailers(stream, new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping').trailers());
+      isOver = true;
+      for (const stream of watches.keys()) endWithTrailers(stream, stopping().trailers());
+      watches.clear();
+    },
+    endOld() {
+      const nowMs = clock.monotonicMs();
+      for (const [stream, sinceMs] of watches) {
+        // In the order in which they came.
+        if (nowMs - sinceMs < watchMaxAgeMs) return;
+        watches.delete(stream);
+        endWithTrailers(stream, new Refusal(grpcStatus.UNAVAILABLE, 'The watch is old; watch again').trailers());
       }
     },
   };
+}
+
+function stopping(): Refusal {
+  return new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping');
+}
+
+function countOf(streams: Iterable<ServerHttp2Stream>, session: ServerHttp2Stream['session']): number {
+  let count = 0;
+  for (const stream of streams) if (stream.session === session) count += 1;
+  return count;
 }
 
 /** Reads the one message of a call. @param onService called with the name in it, or with undefined for anything else. */

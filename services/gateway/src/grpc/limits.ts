@@ -1,10 +1,10 @@
 import type { ConnectionOptions } from './connections.ts';
+import type { OwnHealthLimits } from './health.ts';
+import type { LookLimits } from './look.ts';
 import type { UpstreamOptions } from './upstreams.ts';
 
 /** How much one replica of the proxy serves, and for how long it waits. */
-export interface GrpcLimits extends ConnectionOptions, UpstreamOptions {
-  /** Connections of callers; more are not accepted. */
-  readonly connections: number;
+export interface GrpcLimits extends ConnectionOptions, LookLimits, OwnHealthLimits, UpstreamOptions {
   /** Calls under way at once, on all connections; more get UNAVAILABLE. */
   readonly calls: number;
   /** Callers' libraries let further calls wait. */
@@ -15,24 +15,33 @@ export interface GrpcLimits extends ConnectionOptions, UpstreamOptions {
   readonly resetBurst: number;
   /** ...and so many in each second after. */
   readonly resetsPerSecond: number;
-  /** How long a caller that reads nothing may keep the end of its answer waiting. */
-  readonly lingerMs: number;
+  /** Calls of one subject under way at once; more get RESOURCE_EXHAUSTED. */
+  readonly callsPerSubject: number;
+  /** What may be kept of all calls to be sent again; a call of which nothing could be kept is not made again. */
+  readonly replayBytes: number;
 }
 
 export const defaultLimits: GrpcLimits = {
   connections: 10_000,
   calls: 10_000,
   callsPerConnection: 1000,
+  callsPerSubject: 1000,
   connectionMemoryMiB: 64,
   resetBurst: 2000,
   resetsPerSecond: 100,
   lingerMs: 5000,
+  readingGraceMs: 60_000,
+  unreadBytes: 64 * 1024 * 1024,
+  replayBytes: 16 * 1024 * 1024,
+  watchesPerConnection: 20,
+  watchMaxAgeMs: 600_000,
   maxHeaderBytes: 32 * 1024,
-  windowBytes: 256 * 1024,
+  windowBytes: 64 * 1024,
   handshakeTimeoutMs: 10_000,
   idleMs: 300_000,
   pingIntervalMs: 30_000,
   upstreamPingIntervalMs: 310_000,
+  silenceMs: 10_000,
   pingTimeoutMs: 20_000,
   callsPerSession: 100,
   sessionsPerTarget: 8,

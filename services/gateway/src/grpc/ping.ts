@@ -1,13 +1,40 @@
 import type { Http2Session } from 'node:http2';
 
-/** Asks the peer whether it is there, and ends the session where no answer comes in time. */
-export function ping(session: Http2Session, timeoutMs: number): void {
+/**
+ * Asks the peer whether it is there, and ends the session where no answer comes in time. Node sends no ping over a session that is
+ * closed, because one side has sent GOAWAY, though calls may go on there for long; nor does such a session read on, or notice that its
+ * peer has gone, once a frame was wrong. It is asked by settings.
+ */
+export function probe(session: Http2Session, timeoutMs: number): void {
   if (session.destroyed) return;
-  const overdue = setTimeout(() => session.destroy(), timeoutMs);
-  overdue.unref();
+  if (session.closed) {
+    probeBySettings(session, timeoutMs);
+    return;
+  }
+  const overdue = endLater(session, timeoutMs);
   const sent = session.ping((error) => {
     if (error === null) clearTimeout(overdue);
   });
   // As many pings are on their way as may be: those decide.
   if (!sent) clearTimeout(overdue);
+}
+
+/**
+ * As {@link probe}, by settings that change nothing: they are acknowledged at once, too (RFC 9113, section 6.5.3), and no server of gRPC
+ * counts them as it counts pings.
+ *
+ * @param onAnswer called when there is one.
+ */
+export function probeBySettings(session: Http2Session, timeoutMs: number, onAnswer?: () => void): void {
+  if (session.destroyed) return;
+  const overdue = endLater(session, timeoutMs);
+  session.settings({}, (error) => {
+    if (error !== null) return;
+    clearTimeout(overdue);
+    onAnswer?.();
+  });
+}
+
+function endLater(session: Http2Session, timeoutMs: number): NodeJS.Timeout {
+  return setTimeout(() => session.destroy(), timeoutMs).unref();
 }

@@ -7,26 +7,22 @@ export type Trailers = Record<string, string | string[]>;
 interface RefusalOptions extends ErrorOptions {
   /** It passes: when to come back. */
   readonly retryAfterMs?: number;
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** How the gateway itself ends a call. The message is for the client. */
 export class Refusal extends Error {
   readonly status: GrpcStatus;
   readonly retryAfterMs: number | undefined;
-  readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: GrpcStatus, message: string, options: RefusalOptions = {}) {
     super(message, options);
     this.name = 'Refusal';
     this.status = status;
     this.retryAfterMs = options.retryAfterMs;
-    this.headers = options.headers ?? {};
   }
 
   trailers(): Trailers {
     const trailers: Trailers = {
-      ...this.headers,
       'grpc-status': String(this.status),
       'grpc-message': encodeGrpcMessage(this.message),
     };

@@ -1,0 +1,225 @@
+import type { ClientHttp2Stream } from 'node:http2';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
+import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
+import { probe, probeBySettings } from './ping.ts';
+import { dial, type UpstreamConnection } from './upstream-connection.ts';
+
+export interface PooledOptions {
+  /** For the connection, and the settings that a backend speaks first. */
+  readonly connectTimeoutMs: number;
+  /** A connection without calls is closed after that. */
+  readonly idleMs: number;
+  /** A connection takes no new calls after that, so that calls spread over pods that came later. */
+  readonly maxAgeMs: number;
+  /** Servers of gRPC take pings more often than every 5 minutes for an attack, by default. */
+  readonly upstreamPingIntervalMs: number;
+  /** A backend that answers nothing for so long, though something was sent to it, is asked whether it is there. */
+  readonly silenceMs: number;
+  readonly pingTimeoutMs: number;
+  /** How much of an answer may be on its way before somebody reads it. */
+  readonly windowBytes: number;
+  readonly maxHeaderBytes: number;
+}
+
+/** Where a call goes: an origin, and one of its addresses. */
+export interface Place {
+  readonly origin: string;
+  readonly endpoint: Endpoint;
+  readonly endpoints: Endpoints;
+}
+
+/** Told whether a connection was made. */
+export type Waiter = (isMade: boolean) => void;
+
+interface PooledDeps {
+  readonly options: PooledOptions;
+  readonly clock: Clock;
+  /** It takes no new calls any more. It may be told more than once. */
+  readonly onUnusable: (pooled: PooledConnection) => void;
+  readonly onGone: (pooled: PooledConnection) => void;
+}
+
+export const LOOK_INTERVAL_MS = 1000;
+/** How long a backend has to close its side, too, once a session is over. */
+const CLOSING_GRACE_MS = 3000;
+
+/** A connection to a backend, made or being made, and the calls over it. */
+export class PooledConnection {
+  readonly place: Place;
+  /** Those that wait for it, too. */
+  calls = 0;
+  /** More at once the backend does not take. */
+  room = Number.POSITIVE_INFINITY;
+  readonly #deps: PooledDeps;
+  readonly #connection: UpstreamConnection;
+  readonly #waiting = new LinkedList<Waiter>();
+  readonly #madeAtMs: number;
+  #idleSinceMs: number;
+  #pingDueAtMs: number;
+  #overAtMs: number | undefined;
+  #isMade = false;
+  #isRetired = false;
+  /** Who was told that it has failed. */
+  #blamed: Set<Endpoint> | undefined;
+  #isSuspect = false;
+  /** Counted in looks: while this process stands still nobody is silent. */
+  #silentMs = 0;
+  #readBytes = 0;
+  #writtenBytes = 0;
+  /** What had been written, at the least, when something last came. */
+  #heardBytes = 0;
+  /** Whether a call without an answer has been given up since then. */
+  #wasGivenUp = false;
+
+  constructor(place: Place, deps: PooledDeps) {
+    const { options, clock, onGone } = deps;
+    this.place = place;
+    this.#deps = deps;
+    this.#madeAtMs = clock.monotonicMs();
+    this.#idleSinceMs = this.#madeAtMs;
+    this.#pingDueAtMs = this.#madeAtMs + options.upstreamPingIntervalMs;
+    this.#connection = dial(place.origin, {
+      ...options,
+      address: place.endpoint.address,
+      onReady: () => this.#ready(),
+      onUnusable: () => this.#unusable(),
+    });
+    this.#connection.session.on('close', () => onGone(this));
+  }
+
+  /** Whether new calls are to go over it. */
+  takesCalls(): boolean {
+    const { session } = this.#connection;
+    return !this.#isSuspect && !session.closed && !session.destroyed;
+  }
+
+  /** Whether a call can be begun now. */
+  isReady(): boolean {
+    const { session } = this.#connection;
+    return this.#isMade && !session.closed && !session.destroyed;
+  }
+
+  /** Once it is made, or cannot be. @returns to be unlinked by who waits no longer. */
+  wait(waiter: Waiter): Link<Waiter> {
+    return this.#waiting.add(waiter);
+  }
+
+  /** Begins a call. @param headers names and values in turn, without scheme and authority. @throws for what cannot be sent. */
+  begin(headers: readonly string[]): ClientHttp2Stream {
+    return this.#connection.session.request(headers, { endStream: false });
+  }
+
+  /** To be told that a call is over, and whether there was an answer. */
+  closed(isAnswered: boolean): void {
+    this.calls -= 1;
+    if (!isAnswered) this.#wasGivenUp = true;
+    if (this.calls === 0) this.#idleSinceMs = this.#deps.clock.monotonicMs();
+  }
+
+  /** Whether there is no connection any more, or never was. */
+  isLost(): boolean {
+    return this.#connection.isLost();
+  }
+
+  /** As {@link UpstreamConnection.isBeyondGoaway}. */
+  isBeyondGoaway(streamId: number): boolean {
+    return this.#connection.isBeyondGoaway(streamId);
+  }
+
+  /** Counts it against who answers there that the connection has failed: once, however many calls are lost with it. */
+  blame({ endpoint, endpoints }: Place): void {
+    const blamed = (this.#blamed ??= new Set());
+    if (blamed.has(endpoint)) {
+      endpoint.breaker.abandoned();
+      return;
+    }
+    blamed.add(endpoint);
+    endpoint.breaker.failed();
+    endpoints.suspect();
+  }
+
+  /** To be called every {@link LOOK_INTERVAL_MS}. */
+  look(): void {
+    const { session, socket } = this.#connection;
+    const { options, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (session.destroyed) {
+      // Node waits for the backend, which may never close its side, or take what was sent.
+      this.#overAtMs ??= nowMs;
+      if (nowMs - this.#overAtMs >= CLOSING_GRACE_MS) socket?.destroy();
+      return;
+    }
+    if (!this.#isMade || socket === undefined) return;
+    const isIdle = this.calls === 0 && nowMs - this.#idleSinceMs >= options.idleMs;
+    if (isIdle || nowMs - this.#madeAtMs >= options.maxAgeMs) this.#retire();
+    if (nowMs >= this.#pingDueAtMs) {
+      this.#pingDueAtMs = nowMs + options.upstreamPingIntervalMs;
+      probe(session, options.pingTimeoutMs);
+    }
+    this.#listen(socket);
+  }
+
+  destroy(): void {
+    this.#connection.session.destroy();
+  }
+
+  #ready(): void {
+    const { session } = this.#connection;
+    this.#isMade = true;
+    this.room = session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY;
+    session.on('remoteSettings', ({ maxConcurrentStreams = Number.POSITIVE_INFINITY }) => {
+      this.room = maxConcurrentStreams;
+    });
+    this.#tellWaiting();
+  }
+
+  #unusable(): void {
+    this.#deps.onUnusable(this);
+    if (this.#isMade) return;
+    if (this.#blamed === undefined) this.blame(this.place);
+    this.#tellWaiting();
+  }
+
+  #tellWaiting(): void {
+    for (const link of this.#waiting.links()) {
+      link.unlink();
+      link.value(this.isReady());
+    }
+  }
+
+  /**
+   * Takes no new calls; is closed once the last one is over. Not before: a backend that is told that the connection will close may
+   * do so at once (grpc-js drops it at its next ping).
+   */
+  #retire(): void {
+    if (!this.#isRetired) this.#deps.onUnusable(this);
+    this.#isRetired = true;
+    if (this.calls === 0) this.#connection.session.close();
+  }
+
+  /** A backend from which nothing comes is asked, once for what it was sent; meanwhile new calls go elsewhere. */
+  #listen(socket: NonNullable<UpstreamConnection['socket']>): void {
+    const { options } = this.#deps;
+    const { bytesRead, bytesWritten } = socket;
+    if (bytesRead !== this.#readBytes) this.#heard(bytesRead, this.#writtenBytes);
+    else if (this.#writtenBytes !== this.#heardBytes && (this.calls > 0 || this.#wasGivenUp)) {
+      this.#silentMs += LOOK_INTERVAL_MS;
+    }
+    this.#writtenBytes = bytesWritten;
+    if (this.#silentMs < options.silenceMs || this.#isSuspect) return;
+    this.#isSuspect = true;
+    probeBySettings(this.#connection.session, options.pingTimeoutMs, () => {
+      this.#isSuspect = false;
+      this.#writtenBytes = socket.bytesWritten;
+      this.#heard(socket.bytesRead, socket.bytesWritten);
+    });
+  }
+
+  #heard(readBytes: number, writtenBytes: number): void {
+    this.#readBytes = readBytes;
+    this.#heardBytes = writtenBytes;
+    this.#silentMs = 0;
+    this.#wasGivenUp = false;
+  }
+}

@@ -1,0 +1,192 @@
+import { once } from 'node:events';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  createServer,
+  type ServerHttp2Stream,
+  type Settings,
+} from 'node:http2';
+import { status } from '@grpc/grpc-js';
+import { waitUntil } from '@rollcall/local/wait.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { callerNamed, createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+
+const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
+const hello = Buffer.from('hello');
+const message = Buffer.from([0, 0, 0, 0, 1, 7]);
+const WAIT = { timeoutMs: 15_000 };
+const KiB = 1024;
+
+/** A backend that answers each call as it is told to. */
+async function backendThat(answer: (stream: ServerHttp2Stream) => void): Promise<number> {
+  const server = createServer();
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    stream.on('error', () => undefined);
+    answer(stream);
+  });
+  server.on('session', (session) => {
+    session.on('error', () => undefined);
+    onTestFinished(() => session.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Sends so much, and does not end. */
+function sends(bytes: number): (stream: ServerHttp2Stream) => void {
+  return (stream) => {
+    stream.resume();
+    stream.respond(HEAD);
+    stream.write(Buffer.alloc(bytes));
+  };
+}
+
+async function connectTo(port: number, settings: Settings): Promise<ClientHttp2Session> {
+  const session = connect(`http://127.0.0.1:${port}`, { settings });
+  session.on('error', () => undefined);
+  onTestFinished(() => session.destroy());
+  await once(session, 'remoteSettings');
+  return session;
+}
+
+function begin(session: ClientHttp2Session, token = TOKEN): ClientHttp2Stream {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/rollcall.test.v1.Echo/ServerStream',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    authorization: `Bearer ${token}`,
+  });
+  stream.on('error', () => undefined);
+  return stream;
+}
+
+describe('a caller that does not read the midst of an answer', () => {
+  test('is cut off, and the backend is told', async () => {
+    const left: ServerHttp2Stream[] = [];
+    const port = await backendThat((stream) => {
+      stream.on('close', () => left.push(stream));
+      sends(1000 * KiB)(stream);
+    });
+    await using proxy = await startProxy({ backendPort: port, limits: { readingGraceMs: 1500 } });
+    const call = begin(await connectTo(proxy.port, { initialWindowSize: 0 }));
+    call.end(message);
+    await new Promise((resolve) => call.once('close', resolve));
+    expect(call.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    await expect.poll(() => left.length).toBe(1);
+    expect(await proxy.metrics.metrics()).toMatch(/_grpc_calls_total\{.*code="RESOURCE_EXHAUSTED".*\} 1/);
+    expect(await gaugeOf(proxy, 'open_calls')).toBe(0);
+  });
+
+  test('is not cut off where it reads a little of it now and then, or nothing is there', async () => {
+    const port = await backendThat((stream) => {
+      sends(200 * KiB)(stream);
+    });
+    await using proxy = await startProxy({ backendPort: port, limits: { readingGraceMs: 1500 } });
+    const session = await connectTo(proxy.port, { initialWindowSize: 20_000 });
+    const call = begin(session);
+    call.end(message);
+    let read = 0;
+    call.on('data', (chunk: Buffer) => {
+      read += chunk.length;
+      call.pause();
+      setTimeout(() => call.resume(), 300);
+    });
+    await waitUntil('all of it is read', async () => read === 200 * KiB, { timeoutMs: 30_000 });
+    await new Promise((done) => setTimeout(done, 3000));
+    expect(call.closed).toBe(false);
+    expect(await gaugeOf(proxy, 'open_calls')).toBe(1);
+  });
+});
+
+describe('what is kept of answers that are not read is bounded', () => {
+  // Ten calls of 64 KiB and what Node takes besides.
+  const limits = { unreadBytes: 960 * KiB, windowBytes: 64 * KiB };
+
+  test('those that have waited for longest end, and who reads is not concerned', async () => {
+    await using backend = await startBackend();
+    await using proxy = await startProxy({ backendPort: backend.port, limits });
+    const port = await backendThat(sends(200 * KiB));
+    using reader = createEchoClient(proxy.port, { token: TOKEN });
+    const before = reader.serverStream({ messages: 400, bytes: 50_000 });
+    let bytes = 0;
+    before.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    const ended = new Promise<number>((resolve) => {
+      before.on('status', ({ code }) => resolve(code));
+    });
+    await once(before, 'data');
+    proxy.registered.set('rollcall.test', targetAt('rollcall.test', port));
+    const session = await connectTo(proxy.port, { initialWindowSize: 0 });
+    const calls: ClientHttp2Stream[] = [];
+    for (let count = 0; count < 40; count += 1) {
+      const call = begin(session);
+      call.end(message);
+      await once(call, 'response');
+      calls.push(call);
+    }
+    await waitUntil('some are ended', async () => calls.filter(({ closed }) => closed).length >= 30, WAIT);
+    expect(calls.slice(0, 25).every(({ closed }) => closed)).toBe(true);
+    expect(calls.filter(({ closed }) => !closed).length).toBeGreaterThanOrEqual(5);
+    expect(await ended).toBe(status.OK);
+    expect(bytes).toBe(400 * 50_000);
+  });
+
+  test('also where each keeps so little that its backend is not stopped', async () => {
+    const port = await backendThat(sends(12 * KiB));
+    await using proxy = await startProxy({ backendPort: port, limits: { ...limits, unreadBytes: 480 * KiB } });
+    const session = await connectTo(proxy.port, { initialWindowSize: 0 });
+    const calls = Array.from({ length: 100 }, () => begin(session));
+    for (const call of calls) call.end(message);
+    const open = () => calls.filter(({ closed }) => !closed).length;
+    await waitUntil('some are ended', async () => open() < 100, WAIT);
+    await new Promise((done) => setTimeout(done, 1500));
+    expect(open() * 12).toBeLessThanOrEqual(480);
+    expect(open() * 12).toBeGreaterThan(300);
+  });
+
+  test('what is kept to be sent again, too: a call without it is made once', async () => {
+    let count = 0;
+    const port = await backendThat((stream) => {
+      count += 1;
+      if (count % 2 === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      else {
+        stream.resume();
+        stream.respond(HEAD, { waitForTrailers: true });
+        stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+        stream.end(message);
+      }
+    });
+    await using proxy = await startProxy({ backendPort: port, limits: { replayBytes: 10_000 } });
+    using client = createEchoClient(proxy.port, { token: TOKEN });
+    expect((await client.unary(hello)).error).toBeUndefined();
+    expect((await client.unary(Buffer.alloc(20_000))).error?.code).toBe(status.UNAVAILABLE);
+    count = 0;
+    // What was kept of the others is free again.
+    for (let round = 0; round < 10; round += 1) {
+      expect((await client.unary(Buffer.alloc(5000))).error).toBeUndefined();
+    }
+  });
+});
+
+test('one subject has so many calls under way, and others have theirs', async () => {
+  await using backend = await startBackend();
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { callsPerSubject: 2 } });
+  proxy.callers.set('bob-token', callerNamed('bob'));
+  using alice = createEchoClient(proxy.port, { token: TOKEN });
+  using bob = createEchoClient(proxy.port, { token: 'bob-token' });
+  const calls = Array.from({ length: 4 }, () => alice.unary(hello, { 'delay-ms': '1500' }));
+  const refused = await Promise.race(calls);
+  expect(refused.error?.code).toBe(status.RESOURCE_EXHAUSTED);
+  expect(refused.status.metadata.get('grpc-retry-pushback-ms')).toEqual(['1000']);
+  expect((await bob.unary(hello)).error).toBeUndefined();
+  const codes = (await Promise.all(calls)).map(({ error }) => error?.code ?? status.OK).sort((a, b) => a - b);
+  expect(codes).toEqual([status.OK, status.OK, status.RESOURCE_EXHAUSTED, status.RESOURCE_EXHAUSTED]);
+  for (let round = 0; round < 5; round += 1) expect((await alice.unary(hello)).error).toBeUndefined();
+});

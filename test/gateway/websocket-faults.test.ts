@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelSource, Subscriber } from '@rollcall/gateway/websocket/channels/channel-source.ts';
 import { encodeEvent } from '@rollcall/gateway/websocket/protocol.ts';
 import { describe, expect, test } from 'vitest';
@@ -45,12 +46,19 @@ function maskedFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
 }
 
+/** Follows the channel without reading anything. */
+async function followMute(port: number): Promise<Socket> {
+  const socket = await connectMute(port, 't');
+  socket.write(maskedFrame('{"type":"subscribe","channel":"news"}'));
+  return socket;
+}
+
 describe('bad messages', () => {
   test('garbage is answered with an error, and the connection goes on', async () => {
     await using gateway = await startWebSocketGateway();
     gateway.admit('t');
     await using client = await connect(gateway.url, 't');
-    const deep = '['.repeat(5000) + ']'.repeat(5000);
+    const deep = '['.repeat(3000) + ']'.repeat(3000);
     const garbage = ['', 'hello', '\u0000', '{"type":"subscribe"}', '{"type":"x","id":"7"}', deep, `{"a":${deep}}`];
     for (const text of garbage) {
       client.socket.send(text);
@@ -64,12 +72,19 @@ describe('bad messages', () => {
 
   test.each([
     [1003, 'a binary frame', (socket: WebSocket) => socket.send(Buffer.from('{"type":"ping"}'), { binary: true })],
-    [1009, 'a frame over the limit', (socket: WebSocket) => socket.send('x'.repeat(64 * 1024 + 1))],
+    [1009, 'a frame over the limit', (socket: WebSocket) => socket.send('x'.repeat(8 * 1024 + 1))],
     [
       1009,
       'fragments that are together over the limit',
       (socket: WebSocket) => {
-        for (let part = 0; part < 9; part += 1) socket.send('x'.repeat(8 * 1024), { fin: part === 8 });
+        for (let part = 0; part < 3; part += 1) socket.send('x'.repeat(3 * 1024), { fin: part === 2 });
+      },
+    ],
+    [
+      1008,
+      'a message in more fragments than any client needs',
+      (socket: WebSocket) => {
+        for (let part = 0; part < 5; part += 1) socket.send('x', { fin: part === 4 });
       },
     ],
     [
@@ -86,6 +101,13 @@ describe('bad messages', () => {
         for (let sent = 0; sent < 200; sent += 1) socket.ping();
       },
     ],
+    [
+      1008,
+      'more pong frames that nobody asked for than allowed',
+      (socket: WebSocket) => {
+        for (let sent = 0; sent < 200; sent += 1) socket.pong();
+      },
+    ],
     [1007, 'text that is no UTF-8', (socket: WebSocket) => socket.send(Buffer.from([0xc3, 0x28]), { binary: false })],
   ])('%i for %s; others do not notice', async (code, _what, misbehave) => {
     await using gateway = await startWebSocketGateway();
@@ -98,12 +120,50 @@ describe('bad messages', () => {
     expect(await other.next()).toEqual({ type: 'pong' });
   });
 
-  test('64 KiB are within the limit', async () => {
+  test('8 KiB are within the limit, and so are a few fragments', async () => {
     await using gateway = await startWebSocketGateway();
     gateway.admit('t');
     await using client = await connect(gateway.url, 't');
-    client.socket.send('x'.repeat(64 * 1024));
+    client.socket.send('x'.repeat(8 * 1024));
     expect(await client.next()).toMatchObject({ payload: { code: 'INVALID_MESSAGE' } });
+    for (const [part, text] of ['{"type"', ':', '"ping', '"}'].entries()) client.socket.send(text, { fin: part === 3 });
+    expect(await client.next()).toEqual({ type: 'pong' });
+  });
+
+  test('1008 for a frame that comes byte by byte, for each byte costs as much as a small message', async () => {
+    await using gateway = await startWebSocketGateway();
+    gateway.admit('t');
+    const socket = await connectMute(gateway.port, 't');
+    socket.setNoDelay(true);
+    const received: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(chunk));
+    // 1,000 bytes are to come.
+    socket.write(Buffer.from([0x81, 0xfe, 0x03, 0xe8, 0, 0, 0, 0]));
+    let sent = 0;
+    for (; sent < 900 && !socket.readableEnded && !socket.destroyed; sent += 1) {
+      socket.write('x');
+      await sleep(2);
+    }
+    expect(sent).toBeLessThan(900);
+    // A close frame with its code.
+    expect(Buffer.concat(received).indexOf(Buffer.from([0x88, 0x02, 0x03, 0xf0]))).toBeGreaterThan(0);
+  });
+
+  test('a small message may come in pieces', async () => {
+    await using gateway = await startWebSocketGateway();
+    gateway.admit('t');
+    const socket = await connectMute(gateway.port, 't');
+    socket.setNoDelay(true);
+    let received = '';
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1');
+    });
+    for (const byte of maskedFrame('{"type":"ping"}')) {
+      socket.write(Buffer.from([byte]));
+      await sleep(2);
+    }
+    await expect.poll(() => received).toContain('"pong"');
+    socket.destroy();
   });
 
   test('an unmasked frame, which no client may send, ends the connection', async () => {
@@ -207,6 +267,43 @@ describe('slow consumers', () => {
     const messages = await client.until(({ id }) => id === '1');
     const numbers = messages.map(({ payload }) => payload?.['number']);
     expect(numbers).toEqual([...backlog.keys(), undefined, 1]);
+  });
+});
+
+describe('a backlog that is not read', () => {
+  const backlog = Array.from({ length: 6000 }, () =>
+    encodeEvent({ channel: 'news', cursor: undefined, payload: { type: 'added', text: 'x'.repeat(10_000) } }),
+  );
+  const limits = { heartbeatMs: 1500, tokenCheckMs: 100 };
+
+  test('is let go of with who does not read it, whatever that sends', async () => {
+    const { source, subscribers } = newsSource(backlog);
+    await using gateway = await startWebSocketGateway({ sources: [source], limits });
+    gateway.admit('t');
+    const mute = await followMute(gateway.port);
+    const sending = setInterval(() => {
+      mute.write(Buffer.from([0x8a, 0x80, 0, 0, 0, 0]));
+      mute.write(maskedFrame('{"type":"ping"}'));
+    }, 300);
+    await expect.poll(subscribers).toBe(1);
+    await expect.poll(subscribers, { timeout: 15_000 }).toBe(0);
+    expect(await gateway.metric('rollcall_gateway_websocket_connections')).toBe(0);
+    clearInterval(sending);
+    mute.destroy();
+  });
+
+  test('is kept for who reads it slowly, though the answer to the ping behind it has to wait', async () => {
+    const { source, subscribers } = newsSource(backlog);
+    await using gateway = await startWebSocketGateway({ sources: [source], limits });
+    gateway.admit('t');
+    const slow = await followMute(gateway.port);
+    await expect.poll(subscribers).toBe(1);
+    const reading = setInterval(() => slow.read(), 10);
+    await sleep(5 * limits.heartbeatMs);
+    expect(subscribers()).toBe(1);
+    clearInterval(reading);
+    await expect.poll(subscribers, { timeout: 15_000 }).toBe(0);
+    slow.destroy();
   });
 });
 

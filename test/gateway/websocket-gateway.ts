@@ -1,6 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createAccessLog } from '@rollcall/gateway/access-log.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import type { Authenticator, Caller } from '@rollcall/gateway/policy/caller.ts';
 import type { Verdict } from '@rollcall/gateway/policy/limits/limits.ts';
@@ -16,6 +18,8 @@ export interface WebSocketGatewayOptions {
   readonly registryUrl?: string;
   readonly limits?: Partial<WebSocketLimits>;
   readonly sources?: readonly ChannelSource[];
+  /** How long a token takes to be checked. */
+  readonly authenticationMs?: number;
 }
 
 /** The WebSocket endpoint on an HTTP server of its own, and tokens for it. */
@@ -29,8 +33,12 @@ export interface WebSocketGateway extends AsyncDisposable {
   revoke(token: string): void;
   /** A sample of the metrics; undefined: it is not there. */
   metric(name: string): Promise<number | undefined>;
+  /** Of the connections that are over. */
+  durations(): Promise<{ readonly count: number; readonly seconds: number }>;
   /** Everything logged so far, at the finest level. */
   logs(): string;
+  /** The lines of the access log so far. */
+  requests(): readonly Readonly<Record<string, unknown>>[];
 }
 
 /** How much callers may ask for is another part of the gateway. */
@@ -39,7 +47,7 @@ const verdict: Verdict = { headers: { 'x-ratelimit-limit': '100' }, refusal: und
 const HOUR_MS = 3_600_000;
 
 export async function startWebSocketGateway(options: WebSocketGatewayOptions = {}): Promise<WebSocketGateway> {
-  const { registryUrl = 'http://127.0.0.1:9', limits = {}, sources = [] } = options;
+  const { registryUrl = 'http://127.0.0.1:9', limits = {}, sources = [], authenticationMs = 0 } = options;
   let logged = '';
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -49,13 +57,15 @@ export async function startWebSocketGateway(options: WebSocketGatewayOptions = {
   });
   const tokens = new Map<string, Caller>();
   const metrics = createMetrics('test');
+  const log = createLogger('test', 'trace', sink);
   const endpoint = createWebSockets({
     registry: { servers: registryUrl },
-    authenticator: authenticatorOf(tokens),
+    authenticator: authenticatorOf(tokens, authenticationMs),
+    accessLog: createAccessLog(log),
     requestLimits: { check: () => verdict },
     version: '0.0.0',
     clock: systemClock,
-    log: createLogger('test', 'trace', sink),
+    log,
     metrics,
     limits,
     sources,
@@ -85,7 +95,19 @@ export async function startWebSocketGateway(options: WebSocketGatewayOptions = {
       const values = (await metrics.getSingleMetric(name)?.get())?.values ?? [];
       return values.length === 0 ? undefined : values.reduce((sum, { value }) => sum + value, 0);
     },
+    async durations() {
+      const text = await metrics.metrics();
+      const of = (part: string) =>
+        Number(new RegExp(`^rollcall_gateway_websocket_duration_seconds_${part}\\{.*\\} (.*)$`, 'm').exec(text)?.[1]);
+      return { count: of('count'), seconds: of('sum') };
+    },
     logs: () => logged,
+    requests: () =>
+      logged
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line))
+        .filter(({ msg }) => msg === 'request'),
     async [Symbol.asyncDispose]() {
       await endpoint.actor.stop();
       server.closeAllConnections();
@@ -95,9 +117,10 @@ export async function startWebSocketGateway(options: WebSocketGatewayOptions = {
 }
 
 /** Who makes and checks real tokens is another part of the gateway. */
-function authenticatorOf(tokens: ReadonlyMap<string, Caller>): Authenticator {
+function authenticatorOf(tokens: ReadonlyMap<string, Caller>, tookMs: number): Authenticator {
   return {
     async authenticate(token) {
+      await sleep(tookMs);
       const caller = tokens.get(token);
       if (caller === undefined) throw new GatewayError('INVALID_TOKEN');
       return caller;

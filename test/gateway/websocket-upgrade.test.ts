@@ -1,5 +1,5 @@
 import { connect as connectTcp } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { clientOf, connect, refusalOf } from './websocket-client.ts';
 import { startWebSocketGateway, type WebSocketGateway } from './websocket-gateway.ts';
@@ -64,7 +64,11 @@ describe('who does not', () => {
       ...options
     }: { query?: string; headers?: Record<string, string>; protocols?: string[] }, code) => {
       const refusal = await refusalOf(`${gateway.url}${query}`, options);
-      expect(refusal).toMatchObject({ status: 401, code, headers: { 'www-authenticate': 'Bearer' } });
+      expect(refusal).toMatchObject({
+        status: 401,
+        code,
+        headers: { 'www-authenticate': expect.stringMatching(/^Bearer/) },
+      });
     },
   );
 
@@ -112,20 +116,65 @@ describe('who does not', () => {
     expect(await refusalOf(gateway.url, bearer('a'))).toBeUndefined();
   });
 
-  test('no token is ever logged', () => {
+  test('no token is ever logged, though each request is', async () => {
+    const asked = gateway.requests().length;
+    await refusalOf(gateway.url, bearer('good.token'));
+    await refusalOf(`${gateway.url}?access_token=good.token`, { protocols: ['rollcall.v1', 'bearer.bad.token'] });
+    const lines = gateway.requests().slice(asked);
+    expect(lines).toContainEqual(expect.objectContaining({ path: '/api/ws', subject: 'shop', result: 101 }));
+    expect(lines).toContainEqual(expect.objectContaining({ path: '/api/ws', result: 401, code: 'INVALID_TOKEN' }));
     expect(gateway.logs()).toContain('WebSocket opened');
     expect(gateway.logs()).not.toMatch(/(good|bad)\.token/);
   });
 });
 
 test('a client that vanishes while its token is checked costs nothing', async () => {
-  const socket = connectTcp(gateway.port, '127.0.0.1');
+  await using slow = await startWebSocketGateway({ limits: { connections: 1 }, authenticationMs: 500 });
+  slow.admit('good.token');
+  const socket = connectTcp(slow.port, '127.0.0.1');
   const fields = 'Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
   socket.write(
     `GET /api/ws HTTP/1.1\r\n${fields}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer good.token\r\n\r\n`,
   );
+  // It is being checked, and has the only place.
+  await vi.waitFor(async () =>
+    expect(await refusalOf(slow.url, bearer('good.token'))).toMatchObject({ code: 'TOO_MANY_CONNECTIONS' }),
+  );
   socket.resetAndDestroy();
-  await using client = await connect(gateway.url, 'good.token');
+  await using client = await vi.waitFor(() => connect(slow.url, 'good.token'), { timeout: 10_000 });
   expect(client.socket.readyState).toBe(WebSocket.OPEN);
-  await expect.poll(() => gateway.metric('rollcall_gateway_websocket_connections')).toBe(1);
+  expect(await slow.metric('rollcall_gateway_websocket_connections')).toBe(1);
+  expect(await slow.metric('rollcall_gateway_websocket_opened_total')).toBe(1);
+});
+
+describe('what is told of a connection', () => {
+  const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+  test('a line of its beginning and one of its end, of the same request and trace', async () => {
+    const asked = gateway.requests().length;
+    const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
+    const headers = { ...bearer('good.token').headers, traceparent, 'x-request-id': 'one' };
+    await using client = clientOf(new WebSocket(`${gateway.url}?secret=1`, { headers }));
+    await client.next();
+    client.socket.close(4000);
+    await client.closed;
+    await expect.poll(() => gateway.requests().length).toBe(asked + 2);
+    const common = { reqId: 'one', trace_id: TRACE, method: 'GET', path: '/api/ws', subject: 'shop' };
+    expect(gateway.requests().slice(asked)).toMatchObject([
+      { ...common, result: 101 },
+      { ...common, result: 4000, events: 0, ms: expect.any(Number) },
+    ]);
+  });
+
+  test('how many there were, and for how long', async () => {
+    await using counted = await startWebSocketGateway();
+    counted.admit('t');
+    const opened = () => counted.metric('rollcall_gateway_websocket_opened_total');
+    expect(await opened()).toBe(0);
+    await refusalOf(counted.url, bearer('t'));
+    await refusalOf(counted.url, bearer('other'));
+    expect(await opened()).toBe(1);
+    await expect.poll(() => counted.durations()).toMatchObject({ count: 1 });
+    expect((await counted.durations()).seconds).toBeLessThan(5);
+  });
 });

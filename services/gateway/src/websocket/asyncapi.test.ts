@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { asyncApiDocument } from './asyncapi.ts';
 import { createJobsTopic, jobsSource } from './channels/jobs.ts';
 import { createRegistrationsTopic, registrationsSource } from './channels/registrations.ts';
-import { clientMessages, serverMessages } from './protocol.ts';
+import { clientMessages, closeCodes, serverMessages } from './protocol.ts';
 
 const sources = [registrationsSource(createRegistrationsTopic()), jobsSource(createJobsTopic())];
 const document = asyncApiDocument({
@@ -46,6 +46,36 @@ test('is an AsyncAPI 3 document whose references lead somewhere', () => {
 test('describes every message in the direction in which it goes', () => {
   expect(names('receive')).toEqual(Object.keys(clientMessages));
   expect(new Set(names('send'))).toEqual(new Set(Object.keys(serverMessages)));
+});
+
+test('tells that a cursor is lost with a reset, and when there is another', () => {
+  expect(resolve('#/info/description')).toMatch(/reset comes first: drop the old cursor.*before the event synced/);
+  expect(resolve('#/components/messages/reset/summary')).toMatch(/drop it.*synced/);
+  const id = resolve('#/components/messages/event-jobs/payload/properties/id/description');
+  expect(id).toMatch(/until its `synced` there is nothing to resume from/);
+});
+
+test.each(Object.values(closeCodes))('says what to do after the close code %i', (code) => {
+  expect(resolve('#/info/description')).toMatch(new RegExp(`^- \`${code}\`: .+`, 'm'));
+});
+
+test('says what a refused upgrade is answered, and that a missing scope is none', () => {
+  const description = String(resolve('#/info/description'));
+  expect(description.match(/(?<=^- `)[45]\d\d(?=`)/gm)).toEqual(['400', '401', '429', '503']);
+  expect(description).toMatch(/a missing one is answered with the message error, not with 403/);
+});
+
+test('names servers by their protocols, with the host left open', () => {
+  expect(resolve('#/servers')).toEqual({
+    tls: { host: '{host}', protocol: 'wss', variables: { host: { description: expect.any(String) } } },
+    plain: { host: '{host}', protocol: 'ws', variables: { host: { description: expect.any(String) } } },
+  });
+});
+
+test('tells which ids are good as cursors before `synced`', () => {
+  expect(resolve('#/info/description')).toMatch(
+    /events that were missed have ids, which are good as cursors before `synced`/,
+  );
 });
 
 test.each([

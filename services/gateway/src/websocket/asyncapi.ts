@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 import type { ChannelDescription } from './channels/channel-source.ts';
-import { clientMessages, type MessageKind, SUBPROTOCOL, serverMessages } from './protocol.ts';
+import { clientMessages, closeCodes, type MessageKind, SUBPROTOCOL, serverMessages } from './protocol.ts';
 
 export interface AsyncApiOptions {
   /** Of the gateway. */
@@ -8,6 +8,68 @@ export interface AsyncApiOptions {
   /** Where it is served. */
   readonly path: string;
   readonly channels: readonly ChannelDescription[];
+}
+
+const INTRODUCTION =
+  'One WebSocket connection follows any number of channels. The access token goes into the Authorization field of the upgrade ' +
+  `request; browsers offer the subprotocols ${SUBPROTOCOL} and bearer.<token> instead. After a lost connection, subscribe with the ` +
+  'id of the last event as cursor: what was missed follows, an event possibly twice. The events that were missed have ids, which are ' +
+  'good as cursors before `synced`, too; those of a list have none. Where it cannot be resumed from, reset comes ' +
+  'first: drop the old cursor and all that was known. There is no new one before the event synced, so whoever is cut off in ' +
+  'between subscribes without any: with the old one, which another replica may know, the rest of the list would be missed.';
+
+/** What a client that gets one of them should do. */
+const CLOSES: readonly (readonly [code: number, advice: string])[] = [
+  [closeCodes.GOING_AWAY, 'this replica stops; connect again after the `retry_after_ms` of its goodbye'],
+  [closeCodes.NOT_TEXT, 'a binary message came; messages are text. Mend the client'],
+  [closeCodes.TOO_MANY_MESSAGES, 'too many messages, or one in too many pieces. Send less, then connect again'],
+  [closeCodes.TOO_LONG, 'a message has more than `max_message_bytes`. Mend the client'],
+  [
+    closeCodes.TOO_SLOW,
+    'too much waits to be read. Connect again with the cursors; read faster, or follow fewer channels',
+  ],
+  [
+    closeCodes.TOKEN_ENDED,
+    'the token has expired or was revoked. Get another one, then connect again with the cursors',
+  ],
+];
+
+const REFUSALS: readonly (readonly [status: number, advice: string])[] = [
+  [
+    400,
+    'the handshake is faulty, several tokens were sent, or of the subprotocols that are offered none is ours. Mend the client',
+  ],
+  [401, 'there is no token, or one that does not hold. Get another one'],
+  [
+    429,
+    'the limit of requests is used up, or the subject has as many connections as it may have. Wait as `Retry-After` says',
+  ],
+  [
+    503,
+    'this replica stops or has no room, or the keys of an issuer cannot be had. Try again, after `Retry-After` where there is one',
+  ],
+];
+
+const DESCRIPTION = [
+  INTRODUCTION,
+  `An upgrade that is refused is answered in HTTP, with the gateway's error body:`,
+  listOf(REFUSALS),
+  'Scopes are looked at when a channel is subscribed to: a missing one is answered with the message error, not with 403. ' +
+    'A connection ends with one of these codes, or those of RFC 6455; one that ends without any was cut off, so connect again:',
+  listOf(CLOSES),
+].join('\n\n');
+
+function listOf(entries: readonly (readonly [number, string])[]): string {
+  return entries.map(([number, advice]) => `- \`${number}\`: ${advice}`).join('\n');
+}
+
+/** The gateway does not know its own address, and the specification has no relative one. */
+function server(protocol: 'ws' | 'wss'): object {
+  return {
+    host: '{host}',
+    protocol,
+    variables: { host: { description: 'Host and port from which this document was fetched' } },
+  };
 }
 
 const reference = (path: string) => ({ $ref: `#/${path}` });
@@ -28,11 +90,9 @@ export function asyncApiDocument({ version, path, channels }: AsyncApiOptions): 
     info: {
       title: 'Rollcall gateway: live events',
       version,
-      description:
-        'One WebSocket connection follows any number of channels. The access token goes into the Authorization field of the upgrade ' +
-        `request; browsers offer the subprotocols ${SUBPROTOCOL} and bearer.<token> instead. After a lost connection, subscribe with the ` +
-        'id of the last event as cursor: what was missed follows, an event possibly twice.',
+      description: DESCRIPTION,
     },
+    servers: { tls: server('wss'), plain: server('ws') },
     defaultContentType: 'application/json',
     channels: {
       gateway: {

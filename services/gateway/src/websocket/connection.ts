@@ -32,6 +32,8 @@ export interface Connection {
   sayGoodbye(retryAfterMs: number): void;
   /** Ends it without a word. */
   terminate(): void;
+  /** So far. */
+  readonly eventsSent: number;
 }
 
 export function createConnection(deps: ConnectionDeps): Connection {
@@ -70,7 +72,6 @@ export function createConnection(deps: ConnectionDeps): Connection {
 
   /** @returns whether the client keeps to its rate. */
   function admit(): boolean {
-    liveness.heard();
     if (isEnding) return false;
     const isAdmitted = rate.admit(clock.monotonicMs());
     if (!isAdmitted) end(closeCodes.TOO_MANY_MESSAGES, `more than ${limits.messageRate.perSecond} messages a second`);
@@ -83,7 +84,7 @@ export function createConnection(deps: ConnectionDeps): Connection {
     else receive(data.toString());
   });
   socket.on('ping', () => void admit());
-  socket.on('pong', () => liveness.heard());
+  socket.on('pong', (payload: Buffer) => void (liveness.answered(payload) || admit()));
   // The protocol's own errors close the connection with their code; `close` follows.
   socket.on('error', () => undefined);
   socket.on('close', release);
@@ -94,9 +95,9 @@ export function createConnection(deps: ConnectionDeps): Connection {
       if (isEnding) return;
       if (clock.now().getTime() >= caller.expiresAtMs) return end(closeCodes.TOKEN_ENDED, 'the token has expired');
       if (!deps.stillHolds()) return end(closeCodes.TOKEN_ENDED, 'the token no longer holds');
-      const verdict = liveness.check(awakeMs);
-      if (verdict === 'ping') socket.ping();
+      const verdict = liveness.check(awakeMs, sender.intake());
       if (verdict === 'dead') socket.terminate();
+      else if (verdict !== 'nothing') socket.ping(verdict.ping);
     },
     sayGoodbye(retry_after_ms) {
       if (isEnding) return;
@@ -106,6 +107,9 @@ export function createConnection(deps: ConnectionDeps): Connection {
       end(closeCodes.GOING_AWAY, goodbye.payload.reason);
     },
     terminate: () => socket.terminate(),
+    get eventsSent() {
+      return subscriptions.eventsSent;
+    },
   };
 }
 

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import { tokenOf } from './credentials.ts';
 
+const requestWith = (headers: Readonly<Record<string, string>>) => ({
+  headers,
+  rawHeaders: Object.entries(headers).flat(),
+});
+
 test.each([
   ['in the header', { authorization: 'Bearer a.b.c' }],
   ['whatever the case of the scheme', { authorization: 'bearer a.b.c' }],
@@ -8,7 +13,7 @@ test.each([
   ['as a subprotocol, in any order', { 'sec-websocket-protocol': 'bearer.a.b.c,rollcall.v1' }],
   ['twice the same', { authorization: 'Bearer a.b.c', 'sec-websocket-protocol': 'rollcall.v1, bearer.a.b.c' }],
 ])('takes a token %s', (_where, headers) => {
-  expect(tokenOf(headers)).toBe('a.b.c');
+  expect(tokenOf(requestWith(headers))).toBe('a.b.c');
 });
 
 test.each([
@@ -19,7 +24,7 @@ test.each([
   ['no token among the subprotocols', { 'sec-websocket-protocol': 'rollcall.v1' }],
   ['an empty token', { 'sec-websocket-protocol': 'rollcall.v1, bearer.' }],
 ])('%s is no token', (_what, headers) => {
-  expect(() => tokenOf(headers)).toThrow(expect.objectContaining({ code: 'UNAUTHENTICATED' }));
+  expect(() => tokenOf(requestWith(headers))).toThrow(expect.objectContaining({ code: 'UNAUTHENTICATED' }));
 });
 
 test.each([
@@ -28,5 +33,11 @@ test.each([
   ['two tokens', { 'sec-websocket-protocol': 'rollcall.v1, bearer.a, bearer.b' }],
   ['another token in the header', { authorization: 'Bearer a', 'sec-websocket-protocol': 'rollcall.v1, bearer.b' }],
 ])('refuses %s', (_what, headers) => {
-  expect(() => tokenOf(headers)).toThrow(expect.objectContaining({ code: 'INVALID_REQUEST' }));
+  expect(() => tokenOf(requestWith(headers))).toThrow(expect.objectContaining({ code: 'INVALID_REQUEST' }));
+});
+
+test('two fields are no token, even with the same', () => {
+  const rawHeaders = ['Authorization', 'Bearer a', 'Host', 'x', 'authorization', 'Bearer a'];
+  const request = { headers: { authorization: 'Bearer a' }, rawHeaders };
+  expect(() => tokenOf(request)).toThrow(expect.objectContaining({ code: 'UNAUTHENTICATED' }));
 });

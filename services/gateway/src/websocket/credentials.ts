@@ -1,5 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../errors.ts';
+import { bearerOf, unauthenticated } from '../policy/bearer.ts';
 import { SUBPROTOCOL } from './protocol.ts';
 
 const TOKEN_PREFIX = 'bearer.';
@@ -8,10 +9,12 @@ const TOKEN_PREFIX = 'bearer.';
  * The access token of an upgrade request: from `Authorization`, or from the subprotocol `bearer.<token>`, for browsers cannot set
  * header fields. Never from the URL, which ends in logs.
  *
- * @throws GatewayError UNAUTHENTICATED without one; INVALID_REQUEST where subprotocols are offered and ours is not among them,
+ * @throws GatewayError UNAUTHENTICATED without one, or with two fields `Authorization`; INVALID_REQUEST where subprotocols are offered and ours is not among them,
  *   or several tokens are sent.
  */
-export function tokenOf({ authorization, 'sec-websocket-protocol': offered }: IncomingHttpHeaders): string {
+export function tokenOf({ headers, rawHeaders }: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
+  const { 'sec-websocket-protocol': offered } = headers;
+  const shown = bearerOf({ headers, rawHeaders });
   const protocols = offered?.split(',').map((protocol) => protocol.trim()) ?? [];
   const tokens = protocols
     .filter((protocol) => protocol.startsWith(TOKEN_PREFIX))
@@ -21,9 +24,8 @@ export function tokenOf({ authorization, 'sec-websocket-protocol': offered }: In
       message: `Of subprotocols, ${SUBPROTOCOL} must be among those offered`,
     });
   }
-  const header = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-  const [token, ...others] = [...(header === undefined ? [] : [header]), ...tokens];
-  if (token === undefined || token === '') throw new GatewayError('UNAUTHENTICATED');
+  const [token, ...others] = [...(shown === undefined ? [] : [shown]), ...tokens];
+  if (token === undefined || token === '') throw unauthenticated();
   if (others.some((other) => other !== token)) {
     throw new GatewayError('INVALID_REQUEST', { message: 'Several tokens were sent' });
   }

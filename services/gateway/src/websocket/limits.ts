@@ -8,13 +8,13 @@ export interface WebSocketLimits {
   readonly connectionsPerSubject: number;
   /** Of one connection. */
   readonly subscriptions: number;
-  /** Of a message from a client; a larger one ends the connection with 1009. */
+  /** Of a message from a client, whose largest has some 3 KiB; a larger one ends the connection with 1009. */
   readonly messageBytes: number;
-  /** Messages and ping frames of one client; more end the connection with 1008. */
+  /** Messages, ping frames and pong frames that nobody asked for, of one client; more end the connection with 1008. */
   readonly messageRate: MessageRate;
   /** A consumer that lets more than this pile up is closed with 1013. */
   readonly bufferBytes: number;
-  /** Between two pings; a peer that answers none within it is cut off. */
+  /** Between two pings; a peer that neither answers one within it nor takes any of what waits is cut off. */
   readonly heartbeatMs: number;
   /** Between two looks at whether tokens still hold. */
   readonly tokenCheckMs: number;
@@ -26,7 +26,7 @@ export const defaultLimits: WebSocketLimits = {
   connections: 10_000,
   connectionsPerSubject: 1000,
   subscriptions: 50,
-  messageBytes: 64 * 1024,
+  messageBytes: 8 * 1024,
   messageRate: { perSecond: 20, burst: 40 },
   bufferBytes: 1024 * 1024,
   heartbeatMs: 20_000,

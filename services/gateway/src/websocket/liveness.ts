@@ -1,28 +1,52 @@
+import { randomBytes } from 'node:crypto';
+
+const PAYLOAD_BYTES = 8;
+
 /** What is to be done about a peer. */
-type Verdict = 'nothing' | 'ping' | 'dead';
+export type Verdict = 'nothing' | 'dead' | { readonly ping: Buffer };
+
+/** What {@link Liveness} looks at besides pongs. */
+export interface Intake {
+  /** How often the peer has taken something so far. */
+  readonly taken: number;
+  /** Whether there is more that it has not taken. */
+  readonly isWaiting: boolean;
+}
 
 /** Whether a peer still answers. */
 export interface Liveness {
-  /** Anything came from the peer. */
-  heard(): void;
+  /** A pong came. @returns whether it is the answer to the ping that waits for one. */
+  answered(payload: Buffer): boolean;
   /** @param nowMs time during which this process was awake: what it slept through is no silence of the peer. */
-  check(nowMs: number): Verdict;
+  check(nowMs: number, intake: Intake): Verdict;
 }
 
-/** A ping every `intervalMs`; a peer that was not heard of between two of them is dead. */
+/**
+ * A ping every `intervalMs`. A peer that did not answer it by then is dead, unless it has taken some of what waits for it: the ping
+ * may be behind megabytes that it is still reading. Nothing else is a sign of life: a peer that only sends could have stopped
+ * reading for ever, and what waits for it would stay as long. Hence nobody can know what is in a ping without reading it.
+ */
 export function createLiveness(intervalMs: number, nowMs: number): Liveness {
-  let nextPingAt = nowMs + intervalMs;
-  let wasHeard = true;
+  let nextLookAt = nowMs + intervalMs;
+  let awaited: Buffer | undefined;
+  let before: Intake = { taken: 0, isWaiting: false };
   return {
-    heard() {
-      wasHeard = true;
+    answered(payload) {
+      if (awaited?.equals(payload) !== true) return false;
+      awaited = undefined;
+      return true;
     },
-    check(now) {
-      if (now < nextPingAt) return 'nothing';
-      if (!wasHeard) return 'dead';
-      wasHeard = false;
-      nextPingAt = now + intervalMs;
-      return 'ping';
+    check(now, intake) {
+      if (now < nextLookAt) return 'nothing';
+      // Where nothing waited the system took it on, which says nothing of the peer.
+      const hasTaken = before.isWaiting && intake.taken > before.taken;
+      if (awaited !== undefined && !hasTaken) return 'dead';
+      before = intake;
+      nextLookAt = now + intervalMs;
+      // One at a time: further ones would only queue up behind it.
+      if (awaited !== undefined) return 'nothing';
+      awaited = randomBytes(PAYLOAD_BYTES);
+      return { ping: awaited };
     },
   };
 }

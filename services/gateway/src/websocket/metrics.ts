@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** Counted as it happens, which is far more often than it is read. */
 export interface Stats {
@@ -9,7 +9,14 @@ export interface Stats {
   closed(code: number): void;
   /** An upgrade was refused. */
   refused(code: string): void;
+  /** One was granted. */
+  opened(): void;
+  /** A connection is over, whoever ended it. */
+  ended(afterMs: number): void;
 }
+
+/** From a client that fails at once to one that stays for a day. */
+const DURATIONS_SECONDS = [1, 10, 60, 600, 3600, 21_600, 86_400];
 
 /** @param connections how many are open now. */
 export function createStats(metrics: Registry, connections: () => number): Stats {
@@ -26,12 +33,25 @@ export function createStats(metrics: Registry, connections: () => number): Stats
     labelNames: ['code'],
     registers,
   });
+  const opened = new Counter({
+    name: 'rollcall_gateway_websocket_opened_total',
+    help: 'WebSocket upgrades that were granted.',
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'rollcall_gateway_websocket_duration_seconds',
+    help: 'How long WebSocket connections lasted that are over.',
+    buckets: DURATIONS_SECONDS,
+    registers,
+  });
   const stats: Stats = {
     subscriptions: 0,
     eventsSent: 0,
     slowConsumers: 0,
     closed: (code) => closed.inc({ code: String(code) }),
     refused: (code) => refused.inc({ code }),
+    opened: () => opened.inc(),
+    ended: (afterMs) => durations.observe(afterMs / 1000),
   };
   gauge(metrics, { name: 'connections', help: 'Open WebSocket connections.', read: connections });
   gauge(metrics, {

@@ -24,7 +24,7 @@ export interface OpenConnectionsDeps {
 
 /** All connections of this process. */
 export interface OpenConnections {
-  add(socket: WebSocket, holder: Holder): void;
+  add(socket: WebSocket, holder: Holder): Connection;
   /** Looks after each of them; see {@link createAwakeClock}. */
   check(awakeMs: number): void;
   /** Sends all clients elsewhere. Resolves once they are gone, or cut off after the closing timeout. */
@@ -51,6 +51,7 @@ export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
         log.debug({ subject, code }, 'WebSocket closed');
         if (connections.size === 0) onEmpty?.();
       });
+      return connection;
     },
     check(now) {
       awakeMs = now;

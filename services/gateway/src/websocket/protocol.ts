@@ -5,11 +5,13 @@ import type { Frame } from './channels/channel-source.ts';
 /** The subprotocol that browsers have to name, because they cannot send a token otherwise. */
 export const SUBPROTOCOL = 'rollcall.v1';
 
-/** What `/api/ws` ends a connection with, beside the codes of RFC 6455. */
+/** What `/api/ws` ends a connection with, beside other codes of RFC 6455. */
 export const closeCodes = {
   GOING_AWAY: 1001,
   NOT_TEXT: 1003,
   TOO_MANY_MESSAGES: 1008,
+  /** The WebSocket library's, as 1008 for a message in too many pieces. */
+  TOO_LONG: 1009,
   TOO_SLOW: 1013,
   TOKEN_ENDED: 4401,
 } as const;
@@ -21,7 +23,10 @@ const Id = Type.String({
   description: 'Chosen by the client; the answer to the message has the same',
 });
 const Channel = Type.String({ minLength: 1, maxLength: CHANNEL_MAX_LENGTH });
-const Cursor = Type.String({ maxLength: 64, description: 'The id of the last event that was received' });
+const Cursor = Type.String({
+  maxLength: 64,
+  description: 'The id of the last event of the channel that was received since the last reset',
+});
 
 /** What is unknown is a mistake, as a cursor in the wrong place would be: it is refused, not ignored. */
 const strict = { additionalProperties: false } as const;
@@ -46,7 +51,11 @@ const Welcome = Type.Object({
     protocol: Type.Literal(SUBPROTOCOL),
     subject: Type.String(),
     expires_at: Type.String({ format: 'date-time', description: 'When the token ends, and with it the connection' }),
-    heartbeat_seconds: Type.Number({ description: 'A peer that answers no ping frame for this long is cut off' }),
+    heartbeat_seconds: Type.Number({
+      description:
+        'A ping frame comes so often; a peer that neither answers it within as long, nor takes any of what waits for it, is cut off. ' +
+        'Nothing else that it sends keeps it alive',
+    }),
     max_message_bytes: Type.Integer(),
     max_subscriptions: Type.Integer(),
   }),
@@ -65,7 +74,9 @@ const Event = Type.Object({
   channel: Channel,
   id: Type.Optional(
     Type.String({
-      description: 'The cursor to resume after this event; absent within the list that a subscription begins with',
+      description:
+        'The cursor to resume after this event; absent within the list that a subscription begins with: until its `synced` there is ' +
+        'nothing to resume from, and a cursor from before a reset is no good. The events that were missed have one each',
     }),
   ),
   payload: Type.Object({
@@ -128,7 +139,8 @@ export const serverMessages = {
   event: { summary: 'Something happened in a channel', schema: Event },
   reset: {
     summary:
-      'The cursor is too old, or not of this channel: everything there is follows, and what was known before counts no more',
+      'The cursor is too old, or not of this channel: everything there is follows. What was known before counts no more, the cursor ' +
+      'included: drop it, and have none until the event synced gives you one',
     schema: Reset,
   },
   error: { summary: 'A message was refused; the connection goes on', schema: ErrorMessage },

@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import type { Frame } from './channels/channel-source.ts';
+import type { Intake } from './liveness.ts';
 import { createOutbox } from './outbox.ts';
 
 /** What the socket holds at most before frames wait outside of it, where they are shared. */
@@ -18,16 +19,25 @@ export interface Sender {
   send(frame: Frame): void;
   /** As {@link Outbox.keepBacklog}. */
   sendBacklog(frames: readonly Frame[]): () => void;
+  /** What the peer has taken, and whether more waits for it. */
+  intake(): Intake;
   /** Forgets what waits. Nothing that is given to it afterwards is sent. */
   stop(): void;
 }
 
 export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sender {
   const outbox = createOutbox({ windowBytes: WINDOW_BYTES, limitBytes });
+  /** Frames that the system has taken on for the peer, which it does only as the peer reads. */
+  let taken = 0;
   let isStopped = false;
 
   function transmit(frame: Frame): void {
-    socket.send(frame, { binary: false }, pump);
+    socket.send(frame, { binary: false }, onSent);
+  }
+
+  function onSent(error?: Error): void {
+    if (error === undefined || error === null) taken += 1;
+    pump();
   }
 
   function pump(): void {
@@ -55,6 +65,7 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
       pump();
       return forget;
     },
+    intake: () => ({ taken, isWaiting: !outbox.isEmpty() || socket.bufferedAmount > 0 }),
     stop,
   };
 }

@@ -21,13 +21,21 @@ export interface Subscriptions {
   add(channel: string, cursor: string | undefined): void;
   remove(channel: string): void;
   clear(): void;
+  /** Events handed to the connection so far. */
+  readonly eventsSent: number;
 }
 
 export function createSubscriptions({ caller, sources, sender, stats }: SubscriptionsDeps): Subscriptions {
   /** Functions that end them. */
   const active = new Map<string, () => void>();
   let isOver = false;
+  let eventsSent = 0;
   const sourceOf = (channel: string) => sources.find((source) => source.serves(channel));
+
+  function count(events: number): void {
+    eventsSent += events;
+    stats.eventsSent += events;
+  }
 
   function remove(channel: string): void {
     active.get(channel)?.();
@@ -49,11 +57,11 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
         {
           begin({ isReset, frames }) {
             if (isReset) sender.send(encode({ type: 'reset', channel }));
-            stats.eventsSent += frames.length;
+            count(frames.length);
             forget = sender.sendBacklog(frames);
           },
           next(frame) {
-            stats.eventsSent += 1;
+            count(1);
             sender.send(frame);
           },
         },
@@ -70,6 +78,9 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
     clear() {
       isOver = true;
       for (const channel of active.keys()) remove(channel);
+    },
+    get eventsSent() {
+      return eventsSent;
     },
   };
 }

@@ -15,6 +15,8 @@ export interface UpgradeSpans {
   begin(request: IncomingMessage, socket: Duplex): void;
   /** Once it is known who asks for it, and for the right thing. */
   admit(socket: Duplex, subject: string): void;
+  /** Undefined: it has ended. */
+  traceIdOf(socket: Duplex): string | undefined;
   end(socket: Duplex, status: number): void;
 }
 
@@ -36,6 +38,7 @@ export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestT
       spans.set(socket, span);
       socket.once('close', () => end(socket, undefined));
     },
+    traceIdOf: (socket) => spans.get(socket)?.traceId,
     admit: (socket, subject) => spans.get(socket)?.set({ 'rollcall.client': subject }),
     end,
   };

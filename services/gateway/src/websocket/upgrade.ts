@@ -4,13 +4,15 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
+import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessEntry, type AccessLog, rounded } from '../access-log.ts';
 import { GatewayError } from '../errors.ts';
 import { admit } from '../policy/admission.ts';
 import type { Authenticator, Holder } from '../policy/caller.ts';
 import type { Limits } from '../policy/limits/limits.ts';
-import { requestIdOf } from '../proxy/trace-context.ts';
+import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
+import type { Connection } from './connection.ts';
 import { tokenOf } from './credentials.ts';
 import type { WebSocketLimits } from './limits.ts';
 import type { Stats } from './metrics.ts';
@@ -21,8 +23,10 @@ import { createUpgradeSpans } from './upgrade-spans.ts';
 
 export const PATH = '/api/ws';
 
-/** Fragments of one message; a client has no reason for more. */
-const MAX_FRAGMENTS = 64;
+/** Fragments of one message; a client has no reason for more. Each may keep the whole piece of the stream that it came in. */
+const MAX_FRAGMENTS = 4;
+/** Pieces in which an unfinished frame may come: what does so byte by byte costs 200 times its size. */
+const MAX_PIECES = 32;
 
 export interface UpgradeDeps {
   readonly authenticator: Pick<Authenticator, 'authenticate'>;
@@ -36,7 +40,7 @@ export interface UpgradeDeps {
   readonly stats: Stats;
   readonly log: Logger;
   readonly tracing?: RequestTracing | undefined;
-  readonly open: (socket: WebSocket, holder: Holder) => void;
+  readonly open: (socket: WebSocket, holder: Holder) => Pick<Connection, 'eventsSent'>;
   /** Whether nobody is to be taken on any more. */
   readonly isClosing: () => boolean;
 }
@@ -49,10 +53,18 @@ export function isWebSocketUpgrade({ headers }: IncomingMessage): boolean {
 interface Asked {
   readonly request: IncomingMessage;
   readonly requestId: string;
+  readonly traceId: string | undefined;
   readonly askedAtMs: number;
   /** For the answer, whatever it is. */
   readonly answerHeaders: Record<string, string>;
   subject?: string;
+}
+
+type Names = Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path' | 'subject'>;
+
+interface Opened {
+  readonly asked: Names;
+  readonly connection: Pick<Connection, 'eventsSent'>;
 }
 
 type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -85,17 +97,30 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     server.handleUpgrade(request, socket, head, (webSocket) => {
       spans?.end(socket, 101);
       record(asked, { result: 101 });
-      deps.open(webSocket, holder);
+      const connection = deps.open(webSocket, holder);
+      recordEnd(webSocket, { asked: namesOf(asked), connection });
     });
   }
 
-  function record(
-    { request, requestId, subject, askedAtMs }: Asked,
-    outcome: Pick<AccessEntry, 'result' | 'code'>,
-  ): void {
-    const ms = rounded(deps.clock.monotonicMs() - askedAtMs);
-    const { method = '', url } = request;
-    deps.accessLog?.write({ reqId: requestId, method, path: pathOf(url), subject, ...outcome, ms });
+  function record(asked: Asked, outcome: Pick<AccessEntry, 'result' | 'code'>): void {
+    const ms = rounded(deps.clock.monotonicMs() - asked.askedAtMs);
+    deps.accessLog?.write({ ...namesOf(asked), ...outcome, ms });
+  }
+
+  /** Keeps nothing of the request itself: there are many connections, and they last. */
+  function recordEnd(webSocket: WebSocket, { asked, connection }: Opened): void {
+    const openedAtMs = deps.clock.monotonicMs();
+    stats.opened();
+    webSocket.on('close', (code) => {
+      const ms = deps.clock.monotonicMs() - openedAtMs;
+      stats.ended(ms);
+      deps.accessLog?.write({ ...asked, result: code, events: connection.eventsSent, ms: rounded(ms) });
+    });
+  }
+
+  function traceOf({ headers }: IncomingMessage, socket: Duplex): string | undefined {
+    const given = givenTraceContext(headers);
+    return spans?.traceIdOf(socket) ?? (given === undefined ? undefined : traceIdOf(given.traceparent));
   }
 
   function fail(error: unknown, request: IncomingMessage, socket: Duplex): void {
@@ -122,17 +147,22 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     spans?.begin(request, socket);
     const requestId = requestIdOf(request.headers['x-request-id']);
     const answerHeaders = { 'x-request-id': requestId };
-    const asked: Asked = { request, requestId, askedAtMs: deps.clock.monotonicMs(), answerHeaders };
+    const traceId = traceOf(request, socket);
+    const asked: Asked = { request, requestId, traceId, askedAtMs: deps.clock.monotonicMs(), answerHeaders };
     upgrading.set(request, asked);
     upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));
   };
+}
+
+function namesOf({ request: { method = '', url }, requestId, traceId, subject }: Asked): Names {
+  return { reqId: requestId, trace_id: traceId, method, path: pathOf(url), subject };
 }
 
 async function identify(deps: UpgradeDeps, { request, answerHeaders }: Asked): Promise<Holder> {
   const release = deps.room.reserve();
   try {
     const admission = { authenticator: deps.authenticator, limits: deps.requestLimits };
-    const { holder, headers } = await admit(admission, request, { token: () => tokenOf(request.headers) });
+    const { holder, headers } = await admit(admission, request, { token: () => tokenOf(request) });
     if (holder === undefined) throw new GatewayError('UNAUTHENTICATED');
     Object.assign(answerHeaders, headers);
     return holder;
@@ -149,6 +179,7 @@ function createHandshake({ messageBytes, closeTimeoutMs }: WebSocketLimits): Web
     perMessageDeflate: false,
     maxPayload: messageBytes,
     maxFragments: MAX_FRAGMENTS,
+    maxBufferedChunks: MAX_PIECES,
     closeTimeout: closeTimeoutMs,
     // Never the one that holds the token.
     handleProtocols: (protocols: ReadonlySet<string>) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),

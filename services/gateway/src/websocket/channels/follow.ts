@@ -14,7 +14,7 @@ interface WatchOptions {
   readonly signal: AbortSignal;
 }
 
-export interface FollowDeps<Item, Gone extends string> {
+export interface FollowDeps<Item extends object, Gone extends string> {
   /** What is followed, for the log. */
   readonly name: string;
   readonly topic: Topic<Item, Gone>;
@@ -27,7 +27,7 @@ export interface FollowDeps<Item, Gone extends string> {
  * Feeds the topic with what the registry tells, over one connection after the other. While no registry answers, nothing is told;
  * what was missed comes with the next connection. Resolves once the signal aborts.
  */
-export async function follow<Item, Gone extends string>(
+export async function follow<Item extends object, Gone extends string>(
   { name, topic, watch, log }: FollowDeps<Item, Gone>,
   signal: AbortSignal,
 ): Promise<void> {

@@ -102,6 +102,29 @@ test('makes the bytes of an event once', () => {
   expect(listen(topic, 'all', '10').take()[0]).toBe(one);
 });
 
+test('what a subscription begins with shares with others all that has not changed in between', () => {
+  const topic = ready();
+  const [a, b, end] = listen(topic).take();
+  expect(listen(topic).take()).toEqual([a, b, end]);
+  apply(topic, put('modified', ['a', 2], 11));
+  const [changed, ...rest] = listen(topic).take();
+  expect(read(changed === undefined ? [] : [changed])).toMatchObject([{ payload: { name: 'a', value: 2 } }]);
+  expect(rest[0]).toBe(b);
+  // Kept for long, so in memory of its own.
+  expect(b?.buffer.byteLength).toBe(b?.length);
+  // That of another channel says another channel.
+  expect(read(listen(topic, 'all.b').take())[0]).toMatchObject({ channel: 'all.b', payload: { name: 'b' } });
+});
+
+test('the list of a channel in which nothing happened ends with the newest cursor all the same', () => {
+  const topic = ready();
+  const [before] = listen(topic, 'all.b').take();
+  apply(topic, put('modified', ['a', 2], 11));
+  const [after, end] = listen(topic, 'all.b').take();
+  expect(after).toBe(before);
+  expect(told(end === undefined ? [] : [end])).toEqual(['11 synced']);
+});
+
 test('resumes after a cursor; one that is not known resets', () => {
   const topic = ready();
   apply(topic, put('modified', ['a', 2], 11));

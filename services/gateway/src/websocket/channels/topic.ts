@@ -6,11 +6,12 @@ import {
 } from '@rollcall/client/listed-cache.ts';
 import { type EventParts, encodeEvent } from '../protocol.ts';
 import type { Frame, Opening, Subscriber, Subscription } from './channel-source.ts';
+import { keptFrame, listedFrames } from './kept-frames.ts';
 
-export interface TopicOptions<Item, Gone extends string> extends ListedCacheOptions<Item> {
+export interface TopicOptions<Item extends object, Gone extends string> extends ListedCacheOptions<Item> {
   /** The channels in which an item appears. */
   readonly channelsOf: (item: Item) => readonly string[];
-  /** What subscribers are told of a change. */
+  /** What subscribers are told of a change. Of an item that is added, always the same. */
   readonly payloadOf: (change: ItemChange<Item, Gone>) => object;
   /** How many past events are kept for subscribers that come back. */
   readonly capacity: number;
@@ -22,7 +23,7 @@ export interface TopicOptions<Item, Gone extends string> extends ListedCacheOpti
  * A cursor is the id of the registry's event, and good for nothing but to be shown again. Where several events have the same one
  * (the differences that a full list brought to light have that of the event before), resuming repeats all but the first.
  */
-export interface Topic<Item, Gone extends string> {
+export interface Topic<Item extends object, Gone extends string> {
   /** To be called for every new connection to the registry. @returns the cursor to resume from. */
   beginConnection(): string | undefined;
   /**
@@ -48,15 +49,24 @@ interface Member {
 
 interface Channel {
   readonly members: Set<Member>;
-  /** Everything there is, until something changes. */
-  snapshot: readonly Frame[] | undefined;
+  /** Everything there is and `synced`, until something changes. */
+  snapshot: Snapshot | undefined;
 }
 
-export function createTopic<Item, Gone extends string>(options: TopicOptions<Item, Gone>): Topic<Item, Gone> {
+interface Snapshot {
+  /** What it is complete up to. */
+  readonly cursor: string | undefined;
+  readonly frames: readonly Frame[];
+}
+
+export function createTopic<Item extends object, Gone extends string>(
+  options: TopicOptions<Item, Gone>,
+): Topic<Item, Gone> {
   const { channelsOf, payloadOf, capacity } = options;
   const cache = createListedCache<Item, Gone>(options);
   const log = createEventLog(capacity);
   const channels = new Map<string, Channel>();
+  const listedFrame = listedFrames(payloadOf);
   let isReady = false;
 
   function* publish(change: ItemChange<Item, Gone>, cursor: string): Generator<void, void> {
@@ -76,24 +86,24 @@ export function createTopic<Item, Gone extends string>(options: TopicOptions<Ite
   }
 
   function snapshotOf(name: string, channel: Channel): readonly Frame[] {
-    if (channel.snapshot !== undefined) return channel.snapshot;
+    const cursor = log.newest();
+    if (channel.snapshot !== undefined && channel.snapshot.cursor === cursor) return channel.snapshot.frames;
     const frames: Frame[] = [];
-    for (const item of cache.items()) {
-      if (!channelsOf(item).includes(name)) continue;
-      frames.push(encodeEvent({ channel: name, cursor: undefined, payload: payloadOf({ type: 'added', item }) }));
-    }
-    channel.snapshot = frames;
+    for (const item of cache.items()) if (channelsOf(item).includes(name)) frames.push(listedFrame(item, name));
+    frames.push(syncedFrame(name));
+    channel.snapshot = { cursor, frames };
     return frames;
+  }
+
+  function syncedFrame(name: string): Frame {
+    return encodeEvent({ channel: name, cursor: log.newest(), payload: { type: 'synced' } });
   }
 
   function openingOf(name: string, channel: Channel, cursor: string | undefined): Opening {
     const missed = cursor === undefined ? undefined : log.since(cursor);
-    const synced = encodeEvent({ channel: name, cursor: log.newest(), payload: { type: 'synced' } });
-    if (missed === undefined) {
-      return { isReset: cursor !== undefined, frames: [...snapshotOf(name, channel), synced] };
-    }
+    if (missed === undefined) return { isReset: cursor !== undefined, frames: snapshotOf(name, channel) };
     const frames = missed.filter((event) => event.channels.includes(name)).map((event) => event.frame(name));
-    return { isReset: false, frames: [...frames, synced] };
+    return { isReset: false, frames: [...frames, syncedFrame(name)] };
   }
 
   function* becomeReady(): Generator<void, void> {
@@ -141,16 +151,6 @@ function pacer(): () => boolean {
     calls += 1;
     return calls % TOLD_AT_ONCE === 0;
   };
-}
-
-/**
- * A copy to keep. Node cuts small buffers from blocks (`Buffer.poolSize`, 64 KiB), and a block stays as long as any piece of it: with thousands
- * of requests between two events, each event that is kept would have one of its own.
- */
-function unpooled(bytes: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(bytes.length);
-  bytes.copy(copy);
-  return copy;
 }
 
 interface LoggedEvent {
@@ -204,7 +204,7 @@ function createEventLog(capacity: number): EventLog {
         number: count(),
         channels,
         frame(channel) {
-          const frame = frames.get(channel) ?? unpooled(encodeEvent({ channel, cursor, payload }));
+          const frame = frames.get(channel) ?? keptFrame({ channel, cursor, payload });
           frames.set(channel, frame);
           return frame;
         },

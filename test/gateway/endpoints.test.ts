@@ -1,12 +1,13 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
 import type { Target } from '@rollcall/gateway/discovery/targets.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
-import { createRetryBudget } from '@rollcall/gateway/policy/retry-budget.ts';
+import { createConcurrency } from '@rollcall/gateway/policy/concurrency.ts';
 import { createDispatchers } from '@rollcall/gateway/proxy/dispatchers.ts';
-import { createRestProxy } from '@rollcall/gateway/proxy/rest.ts';
+import { createRestProxy, type RestProxy } from '@rollcall/gateway/proxy/rest.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createEchoClient, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
@@ -48,22 +49,33 @@ interface Told {
   readonly host: string;
 }
 
-/** A REST proxy before one service, whose host name leads to these addresses. */
-async function proxyTo(addresses: () => readonly string[], port: number): Promise<string> {
+/** How long names take to be looked up. */
+let lookupMs = 0;
+const breakOff: RequestListener = ({ socket }) => socket.resetAndDestroy();
+
+function newProxy(): RestProxy {
   const dispatchers = createDispatchers({ connectTimeoutMs: 1000, connections: 16 }, systemClock);
   stack.defer(() => dispatchers.destroy());
-  const proxy = createRestProxy({
+  return createRestProxy({
     dispatchers,
-    budget: createRetryBudget(0.2, 10),
+    concurrency: createConcurrency(100),
     authenticator: { stillHolds: () => true },
     clock: systemClock,
     headersTimeoutMs: 2000,
     bodyTimeoutMs: 2000,
     bodyLimit: 1_000_000,
   });
+}
+
+/** A server before one service, whose host name leads to these addresses. */
+async function proxyTo(addresses: () => readonly string[], port: number, proxy = newProxy()): Promise<string> {
   const endpointsOf = endpointsBy({
-    resolve: async () => addresses().map((address) => ({ address, family: 4 })),
+    resolve: async () => {
+      await sleep(lookupMs);
+      return addresses().map((address) => ({ address, family: 4 }));
+    },
     breakerPolicy: defaultBreakerPolicy,
+    mostUnderWay: 16,
     clock: systemClock,
   });
   const origin = `http://several.test:${port}`;
@@ -113,6 +125,7 @@ describe('a service whose host name leads to several addresses', () => {
   let addresses: readonly string[];
   let broken: ReadonlySet<string>;
   let hits: Record<string, number>;
+  let port: number;
   let url: string;
 
   beforeEach(async () => {
@@ -124,7 +137,7 @@ describe('a service whose host name leads to several addresses', () => {
       if (broken.has(address)) request.socket.resetAndDestroy();
       else telling(address)(request, response);
     };
-    const port = portOf(await serve(A, 0, listener(A)));
+    port = portOf(await serve(A, 0, listener(A)));
     await serve(B, port, listener(B));
     await serve(C, port, listener(C));
     url = await proxyTo(() => addresses, port);
@@ -168,10 +181,39 @@ describe('a service whose host name leads to several addresses', () => {
     }
   });
 
+  test.each([
+    ['while its name is looked up', 200, () => [A, B]],
+    ['between two attempts', 0, () => ['127.0.0.5', '127.0.0.6']],
+  ])('an upload that its caller breaks off %s costs nobody else anything', async (_when, ms, leadingTo) => {
+    lookupMs = ms;
+    const front = await proxyTo(leadingTo, port);
+    for (const afterMs of [1, 10, 20, 30, 45, 60]) {
+      const caller = connect({ port: Number(new URL(front).port), host: '127.0.0.1' });
+      caller.write('POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc');
+      await sleep(afterMs);
+      caller.resetAndDestroy();
+    }
+    lookupMs = 0;
+    await sleep(300);
+    expect(await ask()).toMatchObject({ host: expect.any(String) });
+  });
+
   test('is not asked twice for what may have been done', async () => {
     broken = new Set([A, B, C]);
     expect((await fetch(url, { method: 'POST', body: 'pay' })).status).toBe(502);
     expect(Object.values(hits)).toEqual([1]);
+  });
+
+  test('has retries of its own, which others cannot use up', async () => {
+    const down = [A, B, C, '127.0.0.5'];
+    const downPort = portOf(await serve(A, 0, breakOff));
+    for (const address of down.slice(1)) await serve(address, downPort, breakOff);
+    const proxy = newProxy();
+    const failing = await proxyTo(() => down, downPort, proxy);
+    const healthy = await proxyTo(() => addresses, port, proxy);
+    for (let count = 0; count < 12; count += 1) expect((await fetch(failing)).ok).toBe(false);
+    broken = new Set([A]);
+    for (let count = 0; count < 6; count += 1) expect((await fetch(healthy)).status).toBe(200);
   });
 
   test('is out only when all of them are', async () => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
 import type { Holder } from '@rollcall/gateway/policy/caller.ts';
-import { createRetryBudget } from '@rollcall/gateway/policy/retry-budget.ts';
+import { createConcurrency } from '@rollcall/gateway/policy/concurrency.ts';
 import { createDispatchers } from '@rollcall/gateway/proxy/dispatchers.ts';
 import { createRestProxy, type Outcome } from '@rollcall/gateway/proxy/rest.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
@@ -31,14 +31,19 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
   stack.defer(() => dispatchers.destroy());
   const proxy = createRestProxy({
     dispatchers,
-    budget: createRetryBudget(0.2, 10),
+    concurrency: createConcurrency(100),
     authenticator: { stillHolds: () => true },
     clock: systemClock,
     headersTimeoutMs: 5000,
     bodyTimeoutMs: 5000,
     bodyLimit: 1000,
   });
-  const endpointsOf = endpointsBy({ resolve: async () => [], breakerPolicy: defaultBreakerPolicy, clock: systemClock });
+  const endpointsOf = endpointsBy({
+    resolve: async () => [],
+    breakerPolicy: defaultBreakerPolicy,
+    mostUnderWay: 16,
+    clock: systemClock,
+  });
   const target = {
     service: 'slow',
     origin: backend.url,

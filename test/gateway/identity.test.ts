@@ -416,6 +416,8 @@ describe('a token that is refused', () => {
     const answer = await fetch(url);
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    // It is counted, for the address, and says so.
+    expect(answer.headers.get('x-ratelimit-limit')).toMatch(/^\d+$/);
     expect(await answer.json()).toMatchObject({ error: { code: 'UNAUTHENTICATED' } });
     expect((await fetch(url, { headers: { authorization: 'Basic YTpi' } })).status).toBe(401);
     const good = await tokenOf(gateway, client);
@@ -425,6 +427,11 @@ describe('a token that is refused', () => {
 });
 
 describe('another issuer', () => {
+  test('may say what no header can hold, and breaks nothing by it', async () => {
+    expect(await statusWith(await externalToken({ sub: 'J\u00f6rg \u2713', scope: '\u2713 a' }))).toBe(200);
+    expect(await refusalOf(await externalToken({ sub: 'half \ud800' }))).toEqual(refused('Its sub is not acceptable'));
+  });
+
   test('is believed by its keys, which unknown ones do not make us fetch again and again', async () => {
     expect(await statusWith(await externalToken())).toBe(200);
     // A subject of theirs is not ours of the same name.

@@ -248,23 +248,6 @@ describe('a request to a registered service', () => {
     await ended.promise;
     expect(received).toBe('<onetwo>');
   });
-
-  test('an upload that is too long is refused, announced or not', async () => {
-    const body = Buffer.alloc(150_000, 'x');
-    expect(await codeOf(await call('/api/v1/shop/up', { method: 'POST', body }))).toBe('BODY_TOO_LARGE');
-    const stream = new ReadableStream({
-      pull(controller) {
-        controller.enqueue(body.subarray(0, 10_000));
-      },
-    });
-    const chunked = await call('/api/v1/shop/up', {
-      method: 'POST',
-      body: stream,
-      duplex: 'half',
-    }).catch(() => undefined);
-    expect([413, undefined]).toContain(chunked?.status);
-    await vi.waitFor(() => expect(shop.requests.filter(({ complete }) => !complete)).toHaveLength(1));
-  });
 });
 
 describe('a path', () => {
@@ -310,6 +293,35 @@ describe('a path', () => {
     expect(await answer.json()).toMatchObject(stolen);
     expect((await registry.call('DELETE', '/services/registry')).status).toBe(200);
   });
+});
+
+test('the registry answers under no other name that it is registered by, where no scope would be asked for', async () => {
+  const alias = { service_name: 'alias', service_url: registry.url };
+  expect((await registry.call('POST', '/services/register', alias)).status).toBe(200);
+  // What is registered later is heard of later.
+  await register('shelf', shop.url);
+  const stolen = { service_name: 'shelf', service_url: 'http://thief.example' };
+  const attempts = [
+    ['POST', '/services/register', stolen],
+    ['DELETE', '/services/shelf', undefined],
+    ['POST', '/webhooks/config', { service_name: 'shelf', endpoints: {} }],
+    ['GET', '/webhooks/config', undefined],
+    ['GET', '/services', undefined],
+  ] as const;
+  for (const [method, path, body] of attempts) {
+    const answer = await call(`/api/v1/alias${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    });
+    expect({ path, status: answer.status, body: await answer.json() }).toMatchObject({
+      path,
+      status: 403,
+      body: { error: 'Forbidden' },
+    });
+  }
+  const { body } = await registry.call('GET', '/services/shelf');
+  expect(body).toMatchObject({ service_url: shop.url });
+  expect((await call('/api/v1/registry/services')).status).toBe(200);
 });
 
 describe('what is no plain request', () => {
@@ -538,6 +550,36 @@ describe('a service that fails', () => {
     await gone.promise;
     expect((await call('/api/v1/patient/')).status).toBe(200);
   });
+});
+
+test('rate, errors and duration are told by service, and what was sent again or left out', async () => {
+  let isDown = false;
+  await using measured = await startBackend((request, response) => {
+    if (isDown) request.socket.resetAndDestroy();
+    else response.writeHead(request.url?.endsWith('/missing') === true ? 404 : 200).end();
+  });
+  await register('measured', measured.url);
+  for (const path of ['a', 'b', 'missing']) await call(`/api/v1/measured/${path}`);
+  isDown = true;
+  expect((await call('/api/v1/measured/x')).status).toBe(502);
+  await call('/api/v1/measured/x', { method: 'POST' });
+  await call('/api/v1/measured/x', { method: 'POST' });
+  const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  const sample = (name: string, ...labels: string[]) => {
+    const isWanted = (line: string) => line.startsWith(name) && labels.every((label) => line.includes(label));
+    const line = metrics.split('\n').find(isWanted);
+    return line === undefined ? undefined : Number(line.split(' ').at(-1));
+  };
+  const service = 'service="measured"';
+  const requests = (method: string, result: string) =>
+    sample('rollcall_gateway_upstream_duration_seconds_count', service, `method="${method}"`, `result="${result}"`);
+  // The first asked whether the service is known.
+  expect(requests('GET', '2xx')).toBe(3);
+  expect(requests('GET', '4xx')).toBe(1);
+  expect(requests('GET', 'upstream_unreachable')).toBe(1);
+  expect(requests('POST', 'upstream_unreachable')).toBe(2);
+  expect(sample('rollcall_gateway_upstream_retries_total', service)).toBe(2);
+  expect(sample('rollcall_gateway_ejected_addresses')).toBeGreaterThanOrEqual(1);
 });
 
 test('a service that moves or goes is followed at once', async () => {

@@ -22,6 +22,11 @@ routes:
     service: reports
     anonymous: true
     requestsPerMinute: { anonymous: 2 }
+  - name: guestbook
+    prefix: /guestbook
+    service: reports
+    anonymous: true
+    writeScopes: [guestbook:write]
   - name: slow
     prefix: /slow
     service: reports
@@ -94,6 +99,17 @@ function codeOf(text: string): string | undefined {
 }
 
 describe('a route of the file', () => {
+  test('that is open to all is so for what takes no scope, and no further', async () => {
+    const reader = await clientWith('reader', []);
+    const writer = await clientWith('writer', ['guestbook:write']);
+    const before = reports.requests.length;
+    expect(await call('/guestbook', undefined, 'POST')).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+    expect(await call('/guestbook', reader, 'POST')).toMatchObject({ status: 403, code: 'INSUFFICIENT_SCOPE' });
+    expect(reports.requests.length).toBe(before);
+    expect(await call('/guestbook', undefined)).toMatchObject({ status: 200 });
+    expect(await call('/guestbook', writer, 'POST')).toMatchObject({ status: 200 });
+  });
+
   test('takes the scopes that it asks for, however its path is written', async () => {
     const without = await clientWith('without', ['reports:write']);
     const before = reports.requests.length;

@@ -2,7 +2,7 @@ import { HttpError } from '@rollcall/platform/http/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { mapError } from './errors.ts';
 
-/** A request, upgrade or call, and what became of it. Nothing of its query, headers and body: they may hold what is no business of the log's. */
+/** A request, upgrade, call or the end of a WebSocket, and what became of it. Nothing of its query, headers and body: they may hold what is no business of the log's. */
 export interface AccessEntry {
   /** The caller's `x-request-id`, or the one that it was given. */
   readonly reqId: string;
@@ -15,12 +15,14 @@ export interface AccessEntry {
   readonly subject?: string | undefined;
   /** Who asks for a token, by its own words. */
   readonly client?: string | undefined;
-  /** The status of the answer, or what there was in its place. */
+  /** The status of the answer, or what there was in its place; of a WebSocket the code of its end. */
   readonly result: number | string;
   /** Of the error that the gateway itself answered. */
   readonly code?: string | undefined;
-  /** From arrival to the end of the answer. */
+  /** From arrival to the end of the answer; of a WebSocket from its beginning to its end. */
   readonly ms: number;
+  /** That were sent over a WebSocket. */
+  readonly events?: number;
   readonly retries?: number;
   /** Why a service gave no answer. */
   readonly reason?: string;

@@ -12,6 +12,7 @@ async function exchange(bytes: string): Promise<string> {
     metrics: createMetrics('test'),
     bodyLimit: 1000,
     routes: [],
+    corsOrigins: new Set(),
     tracing: undefined,
     closingLimitMs: 100,
     isStopping: () => true,

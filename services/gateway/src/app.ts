@@ -2,7 +2,8 @@ import { codedErrorBody } from '@rollcall/platform/http/errors.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
-import type { Registry } from 'prom-client';
+import { Counter, type Registry } from 'prom-client';
+import { allowOrigins } from './cors.ts';
 import { mapError } from './errors.ts';
 import { endSlowCallers, type SlowCallersPolicy } from './policy/slow-callers.ts';
 import { isWebSocketUpgrade } from './websocket/upgrade.ts';
@@ -15,6 +16,8 @@ export interface AppDeps {
   readonly metrics: Registry;
   readonly bodyLimit: number;
   readonly routes: readonly Routes[];
+  /** Of pages that may call; none: the gateway says nothing of that. */
+  readonly corsOrigins: ReadonlySet<string>;
   /** Undefined: requests are not traced. */
   readonly tracing: RequestTracing | undefined;
   /** How long answers may take to be fetched once the app closes. */
@@ -39,7 +42,7 @@ const SLOW_CALLERS: SlowCallersPolicy = {
 };
 
 /** The gateway's HTTP application. It does not listen. */
-export async function buildApp({ routes, ...options }: AppDeps): Promise<App> {
+export async function buildApp({ routes, corsOrigins, ...options }: AppDeps): Promise<App> {
   const app = createServer({
     ...options,
     mapError,
@@ -51,8 +54,20 @@ export async function buildApp({ routes, ...options }: AppDeps): Promise<App> {
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   app.server.maxConnections = MAX_CONNECTIONS;
   endSlowCallers(app, options.metrics, SLOW_CALLERS);
+  countDropped(app, options.metrics);
+  if (corsOrigins.size > 0) allowOrigins(app, corsOrigins);
   for (const register of routes) {
     await app.register(async (scope) => register(scope as App));
   }
   return app;
+}
+
+/** Who is turned away for want of room gets no answer that could tell of it. */
+function countDropped({ server }: App, metrics: Registry): void {
+  const dropped = new Counter({
+    name: 'rollcall_gateway_dropped_connections_total',
+    help: 'Connections closed at once because there were as many as the replica takes',
+    registers: [metrics],
+  });
+  server.on('drop', () => dropped.inc());
 }

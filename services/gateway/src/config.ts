@@ -26,6 +26,7 @@ const schema = Type.Object({
   ROLLCALL_REGISTRY_GRPC_URL: Type.Optional(Type.String({ minLength: 1, description: 'Where it offers gRPC' })),
   ROLLCALL_REGISTRY_TOKEN_FILE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_REDIS_URL: Type.Optional(Type.String({ minLength: 1, description: 'redis://:password@host:port' })),
+  ROLLCALL_REDIS_PREFIX: Type.String({ minLength: 1, maxLength: 256, default: 'rollcall' }),
   ROLLCALL_REDIS_TIMEOUT_MS: Type.Integer({ minimum: 10, maximum: 5000, default: 100 }),
   ROLLCALL_KEYS_NAMESPACE: Type.Optional(
     Type.String({ minLength: 1, description: 'Namespace of the Secret of the signing keys' }),
@@ -37,6 +38,10 @@ const schema = Type.Object({
   ROLLCALL_TOKEN_SECONDS: Type.Integer({ minimum: 60, maximum: DAY_SECONDS, default: 3600 }),
   ROLLCALL_EXTERNAL_ISSUERS: Type.String({ default: '[]', description: 'JSON: issuer, audience, jwksUrl, ...' }),
   ROLLCALL_TRUSTED_PROXIES: Type.String({ default: '', description: 'Addresses and CIDR ranges, separated by commas' }),
+  ROLLCALL_CORS_ORIGINS: Type.String({
+    default: '',
+    description: 'Origins of pages that may call, separated by commas; *: all',
+  }),
   ROLLCALL_ROUTES_FILE: Type.Optional(Type.String({ minLength: 1, description: 'Rules besides the built-in ones' })),
   ROLLCALL_LIMIT_PREMIUM: perMinute(DEFAULT_LIMITS.premium.requests),
   ROLLCALL_LIMIT_STANDARD: perMinute(DEFAULT_LIMITS.standard.requests),
@@ -92,11 +97,15 @@ export interface GatewayConfig {
   };
   /** Undefined: each replica counts by itself. */
   readonly redisUrl: string | undefined;
+  /** Begins the keys there: installations that share a Redis differ in it. */
+  readonly redisPrefix: string;
   readonly redisTimeoutMs: number;
   readonly keys: KeysConfig;
   readonly token: { readonly issuer: string; readonly audience: string; readonly lifetimeSeconds: number };
   readonly externalIssuers: readonly ExternalIssuer[];
   readonly trustedProxies: TrustedProxies;
+  /** Of pages that may call, as browsers send them; `*`: all. */
+  readonly corsOrigins: ReadonlySet<string>;
   readonly routesFile: string | undefined;
   readonly limits: TierLimits;
   /** Of a request's body. */
@@ -122,6 +131,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
       tokenFile: parsed.ROLLCALL_REGISTRY_TOKEN_FILE,
     },
     redisUrl: parsed.ROLLCALL_REDIS_URL,
+    redisPrefix: parsed.ROLLCALL_REDIS_PREFIX,
     redisTimeoutMs: parsed.ROLLCALL_REDIS_TIMEOUT_MS,
     keys: {
       namespace: parsed.ROLLCALL_KEYS_NAMESPACE,
@@ -135,6 +145,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     },
     externalIssuers: externalIssuers(parsed.ROLLCALL_EXTERNAL_ISSUERS, parsed.ROLLCALL_TOKEN_ISSUER),
     trustedProxies: trustedProxies(parsed.ROLLCALL_TRUSTED_PROXIES),
+    corsOrigins: corsOrigins(parsed.ROLLCALL_CORS_ORIGINS),
     routesFile: parsed.ROLLCALL_ROUTES_FILE,
     limits: {
       premium: limit(parsed.ROLLCALL_LIMIT_PREMIUM),
@@ -161,6 +172,18 @@ function baseUrls(name: string, text: string): readonly string[] {
     if (fault !== undefined) throw new Error(`Invalid configuration:\n  ${name}: each ${fault}`);
     return url.replace(/\/+$/, '');
   });
+}
+
+function corsOrigins(text: string): ReadonlySet<string> {
+  const origins = list(text);
+  const faulty = origins.find(
+    (origin) => origin !== '*' && (!URL.canParse(origin) || new URL(origin).origin !== origin),
+  );
+  if (faulty !== undefined) {
+    const example = 'such as https://app.example.com, without a path';
+    throw new Error(`Invalid configuration:\n  ROLLCALL_CORS_ORIGINS: ${faulty} is no origin, ${example}`);
+  }
+  return new Set(origins);
 }
 
 function trustedProxies(text: string): TrustedProxies {

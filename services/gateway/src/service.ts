@@ -27,9 +27,9 @@ import { createGrpcProxy } from './grpc/proxy.ts';
 import { grpcTargets, takeCall } from './grpc/wiring.ts';
 import { createIdentity } from './identity/identity.ts';
 import { defaultBreakerPolicy } from './policy/breaker.ts';
+import { createConcurrency } from './policy/concurrency.ts';
 import type { TrustedProxies } from './policy/limits/client-address.ts';
 import { createLimits } from './policy/limits/limits.ts';
-import { createRetryBudget } from './policy/retry-budget.ts';
 import { createDispatchers, type Dispatchers } from './proxy/dispatchers.ts';
 import { requestOrigin } from './proxy/request-origin.ts';
 import { createRestProxy } from './proxy/rest.ts';
@@ -47,14 +47,14 @@ import { createWebSockets } from './websocket/websockets.ts';
 const POLLED_ROUTES = ['/api/health', '/api/metrics'];
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 8;
-/** To one service: more than a single client's limit lets it keep busy, lest others wait. */
+/** To one address of a service, and so requests that are under way there: none waits for a connection to be free. */
 const UPSTREAM_CONNECTIONS = 1024;
+/** Of one caller to one service: who opens streams and leaves them open keeps nobody else out. */
+const CALLER_REQUESTS = UPSTREAM_CONNECTIONS / 2;
 const STOP_GRACE_MS = 25_000;
 /** Of the grace, for draining and for answers to be fetched. */
 const CLOSING_GRACE_MS = 15_000;
 const CLOSING_LEAST_MS = 2000;
-const RETRY_SHARE = 0.2;
-const RETRY_RESERVE = 10;
 
 export interface GatewayDeps {
   readonly config: GatewayConfig;
@@ -80,6 +80,7 @@ export async function runGateway(deps: GatewayDeps): Promise<number> {
     log,
     metrics,
     bodyLimit: config.bodyLimit,
+    corsOrigins: config.corsOrigins,
     closingLimitMs: parts.closingLimitMs,
     isStopping: () => stopping,
     routes: listRoutes(deps, parts, () => started),
@@ -126,14 +127,20 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const namespace = config.namespace ?? connection.namespace;
   const { connectMs } = config.upstream;
   const dispatchers = createDispatchers({ connectTimeoutMs: connectMs, connections: UPSTREAM_CONNECTIONS }, clock);
-  const redis = config.redisUrl === undefined ? undefined : createRedis({ url: config.redisUrl, name: 'gateway', log });
+  const { redisUrl: url, redisTimeoutMs: waitMs } = config;
+  const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs, log });
   const limits = createLimits({ ...config, redis, metrics, log, clock });
   const identity = createIdentity({ ...config, connection, namespace, dispatcher: dispatchers.byName, clock, log });
   const { authenticator } = identity;
   const { urls, tokenFile, grpcOrigin } = config.registry;
   const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
   const registry = { servers: urls, token, fetch };
-  const endpointsOf = endpointsBy({ resolve: resolveAll, breakerPolicy: defaultBreakerPolicy, clock });
+  const endpointsOf = endpointsBy({
+    resolve: resolveAll,
+    breakerPolicy: defaultBreakerPolicy,
+    mostUnderWay: UPSTREAM_CONNECTIONS,
+    clock,
+  });
   const targets = createTargets({ registry, endpointsOf, log, metrics });
   const accessLog = config.accessLog ? createAccessLog(log) : undefined;
   const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
@@ -153,7 +160,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
     routes: createRouteTable(config.routesFile, log),
     proxy: createRestProxy({
       dispatchers,
-      budget: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
+      concurrency: createConcurrency(CALLER_REQUESTS),
       authenticator,
       clock,
       headersTimeoutMs: config.upstream.headersMs,
@@ -208,7 +215,7 @@ function listRoutes({ config, clock }: GatewayDeps, parts: Parts, hasStarted: ()
     };
   return [
     (scope) => healthRoute(scope, { version, clock, fault: () => (hasStarted() ? undefined : 'starting') }),
-    (scope) => keysRoute(scope, identity.keys),
+    logged((scope) => keysRoute(scope, identity.keys)),
     logged((scope) => tokenRoute(scope, { ...identity, limits })),
     logged((scope) => metricsRoute(scope, { metrics, authenticator, limits })),
     logged((scope) => asyncApiRoute(scope, { document: webSockets.document, authenticator, limits })),

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createBreaker } from '../policy/breaker.ts';
+import { createRetryBudget } from '../policy/retry-budget.ts';
 import { createEndpoints, type Endpoint } from './endpoints.ts';
 
 function endpointsAt(first: readonly string[]) {
@@ -8,7 +9,11 @@ function endpointsAt(first: readonly string[]) {
   const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs };
   const policy = { consecutiveFailures: 2, openMs: 1000, maxOpenMs: 4000, probeMs: 1000 };
   const addresses = { current: () => current, refresh: () => undefined, suspect: () => undefined };
-  const endpoints = createEndpoints(addresses, () => createBreaker(clock, policy));
+  const endpoints = createEndpoints(addresses, {
+    newBreaker: () => createBreaker(clock, policy),
+    retries: createRetryBudget(0, 1),
+    mostUnderWay: 2,
+  });
   const take = (failed?: Endpoint) => endpoints.acquire(failed)?.address ?? 'none';
   const use = (count: number, broken: ReadonlySet<string> = new Set()) =>
     Array.from({ length: count }, () => {
@@ -72,4 +77,17 @@ test('an address that stays keeps what is known of it, one that comes starts ane
   become([]);
   expect(endpoints.states()).toEqual(['closed']);
   expect(endpoints.acquire()?.address).toBeUndefined();
+});
+
+test('one that has as many requests as it may have is left out until one is over', () => {
+  const { endpoints, take } = endpointsAt(['a', 'b']);
+  const first = endpoints.acquire();
+  if (first !== undefined) first.underWay = 2;
+  expect([take(), take()]).toEqual(['b', 'b']);
+  const other = endpoints.acquire();
+  if (other !== undefined) other.underWay = 2;
+  expect(endpoints.areFull()).toBe(true);
+  expect(take()).toBe('none');
+  if (first !== undefined) first.underWay = 1;
+  expect(take()).toBe('a');
 });

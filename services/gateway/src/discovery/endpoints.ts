@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Breaker, type BreakerPolicy, type BreakerState, createBreaker } from '../policy/breaker.ts';
+import { createRetryBudget, type RetryBudget } from '../policy/retry-budget.ts';
 import { type Addresses, followAddresses, type Resolve } from './addresses.ts';
 
 /** One of the places where a service answers, and how it has fared lately. */
@@ -7,10 +8,14 @@ export interface Endpoint {
   /** Undefined: wherever the host name leads. */
   readonly address: string | undefined;
   readonly breaker: Breaker;
+  /** Requests that wait for it, or for the rest of its answer. Counted by whoever sends them. */
+  underWay: number;
 }
 
 /** The places where one service answers. One that fails is left out for a while, as long as there are others and after. */
 export interface Endpoints {
+  /** How many of its requests may be sent again: a service that fails uses up nobody else's. */
+  readonly retries: RetryBudget;
   /** As {@link Addresses.refresh}; before {@link acquire}. */
   refresh(): Promise<void> | undefined;
   /**
@@ -20,6 +25,8 @@ export interface Endpoints {
    * @returns undefined: none takes a request now. Who gets one tells its breaker what became of the request.
    */
   acquire(failed?: Endpoint): Endpoint | undefined;
+  /** Whether those that could take a request have as many as they may have. */
+  areFull(): boolean;
   /** One took no connection. */
   suspect(): void;
   /** One or more. */
@@ -28,9 +35,18 @@ export interface Endpoints {
   retryAfterMs(): number;
 }
 
-/** @param newBreaker for each address by itself; it is kept as long as the address is. */
-export function createEndpoints(addresses: Addresses, newBreaker: () => Breaker): Endpoints {
-  const byName: Endpoint = { address: undefined, breaker: newBreaker() };
+export interface EndpointsOptions {
+  /** For each address by itself; it is kept as long as the address is. */
+  readonly newBreaker: () => Breaker;
+  readonly retries: RetryBudget;
+  /** Requests that are under way at one address. */
+  readonly mostUnderWay: number;
+}
+
+export function createEndpoints(addresses: Addresses, options: EndpointsOptions): Endpoints {
+  const { newBreaker, retries, mostUnderWay } = options;
+  const newEndpoint = (address: string | undefined): Endpoint => ({ address, breaker: newBreaker(), underWay: 0 });
+  const byName = newEndpoint(undefined);
   let seen: readonly string[] = [];
   let list: readonly Endpoint[] = [byName];
   let turn = 0;
@@ -40,26 +56,28 @@ export function createEndpoints(addresses: Addresses, newBreaker: () => Breaker)
     if (current === seen) return list;
     seen = current;
     const known = new Map(list.map((endpoint) => [endpoint.address, endpoint]));
-    list =
-      current.length === 0
-        ? [byName]
-        : current.map((address) => known.get(address) ?? { address, breaker: newBreaker() });
+    list = current.length === 0 ? [byName] : current.map((address) => known.get(address) ?? newEndpoint(address));
     return list;
   }
 
+  const takes = ({ breaker, underWay }: Endpoint): boolean => underWay < mostUnderWay && breaker.tryAcquire();
+
   return {
+    retries,
     refresh: () => addresses.refresh(),
     acquire(failed) {
       const all = endpoints();
       for (let step = 0; step < all.length; step += 1) {
         const index = (turn + step) % all.length;
         const endpoint = all[index];
-        if (endpoint === undefined || endpoint === failed || !endpoint.breaker.tryAcquire()) continue;
+        if (endpoint === undefined || endpoint === failed || !takes(endpoint)) continue;
         turn = index + 1;
         return endpoint;
       }
-      return failed !== undefined && all.includes(failed) && failed.breaker.tryAcquire() ? failed : undefined;
+      return failed !== undefined && all.includes(failed) && takes(failed) ? failed : undefined;
     },
+    areFull: () =>
+      endpoints().some(({ breaker, underWay }) => underWay >= mostUnderWay && breaker.retryAfterMs() === 0),
     suspect: () => addresses.suspect(),
     states: () => endpoints().map(({ breaker }) => breaker.state()),
     retryAfterMs: () => Math.min(...endpoints().map(({ breaker }) => breaker.retryAfterMs())),
@@ -69,11 +87,20 @@ export function createEndpoints(addresses: Addresses, newBreaker: () => Breaker)
 export interface EndpointsDeps {
   readonly resolve: Resolve;
   readonly breakerPolicy: BreakerPolicy;
+  readonly mostUnderWay: number;
   readonly clock: Clock;
 }
 
+const RETRY_SHARE = 0.2;
+const RETRY_RESERVE = 10;
+
 /** @returns makes the endpoints of a service out of the host name in its URL. */
-export function endpointsBy({ resolve, breakerPolicy, clock }: EndpointsDeps): (hostname: string) => Endpoints {
+export function endpointsBy(deps: EndpointsDeps): (hostname: string) => Endpoints {
+  const { resolve, breakerPolicy, mostUnderWay, clock } = deps;
   return (hostname) =>
-    createEndpoints(followAddresses(hostname, resolve, clock), () => createBreaker(clock, breakerPolicy));
+    createEndpoints(followAddresses(hostname, resolve, clock), {
+      newBreaker: () => createBreaker(clock, breakerPolicy),
+      retries: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
+      mostUnderWay,
+    });
 }

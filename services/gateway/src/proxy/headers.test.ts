@@ -40,6 +40,13 @@ describe('requestHeaders', () => {
     'X_Rollcall_Subject',
     'x-rollcall_identity',
     'X_Forwarded_For',
+    'X-Forwarded-Prefix',
+    'X-Forwarded-Ssl',
+    'X-Original-URL',
+    'X-Rewrite-URL',
+    'X-HTTP-Method-Override',
+    'x_http_method',
+    'X-Method-Override',
   ])('drops %s', (name) => {
     const made = namesOf(requestHeaders([name, 'keep-alive'], { ...forwarded, identity: [] }, trace));
     expect(made).not.toContain(name.toLowerCase());
@@ -56,6 +63,11 @@ describe('requestHeaders', () => {
     const headers = requestHeaders(raw, forwarded, { ...trace, tracestate: 'ours=1' });
     expect(headers.slice(-4)).toEqual(['traceparent', '00-t', 'tracestate', 'ours=1']);
     expect(requestHeaders(raw, forwarded, undefined).join()).not.toContain('trace');
+  });
+
+  test('says who the client is where the caller says something else', () => {
+    const headers = requestHeaders(['X-Real-IP', '10.9.9.9'], forwarded, trace);
+    expect(headers.flatMap((name, index) => (name === 'x-real-ip' ? [headers[index + 1]] : []))).toEqual(['192.0.2.7']);
   });
 
   test('what Connection names takes nothing of the gateway away', () => {

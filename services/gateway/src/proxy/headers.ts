@@ -1,6 +1,6 @@
-import { IDENTITY_HEADER_PREFIX } from '@rollcall/platform/http/identity.ts';
 import type { RequestOrigin } from '@rollcall/platform/http/request-spans.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
+import { isClaim, withDashes } from './claims.ts';
 import { HOP_BY_HOP } from './hop-by-hop.ts';
 import type { ForwardedOrigin } from './request-origin.ts';
 
@@ -8,22 +8,10 @@ import type { ForwardedOrigin } from './request-origin.ts';
 export type RawHeaders = readonly string[];
 
 /**
- * Not passed on to a service: what this gateway makes anew; `expect`, which it has answered; and `authorization`, because with
- * a caller's access token every registered service could act as the caller.
+ * Not passed on to a service, besides claims: what this gateway makes anew; `expect`, which it has answered; and `authorization`,
+ * because with a caller's access token every registered service could act as the caller.
  */
-const OWN = new Set([
-  'host',
-  'expect',
-  'authorization',
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-forwarded-port',
-  'x-request-id',
-  'traceparent',
-  'tracestate',
-]);
+const OWN = new Set(['host', 'expect', 'authorization', 'forwarded', 'x-request-id', 'traceparent', 'tracestate']);
 
 /** What the gateway says of a request besides its own headers. */
 export interface ForwardedRequest extends ForwardedOrigin {
@@ -51,7 +39,7 @@ export function requestHeaders(
     headers.push(lower, value);
   }
   const { clientAddress, forwardedFor, protocol, host, requestId, identity } = forwarded;
-  headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol);
+  headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol, 'x-real-ip', clientAddress);
   if (host !== '') headers.push('x-forwarded-host', host);
   headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
   headers.push('x-request-id', requestId, ...identity);
@@ -60,13 +48,17 @@ export function requestHeaders(
   return headers;
 }
 
-/** Many servers (CGI, WSGI) do not tell `_` from `-`. */
 function isOwn(lower: string): boolean {
-  const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
-  return OWN.has(name) || name.startsWith(IDENTITY_HEADER_PREFIX);
+  return OWN.has(withDashes(lower)) || isClaim(lower);
 }
 
-/** An answer's headers as the caller gets them, for `writeHead`. */
+/** Lists to which both may add. */
+const JOINED = new Set(['vary', 'access-control-expose-headers']);
+
+/**
+ * An answer's headers as the caller gets them, for `writeHead`. Which pages may read it is for one to say: where the gateway does, for
+ * which it adds `vary`, the service does not, but for which of its own headers they may see.
+ */
 export function responseHeaders(
   upstream: Readonly<Record<string, string | readonly string[] | undefined>>,
   added: Readonly<Record<string, number | string | readonly string[] | undefined>>,
@@ -74,9 +66,12 @@ export function responseHeaders(
   const connection = upstream['connection'];
   const named = connection === undefined ? undefined : namesIn([connection].flat().join(','));
   const headers: (string | string[])[] = [];
+  const saysWhoReads = 'vary' in added;
   for (const name in upstream) {
     const value = upstream[name];
-    if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true || name in added) continue;
+    if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
+    const isReplaced = name in added || (saysWhoReads && name.startsWith('access-control-'));
+    if (isReplaced && !(saysWhoReads && JOINED.has(name))) continue;
     headers.push(name, typeof value === 'string' ? value : [...value]);
   }
   for (const name in added) {

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { Agent, request } from 'undici';
 import { afterAll, expect, test } from 'vitest';
-import { outcomeOf, UpstreamTimeoutError } from './upstream-failure.ts';
+import { InvalidAnswerError, outcomeOf, UploadBrokenOffError, UpstreamTimeoutError } from './upstream-failure.ts';
 
 const dispatcher = new Agent({ connect: { timeout: 300 } });
 afterAll(() => dispatcher.destroy());
@@ -52,4 +52,10 @@ test('one that took too long may have got it all, and is not asked again', () =>
     blame: 'service',
     reason: 'nothing came within 1000 ms',
   });
+});
+
+test("an upload that breaks off is its caller's doing, an answer that cannot be passed on the service's", () => {
+  expect(outcomeOf(new UploadBrokenOffError())).toMatchObject({ blame: 'caller', retryable: false });
+  const failure = { code: 'UPSTREAM_INVALID', blame: 'service', retryable: false };
+  expect(outcomeOf(new InvalidAnswerError('x'))).toMatchObject(failure);
 });

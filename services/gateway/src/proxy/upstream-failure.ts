@@ -5,6 +5,17 @@ import type { ErrorCode } from '../errors.ts';
 /** Thrown into an upload that turns out to be too long. */
 export class BodyTooLargeError extends Error {}
 
+/** Thrown into an upload whose caller has gone. */
+export class UploadBrokenOffError extends Error {
+  constructor() {
+    super('the caller broke its body off');
+    this.name = 'UploadBrokenOffError';
+  }
+}
+
+/** Given to an attempt whose answer is one that cannot be passed on. */
+export class InvalidAnswerError extends Error {}
+
 /** Given to an attempt whose answer, or the next piece of it, did not come in time. */
 export class UpstreamTimeoutError extends Error {
   constructor(limitMs: number) {
@@ -31,8 +42,8 @@ export interface UpstreamFailure {
   readonly retryable: boolean;
   /** Whether nothing of the request can have been sent: no connection was made. */
   readonly unsent: boolean;
-  /** Whether it speaks against the service. */
-  readonly blame: 'service' | 'caller';
+  /** Whom it speaks against; `unclear`: what a service is sent may be why it breaks off. */
+  readonly blame: 'service' | 'caller' | 'unclear';
   /** For the log: it may tell addresses. */
   readonly reason: string;
 }
@@ -50,6 +61,8 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   const failure = { retryable: false, unsent: false, blame: 'service', reason } as const;
   if (error instanceof BodyTooLargeError) return { ...failure, code: 'BODY_TOO_LARGE', blame: 'caller' };
   if (error instanceof TokenEndedError) return { ...failure, code: 'INVALID_TOKEN', blame: 'caller' };
+  if (error instanceof UploadBrokenOffError) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
+  if (error instanceof InvalidAnswerError) return { ...failure, code: 'UPSTREAM_INVALID' };
   if (error instanceof UpstreamTimeoutError) return { ...failure, code: 'UPSTREAM_TIMEOUT' };
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT')

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AdmissionDeps, admit } from '../policy/admission.ts';
+import { bearerOf, unauthenticated } from '../policy/bearer.ts';
 import type { Caller, Holder } from '../policy/caller.ts';
 import type { RouteLimits } from '../policy/limits/limit-for.ts';
-import { bearerOf, unauthenticated } from './bearer.ts';
 
 interface Arrived {
   readonly request: FastifyRequest;
@@ -23,7 +23,7 @@ export async function admitRequest(
   access: Access = {},
 ): Promise<Holder | undefined> {
   const token = (): string | undefined => {
-    const shown = bearerOf(request);
+    const shown = bearerOf(request.raw);
     if (shown === undefined && access.anonymous !== true) throw unauthenticated();
     return shown;
   };

@@ -1,8 +1,7 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
-import { GatewayError } from '../errors.ts';
 import type { AdmissionDeps } from '../policy/admission.ts';
-import { hasScope } from '../policy/caller.ts';
+import { requireScopes } from '../policy/bearer.ts';
 import { admitCaller } from './admission.ts';
 
 /** The scope that reads metrics by the public port; Prometheus reads them at the admin port, without a token. */
@@ -15,9 +14,7 @@ export function metricsRoute(
 ): void {
   app.get('/api/metrics', async (request, reply) => {
     const caller = await admitCaller(admission, { request, reply });
-    if (!hasScope(caller, SCOPE)) {
-      throw new GatewayError('INSUFFICIENT_SCOPE', { details: { missing: [SCOPE] } });
-    }
+    requireScopes([SCOPE], caller);
     return reply.type(metrics.contentType).send(await metrics.metrics());
   });
 }

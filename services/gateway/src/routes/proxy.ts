@@ -9,7 +9,8 @@ import { GatewayError } from '../errors.ts';
 import { invalid } from '../identity/access-tokens.ts';
 import type { BackendIdentity, IdentityHeaders } from '../identity/backend-identity.ts';
 import type { AdmissionDeps } from '../policy/admission.ts';
-import { type Caller, type Holder, hasScope } from '../policy/caller.ts';
+import { requireScopes } from '../policy/bearer.ts';
+import type { Caller, Holder } from '../policy/caller.ts';
 import type { TrustedProxies } from '../policy/limits/client-address.ts';
 import { routePattern } from '../proxy/attempt-span.ts';
 import { requestOrigin } from '../proxy/request-origin.ts';
@@ -18,6 +19,7 @@ import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
 import type { UpstreamFailure } from '../proxy/upstream-failure.ts';
 import { splitTarget } from '../routing/path.ts';
 import { type Destination, type Route, scopesFor } from '../routing/table.ts';
+import { createServiceSeries } from '../service-series.ts';
 import { admitRequest } from './admission.ts';
 
 export interface ProxyRouteDeps extends AdmissionDeps {
@@ -38,7 +40,7 @@ const ANONYMOUS: IdentityHeaders = [];
 
 /** Everything that no other route takes: to the service that the path names. */
 export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
-  const observe = observer(deps.metrics);
+  const observe = observer(deps);
   // Bodies are passed on as they come, whatever they are.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -57,7 +59,7 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
     }
     const { service = '' } = visit;
     const ms = elapsedMs();
-    if (outcome.type === 'failed' && outcome.failure.blame === 'service') request.span?.fail(outcome.failure.code);
+    if (outcome.type === 'failed' && outcome.failure.blame !== 'caller') request.span?.fail(outcome.failure.code);
     observe(service, request.method, { outcome, seconds: ms / 1000 });
     if (deps.accessLog !== undefined) logAccess(deps.accessLog, fieldsOf(request, visit), { outcome, ms });
     if (outcome.type === 'failed' && !outcome.begun) throw failureOf(outcome.failure, service);
@@ -108,24 +110,12 @@ function targetOf({ targets, bodyLimit }: ProxyRouteDeps, { request, destination
     const allow = rule.methods.join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
-  if (rule !== undefined && !(rule.anonymous && caller === undefined)) {
-    requireScopes(scopesFor(rule, request.method), caller);
-  }
+  if (rule !== undefined) requireScopes(scopesFor(rule, request.method), caller);
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
   if (target !== undefined) return target;
   if (!targets.isComplete()) throw new GatewayError('DISCOVERY_UNAVAILABLE', { headers: { 'retry-after': '1' } });
   throw new GatewayError('SERVICE_NOT_FOUND', { details: { service } });
-}
-
-function requireScopes(scopes: readonly string[], caller: Caller | undefined): void {
-  const missing = scopes.filter((scope) => caller === undefined || !hasScope(caller, scope));
-  if (missing.length === 0) return;
-  throw new GatewayError('INSUFFICIENT_SCOPE', {
-    message: `The token lacks the scope ${missing.join(', ')}`,
-    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` },
-    details: { missing },
-  });
 }
 
 interface Ready {
@@ -165,7 +155,11 @@ interface Measured {
 }
 
 /** Rate, errors and duration of requests by service (the RED method). */
-function observer(metrics: Registry): (service: string, method: string, measured: Measured) => void {
+function observer(deps: ProxyRouteDeps): (service: string, method: string, measured: Measured) => void {
+  const { metrics, targets, clock } = deps;
+  const isKnown = (service: string): boolean => targets.find(service) !== undefined;
+  const durations = createServiceSeries<{ observe(seconds: number): void }>({ isKnown, clock });
+  const repetitions = createServiceSeries<{ inc(count: number): void }>({ isKnown, clock });
   const duration = new Histogram({
     name: 'rollcall_gateway_upstream_duration_seconds',
     help: 'Requests to services from their arrival at the gateway to the end of their answer.',
@@ -180,8 +174,17 @@ function observer(metrics: Registry): (service: string, method: string, measured
     registers: [metrics],
   });
   return (service, method, { outcome, seconds }) => {
-    duration.observe({ service, method, result: resultOf(outcome) }, seconds);
-    if (outcome.retries > 0) retries.inc({ service }, outcome.retries);
+    const result = resultOf(outcome);
+    const series = durations.of(service, `${method} ${result}`, () => {
+      const labels = { service, method, result };
+      return { child: duration.labels(labels), remove: () => duration.remove(labels) };
+    });
+    series?.observe(seconds);
+    if (outcome.retries === 0) return;
+    const counter = repetitions.of(service, '', () => {
+      return { child: retries.labels(service), remove: () => retries.remove(service) };
+    });
+    counter?.inc(outcome.retries);
   };
 }
 
@@ -214,7 +217,7 @@ function logAccess(accessLog: AccessLog, fields: RequestFields, { outcome, ms }:
   if (outcome.type !== 'failed') accessLog.write(entry);
   else {
     const { blame, reason } = outcome.failure;
-    if (blame === 'service') accessLog.warn({ ...entry, reason });
+    if (blame !== 'caller') accessLog.warn({ ...entry, reason });
     else accessLog.write({ ...entry, reason });
   }
 }

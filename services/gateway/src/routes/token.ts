@@ -22,7 +22,7 @@ const FORM = 'application/x-www-form-urlencoded';
 /** Checks at once: each takes a thread for some 100 ms, and DNS needs these threads too. */
 const CHECKS_AT_ONCE = 2;
 const CHECKS_WAITING = 200;
-const ROUTE_LIMITS = { route: 'token', limits: { anonymous: { requests: 60, windowMs: 60_000 } } };
+const ROUTE_LIMITS = { route: 'auth.token', limits: { anonymous: { requests: 60, windowMs: 60_000 } } };
 
 /** The errors of RFC 6749, section 5.2, with their statuses. */
 type OAuthError = 'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope';

@@ -100,9 +100,14 @@ export interface RouteTable {
  */
 export function createRouteTable(file: string | undefined, log: Logger): RouteTable {
   let current = buildRoutes(builtInRules);
+  let loads = 0;
 
   async function load(path: string): Promise<void> {
+    loads += 1;
+    const load = loads;
     const rules = parseRoutes(await readFile(path, 'utf8'));
+    // A later one has read what is there by now.
+    if (load !== loads) return;
     current = buildRoutes([...rules, ...builtInRules]);
     log.info({ routes: rules.length }, 'routes read');
   }

@@ -1,0 +1,62 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { BodyTooLargeError, UploadBrokenOffError } from './upstream-failure.ts';
+
+/**
+ * The body of a request on its way to a service, which may want none of it, or only a part. What it does not take is read all the same
+ * and thrown away: the caller gets its answer only once it has been let send, and its connection is good for the next request.
+ */
+export class Upload extends Readable {
+  readonly #request: IncomingMessage;
+  readonly #limitBytes: number;
+  #received = 0;
+
+  /** @param limitBytes a longer body ends with {@link BodyTooLargeError}; of the rest, as much again is thrown away. */
+  constructor(request: IncomingMessage, limitBytes: number) {
+    super();
+    this.#request = request;
+    this.#limitBytes = limitBytes;
+    // It may break off while no attempt is under way that would hear of it; the next one does.
+    this.on('error', () => undefined);
+    // Nothing is read before the service is there to take it.
+    request.pause();
+    request.on('data', this.#receive);
+    request.once('end', () => this.push(null));
+    request.once('error', this.#breakOff);
+    request.once('close', this.#breakOff);
+  }
+
+  /** Bytes that the service has taken. */
+  get taken(): number {
+    return this.#received - this.readableLength;
+  }
+
+  /** Whether nothing can go on before the caller sends more. */
+  get waitsForCaller(): boolean {
+    return !this.#request.complete && this.#request.readableLength === 0 && this.readableLength === 0;
+  }
+
+  override _read(): void {
+    this.#request.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#request.resume();
+    done(error);
+  }
+
+  readonly #receive = (chunk: Buffer): void => {
+    this.#received += chunk.length;
+    if (this.destroyed) {
+      if (this.#received > 2 * this.#limitBytes) this.#request.destroy();
+    } else if (this.#received > this.#limitBytes) {
+      this.destroy(new BodyTooLargeError('The body has too many bytes'));
+    } else if (!this.push(chunk)) {
+      this.#request.pause();
+    }
+  };
+
+  readonly #breakOff = (): void => {
+    if (!this.#request.complete) this.destroy(new UploadBrokenOffError());
+  };
+}

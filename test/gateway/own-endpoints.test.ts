@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { createNamespace, type TestNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import type { Replica } from '../support/replica.ts';
+import { createClient, requestToken, startGateway, tokenOf } from './gateway.ts';
+import { connect } from './websocket-client.ts';
+
+let namespace: TestNamespace;
+let registry: TestRegistry;
+let gateway: Replica;
+const stack = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  namespace = stack.use(await createNamespace('own-endpoints'));
+  const database = stack.use(await createDatabase());
+  registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  gateway = stack.use(await start());
+});
+
+afterAll(() => stack.disposeAsync());
+
+function start(settings: Record<string, string> = {}): Promise<Replica> {
+  return startGateway({ namespace, registry: registry.url, settings });
+}
+
+async function tokenWith(id: string, scopes: readonly string[]): Promise<string> {
+  return tokenOf(gateway, await createClient(namespace, { id, scopes }));
+}
+
+function get(path: string, token: string): Promise<Response> {
+  return fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+}
+
+const webSocketOf = ({ url }: Replica): string => `${url.replace('http', 'ws')}/api/ws`;
+
+async function health(): Promise<{ status: string; version: string; uptime: number }> {
+  const answer = await fetch(`${gateway.url}/api/health`);
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as Awaited<ReturnType<typeof health>>;
+}
+
+test('health: the version of the package, and an uptime in whole seconds that grows', async () => {
+  const manifest = new URL('../../services/gateway/package.json', import.meta.url);
+  const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string };
+  const { uptime, ...rest } = await health();
+  expect(rest).toEqual({ status: 'healthy', version });
+  expect(Number.isInteger(uptime)).toBe(true);
+  await sleep(1100);
+  const later = (await health()).uptime;
+  expect(Number.isInteger(later)).toBe(true);
+  expect(later).toBeGreaterThan(uptime);
+  expect(later).toBeLessThan(600);
+});
+
+test('metrics for who may read them, in the format of Prometheus', async () => {
+  const answer = await get('/api/metrics', await tokenWith('monitoring', ['metrics:read']));
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  const lines = (await answer.text()).split('\n');
+  expect(lines).toContain('# TYPE http_request_duration_seconds histogram');
+  expect(lines).toContain('rollcall_gateway_limiter_store{store="memory",process="gateway"} 1');
+  expect(lines).toContainEqual(expect.stringMatching(/^rollcall_gateway_websocket_opened_total\S* \d+$/));
+  const refused = await get('/api/metrics', await tokenWith('other', ['registrations:read']));
+  expect([refused.status, await refused.json()]).toMatchObject([403, { error: { code: 'INSUFFICIENT_SCOPE' } }]);
+});
+
+test('the AsyncAPI document is that of this gateway: its version, its channels, what it says itself', async () => {
+  const answer = await get('/api/ws/asyncapi.json', await tokenWith('reader', []));
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  const document = await answer.json();
+  expect(document).toMatchObject({
+    asyncapi: '3.0.0',
+    info: { version: (await health()).version },
+    channels: { gateway: { address: '/api/ws' } },
+    components: {
+      messages: {
+        subscribe: { payload: { required: ['type', 'channel'] } },
+        'event-registrations': { payload: { properties: { channel: { description: 'registrations' } } } },
+        'event-jobs': { payload: { properties: { channel: { description: 'jobs' } } } },
+        'event-jobs-service-name': { payload: { properties: { channel: { description: 'jobs.{service_name}' } } } },
+      },
+    },
+  });
+});
+
+/** The status of a request from an address, on behalf of another as it says. */
+async function askFrom(localAddress: string, { url }: Replica, forwardedFor: string): Promise<number | undefined> {
+  const headers = { 'x-forwarded-for': forwardedFor };
+  const asking = request(`${url}/api/v1/shop/x`, { localAddress, headers, agent: false }).end();
+  const [answer] = await once(asking, 'response');
+  await text(answer);
+  return answer.statusCode;
+}
+
+async function left(answer: Promise<Response>): Promise<string | null> {
+  return (await answer).headers.get('x-ratelimit-remaining');
+}
+
+describe('a caller without a token', () => {
+  const LIMIT = 3;
+  const PROXY = '127.0.0.2';
+
+  test('is counted by the address that a trusted proxy names, and by its own whatever it claims', async () => {
+    await using limited = await start({ ROLLCALL_TRUSTED_PROXIES: PROXY, ROLLCALL_LIMIT_ANONYMOUS: String(LIMIT) });
+    const ask = async (from: string, claims: readonly string[]) => {
+      const answers: unknown[] = [];
+      for (const claim of claims) answers.push(await askFrom(from, limited, claim));
+      return answers;
+    };
+    const addresses = ['203.0.113.1', '203.0.113.2', '203.0.113.3', '203.0.113.4'];
+    // Others behind the proxy do not notice.
+    expect(
+      await ask(
+        PROXY,
+        Array.from({ length: LIMIT }, () => '203.0.113.9'),
+      ),
+    ).toEqual([401, 401, 401]);
+    expect(await ask(PROXY, ['203.0.113.9', '1.2.3.4, 203.0.113.9'])).toEqual([429, 429]);
+    expect(await ask(PROXY, addresses)).toEqual([401, 401, 401, 401]);
+    // Who is no proxy is one caller.
+    expect(await ask('127.0.0.1', addresses)).toEqual([401, 401, 401, 429]);
+    expect(await ask(PROXY, ['203.0.113.5'])).toEqual([401]);
+  });
+});
+
+test('a route called token has a limit of its own, apart from that of the token endpoint', async () => {
+  const file = join(inject('temporaryDirectory'), 'routes-token.yaml');
+  const route =
+    '{ name: token, prefix: /api/public, service: shop, anonymous: true, requestsPerMinute: { anonymous: 2 } }';
+  await writeFile(file, `routes: [${route}]`);
+  await using routed = await start({ ROLLCALL_ROUTES_FILE: file });
+  expect(await left(fetch(`${routed.url}/api/public`))).toBe('1');
+  expect(await left(fetch(`${routed.url}/api/public`))).toBe('0');
+  expect(await left(requestToken(routed, { id: 'nobody', secret: 'x' }))).toBe('59');
+});
+
+test('a gateway that gets SIGTERM says goodbye to its WebSockets, and ends well and soon', async () => {
+  await using leaving = await start();
+  const token = await tokenOf(leaving, await createClient(namespace, { id: 'following' }));
+  await using client = await connect(webSocketOf(leaving), token);
+  const from = performance.now();
+  process.kill(leaving.process.pid, 'SIGTERM');
+  expect(await client.next()).toMatchObject({ type: 'goodbye', payload: { retry_after_ms: expect.any(Number) } });
+  expect(await client.closed).toEqual({ code: 1001, reason: 'this replica stops' });
+  expect(await leaving.process.exited).toMatchObject({ code: 0 });
+  expect(performance.now() - from).toBeLessThan(15_000);
+  await vi.waitFor(async () => {
+    const log = (await readFile(leaving.process.logFile, 'utf8')).split('\n').filter((line) => line.startsWith('{'));
+    const ends = log.map((line) => JSON.parse(line)).filter(({ msg, path }) => msg === 'request' && path === '/api/ws');
+    expect(ends).toMatchObject([{ result: 101 }, { result: 1001, subject: 'following', events: 0 }]);
+  });
+});

@@ -66,7 +66,7 @@ const SAMPLE_REGISTERED_TIMEOUT_MS = 20_000;
 const SAMPLES = [
   { name: 'catalog', capabilities: 'rest' },
   { name: 'orders', capabilities: 'rest,graphql' },
-  { name: 'mailer', capabilities: 'rest,grpc' },
+  { name: 'mailer', capabilities: 'rest' },
   { name: 'auth', capabilities: 'rest' },
   { name: 'lms', capabilities: 'rest' },
 ] as const;
@@ -114,7 +114,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
-  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry, gateway };
+  const gatewayGrpc = `127.0.0.1:${ports.gatewayGrpc}`;
+  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry, gateway, gatewayGrpc };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
   const failed = Promise.race([controlPlane, postgres, redis, ...services].map((part) => part.failed));
@@ -123,7 +124,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   return {
     registry,
     gateway,
-    grpc: `127.0.0.1:${ports.gatewayGrpc}`,
+    grpc: gatewayGrpc,
     client,
     controlPlane,
     postgres,
@@ -141,7 +142,7 @@ async function portFor(whom: string, preferred: number, log: (line: string) => v
   return port;
 }
 
-/** For programs: `kubeconfig` (path), and the base URLs `registry` and `gateway`. */
+/** For programs: `kubeconfig` (path), the base URLs `registry` and `gateway`, and `gatewayGrpc` (`host:port`). */
 export function endpointsFile(directory: string): string {
   return join(directory, 'endpoints.json');
 }

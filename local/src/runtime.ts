@@ -9,7 +9,7 @@ export interface Runtime {
 const OTHERS: Runtime = { flags: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'], env: {} };
 
 const GATEWAY: Runtime = {
-  flags: ['--max-semi-space-size=2', '--heap-growing-percent=30', '--no-maglev', '--no-allocation-site-pretenuring'],
+  flags: ['--max-semi-space-size=2', '--heap-growing-percent=20', '--no-maglev', '--no-allocation-site-pretenuring'],
   env: { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
 };
 

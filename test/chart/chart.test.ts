@@ -68,6 +68,7 @@ describe('values that the schema refuses', () => {
     ['a route without a slash', { gateway: { routes: [{ name: 'a', prefix: 'a', service: 's' }] } }, 'prefix'],
     ['a route with a field of nothing', { gateway: { routes: [{ ...route, scope: 'x' }] } }, 'scope'],
     ['an issuer without keys', { gateway: { externalIssuers: [{ issuer: 'i', audience: 'a' }] } }, 'jwksUrl'],
+    ['an origin with a path', { gateway: { corsOrigins: ['https://app.example.com/'] } }, 'corsOrigins'],
     ['a proxy by its name', { gateway: { trustedProxies: ['traefik'] } }, 'trustedProxies'],
     ['no requests at all', { gateway: { limits: { free: 0 } } }, 'free'],
     ['a namespace of clients that can be none', { clients: { namespace: 'A' } }, 'namespace'],

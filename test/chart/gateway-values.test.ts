@@ -3,7 +3,17 @@ import { clientAddress } from '@rollcall/gateway/policy/limits/client-address.ts
 import { parseRoutes } from '@rollcall/gateway/routing/routes-file.ts';
 import { registryConfig } from '@rollcall/registry/config.ts';
 import { describe, expect, test } from 'vitest';
-import { type ChartObject, environmentOf, NAMESPACE, objectOf, podsOf, renderChart, type Values } from './chart.ts';
+import {
+  CHART,
+  type ChartObject,
+  environmentOf,
+  helm,
+  NAMESPACE,
+  objectOf,
+  podsOf,
+  renderChart,
+  type Values,
+} from './chart.ts';
 
 const GATEWAY = 'rollcall-gateway';
 
@@ -53,6 +63,7 @@ describe('the gateway', () => {
       port: 3000,
       grpcPort: 50_051,
       drainMs: 3000,
+      redisPrefix: `rollcall/${NAMESPACE}/rollcall`,
       registry: {
         urls: ['http://rollcall-registry:3001'],
         grpcOrigin: 'http://rollcall-registry:50051',
@@ -84,6 +95,7 @@ describe('the gateway', () => {
         routes: [{ name: 'reports', prefix: '/r', service: 'reporting', requestsPerMinute: { premium: 1_000_000 } }],
         limits: { premium: 1_000_000 },
         trustedProxies: ['10.42.0.0/16', 'fd00::/8'],
+        corsOrigins: ['https://app.example.com', 'http://localhost:8080'],
         token: { lifetimeSeconds: 600 },
         keyRotationSeconds: 7_776_000,
         externalIssuers: [issuer],
@@ -95,12 +107,23 @@ describe('the gateway', () => {
       limits: { premium: { requests: 1_000_000 }, free: { requests: 10 } },
       token: { issuer: 'rollcall', lifetimeSeconds: 600 },
       keys: { rotateAfterMs: 7_776_000_000 },
+      corsOrigins: new Set(['https://app.example.com', 'http://localhost:8080']),
     });
     expect(clientAddress('10.42.1.1', '192.0.2.1', config.trustedProxies)).toBe('192.0.2.1');
     expect(clientAddress('10.43.1.1', '192.0.2.1', config.trustedProxies)).toBe('10.43.1.1');
     expect(routesOf(objects)).toMatchObject([
       { prefix: '/r', service: 'reporting', limits: { limits: { premium: { requests: 1_000_000 } } } },
     ]);
+  });
+
+  test('warns who has all callers come from one address', async () => {
+    const ingress = { enabled: true, hosts: ['api.example.com'] };
+    const notes = (gateway: object) =>
+      helm(['install', 'rollcall', CHART, '--namespace', NAMESPACE, '--dry-run=client'], {
+        values: { gateway, processes: { gateway: { ingress } } },
+      });
+    expect(await notes({})).toContain('name the addresses of its pods in gateway.trustedProxies');
+    expect(await notes({ trustedProxies: ['10.42.0.0/16'] })).not.toContain('gateway.trustedProxies');
   });
 
   test('reads its routes from a directory, in which they change under its hands', async () => {

@@ -183,6 +183,7 @@ const dimensions = {
         ],
         limits: { premium: 1_000_000 },
         trustedProxies: ['10.0.0.0/8', 'fd00::1'],
+        corsOrigins: ['*'],
         token: { issuer: 'https://api.example.com', audience: 'shop', lifetimeSeconds: 600 },
         keyRotationSeconds: 7_776_000,
         externalIssuers: [

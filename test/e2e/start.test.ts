@@ -1,6 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
+import { connect } from 'node:http2';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { REPOSITORY } from '@rollcall/local/services.ts';
@@ -17,6 +19,7 @@ let start: ChildProcess;
 let output = '';
 let api: string;
 let gateway: string;
+let gatewayGrpc: string;
 let kubeconfig: string;
 
 beforeAll(async () => {
@@ -27,9 +30,10 @@ beforeAll(async () => {
   const endpoints = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as {
     registry: string;
     gateway: string;
+    gatewayGrpc: string;
     kubeconfig: string;
   };
-  gateway = endpoints.gateway;
+  ({ gateway, gatewayGrpc } = endpoints);
   api = `${endpoints.registry}/api/v1`;
   kubeconfig = endpoints.kubeconfig;
 }, START_TIMEOUT_MS);
@@ -85,6 +89,13 @@ test('the gateway issues a token for the client that is told, and passes request
   expect(await (await fetch(`${gateway}/api/v1/auth/users`, { headers })).json()).toMatchObject({ asked_by: 'demo' });
   expect((await fetch(`${gateway}/api/v1/lms/courses`)).status).toBe(401);
   expect(await (await fetch(`${gateway}/api/health`)).json()).toMatchObject({ status: 'healthy' });
+});
+
+test('endpoints.json says where the gateway takes gRPC calls', async () => {
+  const session = connect(`http://${gatewayGrpc}`);
+  const [head] = await once(session.request({ ':path': '/' }), 'response');
+  session.destroy();
+  expect(head).toMatchObject({ ':status': 405, allow: 'POST' });
 });
 
 function legacyAt(url: string): string {

@@ -4,6 +4,8 @@ import { connectionOf, parseCount, printResult, withExamples } from '../command.
 import type { CliDeps } from '../deps.ts';
 import { formatHistory, formatServiceHistory, formatStatistics } from '../output/updates.ts';
 
+const NONE = 'There are no such updates.\n';
+
 /** `rollcall history` and `rollcall stats`. */
 export function addUpdateCommands(program: Command, deps: CliDeps): void {
   withExamples(
@@ -18,9 +20,11 @@ export function addUpdateCommands(program: Command, deps: CliDeps): void {
     const client = createRegistryClient(connectionOf(this, deps));
     if (name === undefined) {
       const body = await client.history({ limit });
+      if (body.history.length === 0) deps.err(NONE);
       printResult(this, deps, { body, asText: ({ history }) => formatHistory(history, deps.now()) });
     } else {
       const body = await client.serviceHistory(name, { limit });
+      if (body.history.length === 0) deps.err(NONE);
       printResult(this, deps, { body, asText: ({ history }) => formatServiceHistory(history, deps.now()) });
     }
   });

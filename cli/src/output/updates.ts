@@ -4,14 +4,18 @@ import { formatFacts, formatTable } from './table.ts';
 
 const columns = ['SERVICE', 'FROM', 'TO', 'STATUS', 'TOOK', 'AGE'];
 
+/** Empty where there is none. */
 export function formatHistory(history: readonly UpdateEntry[], now: Date): string {
+  if (history.length === 0) return '';
   return formatTable(
     columns,
     history.map((entry) => historyRow(entry, now)),
   );
 }
 
+/** As {@link formatHistory}. */
 export function formatServiceHistory(history: readonly ServiceUpdateEntry[], now: Date): string {
+  if (history.length === 0) return '';
   return formatTable(
     [...columns, 'ARTIFACT'],
     history.map((entry) => [...historyRow(entry, now), entry.artifact_url]),

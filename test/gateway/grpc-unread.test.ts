@@ -102,7 +102,29 @@ describe('a caller that does not read the midst of an answer', () => {
     expect(call.closed).toBe(false);
     expect(await gaugeOf(proxy, 'open_calls')).toBe(1);
   });
+
+  test('is not cut off where it reads so steadily that as much waits at every look', async () => {
+    const port = await backendThat(sends(5000 * KiB));
+    await using proxy = await startProxy({ backendPort: port, limits: { readingGraceMs: 1500 } });
+    const call = begin(await connectTo(proxy.port, { initialWindowSize: 16 * KiB }));
+    call.end(message);
+    readSteadily(call, { bytes: 16 * KiB, everyMs: 240 });
+    await new Promise((done) => setTimeout(done, 5000));
+    expect(call.closed).toBe(false);
+  });
 });
+
+/** Reads so much of an answer in so much time, again and again. */
+function readSteadily(call: ClientHttp2Stream, { bytes, everyMs }: { bytes: number; everyMs: number }): void {
+  let read = 0;
+  call.on('data', (chunk: Buffer) => {
+    read += chunk.length;
+    if (read < bytes) return;
+    read -= bytes;
+    call.pause();
+    setTimeout(() => call.resume(), everyMs);
+  });
+}
 
 describe('what is kept of answers that are not read is bounded', () => {
   // Ten calls of 64 KiB and what Node takes besides.

@@ -36,6 +36,8 @@ export interface OpenCall extends HeldCall {
   cutOff(): void;
   /** What is kept of it at the backend's side. */
   unreadBytes(): number;
+  /** How much of its answer was given to the stream of its caller, which may keep it. */
+  readonly answeredBytes: number;
 }
 
 /**
@@ -66,6 +68,7 @@ class Forwarding implements OpenCall {
   #heldCall: Link<HeldCall> | undefined;
   #heldAnswer: Link<HeldCall> | undefined;
   #sentAll = false;
+  #answeredBytes = 0;
   #trailers: Trailers | undefined;
 
   constructor(call: ForwardedCall) {
@@ -115,6 +118,10 @@ class Forwarding implements OpenCall {
   unreadBytes(): number {
     const upstream = this.#upstream;
     return upstream === undefined ? 0 : upstream.readableLength + upstream.writableLength;
+  }
+
+  get answeredBytes(): number {
+    return this.#answeredBytes;
   }
 
   #finish(status: GrpcStatus | undefined): void {
@@ -260,7 +267,9 @@ class Forwarding implements OpenCall {
       this.#trailers = readTrailers(rawTrailers);
     });
     stream.on('data', (chunk: Buffer) => {
-      if (!this.#over && !downstream.write(chunk)) this.#holdBackAnswer(stream);
+      if (this.#over) return;
+      this.#answeredBytes += chunk.length;
+      if (!downstream.write(chunk)) this.#holdBackAnswer(stream);
     });
     stream.on('end', () => this.#upstreamEnded(stream));
   }

@@ -21,8 +21,8 @@ export interface KnownCall {
   isClosed: boolean;
   /** Once it goes on to a backend. */
   forwarded: { readonly token: string; readonly call: OpenCall } | undefined;
-  /** How much of its answer waited at the last look. */
-  leftBytes: number;
+  /** How much of its answer its caller had taken at the last look. */
+  takenBytes: number;
   /** For how long its caller has taken nothing of that. Counted in looks: while this process stands still nobody is slow. */
   stuckMs: number;
 }
@@ -43,7 +43,7 @@ export function knownCall(known: Pick<KnownCall, 'stream' | 'head' | 'span' | 'r
     leave: undefined,
     isClosed: false,
     forwarded: undefined,
-    leftBytes: 0,
+    takenBytes: 0,
     stuckMs: 0,
   };
 }

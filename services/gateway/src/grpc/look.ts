@@ -56,8 +56,10 @@ function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: LookLimits)
     return;
   }
   const leftBytes = stream.bufferSize;
-  const isStuck = (leftBytes > 0 || stream.writableEnded) && leftBytes === known.leftBytes;
-  known.leftBytes = leftBytes;
+  // What is left says nothing: where it is taken steadily, that is the same at each look.
+  const takenBytes = (forwarded?.call.answeredBytes ?? 0) - leftBytes;
+  const isStuck = (leftBytes > 0 || stream.writableEnded) && takenBytes === known.takenBytes;
+  known.takenBytes = takenBytes;
   known.stuckMs = isStuck ? known.stuckMs + LOOK_INTERVAL_MS : 0;
   if (stream.writableEnded ? known.stuckMs >= lingerMs : known.stuckMs >= readingGraceMs) cutOff(known);
 }

@@ -252,6 +252,35 @@ describe('what is no call of gRPC', () => {
     expect((await request(headers)).head['grpc-status']).toBe(String(status.INVALID_ARGUMENT));
   });
 
+  test.each<[string, Record<string, string>, object]>([
+    ['another method', { ':method': 'GET' }, { ':status': 429 }],
+    ['another type', { 'content-type': 'text/plain' }, { ':status': 429 }],
+    ['no path of a call', { ':path': '/' }, { 'grpc-status': String(status.RESOURCE_EXHAUSTED) }],
+    ['no timeout', { 'grpc-timeout': 'soon' }, { 'grpc-status': String(status.RESOURCE_EXHAUSTED) }],
+  ])('%s counts against the limit of its address', async (_what, headers, answer) => {
+    const counted: unknown[] = [];
+    proxy.allowance = ({ caller, remoteAddress }) => {
+      counted.push([caller, remoteAddress]);
+      return { ...allowed, allowed: false };
+    };
+    expect((await request({ ':path': '/rollcall.test.v1.Echo/Unary', ...headers })).head).toMatchObject(answer);
+    expect(counted).toEqual([[undefined, '127.0.0.1']]);
+  });
+
+  test('takes no place of a call, though it is never sent in full', async () => {
+    await using small = await startProxy({ backendPort: backend.port, limits: { calls: 10, lingerMs: 60_000 } });
+    const session = connect(`http://127.0.0.1:${small.port}`);
+    const answered = Array.from({ length: 10 }, async () => {
+      const stream = session.request({ ':method': 'POST', ':path': '/x', 'content-type': 'text/plain' });
+      stream.on('error', () => undefined).resume();
+      await once(stream, 'close');
+    });
+    await Promise.all(answered);
+    using caller = createEchoClient(small.port, { token: TOKEN });
+    expect((await caller.unary(hello)).error).toBeUndefined();
+    session.destroy();
+  });
+
   test('a timeout that is over at once', async () => {
     const headers = { ':path': '/rollcall.test.v1.Echo/Unary', authorization: `Bearer ${TOKEN}`, 'grpc-timeout': '1n' };
     expect((await request(headers)).head['grpc-status']).toBe(String(status.DEADLINE_EXCEEDED));

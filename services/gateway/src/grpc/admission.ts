@@ -1,19 +1,20 @@
-import type { ServerHttp2Stream } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { LinkedList } from '@rollcall/platform/linked-list.ts';
 import { type Authenticator, type Caller, hasScope } from '../policy/caller.ts';
 import type { Concurrency } from '../policy/concurrency.ts';
 import type { OutgoingCall } from './attempts.ts';
+import { closeWhenSent } from './call.ts';
 import { type CallHead, isGrpc } from './headers.ts';
 import { isOwnHealth, type OwnHealth } from './health.ts';
 import type { KnownCall } from './known-call.ts';
-import type { CallAllowance, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { CallAllowance, GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal } from './refusal.ts';
 import { candidateNames, parseMethodPath, routeCall } from './routing.ts';
 import { parseTimeout } from './timeout.ts';
 
 /** A call that was let in. */
 export interface Admitted extends OutgoingCall {
+  readonly caller: Caller;
   readonly token: string;
 }
 
@@ -48,20 +49,18 @@ type Over = 'no call' | 'probe' | 'given up';
  */
 export async function admit(context: AdmissionContext, known: KnownCall): Promise<Admitted | Over> {
   const { stream, head, span, requestId } = known;
-  if (answerOther(stream, head)) return 'no call';
-  const method = parseMethodPath(head.path);
-  if (method === undefined) throw new Refusal(grpcStatus.UNIMPLEMENTED, 'The path names no gRPC method');
-  if (head.repeated !== undefined) {
-    throw new Refusal(grpcStatus.INVALID_ARGUMENT, `The metadata has ${head.repeated} more than once`);
+  const status = statusOfOther(head);
+  if (status !== undefined) {
+    answerOther(known, status, await takeOfAddress(context, known));
+    return 'no call';
   }
   if (isOwnHealth(head)) {
     if (context.probes.size > context.bounds.calls) throw busy();
-    context.health.answer(stream, method.method);
+    context.health.answer(stream, parseMethodPath(head.path)?.method ?? '');
     return 'probe';
   }
   if (context.calls.size > context.bounds.calls) throw busy();
-  const timeoutMs = timeoutOf(head);
-  const { token, caller } = await identify(context, known);
+  const { token, caller, method, timeoutMs } = await identify(context, known);
   if (known.isClosed) return 'given up';
   known.leave = context.concurrency.enter(caller.subject);
   if (known.leave === undefined) {
@@ -79,36 +78,55 @@ export async function admit(context: AdmissionContext, known: KnownCall): Promis
   await target.endpoints.refresh();
   if (stream.destroyed || stream.closed) return 'given up';
   const deadlineMs = timeoutMs === undefined ? undefined : known.beganAtMs + timeoutMs;
-  return { head, token, target, identity, requestId, span, deadlineMs };
+  return { head, caller, token, target, identity, requestId, span, deadlineMs };
 }
 
 function busy(): Refusal {
   return new Refusal(grpcStatus.UNAVAILABLE, 'This replica has as many calls as it can serve', { retryAfterMs: 1000 });
 }
 
-interface Identified {
+/** What a call says, before anything is believed of it. */
+interface ReadCall {
+  readonly method: GrpcMethod;
+  readonly timeoutMs: number | undefined;
   readonly token: string;
+}
+
+/** @throws Refusal. */
+function readCall(head: CallHead): ReadCall {
+  const method = parseMethodPath(head.path);
+  if (method === undefined) throw new Refusal(grpcStatus.UNIMPLEMENTED, 'The path names no gRPC method');
+  if (head.repeated !== undefined) {
+    throw new Refusal(grpcStatus.INVALID_ARGUMENT, `The metadata has ${head.repeated} more than once`);
+  }
+  return { method, timeoutMs: timeoutOf(head), token: bearerToken(head) };
+}
+
+interface Identified extends ReadCall {
   readonly caller: Caller;
 }
 
 /** Who calls, counted against the limit. As over REST, a failure counts against the limit of the address. */
-async function identify({ authenticator, take }: AdmissionContext, known: KnownCall): Promise<Identified> {
-  const { stream, head } = known;
-  let token: string;
+async function identify(context: AdmissionContext, known: KnownCall): Promise<Identified> {
+  let call: ReadCall;
   let caller: Caller;
   try {
-    token = bearerToken(head);
-    caller = await authenticator.authenticate(token);
+    call = readCall(known.head);
+    caller = await context.authenticator.authenticate(call.token);
   } catch (error) {
-    const { forwardedFor } = head;
-    const failed = await take({ caller: undefined, remoteAddress: stream.session?.socket.remoteAddress, forwardedFor });
+    const failed = await takeOfAddress(context, known);
     throw failed.allowed ? error : limited(known, failed);
   }
   known.subject = caller.subject;
-  const allowance = await take({ caller, remoteAddress: undefined, forwardedFor: undefined });
+  const allowance = await context.take({ caller, remoteAddress: undefined, forwardedFor: undefined });
   if (!allowance.allowed) throw limited(known, allowance);
   known.limitHeaders = allowance.headers;
-  return { token, caller };
+  return { ...call, caller };
+}
+
+function takeOfAddress({ take }: AdmissionContext, { stream, head }: KnownCall): ReturnType<TakeCall> {
+  const { forwardedFor } = head;
+  return take({ caller: undefined, remoteAddress: stream.session?.socket.remoteAddress, forwardedFor });
 }
 
 function limited(known: KnownCall, { headers, retryAfterMs }: CallAllowance): Refusal {
@@ -116,13 +134,18 @@ function limited(known: KnownCall, { headers, retryAfterMs }: CallAllowance): Re
   return new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The rate limit is used up', { retryAfterMs });
 }
 
-/** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md). */
-function answerOther(stream: ServerHttp2Stream, { method, contentType }: CallHead): boolean {
-  const status = method !== 'POST' ? 405 : isGrpc(contentType) ? undefined : 415;
-  if (status === undefined) return false;
+/** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md); undefined: it is gRPC. */
+function statusOfOther({ method, contentType }: CallHead): number | undefined {
+  if (method !== 'POST') return 405;
+  return isGrpc(contentType) ? undefined : 415;
+}
+
+function answerOther({ stream }: KnownCall, status: number, { allowed, headers }: CallAllowance): void {
+  if (stream.destroyed || stream.closed) return;
   stream.resume();
-  stream.respond({ ':status': status, ...(status === 405 ? { allow: 'POST' } : {}) }, { endStream: true });
-  return true;
+  const answer = allowed ? { ':status': status, ...(status === 405 ? { allow: 'POST' } : {}) } : { ':status': 429 };
+  stream.respond({ ...answer, ...headers }, { endStream: true });
+  closeWhenSent(stream);
 }
 
 function timeoutOf({ timeout }: CallHead): number | undefined {

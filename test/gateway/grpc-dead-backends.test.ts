@@ -52,6 +52,45 @@ describe('a backend that takes connections and says nothing', () => {
   });
 });
 
+test('a backend that is back after an outage takes all its calls, though it answers none of them before there is news', async () => {
+  const [port = 0] = await freePorts(1);
+  await using proxy = await startProxy({ backendPort: port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  const isAway = async () => /several times in a row/.test((await client.unary(hello)).error?.details ?? '');
+  await waitUntil('nobody tries any more', isAway, WAIT);
+  const taken: unknown[] = [];
+  const back = createServer();
+  back.on('session', (session: ServerHttp2Session) => onTestFinished(() => session.destroy()));
+  back.on('stream', (stream) => {
+    taken.push(stream);
+    stream.on('error', () => undefined).resume();
+  });
+  back.listen(port, '127.0.0.1');
+  await once(back, 'listening');
+  onTestFinished(() => void back.close());
+  const refused: number[] = [];
+  const subscribe = () => {
+    const call = client.bidi();
+    call.on('status', ({ code }) => refused.push(code));
+    call.on('error', () => undefined);
+    call.resume();
+    onTestFinished(() => call.cancel());
+  };
+  await waitUntil(
+    'one is taken',
+    async () => {
+      subscribe();
+      await pause(200);
+      return taken.length > 0;
+    },
+    WAIT,
+  );
+  refused.length = 0;
+  for (let count = 1; count < 20; count += 1) subscribe();
+  await waitUntil('all are', async () => taken.length === 20, { timeoutMs: 3000 });
+  expect(refused).toEqual([]);
+});
+
 describe('a backend that stands still', () => {
   const limits = { silenceMs: 2000, pingTimeoutMs: 2000, connectTimeoutMs: 1000 };
 

@@ -167,6 +167,9 @@ export class PooledConnection {
   #ready(): void {
     const { session } = this.#connection;
     this.#isMade = true;
+    // Calls of which the answer begins when there is news would keep each other waiting until then.
+    const { breaker } = this.place.endpoint;
+    if (breaker.state() !== 'closed') breaker.succeeded();
     this.room = session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY;
     session.on('remoteSettings', ({ maxConcurrentStreams = Number.POSITIVE_INFINITY }) => {
       this.room = maxConcurrentStreams;

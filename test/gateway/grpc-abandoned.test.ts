@@ -16,8 +16,10 @@ import { status } from '@grpc/grpc-js';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { gaugeOf, startProxy, type TestProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { frameType, initialWindow, rawCaller, windowUpdate } from './raw-http2.ts';
 
 const CALLS = 20;
+const END_STREAM = constants.NGHTTP2_FLAG_END_STREAM;
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
 const message = Buffer.from([0, 0, 0, 0, 1, 7]);
 const IDLE = { idleMs: 300, lingerMs: 500 };
@@ -188,23 +190,55 @@ test('trailers that Node sends to nobody are left out', async () => {
 });
 
 test('a caller that reads slowly, and does read, gets all of its answer', async () => {
-  const bytes = 60_000;
+  const size = 60_000;
   const port = await backendThat((stream) => {
     stream.resume();
-    answerWith(stream, bytes);
+    answerWith(stream, size);
   });
   await using proxy = await startProxy({ backendPort: port, limits: { lingerMs: 1000 } });
-  const session = await connectTo(proxy, { initialWindowSize: 1000 });
-  const call = begin(session);
-  call.end(message);
-  let read = 0;
-  call.on('data', (chunk: Buffer) => {
-    read += chunk.length;
-    call.pause();
-    setTimeout(() => call.resume(), 100);
+  // Node's client would take as much as its own buffer holds, however slowly it is read.
+  const caller = await rawCaller(proxy.port);
+  onTestFinished(() => void caller.socket.destroy());
+  caller.send(initialWindow(1000), windowUpdate(10 * size));
+  caller.call(1, { ':path': '/rollcall.test.v1.Echo/Unary', authorization: `Bearer ${TOKEN}` }, message);
+  const ofCall = () => caller.frames.filter(({ streamId }) => streamId === 1);
+  const isOver = () => ofCall().some(({ type, flags }) => type === frameType.RST_STREAM || (flags & END_STREAM) !== 0);
+  for (let turn = 0; turn < 100 && !isOver(); turn += 1) {
+    await new Promise((done) => setTimeout(done, 100));
+    caller.send(windowUpdate(1000, 1));
+  }
+  const data = ofCall().filter(({ type }) => type === frameType.DATA);
+  expect(data.reduce((sum, { payload }) => sum + payload.length, 0)).toBe(size);
+  expect(ofCall().at(-1)?.type).toBe(frameType.HEADERS);
+});
+
+test('a status reaches a caller whose connection is full, though its call has not come in full', async () => {
+  const port = await backendThat((stream) => {
+    stream.resume();
+    if (stream.id === 1) answerWith(stream, 24 * 1024 * 1024);
+    else stream.respond({ ...HEAD, 'grpc-status': '5' }, { endStream: true });
   });
-  await once(call, 'close');
-  expect([read, call.rstCode]).toEqual([bytes, constants.NGHTTP2_NO_ERROR]);
+  await using proxy = await startProxy({ backendPort: port });
+  const caller = await rawCaller(proxy.port);
+  onTestFinished(() => void caller.socket.destroy());
+  const ROOM = 0x7fff_ffff;
+  caller.send(initialWindow(ROOM), windowUpdate(ROOM - 65_535));
+  caller.socket.pause();
+  const path = { ':path': '/rollcall.test.v1.Echo/Bidi' };
+  const authorization = `Bearer ${TOKEN}`;
+  caller.call(1, { ...path, authorization }, message);
+  await new Promise((done) => setTimeout(done, 1500));
+  const [REFUSED_HERE, REFUSED_THERE] = [3, 5];
+  caller.call(REFUSED_HERE, path);
+  caller.call(REFUSED_THERE, { ...path, authorization });
+  await new Promise((done) => setTimeout(done, 1000));
+  caller.socket.resume();
+  const typesOf = (id: number) => caller.frames.filter(({ streamId }) => streamId === id).map(({ type }) => type);
+  const answer = [frameType.HEADERS, frameType.RST_STREAM];
+  await vi.waitFor(
+    () => expect([typesOf(REFUSED_HERE), typesOf(REFUSED_THERE)]).toEqual([answer, answer]),
+    WAIT.timeoutMs,
+  );
 });
 
 test('who asks for health and never ends to ask takes no place of a call, and is not listened to for long', async () => {

@@ -69,7 +69,7 @@ test('a caller that does not read stops the backend, and gets everything when it
 
 test('a caller that never reads its answer does not keep the call, and others go on', async () => {
   await using backend = await startBackend();
-  await using proxy = await startProxy({ backendPort: backend.port, limits: { lingerMs: 500 } });
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { readingGraceMs: 500 } });
   const session = connect(`http://127.0.0.1:${proxy.port}`, { settings: { initialWindowSize: 0 } });
   const stream = session.request({
     ':method': 'POST',

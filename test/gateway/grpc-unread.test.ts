@@ -160,6 +160,30 @@ describe('what is kept of answers that are not read is bounded', () => {
     expect(bytes).toBe(400 * 50_000);
   });
 
+  test('of whoever has most of them: what one caller does not read ends no call of another, which reads', async () => {
+    const size = 300 * KiB;
+    const port = await backendThat((stream) => {
+      stream.resume();
+      stream.respond(HEAD, { waitForTrailers: true });
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+      stream.end(Buffer.alloc(size));
+    });
+    await using proxy = await startProxy({ backendPort: port, limits });
+    proxy.callers.set('bob', callerNamed('bob'));
+    const read = begin(await connectTo(proxy.port, { initialWindowSize: 20_000 }), 'bob');
+    read.end(message);
+    readSteadily(read, { bytes: 1, everyMs: 300 });
+    let bytes = 0;
+    read.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    await once(read, 'data');
+    const session = await connectTo(proxy.port, { initialWindowSize: 0 });
+    for (let count = 0; count < 20; count += 1) begin(session).end(message);
+    await once(read, 'close');
+    expect([bytes, read.rstCode]).toEqual([size, constants.NGHTTP2_NO_ERROR]);
+  });
+
   test('also where each keeps so little that its backend is not stopped', async () => {
     const port = await backendThat(sends(12 * KiB));
     await using proxy = await startProxy({ backendPort: port, limits: { ...limits, unreadBytes: 480 * KiB } });

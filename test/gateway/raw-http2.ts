@@ -9,6 +9,7 @@ export const frameType = {
   SETTINGS: 4,
   PING: 6,
   GOAWAY: 7,
+  WINDOW_UPDATE: 8,
   CONTINUATION: 9,
 } as const;
 
@@ -94,6 +95,23 @@ function rawPeer(socket: Socket, skippedBytes: number): RawPeer {
       if (message !== undefined) send({ type: frameType.DATA, flags: END_STREAM, streamId, payload: message });
     },
   };
+}
+
+/** Room for so many bytes more of what is sent to a peer: on one stream, or on all of them. */
+export function windowUpdate(bytes: number, streamId = 0): Partial<Frame> {
+  return { type: frameType.WINDOW_UPDATE, streamId, payload: uint32(bytes) };
+}
+
+/** So many bytes may be sent to a peer on each new stream. */
+export function initialWindow(bytes: number): Partial<Frame> {
+  const INITIAL_WINDOW_SIZE = Buffer.from([0, 4]);
+  return { type: frameType.SETTINGS, payload: Buffer.concat([INITIAL_WINDOW_SIZE, uint32(bytes)]) };
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
 }
 
 /** A caller that has said what a client says first. */

@@ -47,6 +47,7 @@ function startCalls(heldCalls: number) {
       abandon: () => undefined,
     };
     forwardCall({
+      subject: 'alice',
       downstream: caller as unknown as ServerHttp2Stream,
       open: () => attempt as Attempt,
       addedHeaders: {},

@@ -11,12 +11,16 @@ import { release } from './streams.ts';
 const REPLAY_MAX_BYTES = 64 * 1024;
 /** A backend that is restarted gracefully refuses a call once; the next connection is one to its successor. */
 const MAX_TRIES = 3;
+/** How often a connection is looked at that has something to send before a stream of it may be closed. */
+const QUEUE_LOOK_MS = 20;
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
 
 /** What became of a call. Undefined as status: its caller gave it up. */
 type CallEnd = (status: GrpcStatus | undefined) => void;
 
 export interface ForwardedCall {
+  /** Whose it is. */
+  readonly subject: string;
   readonly downstream: ServerHttp2Stream;
   /** Begins it at the backend; called again where the backend did not take it. @throws Refusal. */
   readonly open: () => Attempt;
@@ -38,6 +42,8 @@ export interface OpenCall extends HeldCall {
   unreadBytes(): number;
   /** How much of its answer was given to the stream of its caller, which may keep it. */
   readonly answeredBytes: number;
+  /** Whether its backend has ended its answer, which nobody has cut short. */
+  readonly isAnswered: boolean;
 }
 
 /**
@@ -69,6 +75,7 @@ class Forwarding implements OpenCall {
   #heldAnswer: Link<HeldCall> | undefined;
   #sentAll = false;
   #answeredBytes = 0;
+  #isAnswered = false;
   #trailers: Trailers | undefined;
 
   constructor(call: ForwardedCall) {
@@ -120,8 +127,16 @@ class Forwarding implements OpenCall {
     return upstream === undefined ? 0 : upstream.readableLength + upstream.writableLength;
   }
 
+  get subject(): string {
+    return this.#call.subject;
+  }
+
   get answeredBytes(): number {
     return this.#answeredBytes;
+  }
+
+  get isAnswered(): boolean {
+    return this.#isAnswered;
   }
 
   #finish(status: GrpcStatus | undefined): void {
@@ -257,6 +272,7 @@ class Forwarding implements OpenCall {
     if (fault !== undefined) return this.fail(fault);
     const head = responseHead(raw, addedHeaders);
     if ((flags & NGHTTP2_FLAG_END_STREAM) !== 0) {
+      this.#isAnswered = true;
       this.#finish(statusOf(readTrailers(raw)));
       downstream.respond(head, { endStream: true });
       closeWhenSent(downstream);
@@ -282,6 +298,7 @@ class Forwarding implements OpenCall {
       this.fail(new Refusal(grpcStatus.INTERNAL, 'The service ended the call without a status'));
       return;
     }
+    this.#isAnswered = true;
     this.#finish(statusOf(trailers));
     endWithTrailers(this.#call.downstream, trailers);
     this.#stopSending();
@@ -349,12 +366,17 @@ export function endWithTrailers(downstream: ServerHttp2Stream, trailers: Trailer
 }
 
 /** A caller that has not sent all of its call yet is told to stop (RFC 9113, section 8.1), behind the end of the answer. */
-function closeWhenSent(downstream: ServerHttp2Stream): void {
+export function closeWhenSent(downstream: ServerHttp2Stream): void {
   if (downstream.readableEnded) return;
-  // Node sends trailers in an immediate of its own, which was asked for before.
-  setImmediate(() => {
-    if (!downstream.readableEnded) downstream.close(NGHTTP2_NO_ERROR);
-  });
+  const close = (): void => {
+    if (downstream.readableEnded || isClosed(downstream)) return;
+    // What is queued of a stream goes with it, and a socket that is full leaves even an answer's head in the queue.
+    if ((downstream.session?.state.outboundQueueSize ?? 0) > 0) setTimeout(close, QUEUE_LOOK_MS);
+    else downstream.close(NGHTTP2_NO_ERROR);
+  };
+  // Node takes trailers in an immediate of its own, which was asked for before, and sends them in the next turn of the event loop. No
+  // later: until it is closed, a stream takes a place among those that the connection may have.
+  setImmediate(() => setImmediate(close));
 }
 
 function statusOf(trailers: Trailers): GrpcStatus {

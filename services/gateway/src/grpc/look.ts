@@ -8,9 +8,9 @@ import type { KnownCall } from './known-call.ts';
 import { Refusal } from './refusal.ts';
 
 export interface LookLimits {
-  /** How long a caller that reads nothing may keep the end of its answer waiting... */
+  /** How long a caller that reads nothing may keep an answer waiting that the gateway has ended... */
   readonly lingerMs: number;
-  /** ...and how long the midst of it. */
+  /** ...and how long what its backend has answered, of which it takes some 50 KiB at a time, as Node tells. */
   readonly readingGraceMs: number;
   /** What may be kept of all calls because one of their sides does not take it. */
   readonly unreadBytes: number;
@@ -61,7 +61,8 @@ function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: LookLimits)
   const isStuck = (leftBytes > 0 || stream.writableEnded) && takenBytes === known.takenBytes;
   known.takenBytes = takenBytes;
   known.stuckMs = isStuck ? known.stuckMs + LOOK_INTERVAL_MS : 0;
-  if (stream.writableEnded ? known.stuckMs >= lingerMs : known.stuckMs >= readingGraceMs) cutOff(known);
+  const isEndedHere = stream.writableEnded && forwarded?.call.isAnswered !== true;
+  if (known.stuckMs >= (isEndedHere ? lingerMs : readingGraceMs)) cutOff(known);
 }
 
 function endWhenRevoked(

@@ -234,10 +234,11 @@ function record(context: Context, known: KnownCall, status: GrpcStatus | undefin
 /** Passes an admitted call on, until it is over or its deadline is. */
 function run(context: Context, known: KnownCall, admitted: Admitted): void {
   const { clock, upstreams } = context;
-  const { deadlineMs, token } = admitted;
+  const { deadlineMs, token, caller } = admitted;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
   const call = forwardCall({
+    subject: caller.subject,
     downstream: known.stream,
     addedHeaders: answerHeaders(known),
     memory: context.memory,

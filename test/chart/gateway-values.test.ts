@@ -62,6 +62,7 @@ describe('the gateway', () => {
       namespace: `${NAMESPACE}-clients`,
       port: 3000,
       grpcPort: 50_051,
+      grpcResetsPerSecond: 100,
       drainMs: 3000,
       redisPrefix: `rollcall/${NAMESPACE}/rollcall`,
       registry: {

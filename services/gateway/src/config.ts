@@ -18,6 +18,7 @@ const schema = Type.Object({
   ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
   ROLLCALL_PORT: port(3000),
   ROLLCALL_GRPC_PORT: port(50_051),
+  ROLLCALL_GRPC_RESETS_PER_SECOND: Type.Integer({ minimum: 1, maximum: 100_000, default: 100 }),
   ROLLCALL_ADMIN_PORT: port(9090),
   ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_ACCESS_LOG: Type.Enum(['on', 'off'], { default: 'on' }),
@@ -84,6 +85,8 @@ export interface GatewayConfig {
   readonly host: string | undefined;
   readonly port: number;
   readonly grpcPort: number;
+  /** Calls that one connection may cancel; 20 times as many at once. */
+  readonly grpcResetsPerSecond: number;
   readonly adminPort: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
@@ -121,6 +124,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     host: parsed.ROLLCALL_HOST,
     port: parsed.ROLLCALL_PORT,
     grpcPort: parsed.ROLLCALL_GRPC_PORT,
+    grpcResetsPerSecond: parsed.ROLLCALL_GRPC_RESETS_PER_SECOND,
     adminPort: parsed.ROLLCALL_ADMIN_PORT,
     logLevel: parsed.ROLLCALL_LOG_LEVEL,
     accessLog: parsed.ROLLCALL_ACCESS_LOG === 'on',

@@ -23,6 +23,7 @@ import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { endpointsBy } from './discovery/endpoints.ts';
 import { createTargets } from './discovery/targets.ts';
+import { resetLimits } from './grpc/limits.ts';
 import { createGrpcProxy } from './grpc/proxy.ts';
 import { grpcTargets, takeCall } from './grpc/wiring.ts';
 import { createIdentity } from './identity/identity.ts';
@@ -181,6 +182,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
     grpc: createGrpcProxy({
       host: config.host,
       port: config.grpcPort,
+      limits: resetLimits(config.grpcResetsPerSecond),
       drainMs: config.drainMs,
       authenticator,
       take: takeCall(limits),

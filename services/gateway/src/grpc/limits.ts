@@ -21,14 +21,18 @@ export interface GrpcLimits extends ConnectionOptions, LookLimits, OwnHealthLimi
   readonly replayBytes: number;
 }
 
+/** A burst is what a connection may save up in 20 s. */
+export function resetLimits(resetsPerSecond: number): Pick<GrpcLimits, 'resetBurst' | 'resetsPerSecond'> {
+  return { resetsPerSecond, resetBurst: 20 * resetsPerSecond };
+}
+
 export const defaultLimits: GrpcLimits = {
   connections: 10_000,
   calls: 10_000,
   callsPerConnection: 1000,
   callsPerSubject: 1000,
   connectionMemoryMiB: 64,
-  resetBurst: 2000,
-  resetsPerSecond: 100,
+  ...resetLimits(100),
   lingerMs: 5000,
   readingGraceMs: 60_000,
   unreadBytes: 64 * 1024 * 1024,

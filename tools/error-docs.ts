@@ -25,7 +25,7 @@ Generated from the error catalogues by tools/error-docs.ts (\`npm run generate\`
 ## Registry
 
 Every error answer is \`{"error": <type>, "message": <what is wrong with this request>}\`. A heartbeat for a service that is
-not registered is answered with 400 instead of 404, as the contract has it; 503 comes with Retry-After, 405 with Allow. OPTIONS is
+not registered is answered with 400 instead of 404, as the contract has it; 429 and 503 come with Retry-After, 405 with Allow. OPTIONS is
 answered with 204 and Allow, HEAD like GET without the body.
 
 | status | \`error\` | when | code in the source |

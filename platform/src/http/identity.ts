@@ -89,6 +89,15 @@ export function isIdentityFor(service: string, token: string): boolean {
   }
 }
 
+/** Whom an identity names. Nothing is verified: good for counting, where no more is known, and for nothing else. */
+export function unverifiedSubject(token: string): string | undefined {
+  try {
+    return decodeJwt(token).sub;
+  } catch {
+    return undefined;
+  }
+}
+
 function identityOf({ sub = '', ...claims }: JWTPayload): Identity {
   const tier = claims['tier'];
   const scope = claims['scope'];

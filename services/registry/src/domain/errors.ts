@@ -13,6 +13,8 @@ export const errorCatalogue = {
   NAME_OWNED_BY_ANOTHER: 'The name belongs to another subject',
   STORE_UNAVAILABLE: 'The Kubernetes API cannot be reached',
   TOO_MANY_STREAMS: 'This replica has as many open event streams as it can serve',
+  STREAM_SHARE_TAKEN:
+    'The caller, or all clients of gateways together, have as many open event streams at this replica as they may have',
   DATABASE_UNAVAILABLE: 'The database cannot be reached',
   INVALID_SIGNATURE: 'The webhook signature or secret is missing or wrong',
   RELEASE_NOT_FOUND: 'No such version was recorded for the service',

@@ -1,9 +1,17 @@
-import { type Metadata, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+import {
+  type Metadata,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+  status,
+} from '@grpc/grpc-js';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
 import { RegistryError } from '../domain/errors.ts';
-import { type Authenticate, credentialsOf, refuseOtherNames } from '../routes/authentication.ts';
+import type { StreamCaller } from '../domain/stream-places.ts';
+import { type Authenticate, type Credentials, credentialsOf, refuseOtherNames } from '../routes/authentication.ts';
+import { streamCaller } from '../routes/stream-caller.ts';
 import { endCallSpan, startCallSpan } from './call-span.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
 
@@ -26,8 +34,8 @@ export interface Calls {
     name: string,
     method: UnaryMethod<Request, Response>,
   ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void;
-  /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
-  subjectOf(metadata: Metadata): Promise<string | undefined>;
+  /** For whom a stream is counted. @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
+  streamCallerOf(call: Pick<ServerWritableStream<unknown, unknown>, 'metadata' | 'getPeer'>): Promise<StreamCaller>;
   /** The end of a call that failed. */
   failureOf(name: string, error: unknown): CallFailure;
   /** @returns to be called with the status that the call ends with. */
@@ -55,7 +63,7 @@ export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): 
       if (span !== undefined) endCallSpan(span, code);
     };
     try {
-      const subject = await calls.subjectOf(call.metadata);
+      const subject = await subjectOf(shownIn(call.metadata));
       // Nobody waits for it any more: its deadline is over, or its caller gave it up.
       if (call.cancelled) return ended(status.CANCELLED);
       const message = await method(call.request, subject);
@@ -68,15 +76,23 @@ export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): 
     }
   }
 
+  /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
+  async function subjectOf(credentials: Credentials): Promise<string | undefined> {
+    refuseOtherNames(credentials.identity);
+    if (authenticate === undefined) return undefined;
+    const subject = await authenticate(credentials);
+    if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
+    return subject;
+  }
+
   const calls: Calls = {
     unary: (name, method) => (call, callback) => void answer({ name, method }, call, callback),
-    async subjectOf(metadata) {
-      const credentials = credentialsOf((name) => metadata.get(name)[0]?.toString());
-      refuseOtherNames(credentials.identity);
-      if (authenticate === undefined) return undefined;
-      const subject = await authenticate(credentials);
-      if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
-      return subject;
+    async streamCallerOf(call) {
+      const credentials = shownIn(call.metadata);
+      const subject = await subjectOf(credentials);
+      // `<address>:<port>`. The gateway lets nobody in here without an identity.
+      const address = call.getPeer().replace(/:\d+$/, '');
+      return streamCaller({ credentials, subject, address, isProxied: false });
     },
     failureOf(name, error) {
       const known = statusOfError(error);
@@ -90,4 +106,8 @@ export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): 
     },
   };
   return calls;
+}
+
+function shownIn(metadata: Metadata): Credentials {
+  return credentialsOf((name) => metadata.get(name)[0]?.toString());
 }

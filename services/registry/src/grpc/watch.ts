@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import { catchUp, type FeedSource } from '../domain/catch-up.ts';
-import { RegistryError } from '../domain/errors.ts';
 import type { Feed, FeedEvent } from '../domain/feed.ts';
+import { createStreamPlaces } from '../domain/stream-places.ts';
 import type { Calls } from './calls.ts';
 import { type CallFailure, unavailable } from './errors.ts';
 import { serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';
@@ -20,11 +20,9 @@ export interface WatchStreamsDeps {
 export interface WatchStreams {
   /** A handler of grpc-js. */
   readonly handle: (call: WatchCall) => void;
-  readonly size: number;
   closeAll(): void;
 }
 
-const MAX_STREAMS = 1000;
 /** A subscriber that lets so many events pile up is cut off; it comes back with its cursor. */
 const MAX_WAITING = 10_000;
 
@@ -38,6 +36,7 @@ const TYPES: Record<FeedEvent['type'], WatchResponse['type']> = {
 export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
   const { feed, source, calls } = deps;
   const { eventMessage, beginning } = messagesOf(deps);
+  const places = createStreamPlaces();
   const open = new Map<WatchCall, (failure: CallFailure) => void>();
 
   /** Tells the subscriber until the signal aborts. @param end ends the call. */
@@ -69,11 +68,9 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
 
   /** Serves the call until it is over. @returns how it ends; undefined: the subscriber has gone. */
   async function follow(call: WatchCall): Promise<CallFailure | undefined> {
-    await calls.subjectOf(call.metadata);
+    const caller = await calls.streamCallerOf(call);
     if (call.cancelled) return undefined;
-    if (open.size >= MAX_STREAMS) {
-      throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open watches`);
-    }
+    const leave = places.take(caller);
     const over = new AbortController();
     const { signal } = over;
     let failure: CallFailure | undefined;
@@ -89,6 +86,7 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
       if (!signal.aborted) await tell(call, signal, end);
     } finally {
       open.delete(call);
+      leave();
     }
     return failure;
   }
@@ -101,9 +99,6 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
         if (failure !== undefined) call.emit('error', failure);
       };
       follow(call).then(finish, (error: unknown) => finish(calls.failureOf('Watch', error)));
-    },
-    get size() {
-      return open.size;
     },
     closeAll() {
       for (const end of open.values()) end(unavailable('The registry is stopping; go on with the last cursor'));

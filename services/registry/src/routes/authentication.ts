@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { identityHeaders, isIdentityFor } from '@rollcall/platform/http/identity.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../domain/errors.ts';
@@ -42,6 +43,14 @@ export function credentialsOf(find: (name: string) => string | undefined): Crede
   return { token: bearerToken(find('authorization')), identity: find(identityHeaders.token) };
 }
 
+/** What a request of HTTP shows. */
+export function headerCredentials(headers: IncomingHttpHeaders): Credentials {
+  return credentialsOf((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? value : undefined;
+  });
+}
+
 /** The token of an Authorization header, or of the metadata of that name; undefined: there is none. */
 function bearerToken(authorization: string | undefined): string | undefined {
   return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization ?? '')?.[1];
@@ -60,12 +69,7 @@ export function authentication(app: App, authenticate: Authenticate | undefined)
   if (authenticate === undefined) return;
   app.addHook('onRequest', async (request) => {
     if (request.routeOptions.config.anonymous === true) return;
-    const subject = await authenticate(
-      credentialsOf((name) => {
-        const value = request.headers[name];
-        return typeof value === 'string' ? value : undefined;
-      }),
-    );
+    const subject = await authenticate(headerCredentials(request.headers));
     if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
     request.subject = subject;
   });

@@ -21,6 +21,7 @@ export const answers: Record<ErrorCode, Answer> = {
   NAME_OWNED_BY_ANOTHER: { status: 403, error: 'Forbidden' },
   STORE_UNAVAILABLE: { status: 503, error: 'Store is not available' },
   TOO_MANY_STREAMS: { status: 503, error: 'Too many streams' },
+  STREAM_SHARE_TAKEN: { status: 429, error: 'Too many streams' },
   DATABASE_UNAVAILABLE: { status: 503, error: 'Store is not available' },
   INVALID_SIGNATURE: { status: 401, error: 'Invalid signature' },
   RELEASE_NOT_FOUND: { status: 404, error: 'Release not found' },
@@ -42,9 +43,11 @@ export function mapError(error: unknown): HttpError | undefined {
   return undefined;
 }
 
+const PASSING = new Set([429, 503]);
+
 function answerTo(code: ErrorCode, message: string = errorCatalogue[code]): HttpError {
   const { status, error } = answers[code];
-  const headers: Record<string, string> = status === 503 ? { 'retry-after': '1' } : {};
+  const headers: Record<string, string> = PASSING.has(status) ? { 'retry-after': '1' } : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
   return new HttpError(status, error, { message, headers });
 }

@@ -1,10 +1,12 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RegistryError } from '../domain/errors.ts';
+import { createStreamPlaces, type StreamCaller } from '../domain/stream-places.ts';
+import { headerCredentials } from './authentication.ts';
+import { streamCaller } from './stream-caller.ts';
 
 const KEEP_ALIVE_MS = 15_000;
 /** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
-const MAX_STREAMS = 1000;
 
 /** One open stream of server-sent events. */
 interface EventStream {
@@ -20,7 +22,7 @@ interface EventStream {
 export interface EventStreams {
   /**
    * Takes the reply over. @returns undefined when the subscriber has gone already.
-   * @throws RegistryError TOO_MANY_STREAMS; STORE_UNAVAILABLE once all are closed, for none may be left open.
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE once all are closed, for none may be left open.
    */
   open(reply: FastifyReply): EventStream | undefined;
   readonly size: number;
@@ -29,17 +31,19 @@ export interface EventStreams {
 
 export function createEventStreams(): EventStreams {
   const streams = new Set<() => void>();
+  const places = createStreamPlaces();
   let isClosed = false;
   return {
     open(reply) {
       if (isClosed) throw new RegistryError('STORE_UNAVAILABLE', 'This replica is stopping');
-      if (streams.size >= MAX_STREAMS) {
-        throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${MAX_STREAMS} open event streams`);
-      }
+      const leave = places.take(callerOf(reply.request));
       reply.hijack();
       const { raw } = reply;
       // Gone while its token was checked: it would never say so again.
-      if (raw.destroyed) return undefined;
+      if (raw.destroyed) {
+        leave();
+        return undefined;
+      }
       raw.writeHead(200, {
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-store',
@@ -56,6 +60,7 @@ export function createEventStreams(): EventStreams {
       raw.on('close', () => {
         clearInterval(keepAlive);
         streams.delete(end);
+        leave();
       });
       return { write, end, onClose: (listener) => void raw.on('close', listener) };
     },
@@ -67,4 +72,9 @@ export function createEventStreams(): EventStreams {
       for (const end of streams) end();
     },
   };
+}
+
+function callerOf({ headers, subject, ip }: FastifyRequest): StreamCaller {
+  const isProxied = headers['x-forwarded-for'] !== undefined;
+  return streamCaller({ credentials: headerCredentials(headers), subject, address: ip, isProxied });
 }

@@ -32,7 +32,7 @@ export interface Exchange {
  * resume with Last-Event-ID at any replica. It begins with everything as `added` and then `synced`; when the id is too old to
  * resume from, `reset` says that all this comes anew.
  *
- * @throws RegistryError TOO_MANY_STREAMS; STORE_UNAVAILABLE where the subscriber knows more than this replica can hear of.
+ * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE where the subscriber knows more than this replica can hear of.
  */
 export async function streamFeed<Event extends VersionedEvent>(
   streams: EventStreams,

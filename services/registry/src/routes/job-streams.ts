@@ -10,7 +10,7 @@ export interface JobStreamsDeps {
 
 /** Open streams of the changes of one job each. */
 export interface JobStreams {
-  /** @throws RegistryError TOO_MANY_STREAMS. */
+  /** @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN. */
   open(job: Job, request: FastifyRequest, reply: FastifyReply): void;
   closeAll(): void;
 }

@@ -16,7 +16,7 @@ export interface JobWatchDeps {
 /** Open streams of the changes of all jobs. */
 export interface JobWatchers {
   /**
-   * @throws RegistryError TOO_MANY_STREAMS; STORE_UNAVAILABLE before the local copy is complete, and to a subscriber that knows more
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE before the local copy is complete, and to a subscriber that knows more
    *   than this replica can hear of.
    */
   open(exchange: Exchange): Promise<void>;

@@ -15,7 +15,7 @@ export interface WatchDeps {
 
 /** Open streams of server-sent events, so that shutdown can end them. */
 export interface Watchers {
-  /** @throws RegistryError TOO_MANY_STREAMS, STORE_UNAVAILABLE to a subscriber that knows more than this replica can hear of. */
+  /** @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN, STORE_UNAVAILABLE to a subscriber that knows more than this replica can hear of. */
   open(exchange: Exchange): Promise<void>;
   readonly size: number;
   closeAll(): void;

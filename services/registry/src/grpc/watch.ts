@@ -37,7 +37,9 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
   const { feed, source, calls } = deps;
   const { eventMessage, beginning } = messagesOf(deps);
   const places = createStreamPlaces();
+  /** From their first moment: those whose token is still checked must not outlast the server. */
   const open = new Map<WatchCall, (failure: CallFailure) => void>();
+  let isClosed = false;
 
   /** Tells the subscriber until the signal aborts. @param end ends the call. */
   async function tell(call: WatchCall, signal: AbortSignal, end: (why: CallFailure) => void): Promise<void> {
@@ -68,9 +70,7 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
 
   /** Serves the call until it is over. @returns how it ends; undefined: the subscriber has gone. */
   async function follow(call: WatchCall): Promise<CallFailure | undefined> {
-    const caller = await calls.streamCallerOf(call);
-    if (call.cancelled) return undefined;
-    const leave = places.take(caller);
+    if (isClosed) return stopping();
     const over = new AbortController();
     const { signal } = over;
     let failure: CallFailure | undefined;
@@ -80,13 +80,17 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
     };
     open.set(call, end);
     call.once('cancelled', () => end());
+    let leave: (() => void) | undefined;
     try {
+      const caller = await Promise.race([calls.streamCallerOf(call), aborted(signal)]);
+      if (caller === undefined || signal.aborted || call.cancelled) return failure;
+      leave = places.take(caller);
       const version = versionOf(call.request.cursor);
       if (version !== undefined) await catchUp(feed, version, { source, signal });
       if (!signal.aborted) await tell(call, signal, end);
     } finally {
       open.delete(call);
-      leave();
+      leave?.();
     }
     return failure;
   }
@@ -101,9 +105,19 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
       follow(call).then(finish, (error: unknown) => finish(calls.failureOf('Watch', error)));
     },
     closeAll() {
-      for (const end of open.values()) end(unavailable('The registry is stopping; go on with the last cursor'));
+      isClosed = true;
+      for (const end of open.values()) end(stopping());
     },
   };
+}
+
+function stopping(): CallFailure {
+  return unavailable('The registry is stopping; go on with the last cursor');
+}
+
+/** Resolves when the signal aborts. */
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
 }
 
 /** What subscribers are sent. */

@@ -1,0 +1,62 @@
+import { freePorts } from '@rollcall/local/ports.ts';
+import { createLogger } from '@rollcall/platform/log.ts';
+import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createFeed } from '@rollcall/registry/domain/feed.ts';
+import type { RegistryRoom } from '@rollcall/registry/grpc/registry-service.ts';
+import { createGrpcServer, type GrpcServer } from '@rollcall/registry/grpc/server.ts';
+import type { Authenticate } from '@rollcall/registry/routes/authentication.ts';
+import { expect, test } from 'vitest';
+import { createGrpcClient } from './grpc-client.ts';
+
+const STOPPING = { code: 14, details: 'The registry is stopping; go on with the last cursor' };
+const LIMIT_MS = 2000;
+
+async function startServer(
+  authenticate: Authenticate,
+): Promise<{ readonly server: GrpcServer; readonly port: number }> {
+  const [port = 0] = await freePorts(1);
+  const room: Pick<RegistryRoom, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
+  const server = createGrpcServer({
+    host: '127.0.0.1',
+    port,
+    room: room as RegistryRoom,
+    log: createLogger('registry', 'silent'),
+    metrics: createMetrics('registry'),
+    authenticate,
+    tracer: undefined,
+  });
+  await server.start();
+  return { server, port };
+}
+
+test('a watch whose token is still checked when the registry stops is told to resume elsewhere, and holds nothing up', async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<string>();
+  const { server, port } = await startServer(() => {
+    asked.resolve();
+    return answer.promise;
+  });
+  using client = createGrpcClient(port, 'token');
+  using watch = client.open('Watch', {});
+  const first = watch.next();
+  first.catch(() => undefined);
+  await asked.promise;
+  const startedAt = performance.now();
+  const stopped = server.stop();
+  expect(await watch.ended).toMatchObject(STOPPING);
+  await stopped;
+  expect(performance.now() - startedAt).toBeLessThan(LIMIT_MS);
+  answer.resolve('somebody');
+  await expect(first).rejects.toThrow('stopping');
+});
+
+test('a watch that begins once the others are ended is told the same', async () => {
+  const { server, port } = await startServer(async () => 'somebody');
+  using client = createGrpcClient(port, 'token');
+  // The server still takes calls: it stops behind the HTTP door.
+  server.closeStreams();
+  using watch = client.open('Watch', {});
+  watch.next().catch(() => undefined);
+  expect(await watch.ended).toMatchObject(STOPPING);
+  await server.stop();
+});

@@ -33,6 +33,11 @@ async function stored(resource: string): Promise<Record<string, unknown>[]> {
   return items;
 }
 
+/** Of all registrations. */
+async function storedNames(): Promise<string[]> {
+  return (await stored('serviceregistrations')).map((item) => (item['metadata'] as { name: string }).name);
+}
+
 /** The `services` of a list. */
 function listed(answer: Answer): { service_name: string }[] {
   return (answer.body?.['services'] ?? []) as { service_name: string }[];
@@ -158,13 +163,10 @@ describe('contract 1, registration', () => {
 });
 
 describe('hostile input changes nothing', () => {
-  const names = async () => {
-    return (await stored('serviceregistrations')).map((item) => (item['metadata'] as { name: string }).name);
-  };
   let before: string[];
 
   beforeAll(async () => {
-    before = await names();
+    before = await storedNames();
   });
 
   const bad: [string, unknown][] = [
@@ -239,7 +241,7 @@ describe('hostile input changes nothing', () => {
   });
 
   test('nothing of all that was stored', async () => {
-    expect((await names()).filter((name) => !before.includes(name))).toEqual([]);
+    expect((await storedNames()).filter((name) => !before.includes(name))).toEqual([]);
   });
 });
 

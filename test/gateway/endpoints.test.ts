@@ -1,38 +1,15 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import type { RequestListener } from 'node:http';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
-import type { Target } from '@rollcall/gateway/discovery/targets.ts';
-import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
-import { createConcurrency } from '@rollcall/gateway/policy/concurrency.ts';
-import { createDispatchers } from '@rollcall/gateway/proxy/dispatchers.ts';
-import { createRestProxy, type RestProxy } from '@rollcall/gateway/proxy/rest.ts';
-import { systemClock } from '@rollcall/platform/clock.ts';
+import type { RestProxy } from '@rollcall/gateway/proxy/rest.ts';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createEchoClient, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { portOf, restFixture, targetNamed } from './rest-fixture.ts';
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
-
-/** Serves on an address of this machine; port 0: a free one. */
-async function serve(address: string, port: number, listener: RequestListener): Promise<Server> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => {
-    server.listen(port, address, resolve);
-  });
-  stack.defer(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => {
-      server.close(resolve);
-    });
-  });
-  return server;
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
-}
+const { serve, newProxy, frontOf } = restFixture(stack);
 
 /** Answers with where it was asked, the body, and the name that it was asked by. */
 const telling: (address: string) => RequestListener = (address) => (request, response) => {
@@ -51,74 +28,16 @@ interface Told {
 
 /** How long names take to be looked up. */
 let lookupMs = 0;
-const breakOff: RequestListener = ({ socket }) => socket.resetAndDestroy();
-
-function newProxy(): RestProxy {
-  const dispatchers = createDispatchers({ connectTimeoutMs: 1000, connections: 16 }, systemClock);
-  stack.defer(() => dispatchers.destroy());
-  return createRestProxy({
-    dispatchers,
-    concurrency: createConcurrency(100),
-    authenticator: { stillHolds: () => true },
-    clock: systemClock,
-    headersTimeoutMs: 2000,
-    bodyTimeoutMs: 2000,
-    bodyLimit: 1_000_000,
-  });
-}
-
 /** A server before one service, whose host name leads to these addresses. */
-async function proxyTo(addresses: () => readonly string[], port: number, proxy = newProxy()): Promise<string> {
-  const endpointsOf = endpointsBy({
-    resolve: async () => {
-      await sleep(lookupMs);
-      return addresses().map((address) => ({ address, family: 4 }));
-    },
-    breakerPolicy: defaultBreakerPolicy,
-    mostUnderWay: 16,
-    clock: systemClock,
-  });
-  const origin = `http://several.test:${port}`;
-  const target: Target = {
-    service: 'several',
-    origin,
-    basePath: '',
-    capabilities: [],
-    endpoints: endpointsOf('several.test'),
+function proxyTo(addresses: () => readonly string[], port: number, proxy?: RestProxy): Promise<string> {
+  const resolve = async () => {
+    await sleep(lookupMs);
+    return addresses().map((address) => ({ address, family: 4 }));
   };
-  async function answer(proxied: Parameters<typeof proxy.forward>[0], response: ServerResponse): Promise<void> {
-    try {
-      const outcome = await proxy.forward(proxied);
-      if (outcome.type === 'failed' && !outcome.begun) response.writeHead(502).end();
-    } catch (error) {
-      response.writeHead(error instanceof GatewayError ? 503 : 500).end();
-    }
-  }
-  const front = await serve('127.0.0.1', 0, (request, response) => {
-    const forwarded = {
-      clientAddress: '',
-      forwardedFor: '',
-      protocol: 'http',
-      host: '',
-      requestId: '',
-      identity: [],
-    } as const;
-    const proxied = {
-      target,
-      holder: undefined,
-      path: request.url ?? '/',
-      request,
-      response,
-      forwarded,
-      trace: undefined,
-      span: undefined,
-      addedHeaders: {},
-      timeoutMs: undefined,
-    };
-    void answer(proxied, response);
-  });
-  return `http://127.0.0.1:${portOf(front)}`;
+  return frontOf(targetNamed('several.test', port, { resolve }), proxy);
 }
+
+const breakOff: RequestListener = ({ socket }) => socket.resetAndDestroy();
 
 describe('a service whose host name leads to several addresses', () => {
   const [A, B, C] = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
+import { createLookups } from '@rollcall/gateway/discovery/lookups.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
 import type { Holder } from '@rollcall/gateway/policy/caller.ts';
 import { createConcurrency } from '@rollcall/gateway/policy/concurrency.ts';
@@ -27,7 +28,10 @@ function trickle({ url = '' }: IncomingMessage, response: ServerResponse): void 
 
 /** Before the backend; each request has a token that expires while it is answered. */
 async function startProxy(backend: Backend): Promise<{ readonly url: string; readonly outcomes: Outcome[] }> {
-  const dispatchers = createDispatchers({ connectTimeoutMs: 1000, connections: 16 }, systemClock);
+  const dispatchers = createDispatchers(
+    { connectTimeoutMs: 1000, lookups: createLookups(), connections: 16 },
+    systemClock,
+  );
   stack.defer(() => dispatchers.destroy());
   const proxy = createRestProxy({
     dispatchers,

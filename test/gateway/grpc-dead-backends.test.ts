@@ -1,10 +1,9 @@
-import dns from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session } from 'node:http2';
 import { status } from '@grpc/grpc-js';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
 import { frameType, rawBackend } from './raw-http2.ts';
 
@@ -171,12 +170,11 @@ test('a backend that answers no ping is given up', async () => {
 describe('what counts against a backend', () => {
   test('not calls that are given up while a connection is being made', async () => {
     const [port = 0] = await freePorts(1);
-    await using proxy = await startProxy({ backendPort: port });
-    const { lookup } = dns;
-    const slow = vi.spyOn(dns, 'lookup').mockImplementation((...call: Parameters<typeof lookup>) => {
-      setTimeout(() => lookup(...call), 3000);
-    });
-    onTestFinished(() => slow.mockRestore());
+    const resolve = async () => {
+      await pause(3000);
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    await using proxy = await startProxy({ backendPort: port, resolve });
     const target = { ...targetAt('rollcall.test', port), origin: `http://localhost:${port}` };
     proxy.registered.set('rollcall.test', target);
     using client = createEchoClient(proxy.port, { token: TOKEN });

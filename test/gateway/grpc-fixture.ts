@@ -14,6 +14,7 @@ import {
   type StatusObject,
 } from '@grpc/grpc-js';
 import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
+import { createLookups, type Resolve } from '@rollcall/gateway/discovery/lookups.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import type { GrpcLimits } from '@rollcall/gateway/grpc/limits.ts';
 import type { CallAllowance, CallOrigin, GrpcTarget } from '@rollcall/gateway/grpc/ports.ts';
@@ -100,6 +101,8 @@ export interface TestProxy extends AsyncDisposable {
 export interface TestProxyOptions {
   readonly backendPort: number;
   readonly limits?: Partial<GrpcLimits>;
+  /** Undefined: the system's. */
+  readonly resolve?: Resolve;
   readonly drainMs?: number;
   readonly closingLimitMs?: number;
 }
@@ -150,6 +153,7 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
       stillHolds: (token) => callers.has(token),
     },
     take: (origin) => test.allowance(origin),
+    lookups: createLookups(options.resolve),
     targets: { find: (name) => registered.get(name), known: () => test.isKnown },
     identityHeaders: (caller, service) => test.identity(caller, service),
     log: createLogger('gateway', 'silent'),

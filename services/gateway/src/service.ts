@@ -1,5 +1,3 @@
-import type { LookupAddress } from 'node:dns';
-import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { tokenFromFile } from '@rollcall/client/token-file.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
@@ -22,6 +20,7 @@ import { createAccessLog } from './access-log.ts';
 import { buildApp, type Routes } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { endpointsBy } from './discovery/endpoints.ts';
+import { createLookups } from './discovery/lookups.ts';
 import { createTargets } from './discovery/targets.ts';
 import { resetLimits } from './grpc/limits.ts';
 import { createGrpcProxy } from './grpc/proxy.ts';
@@ -127,7 +126,9 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
   const namespace = config.namespace ?? connection.namespace;
   const { connectMs } = config.upstream;
-  const dispatchers = createDispatchers({ connectTimeoutMs: connectMs, connections: UPSTREAM_CONNECTIONS }, clock);
+  const lookups = createLookups();
+  const connections = UPSTREAM_CONNECTIONS;
+  const dispatchers = createDispatchers({ connectTimeoutMs: connectMs, lookups, connections }, clock);
   const { redisUrl: url, redisTimeoutMs: waitMs } = config;
   const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs, log });
   const limits = createLimits({ ...config, redis, metrics, log, clock });
@@ -137,7 +138,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
   const registry = { servers: urls, token, fetch };
   const endpointsOf = endpointsBy({
-    resolve: resolveAll,
+    resolve: lookups.resolve,
     breakerPolicy: defaultBreakerPolicy,
     mostUnderWay: UPSTREAM_CONNECTIONS,
     clock,
@@ -186,6 +187,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       drainMs: config.drainMs,
       authenticator,
       take: takeCall(limits),
+      lookups,
       targets: grpcTargets(targets, grpcOrigin, endpointsOf),
       identityHeaders: (caller, service) => identity.backend.headersFor(caller, service),
       log,
@@ -196,10 +198,6 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
       accessLog,
     }),
   };
-}
-
-function resolveAll(hostname: string): Promise<readonly LookupAddress[]> {
-  return lookup(hostname, { all: true });
 }
 
 function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {

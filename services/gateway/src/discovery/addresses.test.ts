@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { expect, test, vi } from 'vitest';
 import { type Addresses, followAddresses } from './addresses.ts';
+import { createLookups } from './lookups.ts';
 
 const v4 = (...hosts: readonly number[]): readonly LookupAddress[] =>
   hosts.map((host) => ({ address: `10.0.0.${host}`, family: 4 }));
@@ -107,7 +108,7 @@ test('a lookup that never ends is waited for some seconds, and the addresses sta
   try {
     const clock = { now: () => new Date(), monotonicMs: () => performance.now() };
     const answers = [Promise.resolve(v4(1, 2)), new Promise<never>(() => undefined)];
-    const addresses = followAddresses('shop', async () => answers.shift() ?? [], clock);
+    const addresses = followAddresses('shop', createLookups(async () => answers.shift() ?? []).resolve, clock);
     const before = await used(addresses);
     vi.advanceTimersByTime(30_000);
     let isOver = false;

@@ -1,9 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
-
-/** Asks for all addresses of a host name, in the order in which they are worth trying; rejects where there are none. */
-export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
+import type { Resolve } from './lookups.ts';
 
 /** Where a host name leads, as it is now. */
 export interface Addresses {
@@ -21,8 +19,6 @@ const FRESH_MS = 5000;
 const USABLE_MS = 30_000;
 /** However suspect they are. */
 const LEAST_PAUSE_MS = 1000;
-/** Requests wait for a lookup, which a server of names that is away would hold up for half a minute. */
-const LOOKUP_MAX_MS = 2000;
 const NONE: readonly string[] = [];
 
 /**
@@ -39,7 +35,7 @@ export function followAddresses(hostname: string, resolve: Resolve, clock: Clock
 
   async function ask(): Promise<void> {
     try {
-      const answer = severalOf(await inTime(resolve(hostname)));
+      const answer = severalOf(await resolve(hostname));
       if (answer.join() !== current.join()) current = answer;
     } catch {
       // A name that cannot be looked up shows when a connection is made to it.
@@ -67,12 +63,6 @@ export function followAddresses(hostname: string, resolve: Resolve, clock: Clock
       usableUntilMs = Number.NEGATIVE_INFINITY;
     },
   };
-}
-
-async function inTime<T>(answer: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error('The lookup took too long')), LOOKUP_MAX_MS);
-  return Promise.race([answer, promise]).finally(() => clearTimeout(timer));
 }
 
 /**

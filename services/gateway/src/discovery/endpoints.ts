@@ -1,7 +1,8 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Breaker, type BreakerPolicy, type BreakerState, createBreaker } from '../policy/breaker.ts';
 import { createRetryBudget, type RetryBudget } from '../policy/retry-budget.ts';
-import { type Addresses, followAddresses, type Resolve } from './addresses.ts';
+import { type Addresses, followAddresses } from './addresses.ts';
+import type { Resolve } from './lookups.ts';
 
 /** One of the places where a service answers, and how it has fared lately. */
 export interface Endpoint {

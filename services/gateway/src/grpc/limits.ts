@@ -4,7 +4,7 @@ import type { LookLimits } from './look.ts';
 import type { UpstreamOptions } from './upstreams.ts';
 
 /** How much one replica of the proxy serves, and for how long it waits. */
-export interface GrpcLimits extends ConnectionOptions, LookLimits, OwnHealthLimits, UpstreamOptions {
+export interface GrpcLimits extends ConnectionOptions, LookLimits, OwnHealthLimits, Omit<UpstreamOptions, 'lookup'> {
   /** Calls under way at once, on all connections; more get UNAVAILABLE. */
   readonly calls: number;
   /** Callers' libraries let further calls wait. */

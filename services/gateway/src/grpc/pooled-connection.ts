@@ -1,4 +1,5 @@
 import type { ClientHttp2Stream } from 'node:http2';
+import type { LookupFunction } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
@@ -8,6 +9,8 @@ import { dial, type UpstreamConnection } from './upstream-connection.ts';
 export interface PooledOptions {
   /** For the connection, and the settings that a backend speaks first. */
   readonly connectTimeoutMs: number;
+  /** Gives up before a connection does. */
+  readonly lookup: LookupFunction;
   /** A connection without calls is closed after that. */
   readonly idleMs: number;
   /** A connection takes no new calls after that, so that calls spread over pods that came later. */
@@ -127,10 +130,13 @@ export class PooledConnection {
     return this.#connection.isBeyondGoaway(streamId);
   }
 
-  /** Counts it against who answers there that the connection has failed: once, however many calls are lost with it. */
+  /**
+   * Counts it against who answers there that the connection has failed: once, however many calls are lost with it, and not where only
+   * the name could not be looked up.
+   */
   blame({ endpoint, endpoints }: Place): void {
     const blamed = (this.#blamed ??= new Set());
-    if (blamed.has(endpoint)) {
+    if (this.#connection.isUnnamed() || blamed.has(endpoint)) {
       endpoint.breaker.abandoned();
       return;
     }

@@ -11,6 +11,7 @@ import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Registry } from 'prom-client';
 import { type AccessLog, rounded } from '../access-log.ts';
+import type { Lookups } from '../discovery/lookups.ts';
 import type { Authenticator } from '../policy/caller.ts';
 import { createConcurrency } from '../policy/concurrency.ts';
 import { requestIdOf } from '../proxy/trace-context.ts';
@@ -39,6 +40,7 @@ export interface GrpcProxyDeps {
   readonly authenticator: Authenticator;
   readonly take: TakeCall;
   readonly targets: GrpcTargets;
+  readonly lookups: Lookups;
   readonly identityHeaders: IdentityHeaders;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -87,7 +89,10 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     clock: deps.clock,
     onCall: (stream, raw) => take(context, stream, raw),
   });
-  const upstreams = createUpstreams(bounds, deps.clock);
+  const upstreams = createUpstreams(
+    { ...bounds, lookup: deps.lookups.within(bounds.connectTimeoutMs / 2) },
+    deps.clock,
+  );
   const calls = new LinkedList<KnownCall>();
   const probes = new LinkedList<KnownCall>();
   const callMetrics = createCallMetrics({

@@ -1,11 +1,14 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { always } from '../discovery/addresses.ts';
+import { isOfLookup } from '../discovery/lookups.ts';
 
 interface DialOptions {
   /** Of the origin's host, to connect to; undefined: whichever takes the connection. */
   readonly address: string | undefined;
+  /** For where there is none. */
+  readonly lookup: LookupFunction;
   /** For the connection, and the settings that a backend speaks first. */
   readonly connectTimeoutMs: number;
   /** How much of an answer may be on its way before somebody reads it. */
@@ -26,6 +29,8 @@ export interface UpstreamConnection {
   isBeyondGoaway(streamId: number): boolean;
   /** Whether there is no connection any more, or never was. */
   isLost(): boolean;
+  /** Whether there was none because the host name could not be looked up. */
+  isUnnamed(): boolean;
 }
 
 const TCP_KEEP_ALIVE_MS = 15_000;
@@ -37,15 +42,16 @@ const CONNECTION_WINDOW_BYTES = 1024 * 1024;
  * sent its settings; a call that was sent before might be carried out once the process goes on.
  */
 export function dial(origin: string, options: DialOptions): UpstreamConnection {
-  const { address, connectTimeoutMs, windowBytes, maxHeaderBytes, onReady, onUnusable } = options;
+  const { address, lookup, connectTimeoutMs, windowBytes, maxHeaderBytes, onReady, onUnusable } = options;
   const settings = {
     settings: { enablePush: false, initialWindowSize: windowBytes, maxHeaderListSize: maxHeaderBytes },
     maxSessionMemory: SESSION_MEMORY_MB,
     strictSingleValueFields: false,
-    ...(address === undefined ? {} : { lookup: always(address) }),
+    lookup: address === undefined ? lookup : always(address),
   };
   const session = connect(origin, settings);
   let socket: Socket | TLSSocket | undefined;
+  let isUnnamed = false;
   let lastStreamId = Number.POSITIVE_INFINITY;
   const overdue = setTimeout(() => {
     session.destroy(new Error('The backend took no connection'));
@@ -72,7 +78,10 @@ export function dial(origin: string, options: DialOptions): UpstreamConnection {
     onUnusable();
   });
   // Every call of it hears of the error, too.
-  session.on('error', onUnusable);
+  session.on('error', (error) => {
+    isUnnamed = isOfLookup(error);
+    onUnusable();
+  });
   session.on('close', () => {
     clearTimeout(overdue);
     onUnusable();
@@ -84,5 +93,6 @@ export function dial(origin: string, options: DialOptions): UpstreamConnection {
     },
     isBeyondGoaway: (streamId) => streamId > lastStreamId,
     isLost: () => session.destroyed || socket?.destroyed !== false,
+    isUnnamed: () => isUnnamed,
   };
 }

@@ -1,9 +1,12 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from '../discovery/addresses.ts';
+import type { Lookups } from '../discovery/lookups.ts';
 
 export interface DispatcherOptions {
+  /** The lookup of a name included. */
   readonly connectTimeoutMs: number;
+  readonly lookups: Lookups;
   /** To one endpoint. */
   readonly connections: number;
 }
@@ -30,8 +33,11 @@ const LOOK_INTERVAL_MS = 30_000;
 /** Connections to an address that nothing was sent to for so long are closed once what is under way is over. */
 const IDLE_MS = 60_000;
 
-export function createDispatchers({ connectTimeoutMs, connections }: DispatcherOptions, clock: Clock): Dispatchers {
-  const byName = new Agent({ allowH2: false, connect: { timeout: connectTimeoutMs }, connections });
+export function createDispatchers(options: DispatcherOptions, clock: Clock): Dispatchers {
+  const { connectTimeoutMs, lookups, connections } = options;
+  // Half of the time: who fails by then has heard that it is the lookup, for which a service is not blamed.
+  const lookup = lookups.within(connectTimeoutMs / 2);
+  const byName = new Agent({ allowH2: false, connect: { timeout: connectTimeoutMs, lookup }, connections });
   const byAddress = new Map<string, Pinned>();
   const closing = new Set<Pool>();
 

@@ -112,7 +112,7 @@ interface Tried {
 function mayRepeat({ request }: ProxiedRequest, { outcome, upload, retries }: Tried): boolean {
   if (outcome.type !== 'failed' || outcome.begun || retries >= MAX_RETRIES) return false;
   const { unsent, retryable } = outcome.failure;
-  return unsent || (retryable && upload === undefined && REPEATABLE.has(request.method ?? ''));
+  return retryable && (unsent || (upload === undefined && REPEATABLE.has(request.method ?? '')));
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,5 +1,6 @@
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { errors } from 'undici';
+import { isOfLookup } from '../discovery/lookups.ts';
 import type { ErrorCode } from '../errors.ts';
 
 /** Thrown into an upload that turns out to be too long. */
@@ -38,11 +39,14 @@ export interface UpstreamFailure {
     ErrorCode,
     'UPSTREAM_UNREACHABLE' | 'UPSTREAM_INVALID' | 'UPSTREAM_TIMEOUT' | 'BODY_TOO_LARGE' | 'INVALID_TOKEN'
   >;
-  /** Whether a request that may be repeated is worth repeating: not where it has waited for long already. */
+  /** Whether a request that may be repeated is worth repeating: not where it has waited for long already, or the next would for the same name. */
   readonly retryable: boolean;
   /** Whether nothing of the request can have been sent: no connection was made. */
   readonly unsent: boolean;
-  /** Whom it speaks against; `unclear`: what a service is sent may be why it breaks off. */
+  /**
+   * Whom it speaks against; `unclear`: what a service is sent may be why it breaks off, and a name that cannot be looked up says
+   * nothing of who would answer there.
+   */
   readonly blame: 'service' | 'caller' | 'unclear';
   /** For the log: it may tell addresses. */
   readonly reason: string;
@@ -70,16 +74,16 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.
   if (CALLER.has(code)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
+  if (isOfLookup(error)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', unsent: true, blame: 'unclear' };
   return { ...failure, code: 'UPSTREAM_UNREACHABLE', retryable: true, unsent: isOfConnecting(error) };
 }
 
 /** Of several addresses that were tried at once, all errors come as one. */
 function isOfConnecting(error: unknown): boolean {
   if (error instanceof AggregateError) return true;
-  return error instanceof Error && 'syscall' in error && CONNECTING.has(String(error.syscall));
+  return error instanceof Error && 'syscall' in error && error.syscall === 'connect';
 }
 
-const CONNECTING = new Set(['connect', 'getaddrinfo']);
 const INVALID = new Set([
   'UND_ERR_HEADERS_OVERFLOW',
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',

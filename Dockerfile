@@ -39,6 +39,8 @@ COPY --from=build /packages /app
 COPY --from=build /app /app
 WORKDIR /app
 ENV NODE_ENV=production
+# Half of them may look names up; see docs/decisions.md.
+ENV UV_THREADPOOL_SIZE=16
 # Numeric, or Kubernetes could not tell that it is not root.
 USER 65532:65532
 # See docs/decisions.md for the flags.

@@ -2,21 +2,24 @@
 export interface Runtime {
   /** For V8. */
   readonly flags: readonly string[];
-  /** For the C library. */
+  /** For libuv and the C library. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-const OTHERS: Runtime = { flags: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'], env: {} };
+/** Half of them may look names up at once. */
+const THREADS = { UV_THREADPOOL_SIZE: '16' };
+
+const OTHERS: Runtime = { flags: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'], env: THREADS };
 
 const GATEWAY: Runtime = {
   flags: ['--max-semi-space-size=2', '--heap-growing-percent=20', '--no-maglev', '--no-allocation-site-pretenuring'],
-  env: { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
+  env: { ...THREADS, GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
 };
 
 const GATEWAY_SCRIPT = 'services/gateway/src/main.ts';
 
 /**
- * As in a cluster: the image's entry point says the same, and for the gateway the chart (`processes.gateway.command` and `env`).
+ * As in a cluster: the image's entry point and environment say the same, and for the gateway the chart (`processes.gateway.command` and `env`).
  *
  * @param script main file of the process, from the root.
  */

@@ -51,20 +51,27 @@ describe('the Dockerfile', () => {
   });
 });
 
+async function imageEnvironment(): Promise<Record<string, string>> {
+  const lines = (await read('Dockerfile')).matchAll(/^ENV ([A-Z_]+)=(.+)$/gm);
+  return Object.fromEntries([...lines].map(([, name = '', value = '']) => [name, value]));
+}
+
 describe('how Node runs in a cluster', () => {
   const preload = '--import=/app/image/src/stripped-sources.js';
   const main = '/app/image/src/main.ts';
 
   test('is how it runs here', async () => {
     const [, entryPoint = '[]'] = /^ENTRYPOINT (.+)$/m.exec(await read('Dockerfile')) ?? [];
-    expect(JSON.parse(entryPoint)).toEqual(['node', ...runtimeOf('operator/src/main.ts').flags, preload, main]);
+    const { flags, env } = runtimeOf('operator/src/main.ts');
+    expect(JSON.parse(entryPoint)).toEqual(['node', ...flags, preload, main]);
+    expect(await imageEnvironment()).toMatchObject(env);
   });
 
   test('is how it runs here for the gateway, whose memory is what matters', async () => {
     const { command, env } = parse(await read('charts/rollcall/values.yaml')).processes.gateway;
     const runtime = runtimeOf('services/gateway/src/main.ts');
     expect(command).toEqual(['node', ...runtime.flags, preload, main]);
-    expect(env).toMatchObject(runtime.env);
+    expect({ ...(await imageEnvironment()), ...env }).toMatchObject(runtime.env);
   });
 });
 

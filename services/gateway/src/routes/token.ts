@@ -19,7 +19,7 @@ const BODY_LIMIT_BYTES = 8192;
 /** Of an id that nobody has checked. */
 const LOGGED_ID_LENGTH = 128;
 const FORM = 'application/x-www-form-urlencoded';
-/** Checks at once: each takes a thread for some 100 ms, and DNS needs these threads too. */
+/** Checks at once: each takes a thread for some 100 ms and 16 MiB, and DNS needs these threads too. */
 const CHECKS_AT_ONCE = 2;
 const CHECKS_WAITING = 200;
 const ROUTE_LIMITS = { route: 'auth.token', limits: { anonymous: { requests: 60, windowMs: 60_000 } } };

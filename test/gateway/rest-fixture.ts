@@ -21,7 +21,7 @@ export interface RestFixture {
 }
 
 /** Requests that may be under way at one address. */
-const MOST_UNDER_WAY = 16;
+export const MOST_UNDER_WAY = 16;
 
 /** @param stack ends what is made. */
 export function restFixture(stack: AsyncDisposableStack): RestFixture {
@@ -40,7 +40,7 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
   }
 
   function newProxy(lookups = createLookups()): RestProxy {
-    const dispatchers = createDispatchers({ connectTimeoutMs: 1000, lookups, connections: 16 }, systemClock);
+    const dispatchers = createDispatchers({ connectTimeoutMs: 1000, lookups }, systemClock);
     stack.defer(() => dispatchers.destroy());
     return createRestProxy({
       dispatchers,

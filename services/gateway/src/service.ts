@@ -47,10 +47,10 @@ import { createWebSockets } from './websocket/websockets.ts';
 const POLLED_ROUTES = ['/api/health', '/api/metrics'];
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 8;
-/** To one address of a service, and so requests that are under way there: none waits for a connection to be free. */
-const UPSTREAM_CONNECTIONS = 1024;
+/** Under way at one address of a service. Connections have no limit of their own: none waits for one to be free. */
+const ADDRESS_REQUESTS = 1024;
 /** Of one caller to one service: who opens streams and leaves them open keeps nobody else out. */
-const CALLER_REQUESTS = UPSTREAM_CONNECTIONS / 2;
+const CALLER_REQUESTS = ADDRESS_REQUESTS / 2;
 const STOP_GRACE_MS = 25_000;
 /** Of the grace, for draining and for answers to be fetched. */
 const CLOSING_GRACE_MS = 15_000;
@@ -127,8 +127,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const namespace = config.namespace ?? connection.namespace;
   const { connectMs } = config.upstream;
   const lookups = createLookups();
-  const connections = UPSTREAM_CONNECTIONS;
-  const dispatchers = createDispatchers({ connectTimeoutMs: connectMs, lookups, connections }, clock);
+  const dispatchers = createDispatchers({ connectTimeoutMs: connectMs, lookups }, clock);
   const { redisUrl: url, redisTimeoutMs: waitMs } = config;
   const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs, log });
   const limits = createLimits({ ...config, redis, metrics, log, clock });
@@ -140,7 +139,7 @@ async function assemble({ config, tracing: tracingSettings, log, clock, environm
   const endpointsOf = endpointsBy({
     resolve: lookups.resolve,
     breakerPolicy: defaultBreakerPolicy,
-    mostUnderWay: UPSTREAM_CONNECTIONS,
+    mostUnderWay: ADDRESS_REQUESTS,
     clock,
   });
   const targets = createTargets({ registry, endpointsOf, log, metrics });

@@ -7,8 +7,6 @@ export interface DispatcherOptions {
   /** The lookup of a name included. */
   readonly connectTimeoutMs: number;
   readonly lookups: Lookups;
-  /** To one endpoint. */
-  readonly connections: number;
 }
 
 /** The HTTP/1.1 connections to all services. */
@@ -33,17 +31,21 @@ const LOOK_INTERVAL_MS = 30_000;
 /** Connections to an address that nothing was sent to for so long are closed once what is under way is over. */
 const IDLE_MS = 60_000;
 
+/**
+ * As many connections as are needed: how many requests are under way bounds them. Services that are registered for one origin share its
+ * connections, so a bound here would let the requests of one wait for those of another.
+ */
 export function createDispatchers(options: DispatcherOptions, clock: Clock): Dispatchers {
-  const { connectTimeoutMs, lookups, connections } = options;
+  const { connectTimeoutMs, lookups } = options;
   // Half of the time: who fails by then has heard that it is the lookup, for which a service is not blamed.
   const lookup = lookups.within(connectTimeoutMs / 2);
-  const byName = new Agent({ allowH2: false, connect: { timeout: connectTimeoutMs, lookup }, connections });
+  const byName = new Agent({ allowH2: false, connect: { timeout: connectTimeoutMs, lookup } });
   const byAddress = new Map<string, Pinned>();
   const closing = new Set<Pool>();
 
   function pin(key: string, origin: string, address: string): Pinned {
     const connect = { timeout: connectTimeoutMs, lookup: always(address) };
-    const pinned = { pool: new Pool(origin, { allowH2: false, connect, connections }), usedAtMs: 0 };
+    const pinned = { pool: new Pool(origin, { allowH2: false, connect }), usedAtMs: 0 };
     byAddress.set(key, pinned);
     return pinned;
   }

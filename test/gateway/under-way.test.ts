@@ -1,0 +1,32 @@
+import type { RequestListener, ServerResponse } from 'node:http';
+import { afterAll, expect, test } from 'vitest';
+import { MOST_UNDER_WAY, portOf, restFixture, targetNamed } from './rest-fixture.ts';
+
+const stack = new AsyncDisposableStack();
+afterAll(() => stack.disposeAsync());
+const { serve, newProxy, frontOf } = restFixture(stack);
+
+/** Answers, but for streams, which it leaves open. */
+function streaming(streams: Set<ServerResponse>): RequestListener {
+  return (request, response) => {
+    if (request.url !== '/stream') {
+      response.end('fine');
+      return;
+    }
+    streams.add(response);
+    response.once('close', () => streams.delete(response));
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n');
+  };
+}
+
+const HERE = { resolve: async () => [{ address: '127.0.0.1', family: 4 }] };
+
+test('streams of a service keep nobody from another that is registered for the same origin', async () => {
+  const port = portOf(await serve('127.0.0.1', 0, streaming(new Set())));
+  const proxy = newProxy();
+  const one = await frontOf(targetNamed('127.0.0.1', port, HERE), proxy);
+  const two = await frontOf(targetNamed('127.0.0.1', port, HERE), proxy);
+  const held = await Promise.all(Array.from({ length: MOST_UNDER_WAY }, () => fetch(`${one}/stream`)));
+  expect(held.map(({ status }) => status)).toEqual(Array.from({ length: MOST_UNDER_WAY }, () => 200));
+  expect((await fetch(two)).status).toBe(200);
+});

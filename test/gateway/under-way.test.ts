@@ -1,5 +1,5 @@
 import type { RequestListener, ServerResponse } from 'node:http';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { MOST_UNDER_WAY, portOf, restFixture, targetNamed } from './rest-fixture.ts';
 
 const stack = new AsyncDisposableStack();
@@ -29,4 +29,18 @@ test('streams of a service keep nobody from another that is registered for the s
   const held = await Promise.all(Array.from({ length: MOST_UNDER_WAY }, () => fetch(`${one}/stream`)));
   expect(held.map(({ status }) => status)).toEqual(Array.from({ length: MOST_UNDER_WAY }, () => 200));
   expect((await fetch(two)).status).toBe(200);
+});
+
+test('an address gets as many requests as it may have at once, and the next when one of them is over', async () => {
+  const streams = new Set<ServerResponse>();
+  const port = portOf(await serve('127.0.0.1', 0, streaming(streams)));
+  const url = await frontOf(targetNamed('127.0.0.1', port, HERE));
+  const held = await Promise.all(Array.from({ length: MOST_UNDER_WAY }, () => fetch(`${url}/stream`)));
+  expect(held.map(({ status }) => status)).toEqual(Array.from({ length: MOST_UNDER_WAY }, () => 200));
+  const refused = await fetch(url);
+  expect(refused.status).toBe(503);
+  expect(await refused.text()).toContain('as many requests under way');
+  const [stream] = streams;
+  stream?.end();
+  await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200));
 });

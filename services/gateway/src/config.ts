@@ -23,7 +23,11 @@ const schema = Type.Object({
   ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_ACCESS_LOG: Type.Enum(['on', 'off'], { default: 'on' }),
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
-  ROLLCALL_REGISTRY_URLS: Type.String({ minLength: 1, description: 'Base URLs of registries, separated by commas' }),
+  ROLLCALL_REGISTRY_URLS: Type.String({
+    minLength: 1,
+    description:
+      'Base URLs of registries, separated by commas: any that answers is followed, and calls of `registry` go to the first',
+  }),
   ROLLCALL_REGISTRY_GRPC_URL: Type.Optional(Type.String({ minLength: 1, description: 'Where it offers gRPC' })),
   ROLLCALL_REGISTRY_TOKEN_FILE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_REDIS_URL: Type.Optional(Type.String({ minLength: 1, description: 'redis://:password@host:port' })),

@@ -80,6 +80,7 @@ export function createTargets(deps: TargetsDeps): Targets {
   }
 
   observe(metrics, known);
+  // The watch goes from one to the next. A target has one origin, so calls go to the first: a Service before several replicas.
   const [own] = registry.servers;
   const ownTarget = own === undefined ? undefined : targetOf(REGISTRY, own, ['rest']);
 

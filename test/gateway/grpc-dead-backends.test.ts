@@ -3,7 +3,7 @@ import { createServer, type ServerHttp2Session } from 'node:http2';
 import { status } from '@grpc/grpc-js';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
 import { frameType, rawBackend } from './raw-http2.ts';
 

@@ -65,7 +65,7 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
         path: request.url ?? '',
         request,
         response,
-        forwarded: { ...origin, requestId: '1', identity: [] },
+        forwarded: { ...origin, requestId: '1', service: 'a', identity: [] },
         trace: undefined,
         span: undefined,
         addedHeaders: {},

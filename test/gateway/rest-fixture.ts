@@ -64,6 +64,7 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
           protocol: 'http',
           host: '',
           requestId: '',
+          service: 'several',
           identity: [],
         } as const;
         const proxied = {

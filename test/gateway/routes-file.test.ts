@@ -34,6 +34,11 @@ routes:
   - name: slower
     prefix: /slower
     service: reports
+  - name: site
+    prefix: /site
+    service: site
+    upstreamPrefix: /api/v1
+    anonymous: true
 `;
 /** The file is looked at every two seconds; the machine may stand still. */
 const PATIENCE = { timeout: 30_000, interval: 200 };
@@ -146,10 +151,27 @@ describe('a route of the file', () => {
     const answers = [];
     for (let count = 0; count < 3; count += 1) answers.push(await call('/public/a'));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
-    expect(reports.requests.at(-1)?.headers).not.toHaveProperty('x-rollcall-subject');
+    const headers = reports.requests.at(-1)?.headers;
+    expect(headers).not.toHaveProperty('x-rollcall-subject');
+    expect(headers).toMatchObject({ 'x-rollcall-service': 'reports' });
     // Elsewhere nobody gets in.
     expect((await call('/publica')).status).toBe(401);
     expect((await call('/api/v1/reports/7')).status).toBe(401);
+  });
+
+  test('that is open to all does not open the registry, when its URL is registered under the name of the route', async () => {
+    const taken = { service_name: 'site', service_url: registry.url };
+    expect(await registry.call('POST', '/services/register', taken)).toMatchObject({ status: 200 });
+    await expect.poll(async () => (await call('/site/services')).code, PATIENCE).not.toBe('SERVICE_NOT_FOUND');
+    for (const path of ['/services', '/webhooks/config', '/health']) {
+      expect({ path, ...(await call(`/site${path}`)) }).toMatchObject({ path, status: 403 });
+    }
+    const writing = await fetch(`${gateway.url}/site/webhooks/config`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-rollcall-service': 'registry' },
+      body: JSON.stringify({ service_name: 'reports', endpoints: {} }),
+    });
+    expect(await writing.json()).toMatchObject({ error: 'Forbidden' });
   });
 
   test('has a timeout of its own', async () => {

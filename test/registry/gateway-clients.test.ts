@@ -102,6 +102,13 @@ test.each<[string, number, () => Promise<Record<string, string>>]>([
     403,
     async () => ({ [identityHeaders.token]: await identity({ aud: identityAudience('shop') }) }),
   ],
+  [
+    'one for the registry, let in by another name',
+    403,
+    async () => ({ [identityHeaders.token]: await identity(), [identityHeaders.service]: 'shop' }),
+  ],
+  ['no identity, let in by another name', 403, async () => ({ [identityHeaders.service]: 'shop' })],
+  ['no identity, let in by the name of the registry', 401, async () => ({ [identityHeaders.service]: 'registry' })],
   ['one of another gateway', 401, async () => ({ [identityHeaders.token]: await identity({ iss: 'other' }) })],
   ['one that has expired', 401, async () => ({ [identityHeaders.token]: await identity({ exp: 1 }) })],
   ['an access token for one', 401, async () => ({ [identityHeaders.token]: await identity({}, { typ: 'at+jwt' }) })],

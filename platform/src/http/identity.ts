@@ -3,7 +3,7 @@ import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
 import { createKeySet } from './key-sets.ts';
 
-/** The headers by which the gateway tells a service who is calling (DESIGN section 7). Only `token` proves anything. */
+/** The headers by which the gateway tells a service who is calling, and whom (DESIGN section 7). Only `token` proves anything. */
 export const identityHeaders = {
   token: 'x-rollcall-identity',
   /** Percent-encoded. */
@@ -11,6 +11,8 @@ export const identityHeaders = {
   tier: 'x-rollcall-tier',
   /** Separated by spaces. */
   scopes: 'x-rollcall-scopes',
+  /** The name by which a request was let in, over REST: also that of a caller who had to show nothing. */
+  service: 'x-rollcall-service',
 } as const;
 
 /** Every header that comes from outside with this prefix is dropped by the gateway. */
@@ -78,8 +80,8 @@ export function createIdentityReader({ service, issuer, jwksUrl, clock }: Identi
 
 /**
  * Whether an identity is one that the gateway has signed for this service. Nothing is verified: it tells a service by which of its
- * names a request was let in, as rules of the gateway hold for one of them alone. Whoever comes by the gateway cannot leave the
- * identity out or change it.
+ * names a request was let in, as rules of the gateway hold for one of them alone. Whoever comes by the gateway can neither change the
+ * identity nor leave it out, but for routes that are open to all: `identityHeaders.service` tells the name there, too.
  */
 export function isIdentityFor(service: string, token: string): boolean {
   try {

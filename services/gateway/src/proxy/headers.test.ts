@@ -7,6 +7,7 @@ const forwarded: ForwardedRequest = {
   protocol: 'https',
   host: 'api.example.com',
   requestId: 'r1',
+  service: 'shop',
   identity: ['x-rollcall-subject', 'shop'],
 };
 
@@ -63,6 +64,13 @@ describe('requestHeaders', () => {
     const headers = requestHeaders(raw, forwarded, { ...trace, tracestate: 'ours=1' });
     expect(headers.slice(-4)).toEqual(['traceparent', '00-t', 'tracestate', 'ours=1']);
     expect(requestHeaders(raw, forwarded, undefined).join()).not.toContain('trace');
+  });
+
+  test('says by which name it was let in, whatever the caller says, also where nobody calls by name', () => {
+    const headers = requestHeaders(['X-Rollcall-Service', 'theirs'], { ...forwarded, identity: [] }, trace);
+    const at = headers.indexOf('x-rollcall-service');
+    expect(headers[at + 1]).toBe('shop');
+    expect(headers.join()).not.toContain('theirs');
   });
 
   test('says who the client is where the caller says something else', () => {

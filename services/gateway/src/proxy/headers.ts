@@ -1,3 +1,4 @@
+import { identityHeaders } from '@rollcall/platform/http/identity.ts';
 import type { RequestOrigin } from '@rollcall/platform/http/request-spans.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import { isClaim, withDashes } from './claims.ts';
@@ -16,6 +17,9 @@ const OWN = new Set(['host', 'expect', 'authorization', 'forwarded', 'x-request-
 /** What the gateway says of a request besides its own headers. */
 export interface ForwardedRequest extends ForwardedOrigin {
   readonly requestId: string;
+  /** By whose name the request was let in. */
+  readonly service: string;
+  /** Of who calls; empty: nobody had to say. */
   readonly identity: RawHeaders;
 }
 
@@ -38,11 +42,11 @@ export function requestHeaders(
     if (named?.has(lower) === true) continue;
     headers.push(lower, value);
   }
-  const { clientAddress, forwardedFor, protocol, host, requestId, identity } = forwarded;
+  const { clientAddress, forwardedFor, protocol, host, requestId, service, identity } = forwarded;
   headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol, 'x-real-ip', clientAddress);
   if (host !== '') headers.push('x-forwarded-host', host);
   headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
-  headers.push('x-request-id', requestId, ...identity);
+  headers.push('x-request-id', requestId, identityHeaders.service, service, ...identity);
   if (trace !== undefined) headers.push('traceparent', trace.traceparent);
   if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
   return headers;

@@ -138,7 +138,7 @@ async function send(deps: ProxyRouteDeps, ready: Ready): Promise<Outcome> {
     path: `${destination?.path ?? '/'}${query}`,
     request: request.raw,
     response: reply.raw,
-    forwarded: { ...requestOrigin(request.raw, deps.trustedProxies), requestId, identity },
+    forwarded: { ...requestOrigin(request.raw, deps.trustedProxies), requestId, service: target.service, identity },
     trace: given,
     span: request.span,
     addedHeaders: reply.getHeaders(),

@@ -78,7 +78,7 @@ export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): 
 
   /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
   async function subjectOf(credentials: Credentials): Promise<string | undefined> {
-    refuseOtherNames(credentials.identity);
+    refuseOtherNames(credentials);
     if (authenticate === undefined) return undefined;
     const subject = await authenticate(credentials);
     if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');

@@ -28,14 +28,25 @@ export type Authenticate = (shown: Credentials) => Promise<string | undefined>;
 /** By which the gateway knows the registry, and its rules. */
 export const OWN_NAME = 'registry';
 
+/** By which name the gateway let a call in; both undefined: it did not come by the gateway. */
+interface LetInBy {
+  /** Over REST, and there on every request. */
+  readonly service?: string | undefined;
+  /** Of who had to say who it is, which is everybody over gRPC. */
+  readonly identity: string | undefined;
+}
+
 /**
- * Who registers the registry's URL under another name gets around the scopes that the gateway asks for at the registry's own. So a
- * request that came by another name is refused, whether credentials are asked for or not.
+ * Who registers the registry's URL under another name gets around the scopes that the gateway asks for at the registry's own, or around
+ * tokens altogether where a route to that name is open to all. So a request that came by another name is refused, whether credentials
+ * are asked for or not.
  *
  * @throws RegistryError LET_IN_FOR_ANOTHER.
  */
-export function refuseOtherNames(identity: string | undefined): void {
-  if (identity !== undefined && !isIdentityFor(OWN_NAME, identity)) throw new RegistryError('LET_IN_FOR_ANOTHER');
+export function refuseOtherNames({ service, identity }: LetInBy): void {
+  const isOwn = service === undefined || service === OWN_NAME;
+  if (isOwn && (identity === undefined || isIdentityFor(OWN_NAME, identity))) return;
+  throw new RegistryError('LET_IN_FOR_ANOTHER');
 }
 
 /** @param find looks a header, or metadata, up by its name. */
@@ -63,7 +74,10 @@ function bearerToken(authorization: string | undefined): string | undefined {
 export function authentication(app: App, authenticate: Authenticate | undefined): void {
   app.decorateRequest('subject', undefined);
   app.addHook('onRequest', ({ headers }, _reply, done) => {
-    refuseOtherNames(headers[identityHeaders.token]?.toString());
+    refuseOtherNames({
+      service: headers[identityHeaders.service]?.toString(),
+      identity: headers[identityHeaders.token]?.toString(),
+    });
     done();
   });
   if (authenticate === undefined) return;

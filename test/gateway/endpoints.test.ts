@@ -43,6 +43,8 @@ describe('a service whose host name leads to several addresses', () => {
   const [A, B, C] = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
   let addresses: readonly string[];
   let broken: ReadonlySet<string>;
+  /** Say so, instead of an answer. */
+  let overloaded: ReadonlySet<string>;
   let hits: Record<string, number>;
   let port: number;
   let url: string;
@@ -50,10 +52,12 @@ describe('a service whose host name leads to several addresses', () => {
   beforeEach(async () => {
     addresses = [A, B, C];
     broken = new Set();
+    overloaded = new Set();
     hits = {};
     const listener: (address: string) => RequestListener = (address) => (request, response) => {
       hits[address] = (hits[address] ?? 0) + 1;
       if (broken.has(address)) request.socket.resetAndDestroy();
+      else if (overloaded.has(address)) response.writeHead(503).end('overloaded');
       else telling(address)(request, response);
     };
     port = portOf(await serve(A, 0, listener(A)));
@@ -140,6 +144,29 @@ describe('a service whose host name leads to several addresses', () => {
     const statuses = [];
     for (let count = 0; count < 16; count += 1) statuses.push((await fetch(url, { method: 'POST', body: 'x' })).status);
     expect(statuses).toEqual([...Array.from({ length: 15 }, () => 502), 503]);
+  });
+
+  test('is asked less where one says that it is overloaded, which is left out', async () => {
+    overloaded = new Set([B]);
+    const statuses: number[] = [];
+    for (let count = 0; count < 30; count += 1) statuses.push((await fetch(url)).status);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(defaultBreakerPolicy.consecutiveFailures);
+    expect(hits[B]).toBe(defaultBreakerPolicy.consecutiveFailures);
+  });
+
+  test.each([
+    ['all', () => [A, B, C]],
+    ['all that take connections', () => [A, '127.0.0.5']],
+  ])('is asked on where %s say that they are overloaded', async (_which, leadingTo) => {
+    const front = await proxyTo(leadingTo, port);
+    // Until one that takes no connections is left out.
+    for (let count = 0; count < 20; count += 1) expect((await fetch(front)).status).toBe(200);
+    hits = {};
+    overloaded = new Set([A, B, C]);
+    for (let count = 0; count < 30; count += 1) expect(await (await fetch(front)).text()).toBe('overloaded');
+    expect(Object.values(hits).reduce((sum, each) => sum + each)).toBe(30);
+    overloaded = new Set();
+    for (let count = 0; count < 10; count += 1) expect((await fetch(front)).status).toBe(200);
   });
 
   test('is followed to other addresses', async () => {

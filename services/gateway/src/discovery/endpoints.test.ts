@@ -79,6 +79,21 @@ test('an address that stays keeps what is known of it, one that comes starts ane
   expect(endpoints.acquire()?.address).toBeUndefined();
 });
 
+test('one can be spared while another takes requests, and the last cannot', () => {
+  const { endpoints, use, sleep } = endpointsAt(['a', 'b']);
+  const [a, b] = [endpoints.acquire(), endpoints.acquire()];
+  if (a === undefined || b === undefined) throw new Error('One takes no request');
+  expect([endpoints.canSpare(a), endpoints.canSpare(b)]).toEqual([true, true]);
+  use(4, new Set(['a']));
+  expect([endpoints.canSpare(a), endpoints.canSpare(b)]).toEqual([true, false]);
+  // Half open: nobody knows yet whether it does.
+  sleep(1000);
+  expect(endpoints.canSpare(b)).toBe(false);
+  const alone = endpointsAt([]).endpoints;
+  const only = alone.acquire();
+  expect(only !== undefined && alone.canSpare(only)).toBe(false);
+});
+
 test('one that has as many requests as it may have is left out until one is over', () => {
   const { endpoints, take } = endpointsAt(['a', 'b']);
   const first = endpoints.acquire();

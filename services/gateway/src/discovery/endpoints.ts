@@ -28,6 +28,8 @@ export interface Endpoints {
   acquire(failed?: Endpoint): Endpoint | undefined;
   /** Whether those that could take a request have as many as they may have. */
   areFull(): boolean;
+  /** Whether the breaker of another one is closed, so that this one can be left out. */
+  canSpare(endpoint: Endpoint): boolean;
   /** One took no connection. */
   suspect(): void;
   /** One or more. */
@@ -79,6 +81,7 @@ export function createEndpoints(addresses: Addresses, options: EndpointsOptions)
     },
     areFull: () =>
       endpoints().some(({ breaker, underWay }) => underWay >= mostUnderWay && breaker.retryAfterMs() === 0),
+    canSpare: (endpoint) => endpoints().some((other) => other !== endpoint && other.breaker.state() === 'closed'),
     suspect: () => addresses.suspect(),
     states: () => endpoints().map(({ breaker }) => breaker.state()),
     retryAfterMs: () => Math.min(...endpoints().map(({ breaker }) => breaker.retryAfterMs())),

@@ -6,7 +6,6 @@ import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';
 import type { Endpoint } from '../discovery/endpoints.ts';
 import type { Target } from '../discovery/targets.ts';
-import type { Breaker } from '../policy/breaker.ts';
 import type { Authenticator, Holder } from '../policy/caller.ts';
 import { type AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
@@ -56,7 +55,10 @@ export interface ProxiedRequest {
 const LOOKS_PER_TOKEN_CHECK = 3;
 /** So much of a body a service has read, or reads, whatever it then says of it. */
 const LONG_BODY_BYTES = 64 * 1024;
-/** Statuses by which a proxy or a server in trouble says that it is: they count against the endpoint. */
+/**
+ * Statuses by which a proxy or a server in trouble says that it is. They count against an endpoint where there is another to ask; where
+ * there is none, a pause would keep from the service what it can still do, as one without its database can, and gain nothing.
+ */
 const TROUBLE = new Set([502, 503, 504]);
 
 interface AttemptOptions {
@@ -83,7 +85,6 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
   const handler = new Exchange({
     ...options,
     proxied,
-    breaker: endpoint.breaker,
     deps,
     headersTimeoutMs: proxied.timeoutMs ?? deps.headersTimeoutMs,
     onEnd(attempt) {
@@ -110,11 +111,10 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
 
 type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']>;
 
-interface ExchangeOptions extends Pick<AttemptOptions, 'upload' | 'watch'> {
+interface ExchangeOptions extends Pick<AttemptOptions, 'endpoint' | 'upload' | 'watch'> {
   readonly deps: ExchangeDeps;
   readonly headersTimeoutMs: number;
   readonly proxied: ProxiedRequest;
-  readonly breaker: Breaker;
   readonly onEnd: (attempt: Attempt) => void;
 }
 
@@ -185,8 +185,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     this.#isEventStream = String(headers['content-type']).startsWith('text/event-stream');
     this.#patience.renew();
     // The answer's end, by which others decide, may be hours away.
-    const { breaker } = this.#options;
-    if (!TROUBLE.has(status) && breaker.state() !== 'closed') breaker.succeeded();
+    const { breaker } = this.#options.endpoint;
+    if (!this.#isTrouble() && breaker.state() !== 'closed') breaker.succeeded();
     response.sendDate = headers['date'] === undefined;
     try {
       // Its reason phrase stays here: it means nothing (RFC 9112, section 4), and may be what Node refuses to send.
@@ -233,19 +233,24 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #end(attempt: Attempt): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { breaker, onEnd } = this.#options;
     this.#watched.unlink();
-    settle(breaker, attempt);
-    onEnd(attempt);
+    this.#settle(attempt);
+    this.#options.onEnd(attempt);
   }
-}
 
-function settle(breaker: Breaker, attempt: Attempt): void {
-  if (attempt.type === 'answered') {
-    if (TROUBLE.has(attempt.status)) breaker.failed();
-    else breaker.succeeded();
-  } else if (attempt.type === 'failed' && countsAgainst(attempt)) breaker.failed();
-  else breaker.abandoned();
+  #settle(attempt: Attempt): void {
+    const { breaker } = this.#options.endpoint;
+    if (attempt.type === 'answered') {
+      if (this.#isTrouble()) breaker.failed();
+      else breaker.succeeded();
+    } else if (attempt.type === 'failed' && countsAgainst(attempt)) breaker.failed();
+    else breaker.abandoned();
+  }
+
+  /** Whether the status speaks against the endpoint. Asked when it counts: meanwhile another may have become the last. */
+  #isTrouble(): boolean {
+    return TROUBLE.has(this.#status) && this.#proxied.target.endpoints.canSpare(this.#options.endpoint);
+  }
 }
 
 /** Of an answer that has begun, silence is not the service's failure: it may be one of events, and nothing happens. */

@@ -83,7 +83,8 @@ export function createServer(options: ServerOptions): App {
   const loggerInstance: FastifyBaseLogger = log;
   const answer = (reply: FastifyReply, error: HttpError): FastifyReply =>
     reply.status(error.statusCode).headers(error.headers).send(renderError(error));
-  const answering = new WeakMap<Socket, ServerResponse>();
+  /** The answer to the last request that has begun to come over a connection. */
+  const lastAnswers = new WeakMap<Socket, ServerResponse>();
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
@@ -105,12 +106,12 @@ export function createServer(options: ServerOptions): App {
       answer(reply, fromFastify(error) ?? internalError());
     },
     clientErrorHandler(error, socket) {
-      const current = answering.get(socket);
-      // What is said now would be taken for more of the answer that has begun.
-      if (current?.headersSent === true && !current.writableEnded) socket.destroy();
-      else refuseMalformed(error, socket, renderError);
+      if (isNext(lastAnswers.get(socket), socket)) refuseMalformed(error, socket, renderError);
+      else socket.resetAndDestroy();
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
+  // Fastify calls no hook for a path that cannot be decoded.
+  app.server.on('request', ({ socket }, response) => lastAnswers.set(socket, response));
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   if (options.tracing !== undefined) traceRequests(app, options.tracing);
   const duration = new Histogram({
@@ -123,7 +124,6 @@ export function createServer(options: ServerOptions): App {
   app.decorateRequest('routeName', undefined);
   const expectsTooMuch = followExpectations(app, bodyLimit);
   app.addHook('onRequest', (request, reply, done) => {
-    answering.set(request.raw.socket, reply.raw);
     if (options.isStopping?.() === true) reply.header('connection', 'close');
     if (hasNoBody(request.headers)) delete request.headers['content-type'];
     done(expectsTooMuch(request.raw) ? expectationFailed() : undefined);
@@ -231,6 +231,19 @@ function fromFastify(error: unknown): HttpError | undefined {
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
   const [code, known] = Object.entries(serverErrors).find(([, { status }]) => status === statusCode) ?? [];
   return new HttpError(statusCode, known?.error ?? 'Invalid request', { message, code });
+}
+
+/**
+ * Whether what is said over a connection now would be taken for the answer to what is wrong with it: and neither for more of another
+ * answer, nor for the one that an earlier request still waits for.
+ *
+ * @param last the answer to the last request that has begun to come. Only one to which no other is ahead has the socket.
+ */
+function isNext(last: ServerResponse | undefined, socket: Socket): boolean {
+  if (last === undefined || last.writableFinished) return true;
+  if (last.socket !== socket) return false;
+  // The wrong is in its body, or in what follows it.
+  return last.writableEnded || !(last.headersSent || last.req.complete);
 }
 
 /** Answers what is no HTTP request, which never gets as far as a route, and closes the connection. */

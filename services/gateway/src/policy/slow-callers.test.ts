@@ -19,10 +19,12 @@ interface Options {
   readonly pauseMs?: number;
   /** Of the answer. */
   readonly bytes?: number;
+  /** The answer begins, and never ends. */
+  readonly endless?: boolean;
 }
 
 /** A server that answers with so many bytes, once it has read the body of a request. */
-async function startServer({ pauseMs = 0, bytes = 2 }: Options = {}) {
+async function startServer({ pauseMs = 0, bytes = 2, endless = false }: Options = {}) {
   const metrics = createMetrics('test');
   const app = createServer({
     log: createLogger('test', 'silent'),
@@ -37,6 +39,7 @@ async function startServer({ pauseMs = 0, bytes = 2 }: Options = {}) {
   app.all('/', async ({ raw }, reply) => {
     await sleep(pauseMs);
     for await (const _ of raw);
+    if (endless) return reply.send(Readable.from(beginning(), { objectMode: false }));
     return reply.header('content-length', bytes).send(Readable.from(pieces(bytes), { objectMode: false }));
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
@@ -52,6 +55,11 @@ async function startServer({ pauseMs = 0, bytes = 2 }: Options = {}) {
 /** As a service's answer comes through the proxy. */
 function* pieces(bytes: number): Generator<Buffer> {
   for (let left = bytes; left > 0; left -= 65_536) yield Buffer.alloc(Math.min(left, 65_536), 'x');
+}
+
+async function* beginning(): AsyncGenerator<Buffer> {
+  yield Buffer.from('half');
+  await new Promise(() => undefined);
 }
 
 /** Sends the beginning of a request. */
@@ -95,6 +103,20 @@ test.each([
   expect(await answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   socket.resume();
   await closed;
+  expect(await ended('sending')).toBe(1);
+});
+
+test('nor is one behind an answer that has begun, which is cut off and not continued with a refusal', async () => {
+  const { port, ended } = await startServer({ endless: true });
+  const { socket, closed } = call(port, 'GET / HTTP/1.1');
+  let answer = '';
+  socket.on('data', (chunk: Buffer) => {
+    answer += chunk.toString();
+  });
+  socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nabc');
+  await closed;
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  expect(answer).not.toContain('408');
   expect(await ended('sending')).toBe(1);
 });
 

@@ -103,7 +103,7 @@ class Exchange {
   }
 
   end(app: App): void {
-    // Node's own way to tell of a request that did not come in full.
+    // Node's own way to tell of a request that did not come in full. The server knows whether an answer can be given to it.
     const timeout = Object.assign(new Error('The body is sent too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     if (!this.#response.headersSent) app.server.emit('clientError', timeout, this.#socket);
     // Or the kernel would keep what it has of the answer for minutes.

@@ -9,13 +9,15 @@ import { hasScope } from '../policy/caller.ts';
 import type { Limits } from '../policy/limits/limits.ts';
 
 export interface TokenRouteDeps {
-  readonly tokens: AccessTokens;
-  readonly clients: ApiClients;
-  readonly keys: KeyStore;
-  readonly limits: Limits;
+  readonly tokens: Pick<AccessTokens, 'issue'>;
+  readonly clients: Pick<ApiClients, 'find'>;
+  readonly keys: Pick<KeyStore, 'fingerprintKey'>;
+  readonly limits: Pick<Limits, 'check'>;
 }
 
 const BODY_LIMIT_BYTES = 8192;
+/** The grant knows four; those that nobody knows are ignored (RFC 6749, section 3.2). */
+const MOST_PARAMETERS = 64;
 /** Of an id that nobody has checked. */
 const LOGGED_ID_LENGTH = 128;
 const FORM = 'application/x-www-form-urlencoded';
@@ -65,9 +67,8 @@ async function grant({ tokens, clients, keys }: TokenRouteDeps, { request, reply
     if (request.told !== undefined) request.told.code = error;
     return reply.status(status).send({ error, error_description: description });
   };
-  if ([...form.keys()].some((name) => form.getAll(name).length > 1)) {
-    return refuse(400, 'invalid_request', 'A parameter is given twice');
-  }
+  if (form.size > MOST_PARAMETERS) return refuse(400, 'invalid_request', 'There are too many parameters');
+  if (new Set(form.keys()).size < form.size) return refuse(400, 'invalid_request', 'A parameter is given twice');
   const credentials = credentialsOf(request.headers.authorization, form);
   const { told } = request;
   if (told !== undefined) told.client = credentials?.id.slice(0, LOGGED_ID_LENGTH);

@@ -218,8 +218,8 @@ describe('the access log', () => {
     const token = await tokenOf(gateway, client);
     const from = (await linesOf(gateway, 1)).length;
     const headers = (id: string) => ({ 'x-request-id': id, authorization: `Bearer ${token}` });
-    const ask = async (path: string, id: string) => {
-      const answer = await fetch(`${gateway.url}${path}`, { headers: headers(id) });
+    const ask = async (path: string, id: string, method = 'GET') => {
+      const answer = await fetch(`${gateway.url}${path}`, { method, headers: headers(id) });
       expect(answer.headers.get('x-request-id')).toBe(id);
       await answer.text();
     };
@@ -227,6 +227,7 @@ describe('the access log', () => {
     await ask('/api/v1/nowhere/at-all', '2');
     await ask('/api/v1/shop/a%2fb', '3');
     await ask('/api/metrics', '4');
+    await ask('/api/v1/shop/short', '5', 'PROPFIND');
     expect((await requestToken(gateway, { id: 'logged', secret: 'guessed-secret' })).status).toBe(401);
     expect((await get(gateway, '/api/v1/shop/short', 'guessed-token')).status).toBe(401);
     await using live = await connect(`${gateway.url.replace('http', 'ws')}/api/ws`, token);
@@ -236,7 +237,7 @@ describe('the access log', () => {
     expect((await grpc.call('Heartbeat', { serviceName: 'shop' })).code).toBe(7);
     using stranger = createGrpcClient(gateway.grpcPort, 'guessed-token');
     expect((await stranger.call('List', {})).code).toBe(16);
-    const lines = (await linesOf(gateway, from + 11)).slice(from);
+    const lines = (await linesOf(gateway, from + 12)).slice(from);
     const subject = 'logged';
     const list = '/rollcall.registry.v1.Registry/List';
     expect(lines).toMatchObject([
@@ -244,6 +245,7 @@ describe('the access log', () => {
       { reqId: '2', path: '/api/v1/nowhere/at-all', subject, result: 404, code: 'SERVICE_NOT_FOUND' },
       { reqId: '3', path: '/api/v1/shop/a%2fb', result: 400, code: 'INVALID_PATH' },
       { reqId: '4', path: '/api/metrics', subject, result: 403, code: 'INSUFFICIENT_SCOPE' },
+      { reqId: '5', method: 'PROPFIND', path: '/api/v1/shop/short', subject, result: 405, code: 'METHOD_NOT_ALLOWED' },
       { path: '/api/v1/auth/token', client: 'logged', result: 401, code: 'invalid_client' },
       { path: '/api/v1/shop/short', result: 401, code: 'INVALID_TOKEN' },
       { path: '/api/ws', subject, result: 101 },

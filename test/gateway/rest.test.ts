@@ -324,6 +324,36 @@ test('the registry answers under no other name that it is registered by, where n
   expect((await call('/api/v1/registry/services')).status).toBe(200);
 });
 
+test.each([
+  ['POST', 'json'],
+  ['QUERY', 'json'],
+  ['QUERY', undefined],
+])('%s with a content type of %s is let in or not like any other, and passed on as it is', async (method, type) => {
+  const init = { method, headers: { ...(type !== undefined && { 'content-type': type }) }, body: Buffer.from('x') };
+  expect((await fetch(`${gateway.url}/api/v1/shop/x`, init)).status).toBe(401);
+  const echo = await echoOf(await call('/api/v1/shop/x', init));
+  expect(echo).toMatchObject({ method, body: 'x' });
+  expect(echo.headers['content-type']).toBe(type);
+});
+
+describe('a method that is not passed on', () => {
+  test.each(['PROPFIND', 'LINK', 'M-SEARCH'])('%s is let in or not like any other, then refused', async (method) => {
+    const before = shop.requests.length;
+    const stranger = await fetch(`${gateway.url}/api/v1/shop/x`, { method });
+    expect([stranger.status, stranger.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="rollcall"']);
+    expect(stranger.headers.has('ratelimit')).toBe(true);
+    const refused = await call('/api/v1/shop/x', { method, body: 'x' });
+    expect([refused.status, refused.headers.get('allow')]).toEqual([
+      405,
+      'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT, QUERY, TRACE',
+    ]);
+    expect(refused.headers.has('ratelimit')).toBe(true);
+    expect(await codeOf(refused)).toBe('METHOD_NOT_ALLOWED');
+    expect(await codeOf(await call('/nowhere', { method }))).toBe('ROUTE_NOT_FOUND');
+    expect(shop.requests.length).toBe(before);
+  });
+});
+
 describe('what is no plain request', () => {
   test.each([
     [

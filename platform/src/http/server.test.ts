@@ -26,6 +26,7 @@ beforeAll(() => {
   const body = Type.Object({ name: Type.String(), count: Type.Optional(Type.Integer()) });
   app.post('/things', { schema: { body } }, (request) => ({ body: request.body, polluted: 'polluted' in {} }));
   app.get('/things/:name', (request) => request.params);
+  app.options('/asked', () => '');
   app.post('/beats', () => 'taken');
   app.get('/range', () => {
     throw new TooFarError('too far');
@@ -109,6 +110,10 @@ test.each([
   expect(refused.json().message).toBe(`${url.split('?')[0]} can be called with ${allowed}, not with ${method}`);
   const asked = await app.inject({ method: 'OPTIONS', url });
   expect([asked.statusCode, asked.headers['allow'], asked.body]).toEqual([204, allowed, '']);
+});
+
+test('OPTIONS is told once where a route takes it', async () => {
+  expect((await app.inject('/asked')).headers['allow']).toBe('OPTIONS');
 });
 
 test('HEAD is answered like GET without the body, and like any request where there is no GET', async () => {

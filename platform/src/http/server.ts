@@ -194,7 +194,7 @@ function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): Ht
   const path = pathOf(url);
   const methods = pathMethods.at(path);
   if (methods.length === 0) return serverError('PATH_NOT_FOUND', { message: `No such path: ${method} ${path}` });
-  const allow = [...methods, 'OPTIONS'].sort().join(', ');
+  const allow = [...new Set([...methods, 'OPTIONS'])].sort().join(', ');
   if (method === 'OPTIONS') return allow;
   const message = `${path} can be called with ${allow}, not with ${method}`;
   return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow } });

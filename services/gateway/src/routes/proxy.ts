@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type App, nameRoute, pathOf, serverError } from '@rollcall/platform/http/server.ts';
 import { type TraceContext, traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
@@ -37,10 +38,13 @@ export interface ProxyRouteDeps extends AdmissionDeps {
 }
 
 const ANONYMOUS: IdentityHeaders = [];
+/** What services can be called with, where a route does not name methods. */
+const PASSED_ON = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE'];
 
 /** Everything that no other route takes: to the service that the path names. */
 export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
   const observe = observer(deps);
+  answerNothingBefore(app);
   // Bodies are passed on as they come, whatever they are.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -63,6 +67,21 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
     observe(service, request.method, { outcome, seconds: ms / 1000 });
     if (deps.accessLog !== undefined) logAccess(deps.accessLog, fieldsOf(request, visit), { outcome, ms });
     if (outcome.type === 'failed' && !outcome.begun) throw failureOf(outcome.failure, service);
+  });
+}
+
+/**
+ * Fastify would refuse what it does not know by itself, past token, limit and access log: methods such as PROPFIND, a content type that
+ * is none, and QUERY without one. What goes on to the service are the headers as they came.
+ */
+function answerNothingBefore(app: App): void {
+  for (const method of METHODS) {
+    const isKnown = method !== 'QUERY' && app.supportedMethods.includes(method);
+    if (!isKnown) app.addHttpMethod(method, { overrideExisting: true });
+  }
+  app.addHook('onRequest', ({ headers }, _reply, done) => {
+    delete headers['content-type'];
+    done();
   });
 }
 
@@ -106,8 +125,9 @@ interface Admitted {
 function targetOf({ targets, bodyLimit }: ProxyRouteDeps, { request, destination, caller }: Admitted): Target {
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
-  if (rule?.methods !== undefined && !rule.methods.includes(request.method)) {
-    const allow = rule.methods.join(', ');
+  const methods = rule?.methods ?? PASSED_ON;
+  if (!methods.includes(request.method) || !PASSED_ON.includes(request.method)) {
+    const allow = methods.filter((method) => PASSED_ON.includes(method)).join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
   if (rule !== undefined) requireScopes(scopesFor(rule, request.method), caller);

@@ -216,6 +216,19 @@ describe('a request to a registered service', () => {
     expect(headers['upgrade-insecure-requests']).toBe('1');
   });
 
+  test('has its head before anything of its body comes', async () => {
+    const news = Promise.withResolvers<void>();
+    await using quiet = await startBackend((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      void news.promise.then(() => response.end('data: 1\n\n'));
+    });
+    // Whose first call has an answer once the head is there.
+    await register('quiet', quiet.url);
+    const answer = await call('/api/v1/quiet/events');
+    news.resolve();
+    expect(await answer.text()).toBe('data: 1\n\n');
+  });
+
   test('is streamed both ways', async () => {
     const first = Promise.withResolvers<void>();
     await using slow = await startBackend((request, response) => {

@@ -127,6 +127,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #status = 0;
   #looks = 0;
   #isEventStream = false;
+  /** Node sends the head of an answer with the first piece of its body, which may be hours away. */
+  #isHeadSent = false;
   #isOver = false;
   #callerGone = false;
 
@@ -156,6 +158,10 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     const limitMs = response.headersSent ? deps.bodyTimeoutMs : headersTimeoutMs;
     const taken = upload?.taken ?? 0;
     if (this.#patience.look({ taken, isCallersTurn }, limitMs)) this.#giveUp(new UpstreamTimeoutError(limitMs));
+    if (response.headersSent && !this.#isHeadSent) {
+      this.#isHeadSent = true;
+      response.flushHeaders();
+    }
     this.#looks += 1;
     if (this.#looks % LOOKS_PER_TOKEN_CHECK === 0 && this.#hasLostToken()) this.#giveUp(new TokenEndedError());
   }
@@ -200,6 +206,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { response } = this.#proxied;
     this.#patience.renew();
+    this.#isHeadSent = true;
     if (response.write(chunk)) return;
     controller.pause();
     response.once('drain', () => controller.resume());

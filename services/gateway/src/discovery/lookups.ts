@@ -71,7 +71,7 @@ export function createLookups(resolve: Resolve = askSystem): Lookups {
       }
       underWay -= 1;
       const [next] = inLine;
-      await next?.();
+      if (next !== undefined) void next();
     }
 
     answer.catch((error: unknown) => {

@@ -1,5 +1,4 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import dns from 'node:dns';
 import { once } from 'node:events';
 import {
   type ClientHttp2Session,
@@ -256,15 +255,20 @@ test('who asks for health and never ends to ask takes no place of a call, and is
   await Promise.all(closed);
 });
 
-test('a connection that is made after it was given up is closed, and ends no other', async () => {
+/** A server of names that is slower than the proxy waits. */
+async function slowResolve() {
+  await new Promise((done) => setTimeout(done, 1000));
+  return [{ address: '127.0.0.1', family: 4 }];
+}
+
+test('a connection that was given up while its name was looked up is not made after that, and ends no other', async () => {
   const connections: string[] = [];
   const port = await backendThat(() => connections.push('a call'));
-  await using proxy = await startProxy({ backendPort: port, limits: { ...IDLE, connectTimeoutMs: 300 } });
-  const { lookup } = dns;
-  const slow = vi.spyOn(dns, 'lookup').mockImplementation((...call: Parameters<typeof lookup>) => {
-    setTimeout(() => lookup(...call), 1000);
+  await using proxy = await startProxy({
+    backendPort: port,
+    resolve: slowResolve,
+    limits: { ...IDLE, connectTimeoutMs: 300 },
   });
-  onTestFinished(() => slow.mockRestore());
   proxy.registered.set('rollcall.test', { ...targetAt('rollcall.test', port), origin: `http://localhost:${port}` });
   expect(await statusOfCall(await connectTo(proxy))).toBe(status.UNAVAILABLE);
   await new Promise((done) => setTimeout(done, 2500));

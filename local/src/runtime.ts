@@ -12,13 +12,7 @@ const THREADS = { UV_THREADPOOL_SIZE: '16' };
 const OTHERS: Runtime = { flags: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'], env: THREADS };
 
 const GATEWAY: Runtime = {
-  flags: [
-    '--max-semi-space-size=4',
-    '--heap-growing-percent=50',
-    '--memory-saver-mode',
-    '--no-maglev',
-    '--no-allocation-site-pretenuring',
-  ],
+  flags: ['--max-semi-space-size=4', '--heap-growing-percent=20', '--no-maglev', '--no-allocation-site-pretenuring'],
   env: { ...THREADS, GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
 };
 

@@ -15,8 +15,13 @@ const SETTINGS = { ROLLCALL_LIMIT_PREMIUM: '1000000', ROLLCALL_ACCESS_LOG: 'off'
 
 /** What V8 makes of the code is decided once in each process, and not always alike. */
 const STARTS = 3;
-const CONNECTIONS = 4;
 const CALLS_AT_ONCE = 32;
+/**
+ * Calls of one connection come and go in step, as each process reads and writes a connection's at once: of few connections, as a
+ * service that calls another has them, processes in a chain wait for each other. Many are those of many callers.
+ */
+const FEW = 4;
+const MANY = CALLS_AT_ONCE;
 const WARM_UP_CALLS = 10_000;
 const CALLS_PER_ROUND = 15_000;
 
@@ -25,8 +30,8 @@ export const grpc: Bench = {
   name: 'grpc',
   measures: 'unary gRPC calls through the gateway against direct ones: rate, latency, CPU',
   async run({ stage, log }: BenchContext) {
-    const direct: Run[] = [];
-    const proxied: Run[] = [];
+    const few: Measured = { direct: [], proxied: [] };
+    const many: Measured = { direct: [], proxied: [] };
     const memory: number[] = [];
     await stage.createNamespace(NAMESPACE);
     await createApiClient(stage.kube, { namespace: NAMESPACE, id: CLIENT });
@@ -45,44 +50,70 @@ export const grpc: Bench = {
       });
       const token = await tokenFrom(gateway, CLIENT);
       using generator = startLoadGenerator();
-      const callBackend = (amount: number) => call(generator, { port: backendPort, token, amount });
-      const callGateway = (amount: number) => call(generator, { port: gatewayPort, token, amount });
-      await callBackend(WARM_UP_CALLS);
-      await callGateway(WARM_UP_CALLS);
-      log(`grpc: measuring, ${start} of ${STARTS}`);
-      const runs = await alternate({
-        direct: { cpuMs: () => backend.cpuMs(), run: () => callBackend(CALLS_PER_ROUND) },
-        proxied: { cpuMs: () => gateway.cpuMs(), run: () => callGateway(CALLS_PER_ROUND) },
-      });
-      log(`grpc: busy: ${runs.describeShares()}`);
+      const callBackend = (load: Load) => call(generator, { ...load, port: backendPort, token });
+      const callGateway = (load: Load) => call(generator, { ...load, port: gatewayPort, token });
+      await callBackend({ connections: FEW, amount: WARM_UP_CALLS });
+      await callGateway({ connections: FEW, amount: WARM_UP_CALLS });
+      for (const { connections, measured } of [
+        { connections: FEW, measured: few },
+        { connections: MANY, measured: many },
+      ]) {
+        log(`grpc: measuring, ${start} of ${STARTS}, ${connections} connections`);
+        const load = { connections, amount: CALLS_PER_ROUND };
+        const runs = await alternate({
+          direct: { cpuMs: () => backend.cpuMs(), run: () => callBackend(load) },
+          proxied: { cpuMs: () => gateway.cpuMs(), run: () => callGateway(load) },
+        });
+        log(`grpc: busy: ${runs.describeShares()}`);
+        measured.direct.push(...runs.of('direct'));
+        measured.proxied.push(...runs.of('proxied'));
+      }
       memory.push(await gateway.rssMiB());
       await Promise.all([backend.stop(), gateway.stop()]);
-      direct.push(...runs.of('direct'));
-      proxied.push(...runs.of('proxied'));
     }
     await registry.stop();
     return [
-      figure('direct', medianRate(direct), 'calls/s'),
-      figure('through the gateway', medianRate(proxied), 'calls/s'),
-      atLeast(0.5, figure('through the gateway / direct, calls per second', medianRatio(proxied, direct), '')),
-      figure('CPU per call, the server by grpc-js', medianCpu(direct), 'µs'),
-      figure('CPU per call, the gateway', medianCpu(proxied), 'µs'),
-      figure('p99 at full load, direct', median(direct.map(({ load }) => load.latencyMs.p99)), 'ms'),
-      figure('p99 at full load, through the gateway', median(proxied.map(({ load }) => load.latencyMs.p99)), 'ms'),
+      ...rowsOf(`${FEW} connections`, few),
+      ...rowsOf(`${MANY} connections`, many),
       figure('memory of a gateway', Math.max(...memory), 'MiB'),
-    ] satisfies Row[];
+    ];
   },
 };
 
-interface Calls {
-  readonly port: number;
-  readonly token: string;
+interface Measured {
+  readonly direct: Run[];
+  readonly proxied: Run[];
+}
+
+function p99(runs: readonly Run[]): number {
+  return median(runs.map(({ load }) => load.latencyMs.p99));
+}
+
+function rowsOf(what: string, { direct, proxied }: Measured): Row[] {
+  return [
+    figure(`${what}: direct`, medianRate(direct), 'calls/s'),
+    figure(`${what}: through the gateway`, medianRate(proxied), 'calls/s'),
+    atLeast(0.5, figure(`${what}: through the gateway / direct, calls per second`, medianRatio(proxied, direct), '')),
+    figure(`${what}: CPU per call, the server by grpc-js`, medianCpu(direct), 'µs'),
+    figure(`${what}: CPU per call, the gateway`, medianCpu(proxied), 'µs'),
+    figure(`${what}: p99 at full load, direct`, p99(direct), 'ms'),
+    figure(`${what}: p99 at full load, through the gateway`, p99(proxied), 'ms'),
+  ];
+}
+
+interface Load {
+  readonly connections: number;
   readonly amount: number;
 }
 
-async function call(generator: LoadGenerator, { port, token, amount }: Calls): Promise<LoadResult> {
+interface Calls extends Load {
+  readonly port: number;
+  readonly token: string;
+}
+
+async function call(generator: LoadGenerator, { port, token, connections, amount }: Calls): Promise<LoadResult> {
   const pace = { amount };
-  const load = await generator.run({ kind: 'grpc', port, token, connections: CONNECTIONS, calls: CALLS_AT_ONCE, pace });
+  const load = await generator.run({ kind: 'grpc', port, token, connections, calls: CALLS_AT_ONCE, pace });
   if (load.failures > 0) throw new Error(`${load.failures} calls failed`);
   return load;
 }

@@ -1,14 +1,14 @@
-import { type ClientHttp2Stream, constants } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
+import type { ClientStream, StreamHandler } from '../http2/client-stream.ts';
+import { errorCode } from '../http2/protocol.ts';
 import { type CallSpan, withTrace } from './call-span.ts';
 import type { CallHead } from './headers.ts';
 import type { Place, PooledConnection, Waiter } from './pooled-connection.ts';
 import type { GrpcTarget } from './ports.ts';
 import { Refusal } from './refusal.ts';
-import { ignoreError } from './streams.ts';
 import { formatTimeout } from './timeout.ts';
 import type { Upstreams } from './upstreams.ts';
 
@@ -64,16 +64,12 @@ function unavailable(endpoints: Endpoints): Refusal {
   });
 }
 
-const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;
-/** Node's names for a stream that never was on a connection. */
-const NEVER_SENT: ReadonlySet<string> = new Set(['ERR_HTTP2_GOAWAY_SESSION', 'ERR_HTTP2_INVALID_SESSION']);
-
 /** A call at an endpoint: waiting for the connection, or under way. */
 export class Attempt {
   readonly #place: Place;
   readonly #headers: readonly string[];
   readonly #connection: PooledConnection;
-  #stream: ClientHttp2Stream | undefined;
+  #stream: ClientStream | undefined;
   #waiting: Link<Waiter> | undefined;
   #isAnswered = false;
   #isAbandoned = false;
@@ -86,7 +82,7 @@ export class Attempt {
   }
 
   /** Undefined until it is begun. */
-  get stream(): ClientHttp2Stream | undefined {
+  get stream(): ClientStream | undefined {
     return this.#stream;
   }
 
@@ -103,17 +99,11 @@ export class Attempt {
     });
   }
 
-  /** Sends its head. @throws Refusal where that cannot be sent; the attempt is over then. */
-  begin(): ClientHttp2Stream {
-    try {
-      const stream = this.#connection.begin(this.#headers);
-      stream.on('error', ignoreError);
-      this.#stream = stream;
-      return stream;
-    } catch (error) {
-      this.#over(false);
-      throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
-    }
+  /** Sends its head. @param handler told what comes of it; {@link Attempt.closed} is to be called when it is closed. */
+  begin(handler: StreamHandler): ClientStream {
+    const stream = this.#connection.begin(this.#headers, handler);
+    this.#stream = stream;
+    return stream;
   }
 
   /** Gives it up: nobody waits for it. That says nothing of the endpoint. */
@@ -126,21 +116,7 @@ export class Attempt {
       this.#over(false);
       return;
     }
-    stream.close(NGHTTP2_CANCEL);
-    // With what was answered and nobody will read: a stream that has that is never closed by itself.
-    stream.destroy();
-  }
-
-  /** Whether no backend can have looked at it, or it has said that it will not have: the call may be made again. */
-  wasNotTaken(): boolean {
-    const stream = this.#stream;
-    if (stream === undefined) return true;
-    const failure: NodeJS.ErrnoException | null = stream.errored;
-    return (
-      stream.rstCode === NGHTTP2_REFUSED_STREAM ||
-      NEVER_SENT.has(failure?.code ?? '') ||
-      (stream.id !== undefined && this.#connection.isBeyondGoaway(stream.id))
-    );
+    stream.reset(errorCode.CANCEL);
   }
 
   /** Whether the connection to the backend is gone, or never was. */

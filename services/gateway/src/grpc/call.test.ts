@@ -1,19 +1,18 @@
 import { EventEmitter } from 'node:events';
-import type { ClientHttp2Stream, ServerHttp2Stream } from 'node:http2';
+import type { ServerHttp2Stream } from 'node:http2';
 import { expect, test } from 'vitest';
+import { ClientStream, type StreamHandler } from '../http2/client-stream.ts';
 import type { Attempt } from './attempts.ts';
 import { forwardCall } from './call.ts';
 import { createCallMemory } from './call-memory.ts';
 
-/** One end of a call: of Node's streams what a call that is passed on needs of them. */
-class End extends EventEmitter {
+/** The caller's end of a call: of Node's streams what a call that is passed on needs of them. */
+class Caller extends EventEmitter {
   isFull = false;
   headersSent = false;
   closed = false;
   #isPaused = false;
   readonly rstCode = 0;
-  readonly writableCorked = 1;
-  readonly writableNeedDrain = false;
   readonly destroyed = false;
   pause(): void {
     this.#isPaused = true;
@@ -35,14 +34,21 @@ class End extends EventEmitter {
   }
 }
 
+/** One that never sends anything. */
+const CONNECTION = { sendSoon: () => undefined, consumed: () => undefined, reset: () => undefined };
+
 function startCalls(heldCalls: number) {
   const memory = createCallMemory({ heldCalls, replayBytes: 1000 });
   return () => {
-    const [caller, backend] = [new End(), new End()];
+    const caller = new Caller();
+    let backend: StreamHandler | undefined;
     const ends: unknown[] = [];
     const attempt: Partial<Attempt> = {
       isReady: () => true,
-      begin: () => backend as unknown as ClientHttp2Stream,
+      begin(handler) {
+        backend = handler;
+        return new ClientStream([], CONNECTION, handler);
+      },
       answered: () => undefined,
       abandon: () => undefined,
     };
@@ -57,13 +63,12 @@ function startCalls(heldCalls: number) {
     return {
       isOver: () => ends.length > 0,
       callerStopsReading() {
-        backend.emit('response', {}, 0, [':status', '200', 'content-type', 'application/grpc']);
+        backend?.onHead([':status', '200', 'content-type', 'application/grpc'], false);
         caller.isFull = true;
-        backend.emit('data', Buffer.from('a'));
+        backend?.onData(Buffer.from('a'));
       },
       backendStopsReading() {
-        backend.isFull = true;
-        caller.emit('data', Buffer.from('a'));
+        caller.emit('data', Buffer.alloc(16_384));
       },
     };
   };

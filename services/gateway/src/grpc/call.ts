@@ -1,11 +1,11 @@
-import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from 'node:http2';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus, grpcStatusOfHttp } from '@rollcall/platform/grpc/status.ts';
 import type { Link } from '@rollcall/platform/linked-list.ts';
+import type { ClientStream, StreamEnd, StreamHandler } from '../http2/client-stream.ts';
 import type { Attempt } from './attempts.ts';
 import type { CallMemory, HeldCall } from './call-memory.ts';
 import { isGrpc, readTrailers, responseHead } from './headers.ts';
 import { Refusal, type Trailers } from './refusal.ts';
-import { release } from './streams.ts';
 
 /** As much of a call is kept until its answer begins, to be sent again where a backend did not take it. */
 const REPLAY_MAX_BYTES = 64 * 1024;
@@ -13,7 +13,7 @@ const REPLAY_MAX_BYTES = 64 * 1024;
 const MAX_TRIES = 3;
 /** How often a connection is looked at that has something to send before a stream of it may be closed. */
 const QUEUE_LOOK_MS = 20;
-const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR, NGHTTP2_FLAG_END_STREAM } = constants;
+const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 /** What became of a call. Undefined as status: its caller gave it up. */
 type CallEnd = (status: GrpcStatus | undefined) => void;
@@ -64,9 +64,9 @@ export function forwardCall(call: ForwardedCall): OpenCall {
 class Forwarding implements OpenCall {
   readonly #call: ForwardedCall;
   #attempt: Attempt | undefined;
-  #upstream: ClientHttp2Stream | undefined;
+  #upstream: ClientStream | undefined;
   #over = false;
-  #answered = false;
+  #hasHead = false;
   #tries = 0;
   /** What was sent of it; undefined once it cannot be made again. */
   #replay: Buffer[] | undefined = [];
@@ -76,7 +76,6 @@ class Forwarding implements OpenCall {
   #sentAll = false;
   #answeredBytes = 0;
   #isAnswered = false;
-  #trailers: Trailers | undefined;
 
   constructor(call: ForwardedCall) {
     this.#call = call;
@@ -124,7 +123,7 @@ class Forwarding implements OpenCall {
 
   unreadBytes(): number {
     const upstream = this.#upstream;
-    return upstream === undefined ? 0 : upstream.readableLength + upstream.writableLength;
+    return upstream === undefined ? 0 : upstream.unreadBytes + upstream.unsentBytes;
   }
 
   get subject(): string {
@@ -154,13 +153,7 @@ class Forwarding implements OpenCall {
     if (this.#over) return;
     this.#remember(chunk);
     const upstream = this.#upstream;
-    if (upstream === undefined) return;
-    if (upstream.writableCorked === 0) {
-      // Until it is known whether this is the end of it: then both are one frame.
-      upstream.cork();
-      process.nextTick(uncork, upstream);
-    }
-    if (!upstream.write(chunk)) this.#holdBack(upstream);
+    if (upstream?.write(chunk) === false) this.#holdBack();
   }
 
   #remember(chunk: Buffer): void {
@@ -179,24 +172,34 @@ class Forwarding implements OpenCall {
   }
 
   /** Reads no more of the call until the backend has taken what was sent. */
-  #holdBack(upstream: ClientHttp2Stream): void {
+  #holdBack(): void {
     const { downstream, memory } = this.#call;
+    if (this.#heldCall?.isLinked === true) return;
     downstream.pause();
     const link = memory.hold(this);
-    if (this.#over) return letGo(link, downstream);
-    this.#heldCall = link;
-    upstream.once('drain', () => {
-      link.unlink();
-      downstream.resume();
-    });
+    if (!this.#over) {
+      this.#heldCall = link;
+      return;
+    }
+    // It was ended to make room for itself.
+    link.unlink();
+    downstream.resume();
+  }
+
+  #goOn(): void {
+    this.#heldCall?.unlink();
+    if (!this.#over) this.#call.downstream.resume();
   }
 
   /** Reads no more of the answer until the caller has taken what came of it. */
-  #holdBackAnswer(upstream: ClientHttp2Stream): void {
+  #holdBackAnswer(upstream: ClientStream): void {
     const { downstream, memory } = this.#call;
     upstream.pause();
     const link = memory.hold(this);
-    if (this.#over) return letGo(link, upstream);
+    if (this.#over) {
+      link.unlink();
+      return;
+    }
     this.#heldAnswer = link;
     downstream.once('drain', () => {
       link.unlink();
@@ -243,61 +246,65 @@ class Forwarding implements OpenCall {
   }
 
   #attach(attempt: Attempt): void {
-    const { downstream } = this.#call;
-    const stream = attempt.begin();
+    const stream = attempt.begin(this.#handlerOf(attempt));
     this.#upstream = stream;
-    stream.on('response', (_headers, flags, raw) => {
-      attempt.answered();
-      this.#answer(stream, flags, raw);
-    });
-    stream.on('close', () => {
-      attempt.closed();
-      this.#upstreamClosed(attempt);
-      release(stream);
-    });
     for (const chunk of this.#replay ?? []) stream.write(chunk);
     if (this.#sentAll) stream.end();
-    else if (stream.writableNeedDrain) this.#holdBack(stream);
+    else if (stream.needsDrain) this.#holdBack();
     // The attempt before may have had more than it took.
-    else if (downstream.isPaused()) downstream.resume();
+    else if (this.#call.downstream.isPaused()) this.#call.downstream.resume();
   }
 
-  #answer(stream: ClientHttp2Stream, flags: number, raw: readonly string[]): void {
+  #handlerOf(attempt: Attempt): StreamHandler {
+    return {
+      onHead: (fields, isEnd) => {
+        attempt.answered();
+        this.#answer(fields, isEnd);
+      },
+      onData: (chunk) => this.#answerData(chunk),
+      onEnd: (trailers) => this.#answered(trailers),
+      onDrain: () => this.#goOn(),
+      onClosed: (end) => {
+        attempt.closed();
+        this.#upstreamClosed(attempt, end);
+      },
+    };
+  }
+
+  #answer(fields: readonly string[], isEnd: boolean): void {
     if (this.#over) return;
     const { downstream, addedHeaders } = this.#call;
     if (isClosed(downstream)) return this.closed();
-    this.#answered = true;
+    this.#hasHead = true;
     this.#forget();
-    const fault = faultOfAnswer(raw);
+    const fault = faultOfAnswer(fields);
     if (fault !== undefined) return this.fail(fault);
-    const head = responseHead(raw, addedHeaders);
-    if ((flags & NGHTTP2_FLAG_END_STREAM) !== 0) {
-      this.#isAnswered = true;
-      this.#finish(statusOf(readTrailers(raw)));
-      downstream.respond(head, { endStream: true });
-      closeWhenSent(downstream);
-      return this.#stopSending();
+    const head = responseHead(fields, addedHeaders);
+    if (!isEnd) {
+      downstream.respond(head, { waitForTrailers: true });
+      return;
     }
-    downstream.respond(head, { waitForTrailers: true });
-    stream.on('trailers', (_headers, _flags, rawTrailers) => {
-      this.#trailers = readTrailers(rawTrailers);
-    });
-    stream.on('data', (chunk: Buffer) => {
-      if (this.#over) return;
-      this.#answeredBytes += chunk.length;
-      if (!downstream.write(chunk)) this.#holdBackAnswer(stream);
-    });
-    stream.on('end', () => this.#upstreamEnded(stream));
+    this.#isAnswered = true;
+    this.#finish(statusOf(readTrailers(fields)));
+    downstream.respond(head, { endStream: true });
+    closeWhenSent(downstream);
+    this.#stopSending();
   }
 
-  #upstreamEnded(stream: ClientHttp2Stream): void {
-    const trailers = this.#trailers;
-    // A reset looks like an end, too; `close` deals with it.
-    if (this.#over || (trailers === undefined && stream.rstCode !== NGHTTP2_NO_ERROR)) return;
-    if (trailers === undefined) {
+  #answerData(chunk: Buffer): void {
+    const upstream = this.#upstream;
+    if (this.#over || upstream === undefined) return;
+    this.#answeredBytes += chunk.length;
+    if (!this.#call.downstream.write(chunk)) this.#holdBackAnswer(upstream);
+  }
+
+  #answered(fields: readonly string[] | undefined): void {
+    if (this.#over) return;
+    if (fields === undefined) {
       this.fail(new Refusal(grpcStatus.INTERNAL, 'The service ended the call without a status'));
       return;
     }
+    const trailers = readTrailers(fields);
     this.#isAnswered = true;
     this.#finish(statusOf(trailers));
     endWithTrailers(this.#call.downstream, trailers);
@@ -306,14 +313,14 @@ class Forwarding implements OpenCall {
 
   /** A backend may end a call that has not come in full, or has not been sent in full. */
   #stopSending(): void {
-    if (this.#upstream?.writableFinished === false) this.#attempt?.abandon();
+    if (this.#upstream?.isSentInFull === false) this.#attempt?.abandon();
   }
 
-  #upstreamClosed(attempt: Attempt): void {
+  #upstreamClosed(attempt: Attempt, { code, mayBeTaken }: StreamEnd): void {
     if (this.#over || attempt !== this.#attempt) return;
-    const canRepeat = !this.#answered && this.#replay !== undefined && this.#tries < MAX_TRIES;
-    if (canRepeat && attempt.wasNotTaken()) this.#begin();
-    else this.fail(attempt.wasLost() ? lost(this.#answered) : refusalOfReset(attempt.stream?.rstCode ?? 0));
+    const canRepeat = !this.#hasHead && this.#replay !== undefined && this.#tries < MAX_TRIES;
+    if (canRepeat && !mayBeTaken) this.#begin();
+    else this.fail(attempt.wasLost() ? lost(this.#hasHead) : refusalOfReset(code));
   }
 }
 
@@ -323,16 +330,6 @@ class Forwarding implements OpenCall {
  */
 function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
-}
-
-/** Of a call that was ended to make room for itself. */
-function letGo(link: Link<HeldCall>, stream: ClientHttp2Stream | ServerHttp2Stream): void {
-  link.unlink();
-  stream.resume();
-}
-
-function uncork(stream: ClientHttp2Stream): void {
-  stream.uncork();
 }
 
 /** Answers a call with a status and nothing else. @param added to what goes with the refusal. */

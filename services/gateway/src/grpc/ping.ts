@@ -19,19 +19,11 @@ export function probe(session: Http2Session, timeoutMs: number): void {
   if (!sent) clearTimeout(overdue);
 }
 
-/**
- * As {@link probe}, by settings that change nothing: they are acknowledged at once, too (RFC 9113, section 6.5.3), and no server of gRPC
- * counts them as it counts pings.
- *
- * @param onAnswer called when there is one.
- */
-export function probeBySettings(session: Http2Session, timeoutMs: number, onAnswer?: () => void): void {
-  if (session.destroyed) return;
+/** By settings that change nothing: they are acknowledged at once, too (RFC 9113, section 6.5.3). */
+function probeBySettings(session: Http2Session, timeoutMs: number): void {
   const overdue = endLater(session, timeoutMs);
   session.settings({}, (error) => {
-    if (error !== null) return;
-    clearTimeout(overdue);
-    onAnswer?.();
+    if (error === null) clearTimeout(overdue);
   });
 }
 

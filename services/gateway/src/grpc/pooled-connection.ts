@@ -1,9 +1,9 @@
-import type { ClientHttp2Stream } from 'node:http2';
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
-import { probe, probeBySettings } from './ping.ts';
+import type { ClientConnection } from '../http2/client-connection.ts';
+import type { ClientStream, StreamHandler } from '../http2/client-stream.ts';
 import { dial, type UpstreamConnection } from './upstream-connection.ts';
 
 export interface PooledOptions {
@@ -52,10 +52,10 @@ export class PooledConnection {
   readonly place: Place;
   /** Those that wait for it, too. */
   calls = 0;
-  /** More at once the backend does not take. */
-  room = Number.POSITIVE_INFINITY;
   readonly #deps: PooledDeps;
   readonly #connection: UpstreamConnection;
+  /** Of the origin; they are the first of each call. */
+  readonly #ownHeaders: readonly string[];
   readonly #waiting = new LinkedList<Waiter>();
   readonly #madeAtMs: number;
   #idleSinceMs: number;
@@ -82,25 +82,30 @@ export class PooledConnection {
     this.#madeAtMs = clock.monotonicMs();
     this.#idleSinceMs = this.#madeAtMs;
     this.#pingDueAtMs = this.#madeAtMs + options.upstreamPingIntervalMs;
+    const { protocol, host } = new URL(place.origin);
+    this.#ownHeaders = [':scheme', protocol.slice(0, -1), ':authority', host];
     this.#connection = dial(place.origin, {
       ...options,
       address: place.endpoint.address,
       onReady: () => this.#ready(),
       onUnusable: () => this.#unusable(),
     });
-    this.#connection.session.on('close', () => onGone(this));
+    this.#connection.socket.on('close', () => onGone(this));
   }
 
   /** Whether new calls are to go over it. */
   takesCalls(): boolean {
-    const { session } = this.#connection;
-    return !this.#isSuspect && !session.closed && !session.destroyed;
+    return !this.#isSuspect && !this.#connection.socket.destroyed && this.#connection.http2?.isOpen !== false;
   }
 
   /** Whether a call can be begun now. */
   isReady(): boolean {
-    const { session } = this.#connection;
-    return this.#isMade && !session.closed && !session.destroyed;
+    return this.#isMade && this.#connection.http2?.isOpen === true;
+  }
+
+  /** More at once the backend does not take. */
+  get room(): number {
+    return this.#connection.http2?.maxStreams ?? Number.POSITIVE_INFINITY;
   }
 
   /** Once it is made, or cannot be. @returns to be unlinked by who waits no longer. */
@@ -108,9 +113,11 @@ export class PooledConnection {
     return this.#waiting.add(waiter);
   }
 
-  /** Begins a call. @param headers names and values in turn, without scheme and authority. @throws for what cannot be sent. */
-  begin(headers: readonly string[]): ClientHttp2Stream {
-    return this.#connection.session.request(headers, { endStream: false });
+  /** Begins a call, where that can be done now. @param headers names and values in turn, without scheme and authority. */
+  begin(headers: readonly string[], handler: StreamHandler): ClientStream {
+    const { http2 } = this.#connection;
+    if (http2 === undefined) throw new Error('There is no connection');
+    return http2.begin([...this.#ownHeaders, ...headers], handler);
   }
 
   /** To be told that a call is over, and whether there was an answer. */
@@ -123,11 +130,6 @@ export class PooledConnection {
   /** Whether there is no connection any more, or never was. */
   isLost(): boolean {
     return this.#connection.isLost();
-  }
-
-  /** As {@link UpstreamConnection.isBeyondGoaway}. */
-  isBeyondGoaway(streamId: number): boolean {
-    return this.#connection.isBeyondGoaway(streamId);
   }
 
   /**
@@ -147,39 +149,34 @@ export class PooledConnection {
 
   /** To be called every {@link LOOK_INTERVAL_MS}. */
   look(): void {
-    const { session, socket } = this.#connection;
+    const { http2, socket } = this.#connection;
     const { options, clock } = this.#deps;
     const nowMs = clock.monotonicMs();
-    if (session.destroyed) {
-      // Node waits for the backend, which may never close its side, or take what was sent.
+    if (http2?.isDestroyed === true) {
+      // A backend may never take what was sent last.
       this.#overAtMs ??= nowMs;
-      if (nowMs - this.#overAtMs >= CLOSING_GRACE_MS) socket?.destroy();
+      if (nowMs - this.#overAtMs >= CLOSING_GRACE_MS) socket.destroy();
       return;
     }
-    if (!this.#isMade || socket === undefined) return;
+    if (!this.#isMade || http2 === undefined) return;
     const isIdle = this.calls === 0 && nowMs - this.#idleSinceMs >= options.idleMs;
     if (isIdle || nowMs - this.#madeAtMs >= options.maxAgeMs) this.#retire();
     if (nowMs >= this.#pingDueAtMs) {
       this.#pingDueAtMs = nowMs + options.upstreamPingIntervalMs;
-      probe(session, options.pingTimeoutMs);
+      this.#probe((onAnswer) => http2.ping(onAnswer));
     }
-    this.#listen(socket);
+    this.#listen(http2);
   }
 
   destroy(): void {
-    this.#connection.session.destroy();
+    this.#connection.destroy();
   }
 
   #ready(): void {
-    const { session } = this.#connection;
     this.#isMade = true;
     // Calls of which the answer begins when there is news would keep each other waiting until then.
     const { breaker } = this.place.endpoint;
     if (breaker.state() !== 'closed') breaker.succeeded();
-    this.room = session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY;
-    session.on('remoteSettings', ({ maxConcurrentStreams = Number.POSITIVE_INFINITY }) => {
-      this.room = maxConcurrentStreams;
-    });
     this.#tellWaiting();
   }
 
@@ -204,12 +201,13 @@ export class PooledConnection {
   #retire(): void {
     if (!this.#isRetired) this.#deps.onUnusable(this);
     this.#isRetired = true;
-    if (this.calls === 0) this.#connection.session.close();
+    if (this.calls === 0) this.#connection.http2?.close();
   }
 
   /** A backend from which nothing comes is asked, once for what it was sent; meanwhile new calls go elsewhere. */
-  #listen(socket: NonNullable<UpstreamConnection['socket']>): void {
+  #listen(http2: ClientConnection): void {
     const { options } = this.#deps;
+    const { socket } = this.#connection;
     const { bytesRead, bytesWritten } = socket;
     if (bytesRead !== this.#readBytes) this.#heard(bytesRead, this.#writtenBytes);
     else if (this.#writtenBytes !== this.#heardBytes && (this.calls > 0 || this.#wasGivenUp)) {
@@ -218,10 +216,23 @@ export class PooledConnection {
     this.#writtenBytes = bytesWritten;
     if (this.#silentMs < options.silenceMs || this.#isSuspect) return;
     this.#isSuspect = true;
-    probeBySettings(this.#connection.session, options.pingTimeoutMs, () => {
-      this.#isSuspect = false;
-      this.#writtenBytes = socket.bytesWritten;
-      this.#heard(socket.bytesRead, socket.bytesWritten);
+    // No server of gRPC counts settings as it counts pings.
+    this.#probe(
+      (onAnswer) => http2.sendSettings(onAnswer),
+      () => {
+        this.#isSuspect = false;
+        this.#writtenBytes = socket.bytesWritten;
+        this.#heard(socket.bytesRead, socket.bytesWritten);
+      },
+    );
+  }
+
+  /** Asks whether the backend is there, and ends the connection where no answer comes in time. */
+  #probe(ask: (onAnswer: () => void) => void, onAnswer?: () => void): void {
+    const overdue = setTimeout(() => this.destroy(), this.#deps.options.pingTimeoutMs).unref();
+    ask(() => {
+      clearTimeout(overdue);
+      onAnswer?.();
     });
   }
 

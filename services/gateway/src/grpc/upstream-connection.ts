@@ -1,8 +1,8 @@
-import { type ClientHttp2Session, connect } from 'node:http2';
-import type { LookupFunction, Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { always } from '../discovery/addresses.ts';
 import { isOfLookup } from '../discovery/lookups.ts';
+import { ClientConnection } from '../http2/client-connection.ts';
 
 interface DialOptions {
   /** Of the origin's host, to connect to; undefined: whichever takes the connection. */
@@ -22,19 +22,17 @@ interface DialOptions {
 
 /** One HTTP/2 connection to a backend, made or being made. */
 export interface UpstreamConnection {
-  readonly session: ClientHttp2Session;
-  /** Undefined until there is one. */
-  readonly socket: Socket | undefined;
-  /** Whether the backend has said that it will not have looked at a stream with this id. */
-  isBeyondGoaway(streamId: number): boolean;
+  readonly socket: Socket;
+  /** Undefined until the socket is connected. */
+  readonly http2: ClientConnection | undefined;
   /** Whether there is no connection any more, or never was. */
   isLost(): boolean;
   /** Whether there was none because the host name could not be looked up. */
   isUnnamed(): boolean;
+  destroy(): void;
 }
 
 const TCP_KEEP_ALIVE_MS = 15_000;
-const SESSION_MEMORY_MB = 64;
 const CONNECTION_WINDOW_BYTES = 1024 * 1024;
 
 /**
@@ -43,56 +41,63 @@ const CONNECTION_WINDOW_BYTES = 1024 * 1024;
  */
 export function dial(origin: string, options: DialOptions): UpstreamConnection {
   const { address, lookup, connectTimeoutMs, windowBytes, maxHeaderBytes, onReady, onUnusable } = options;
-  const settings = {
-    settings: { enablePush: false, initialWindowSize: windowBytes, maxHeaderListSize: maxHeaderBytes },
-    maxSessionMemory: SESSION_MEMORY_MB,
-    strictSingleValueFields: false,
-    lookup: address === undefined ? lookup : always(address),
-  };
-  const session = connect(origin, settings);
-  let socket: Socket | TLSSocket | undefined;
+  const { socket, connectedEvent } = open(new URL(origin), address === undefined ? lookup : always(address));
+  let http2: ClientConnection | undefined;
   let isUnnamed = false;
-  let lastStreamId = Number.POSITIVE_INFINITY;
-  const overdue = setTimeout(() => {
-    session.destroy(new Error('The backend took no connection'));
-    // Node tells of it when the socket is closed, which may be minutes later while that is connecting.
-    onUnusable();
-  }, connectTimeoutMs);
-  session.once('connect', (_session, connected) => {
-    // Given up meanwhile, which Node does not tell a connection that is being made.
-    if (session.destroyed) {
-      connected.destroy();
-      return;
-    }
-    socket = connected;
+  const overdue = setTimeout(() => destroy(), connectTimeoutMs);
+  socket.once(connectedEvent, () => {
     // A machine that is gone while nothing is on its way to it; the kernel notices without any frame that the backend might object to.
-    connected.setKeepAlive(true, TCP_KEEP_ALIVE_MS);
-    session.setLocalWindowSize(Math.max(windowBytes * 4, CONNECTION_WINDOW_BYTES));
+    socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS);
+    const connectionWindowBytes = Math.max(windowBytes * 4, CONNECTION_WINDOW_BYTES);
+    http2 = new ClientConnection(
+      socket,
+      { windowBytes, connectionWindowBytes, maxHeaderBytes },
+      {
+        onReady() {
+          clearTimeout(overdue);
+          onReady();
+        },
+        onUnusable,
+      },
+    );
   });
-  session.once('remoteSettings', () => {
-    clearTimeout(overdue);
-    onReady();
-  });
-  session.on('goaway', (_code, last) => {
-    lastStreamId = last;
-    onUnusable();
-  });
-  // Every call of it hears of the error, too.
-  session.on('error', (error) => {
+  socket.on('error', (error) => {
     isUnnamed = isOfLookup(error);
     onUnusable();
   });
-  session.on('close', () => {
+  socket.on('close', () => {
     clearTimeout(overdue);
     onUnusable();
   });
+
+  function destroy(): void {
+    socket.destroy();
+    http2?.destroy();
+    // The socket tells of it later.
+    onUnusable();
+  }
+
   return {
-    session,
-    get socket() {
-      return socket;
+    socket,
+    get http2() {
+      return http2;
     },
-    isBeyondGoaway: (streamId) => streamId > lastStreamId,
-    isLost: () => session.destroyed || socket?.destroyed !== false,
+    isLost: () => socket.destroyed || http2?.isDestroyed !== false,
     isUnnamed: () => isUnnamed,
+    destroy,
   };
+}
+
+/** @returns a socket and what it emits once it can be used. */
+function open(
+  { protocol, hostname, port }: URL,
+  lookup: LookupFunction,
+): { socket: Socket; connectedEvent: 'connect' | 'secureConnect' } {
+  const host = hostname.replaceAll(/^\[|\]$/g, '');
+  if (protocol !== 'https:') {
+    return { socket: connectPlain({ host, port: Number(port || 80), lookup }), connectedEvent: 'connect' };
+  }
+  const servername = isIP(host) > 0 ? {} : { servername: host };
+  const options = { host, port: Number(port || 443), lookup, ALPNProtocols: ['h2'], ...servername };
+  return { socket: connectTls(options), connectedEvent: 'secureConnect' };
 }

@@ -22,7 +22,7 @@ const LOOKS_PER_TIMEOUT = 5;
 const RECONNECT = { baseMs: 50, maxMs: 2000 };
 
 /**
- * A connection to Redis that is made anew whenever it is lost. Commands of the same turn of the event loop share a packet.
+ * A connection to Redis that is made anew whenever it is lost.
  *
  * While there is no connection, commands fail at once; one whose answer got lost fails and is not sent again, as it may have been
  * done. Callers that need an answer sooner than a connection is given up must see to that themselves.
@@ -33,7 +33,6 @@ export function createRedis({ url, name, waitMs = 0, log }: RedisOptions): Redis
   const redis = new Client(url, {
     connectionName: name,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    enableAutoPipelining: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,

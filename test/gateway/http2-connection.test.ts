@@ -288,3 +288,37 @@ test('a message that is given up before the server takes it is not sent', async 
   await waitUntil('the third has come', async () => came === 2, WAIT);
   expect(third.stream.id).toBe(3);
 });
+
+test('what a server refuses to read of a message whose answer is complete goes nowhere, and whoever writes need not wait', async () => {
+  const streams: ServerHttp2Stream[] = [];
+  const { port } = await serve((stream) => {
+    stream.pause();
+    stream.respond({ ':status': 200 });
+    stream.end(Buffer.alloc(1000));
+    streams.push(stream);
+  });
+  const { connection } = await connectTo(port);
+  const exchange = begin(connection, { isPaused: true });
+  while (exchange.stream.write(Buffer.alloc(10_000))) await new Promise(setImmediate);
+  await waitUntil('the answer has come', async () => exchange.stream.isAnswered, WAIT);
+  streams[0]?.close(constants.NGHTTP2_NO_ERROR);
+  await waitUntil('nothing is kept', async () => exchange.stream.unsentBytes === 0, WAIT);
+  expect(exchange.stream.write(Buffer.alloc(100_000))).toBe(true);
+  expect(exchange.stream.unsentBytes).toBe(0);
+  exchange.stream.resume();
+  expect(await exchange.ended).toEqual(COMPLETE);
+  expect(bodyOf(exchange)).toHaveLength(1000);
+});
+
+test('the last message of a connection that is told to go is told how it ended, and not that it is lost', async () => {
+  const { port, sessions } = await serve((stream, raw) => {
+    if (raw.includes('cancelled')) {
+      sessions[0]?.goaway(constants.NGHTTP2_NO_ERROR, stream.id);
+      stream.close(constants.NGHTTP2_CANCEL);
+    }
+  });
+  const { connection } = await connectTo(port);
+  const exchange = begin(connection, { headers: ['x', 'cancelled'] });
+  expect(await exchange.ended).toEqual({ cause: 'reset', code: constants.NGHTTP2_CANCEL, mayBeTaken: true });
+  await waitUntil('it is over', async () => connection.isDestroyed, WAIT);
+});

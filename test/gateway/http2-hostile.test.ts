@@ -70,6 +70,11 @@ describe('what ends the connection', () => {
     ['acknowledged settings that say something', FRAME_SIZE_ERROR, [{ ...settings(Buffer.alloc(6)), flags: ACK }]],
     ['settings of a stream', PROTOCOL_ERROR, [{ ...settings(Buffer.alloc(0)), streamId: 1 }]],
     ['a window that is too large', FLOW_CONTROL_ERROR, [initialWindow(2 ** 31)]],
+    [
+      'a window that grows too large',
+      FLOW_CONTROL_ERROR,
+      [windowUpdate(2 ** 31 - 1 - 65_535, 1), initialWindow(65_536)],
+    ],
     ['frames that are too small', PROTOCOL_ERROR, [settings(bytes(0, 5, 0, 0, 0, 9))]],
     ['a server that wants to be pushed to', PROTOCOL_ERROR, [settings(bytes(0, 2, 0, 0, 0, 1))]],
     ['data of no stream', PROTOCOL_ERROR, [{ ...data(Buffer.alloc(1)), streamId: 0 }]],
@@ -81,6 +86,7 @@ describe('what ends the connection', () => {
     ['a goodbye that is cut short', FRAME_SIZE_ERROR, [{ type: frameType.GOAWAY, payload: Buffer.alloc(4) }]],
     ['a goodbye of a stream', PROTOCOL_ERROR, [{ type: frameType.GOAWAY, streamId: 1, payload: Buffer.alloc(8) }]],
     ['a reset that is cut short', FRAME_SIZE_ERROR, [{ type: frameType.RST_STREAM, streamId: 1, payload: bytes(0) }]],
+    ['fields of no stream', PROTOCOL_ERROR, [{ ...fields(OK, 0), streamId: 0 }]],
     ['a reset of no stream', PROTOCOL_ERROR, [{ type: frameType.RST_STREAM, payload: Buffer.alloc(4) }]],
     ['room for nothing', PROTOCOL_ERROR, [windowUpdate(0)]],
     ['more room than there can be', FLOW_CONTROL_ERROR, [windowUpdate(2 ** 31 - 1)]],
@@ -189,6 +195,17 @@ describe('what ends a message, and no other', () => {
     peer.send(fields(Buffer.concat([OK, ...Array.from({ length: 5 }, () => literal('x', 'y'.repeat(100)))])));
     expect(await exchange.ended).toEqual({ cause: 'reset', code: ENHANCE_YOUR_CALM, mayBeTaken: true });
   });
+});
+
+test('a server that acknowledges nothing does not keep a message from its place', async () => {
+  await using backend = await rawBackend();
+  const { peer, exchange, connection, ready } = await connectTo(backend);
+  await ready;
+  peer.send(settings(bytes(0, 3, 0, 0, 0, 1)));
+  await waitUntil('it is known', async () => connection.maxStreams === 1, WAIT);
+  begin(connection);
+  exchange.stream.reset(8);
+  expect((await frameOf(backend, frameType.HEADERS, 3)).streamId).toBe(3);
 });
 
 test('padding is not data, and what is not known is not looked at', async () => {

@@ -2,7 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
-import type { ClientStream, StreamHandler } from '../http2/client-stream.ts';
+import type { ClientStream, StreamEnd, StreamHandler } from '../http2/client-stream.ts';
 import { errorCode } from '../http2/protocol.ts';
 import { type CallSpan, withTrace } from './call-span.ts';
 import type { CallHead } from './headers.ts';
@@ -40,10 +40,12 @@ export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: 
     if (endpoint === undefined) throw unavailable(endpoints);
     failed = endpoint;
     const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
-    const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', ...timeout, ...forwarded, ...identity];
-    if (requestId !== undefined) headers.push('x-request-id', requestId);
     const place = { origin, endpoint, endpoints };
-    return new Attempt(place, headers, upstreams.connectionTo(place));
+    const connection = upstreams.connectionTo(place);
+    const headers = [':method', 'POST', ...connection.originHeaders, ':path', head.path, 'te', 'trailers'];
+    headers.push(...timeout, ...forwarded, ...identity);
+    if (requestId !== undefined) headers.push('x-request-id', requestId);
+    return new Attempt(place, headers, connection);
   };
 }
 
@@ -81,11 +83,6 @@ export class Attempt {
     connection.calls += 1;
   }
 
-  /** Undefined until it is begun. */
-  get stream(): ClientStream | undefined {
-    return this.#stream;
-  }
-
   /** Whether it can be begun. */
   isReady(): boolean {
     return this.#connection.isReady();
@@ -101,9 +98,13 @@ export class Attempt {
 
   /** Sends its head. @param handler told what comes of it; {@link Attempt.closed} is to be called when it is closed. */
   begin(handler: StreamHandler): ClientStream {
-    const stream = this.#connection.begin(this.#headers, handler);
-    this.#stream = stream;
-    return stream;
+    try {
+      this.#stream = this.#connection.begin(this.#headers, handler);
+      return this.#stream;
+    } catch (error) {
+      this.#over(false);
+      throw error;
+    }
   }
 
   /** Gives it up: nobody waits for it. That says nothing of the endpoint. */
@@ -119,11 +120,6 @@ export class Attempt {
     stream.reset(errorCode.CANCEL);
   }
 
-  /** Whether the connection to the backend is gone, or never was. */
-  wasLost(): boolean {
-    return this.#connection.isLost();
-  }
-
   /** To be told that the head of an answer has come. Its status speaks of the service and not of the endpoint. */
   answered(): void {
     this.#isAnswered = true;
@@ -131,8 +127,8 @@ export class Attempt {
   }
 
   /** To be told that the stream is closed: only a connection that is lost before an answer counts against an endpoint. */
-  closed(): void {
-    this.#over(!this.#isAbandoned && this.wasLost());
+  closed({ cause }: StreamEnd): void {
+    this.#over(!this.#isAbandoned && cause === 'lost');
   }
 
   #over(isLost: boolean): void {

@@ -11,6 +11,8 @@ import { Refusal, type Trailers } from './refusal.ts';
 const REPLAY_MAX_BYTES = 64 * 1024;
 /** A backend that is restarted gracefully refuses a call once; the next connection is one to its successor. */
 const MAX_TRIES = 3;
+/** A piece is copied that is so small a share of the memory it is in. */
+const SMALL_SHARE = 4;
 /** How often a connection is looked at that has something to send before a stream of it may be closed. */
 const QUEUE_LOOK_MS = 20;
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
@@ -265,7 +267,7 @@ class Forwarding implements OpenCall {
       onEnd: (trailers) => this.#answered(trailers),
       onDrain: () => this.#goOn(),
       onClosed: (end) => {
-        attempt.closed();
+        attempt.closed(end);
         this.#upstreamClosed(attempt, end);
       },
     };
@@ -295,7 +297,10 @@ class Forwarding implements OpenCall {
     const upstream = this.#upstream;
     if (this.#over || upstream === undefined) return;
     this.#answeredBytes += chunk.length;
-    if (!this.#call.downstream.write(chunk)) this.#holdBackAnswer(upstream);
+    const { downstream } = this.#call;
+    // What has to wait does not keep all that was read with it.
+    const isTaken = downstream.write(downstream.writableLength > 0 ? ofItsOwn(chunk) : chunk);
+    if (!isTaken) this.#holdBackAnswer(upstream);
   }
 
   #answered(fields: readonly string[] | undefined): void {
@@ -316,11 +321,11 @@ class Forwarding implements OpenCall {
     if (this.#upstream?.isSentInFull === false) this.#attempt?.abandon();
   }
 
-  #upstreamClosed(attempt: Attempt, { code, mayBeTaken }: StreamEnd): void {
+  #upstreamClosed(attempt: Attempt, { cause, code, mayBeTaken }: StreamEnd): void {
     if (this.#over || attempt !== this.#attempt) return;
     const canRepeat = !this.#hasHead && this.#replay !== undefined && this.#tries < MAX_TRIES;
     if (canRepeat && !mayBeTaken) this.#begin();
-    else this.fail(attempt.wasLost() ? lost(this.#hasHead) : refusalOfReset(code));
+    else this.fail(cause === 'lost' ? lost(this.#hasHead) : refusalOfReset(code));
   }
 }
 
@@ -330,6 +335,13 @@ class Forwarding implements OpenCall {
  */
 function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
+}
+
+function ofItsOwn(chunk: Buffer): Buffer {
+  if (chunk.length * SMALL_SHARE > chunk.buffer.byteLength) return chunk;
+  const own = Buffer.allocUnsafeSlow(chunk.length);
+  chunk.copy(own);
+  return own;
 }
 
 /** Answers a call with a status and nothing else. @param added to what goes with the refusal. */

@@ -45,6 +45,9 @@ const DROPPED: ReadonlySet<string> = new Set([
   'priority',
 ]);
 
+/** Of an answer: its length is told by frames; one that says another would be a fault of the caller's connection, and not of the service's. */
+const DROPPED_OF_ANSWERS: ReadonlySet<string> = new Set([...DROPPED, 'content-length']);
+
 /** @param raw names in lower case, as HTTP/2 has them, and values in turn. */
 export function readCallHead(raw: readonly string[]): CallHead {
   const read = new Map<string, string>();
@@ -89,7 +92,8 @@ export function responseHead(raw: readonly string[], added: Readonly<Record<stri
   const head: string[] = [':status', '200'];
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index] ?? '';
-    if (name !== ':status' && !DROPPED.has(name) && !Object.hasOwn(added, name)) head.push(name, raw[index + 1] ?? '');
+    if (name !== ':status' && !DROPPED_OF_ANSWERS.has(name) && !Object.hasOwn(added, name))
+      head.push(name, raw[index + 1] ?? '');
   }
   for (const name in added) head.push(name, added[name] ?? '');
   return head;
@@ -102,7 +106,7 @@ export function readTrailers(raw: readonly string[]): Trailers {
     const name = raw[index] ?? '';
     const value = raw[index + 1] ?? '';
     // Node refuses to send it on, by an exception.
-    if (DROPPED.has(name)) continue;
+    if (DROPPED_OF_ANSWERS.has(name)) continue;
     const known = trailers[name];
     if (known === undefined) trailers[name] = value;
     else trailers[name] = [...(typeof known === 'string' ? [known] : known), value];

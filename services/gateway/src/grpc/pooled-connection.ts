@@ -1,9 +1,11 @@
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
 import type { Endpoint, Endpoints } from '../discovery/endpoints.ts';
 import type { ClientConnection } from '../http2/client-connection.ts';
 import type { ClientStream, StreamHandler } from '../http2/client-stream.ts';
+import { ConnectionError } from '../http2/protocol.ts';
 import { dial, type UpstreamConnection } from './upstream-connection.ts';
 
 export interface PooledOptions {
@@ -38,6 +40,7 @@ export type Waiter = (isMade: boolean) => void;
 interface PooledDeps {
   readonly options: PooledOptions;
   readonly clock: Clock;
+  readonly log: Logger;
   /** It takes no new calls any more. It may be told more than once. */
   readonly onUnusable: (pooled: PooledConnection) => void;
   readonly onGone: (pooled: PooledConnection) => void;
@@ -50,12 +53,12 @@ const CLOSING_GRACE_MS = 3000;
 /** A connection to a backend, made or being made, and the calls over it. */
 export class PooledConnection {
   readonly place: Place;
+  /** What the head of each call says of the origin. */
+  readonly originHeaders: readonly string[];
   /** Those that wait for it, too. */
   calls = 0;
   readonly #deps: PooledDeps;
   readonly #connection: UpstreamConnection;
-  /** Of the origin; they are the first of each call. */
-  readonly #ownHeaders: readonly string[];
   readonly #waiting = new LinkedList<Waiter>();
   readonly #madeAtMs: number;
   #idleSinceMs: number;
@@ -83,12 +86,12 @@ export class PooledConnection {
     this.#idleSinceMs = this.#madeAtMs;
     this.#pingDueAtMs = this.#madeAtMs + options.upstreamPingIntervalMs;
     const { protocol, host } = new URL(place.origin);
-    this.#ownHeaders = [':scheme', protocol.slice(0, -1), ':authority', host];
+    this.originHeaders = [':scheme', protocol.slice(0, -1), ':authority', host];
     this.#connection = dial(place.origin, {
       ...options,
       address: place.endpoint.address,
       onReady: () => this.#ready(),
-      onUnusable: () => this.#unusable(),
+      onUnusable: (error) => this.#unusable(error),
     });
     this.#connection.socket.on('close', () => onGone(this));
   }
@@ -113,11 +116,11 @@ export class PooledConnection {
     return this.#waiting.add(waiter);
   }
 
-  /** Begins a call, where that can be done now. @param headers names and values in turn, without scheme and authority. */
+  /** Begins a call, where that can be done now. @param headers names and values in turn. */
   begin(headers: readonly string[], handler: StreamHandler): ClientStream {
     const { http2 } = this.#connection;
     if (http2 === undefined) throw new Error('There is no connection');
-    return http2.begin([...this.#ownHeaders, ...headers], handler);
+    return http2.begin(headers, handler);
   }
 
   /** To be told that a call is over, and whether there was an answer. */
@@ -125,11 +128,6 @@ export class PooledConnection {
     this.calls -= 1;
     if (!isAnswered) this.#wasGivenUp = true;
     if (this.calls === 0) this.#idleSinceMs = this.#deps.clock.monotonicMs();
-  }
-
-  /** Whether there is no connection any more, or never was. */
-  isLost(): boolean {
-    return this.#connection.isLost();
   }
 
   /**
@@ -168,8 +166,10 @@ export class PooledConnection {
     this.#listen(http2);
   }
 
-  destroy(): void {
-    this.#connection.destroy();
+  /** Ends it, whatever is under way. */
+  close(): void {
+    if (this.#connection.http2 === undefined) this.#connection.destroy();
+    else this.#connection.http2.close();
   }
 
   #ready(): void {
@@ -180,8 +180,10 @@ export class PooledConnection {
     this.#tellWaiting();
   }
 
-  #unusable(): void {
+  #unusable(error: Error | undefined): void {
     this.#deps.onUnusable(this);
+    if (error instanceof ConnectionError)
+      this.#deps.log.warn({ err: error, origin: this.place.origin }, 'gRPC backend breaks HTTP/2');
     if (this.#isMade) return;
     if (this.#blamed === undefined) this.blame(this.place);
     this.#tellWaiting();
@@ -229,7 +231,7 @@ export class PooledConnection {
 
   /** Asks whether the backend is there, and ends the connection where no answer comes in time. */
   #probe(ask: (onAnswer: () => void) => void, onAnswer?: () => void): void {
-    const overdue = setTimeout(() => this.destroy(), this.#deps.options.pingTimeoutMs).unref();
+    const overdue = setTimeout(() => this.#connection.destroy(), this.#deps.options.pingTimeoutMs).unref();
     ask(() => {
       clearTimeout(overdue);
       onAnswer?.();

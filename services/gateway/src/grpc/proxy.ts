@@ -89,10 +89,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     clock: deps.clock,
     onCall: (stream, raw) => take(context, stream, raw),
   });
-  const upstreams = createUpstreams(
-    { ...bounds, lookup: deps.lookups.within(bounds.connectTimeoutMs / 2) },
-    deps.clock,
-  );
+  const upstreams = createUpstreams({ ...bounds, lookup: deps.lookups.within(bounds.connectTimeoutMs / 2) }, deps);
   const calls = new LinkedList<KnownCall>();
   const probes = new LinkedList<KnownCall>();
   const callMetrics = createCallMetrics({

@@ -17,7 +17,7 @@ interface DialOptions {
   /** The backend has spoken: it takes calls. */
   readonly onReady: () => void;
   /** The connection takes no new calls any more: it is broken, closed, or told to go. It may be told more than once. */
-  readonly onUnusable: () => void;
+  readonly onUnusable: (error?: Error) => void;
 }
 
 /** One HTTP/2 connection to a backend, made or being made. */
@@ -25,8 +25,6 @@ export interface UpstreamConnection {
   readonly socket: Socket;
   /** Undefined until the socket is connected. */
   readonly http2: ClientConnection | undefined;
-  /** Whether there is no connection any more, or never was. */
-  isLost(): boolean;
   /** Whether there was none because the host name could not be looked up. */
   isUnnamed(): boolean;
   destroy(): void;
@@ -82,7 +80,6 @@ export function dial(origin: string, options: DialOptions): UpstreamConnection {
     get http2() {
       return http2;
     },
-    isLost: () => socket.destroyed || http2?.isDestroyed !== false,
     isUnnamed: () => isUnnamed,
     destroy,
   };

@@ -1,4 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
 import { LOOK_INTERVAL_MS, type Place, PooledConnection, type PooledOptions } from './pooled-connection.ts';
 
 export interface UpstreamOptions extends PooledOptions {
@@ -6,6 +7,11 @@ export interface UpstreamOptions extends PooledOptions {
   readonly callsPerSession: number;
   /** ...up to so many connections; then they carry more. */
   readonly sessionsPerTarget: number;
+}
+
+interface UpstreamDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
 }
 
 /** The connections to all backends. */
@@ -21,7 +27,7 @@ export interface Upstreams {
 type Pool = PooledConnection[];
 
 /** Keeps HTTP/2 connections to backends: made when a call needs one, given up when they are idle, old, broken or told to go. */
-export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstreams {
+export function createUpstreams(options: UpstreamOptions, { clock, log }: UpstreamDeps): Upstreams {
   /** By origin and address. */
   const pools = new Map<string, Map<string | undefined, Pool>>();
   /** Those, too, that take no new calls and still have some. */
@@ -42,6 +48,7 @@ export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstrea
     const pooled = new PooledConnection(place, {
       options,
       clock,
+      log,
       onUnusable: drop,
       onGone: () => all.delete(pooled),
     });
@@ -79,7 +86,7 @@ export function createUpstreams(options: UpstreamOptions, clock: Clock): Upstrea
     },
     close() {
       clearInterval(timer);
-      for (const pooled of all) pooled.destroy();
+      for (const pooled of all) pooled.close();
     },
   };
 }

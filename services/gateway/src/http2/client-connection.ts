@@ -37,6 +37,8 @@ export interface ClientConnectionEvents {
 const FLUSHED_BYTES = 65_536;
 /** Answers that the server asks for and does not read are kept up to that. */
 const OWED_ANSWERS_MAX = 1000;
+/** A server that acknowledges no settings has had time to notice a reset. */
+const LEAVING_MAX_MS = 1000;
 const STREAM_ID_MAX = 2 ** 31 - 1;
 
 /**
@@ -110,7 +112,8 @@ export class ClientConnection {
 
   /** Whether it takes new messages. */
   get isOpen(): boolean {
-    return !this.#isClosing && !this.#isDestroyed;
+    const lastId = this.#nextId + 2 * this.#waiting.length;
+    return !this.#isClosing && !this.#isDestroyed && lastId <= STREAM_ID_MAX;
   }
 
   get isDestroyed(): boolean {
@@ -267,14 +270,13 @@ export class ClientConnection {
   }
 
   #takeFields(frame: Frame): void {
-    // Before it is known whose they are: they change what is known of the fields to come.
+    const stream = this.#streamOf(frame);
+    // Also those of a stream that is over: they change what is known of the fields to come.
     const block = this.#fields.take(
       frame,
       frame.type === frameType.HEADERS ? withoutPadding(frame, priorityBytes(frame)) : frame.payload,
     );
-    if (block === undefined) return;
-    const stream = this.#streamOf(frame);
-    if (stream === undefined) return;
+    if (block === undefined || stream === undefined) return;
     const { fields, fault, isEnd } = block;
     if (fault !== undefined || stream.isAnswered) {
       return this.#refuse(stream, fault === 'too large' ? errorCode.ENHANCE_YOUR_CALM : errorCode.PROTOCOL_ERROR);
@@ -311,7 +313,13 @@ export class ClientConnection {
       this.#settings.shift()?.();
       return;
     }
-    for (const [id, value] of readSettings(payload)) this.#set(id, value);
+    let windowBytes = this.#peerWindowBytes;
+    for (const [id, value] of readSettings(payload)) {
+      if (id === setting.HEADER_TABLE_SIZE) this.#encoder.resize(value);
+      else if (id === setting.MAX_CONCURRENT_STREAMS) this.#maxStreams = value;
+      else if (id === setting.INITIAL_WINDOW_SIZE) windowBytes = value;
+    }
+    this.#setWindow(windowBytes);
     this.#owe();
     this.#writer.settingsAck();
     this.#flushSoon();
@@ -320,13 +328,15 @@ export class ClientConnection {
     this.#events.onReady();
   }
 
-  #set(id: number, value: number): void {
-    if (id === setting.HEADER_TABLE_SIZE) this.#encoder.resize(value);
-    else if (id === setting.MAX_CONCURRENT_STREAMS) this.#maxStreams = value;
-    else if (id === setting.INITIAL_WINDOW_SIZE) {
-      const more = value - this.#peerWindowBytes;
-      this.#peerWindowBytes = value;
-      for (const stream of this.#streams.values()) this.#widen(stream, more);
+  #setWindow(bytes: number): void {
+    const more = bytes - this.#peerWindowBytes;
+    if (more === 0) return;
+    this.#peerWindowBytes = bytes;
+    for (const stream of this.#streams.values()) {
+      if (stream.sendWindow + more > WINDOW_BYTES_MAX) {
+        throw new ConnectionError(errorCode.FLOW_CONTROL_ERROR, 'A window is too large');
+      }
+      this.#widen(stream, more);
     }
   }
 
@@ -409,17 +419,16 @@ export class ClientConnection {
     if (this.#streams.get(stream.id) !== stream) return;
     this.#writer.reset(stream.id, code);
     this.#leaving += 1;
-    this.#forget(stream);
+    this.#streams.delete(stream.id);
+    this.#flushSoon();
+    // Its handler is told of its own end first.
+    if (this.#isClosing) process.nextTick(() => this.#closeWhenDone());
   }
 
   #finish(stream: ClientStream, end: StreamEnd): void {
-    this.#forget(stream);
-    stream.finish(end);
-  }
-
-  #forget(stream: ClientStream): void {
     this.#streams.delete(stream.id);
     this.#flushSoon();
+    stream.finish(end);
     this.#closeWhenDone();
   }
 
@@ -475,6 +484,7 @@ export class ClientConnection {
       this.#nextId += 2;
       this.#streams.set(stream.id, stream);
       this.#writer.headers(stream.id, this.#encoder.encode(stream.fields));
+      stream.fields = [];
       if (stream.hasToSend) this.#sendSoon(stream);
     }
   }
@@ -487,30 +497,32 @@ export class ClientConnection {
     if (this.#isAskingWhoLeft) return;
     this.#isAskingWhoLeft = true;
     const leaving = this.#leaving;
-    this.sendSettings(() => {
+    const goOn = (): void => {
+      clearTimeout(overdue);
+      if (!this.#isAskingWhoLeft) return;
       this.#isAskingWhoLeft = false;
       this.#leaving -= leaving;
       this.#flushSoon();
-    });
+    };
+    const overdue = setTimeout(goOn, LEAVING_MAX_MS).unref();
+    this.sendSettings(goOn);
   }
 
   /** One frame of each stream in its turn. @returns those that had one. */
-  #sendData(): ClientStream[] {
+  #sendData(): readonly ClientStream[] {
+    if (this.#line.length === 0) return NOBODY;
     const sent: ClientStream[] = [];
-    const blocked: ClientStream[] = [];
-    let place = 0;
-    for (; place < this.#line.length && this.#writer.bytes < FLUSHED_BYTES; place += 1) {
-      const stream = this.#line[place];
-      if (stream === undefined) continue;
-      const isBlocked = stream.unsentBytes > 0 && this.#sendWindow <= 0;
-      if (isBlocked) {
-        blocked.push(stream);
+    const left: ClientStream[] = [];
+    // Those that have more to send stand in line again meanwhile.
+    for (const stream of this.#line) {
+      if (this.#writer.bytes >= FLUSHED_BYTES || (stream.unsentBytes > 0 && this.#sendWindow <= 0)) {
+        left.push(stream);
         continue;
       }
       stream.isInLine = false;
       if (this.#sendFrame(stream)) sent.push(stream);
     }
-    this.#line = [...blocked, ...this.#line.slice(place)];
+    this.#line = left;
     return sent;
   }
 
@@ -529,6 +541,7 @@ export class ClientConnection {
   }
 }
 
+const NOBODY: readonly ClientStream[] = [];
 const PING = Buffer.from('rollcall');
 const COMPLETE: StreamEnd = { cause: 'complete', code: errorCode.NO_ERROR, mayBeTaken: true };
 const NOT_TAKEN: StreamEnd = { cause: 'reset', code: errorCode.REFUSED_STREAM, mayBeTaken: false };

@@ -1,3 +1,4 @@
+import { KeptData } from './kept-data.ts';
 import { errorCode } from './protocol.ts';
 
 /** How a stream came to its end. */
@@ -10,17 +11,17 @@ export interface StreamEnd {
   readonly mayBeTaken: boolean;
 }
 
-/** Told what comes over a stream, in this order, by calls that may come at any time but within those of the stream's own methods. */
+/** Told what comes over a stream, in this order. */
 export interface StreamHandler {
   /** The head of the answer. @param fields names and values in turn. @param isEnd it is all of it: `onEnd` is not called. */
   onHead(fields: readonly string[], isEnd: boolean): void;
-  /** Not while it is paused. @param chunk may be kept. */
+  /** Not while it is paused; within {@link ClientStream.resume}, too. @param chunk a part of a buffer that may be larger. */
   onData(chunk: Buffer): void;
   /** The answer is complete. @param trailers undefined: it has none. */
   onEnd(trailers: readonly string[] | undefined): void;
   /** What was written has gone out. */
   onDrain(): void;
-  /** Nothing comes any more. It is called within {@link ClientStream.reset}, too. */
+  /** Nothing comes any more. It is called within the stream's own `reset` and `resume`, too. */
   onClosed(end: StreamEnd): void;
 }
 
@@ -54,15 +55,15 @@ export class ClientStream {
   isAnswered = false;
   /** For the connection: the end of the message is sent. */
   isSentInFull = false;
-  readonly fields: readonly string[];
+  /** For the connection: the head, until it is sent. */
+  fields: readonly string[];
   readonly #owner: StreamOwner;
-  readonly #handler: StreamHandler;
+  #handler: StreamHandler;
   #unsent: Buffer[] = [];
   #unsentBytes = 0;
   #isEnded = false;
   #isAskedToWait = false;
-  #unread: Buffer[] = [];
-  #unreadBytes = 0;
+  readonly #unread = new KeptData();
   #isPaused = false;
   /** Its handler has to be told of its end. */
   #isToEnd = false;
@@ -84,7 +85,7 @@ export class ClientStream {
 
   /** What came and was not given to the handler. */
   get unreadBytes(): number {
-    return this.#unreadBytes;
+    return this.#unread.length;
   }
 
   /** Whether whoever writes should wait for `onDrain`. */
@@ -94,12 +95,12 @@ export class ClientStream {
 
   /** Whether there is more to send: data, or the end. */
   get hasToSend(): boolean {
-    return !this.#isOver && (this.#unsentBytes > 0 || (this.#isEnded && !this.isSentInFull));
+    return !this.#takesNothing && (this.#unsentBytes > 0 || (this.#isEnded && !this.isSentInFull));
   }
 
   /** @returns whether there is room for more; where not, `onDrain` is called once there is. */
   write(chunk: Buffer): boolean {
-    if (this.#isOver || this.#isEnded || chunk.length === 0) return !this.#isAskedToWait;
+    if (this.#takesNothing || this.#isEnded || chunk.length === 0) return !this.#isAskedToWait;
     this.#unsent.push(chunk);
     this.#unsentBytes += chunk.length;
     this.#isAskedToWait ||= this.#unsentBytes >= HIGH_WATER_BYTES;
@@ -109,7 +110,7 @@ export class ClientStream {
 
   /** Nothing more will be written. */
   end(): void {
-    if (this.#isOver || this.#isEnded) return;
+    if (this.#takesNothing || this.#isEnded) return;
     this.#isEnded = true;
     this.#owner.sendSoon(this);
   }
@@ -121,7 +122,7 @@ export class ClientStream {
     this.#close({ cause: 'reset', code, mayBeTaken: this.id !== 0 });
   }
 
-  /** Gives nothing more to the handler; what comes is kept, as much as its window has room for. */
+  /** Gives no more data to the handler; what comes is kept, as much as its window has room for. */
   pause(): void {
     this.#isPaused = true;
   }
@@ -131,7 +132,6 @@ export class ClientStream {
     while (!this.#isPaused && !this.#isOver) {
       const chunk = this.#unread.shift();
       if (chunk === undefined) return this.#tellEnd();
-      this.#unreadBytes -= chunk.length;
       this.#give(chunk);
     }
   }
@@ -167,13 +167,11 @@ export class ClientStream {
     this.#handler.onHead(fields, isEnd);
   }
 
-  /** For the connection. @param chunk a part of a larger piece of memory. */
+  /** For the connection. */
   receiveData(chunk: Buffer): void {
     if (this.#isOver) return;
-    if (!this.#isPaused && this.#unread.length === 0) return this.#give(chunk);
-    // What is kept does not keep what came beside it.
-    this.#unread.push(Buffer.from(chunk));
-    this.#unreadBytes += chunk.length;
+    if (this.#isPaused || this.#unread.length > 0) this.#unread.push(chunk);
+    else this.#give(chunk);
   }
 
   /** For the connection: the answer is complete. */
@@ -186,10 +184,19 @@ export class ClientStream {
 
   /** For the connection: it is over. What came of a complete answer is given to the handler before that is told. */
   finish(end: StreamEnd): void {
-    if (this.#isOver || this.#end !== undefined) return;
+    if (this.#takesNothing) return;
     if (!this.isAnswered) return this.#close(end);
     this.#end = { cause: 'complete', code: errorCode.NO_ERROR, mayBeTaken: true };
+    this.#unsent = [];
+    this.#unsentBytes = 0;
+    // Whoever writes need not wait: it goes nowhere.
+    this.tellDrained();
     if (this.#unread.length === 0) this.#tellEnd();
+  }
+
+  /** Whether nothing that is written goes anywhere any more. */
+  get #takesNothing(): boolean {
+    return this.#isOver || this.#end !== undefined;
   }
 
   #give(chunk: Buffer): void {
@@ -211,10 +218,21 @@ export class ClientStream {
     this.#isOver = true;
     this.#unsent = [];
     this.#unsentBytes = 0;
-    this.#unread = [];
-    this.#unreadBytes = 0;
-    this.#handler.onClosed(end);
+    this.#unread.clear();
+    const handler = this.#handler;
+    // The connection holds its streams in a Map, and obsolete tables of that keep closed ones, as `LinkedList` says.
+    this.#handler = NOBODY;
+    this.fields = [];
+    handler.onClosed(end);
   }
 }
+
+const NOBODY: StreamHandler = {
+  onHead: () => undefined,
+  onData: () => undefined,
+  onEnd: () => undefined,
+  onDrain: () => undefined,
+  onClosed: () => undefined,
+};
 
 const NOTHING = Buffer.alloc(0);

@@ -18,6 +18,9 @@ const CHANGING: ReadonlySet<string> = new Set([
 ]);
 /** What takes more of the table than that would drive out too much. */
 const LARGEST_SHARE = 0.75;
+/** What is larger, as tokens are, is remembered when it comes again at once: those of many callers in turn would drive out all else. */
+const LARGE_BYTES = 256;
+const LARGE_NAMES_MAX = 16;
 /** A number of four bytes, each with seven bits, has room for any length that is sent. */
 const NUMBER_BYTES = 5;
 
@@ -25,6 +28,8 @@ const NUMBER_BYTES = 5;
 export class HpackEncoder {
   readonly #table: DynamicTable;
   readonly #names = new Map<string, KnownName>();
+  /** The last large value of a name. */
+  readonly #large = new Map<string, string>();
   #target = Buffer.alloc(1024);
   #position = 0;
   /** The smallest and the last size that the peer has asked for since the last block. */
@@ -76,13 +81,23 @@ export class HpackEncoder {
     if (fixed !== undefined) return this.#number(0x80, 7, fixed);
     const number = known.numbers.get(value);
     if (number !== undefined) return this.#number(0x80, 7, this.#indexOf(number));
-    const isIndexed = !CHANGING.has(name) && entryBytes(name, value) <= this.#table.limit * LARGEST_SHARE;
+    const isIndexed = this.#isToRemember(name, value);
     const nameIndex = this.#nameIndex(known);
     if (isIndexed) this.#number(0x40, 6, nameIndex);
     else this.#number(0, 4, nameIndex);
     if (nameIndex === 0) this.#string(name);
     this.#string(value);
     if (isIndexed) this.#remember(name, value);
+  }
+
+  #isToRemember(name: string, value: string): boolean {
+    const bytes = entryBytes(name, value);
+    if (CHANGING.has(name) || bytes > this.#table.limit * LARGEST_SHARE) return false;
+    if (bytes <= LARGE_BYTES) return true;
+    if (this.#large.get(name) === value) return true;
+    if (this.#large.size >= LARGE_NAMES_MAX) this.#large.clear();
+    this.#large.set(name, value);
+    return false;
   }
 
   #nameIndex({ fixed, numbers }: KnownName): number {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type ServerHttp2Session } from 'node:http2';
+import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
@@ -183,6 +184,27 @@ describe('what counts against a backend', () => {
       expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
     }
     await pause(300);
+    expect(target.endpoints.states()).toEqual(['closed']);
+  });
+
+  test('not one that says goodbye, and cancels its last call', async () => {
+    const server = createServer();
+    server.on('stream', (stream: ServerHttp2Stream) => {
+      stream.on('error', () => undefined);
+      stream.session?.goaway(constants.NGHTTP2_NO_ERROR, stream.id);
+      stream.close(constants.NGHTTP2_CANCEL);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    await using proxy = await startProxy({ backendPort: port });
+    const target = targetAt('rollcall.test', port);
+    proxy.registered.set('rollcall.test', target);
+    using client = createEchoClient(proxy.port, { token: TOKEN });
+    for (let round = 0; round < 8; round += 1) {
+      expect((await client.unary(hello)).error?.code).toBe(status.CANCELLED);
+    }
     expect(target.endpoints.states()).toEqual(['closed']);
   });
 

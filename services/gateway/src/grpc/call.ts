@@ -2,6 +2,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus, grpcStatusOfHttp } from '@rollcall/platform/grpc/status.ts';
 import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { ClientStream, StreamEnd, StreamHandler } from '../http2/client-stream.ts';
+import { closeWhenSent, endWithTrailers, isClosed, refuse } from './answer.ts';
 import type { Attempt } from './attempts.ts';
 import type { CallMemory, HeldCall } from './call-memory.ts';
 import { isGrpc, readTrailers, responseHead } from './headers.ts';
@@ -13,9 +14,7 @@ const REPLAY_MAX_BYTES = 64 * 1024;
 const MAX_TRIES = 3;
 /** A piece is copied that is so small a share of the memory it is in. */
 const SMALL_SHARE = 4;
-/** How often a connection is looked at that has something to send before a stream of it may be closed. */
-const QUEUE_LOOK_MS = 20;
-const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
+const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_NO_ERROR } = constants;
 
 /** What became of a call. Undefined as status: its caller gave it up. */
 type CallEnd = (status: GrpcStatus | undefined) => void;
@@ -329,63 +328,11 @@ class Forwarding implements OpenCall {
   }
 }
 
-/**
- * Whether its caller has ended it. A reset without an error closes a stream at once, but is told only when all that came before has been
- * read, which may be never: see {@link OpenCall.closed}.
- */
-function isClosed(stream: ServerHttp2Stream): boolean {
-  return stream.closed || stream.destroyed;
-}
-
 function ofItsOwn(chunk: Buffer): Buffer {
   if (chunk.length * SMALL_SHARE > chunk.buffer.byteLength) return chunk;
   const own = Buffer.allocUnsafeSlow(chunk.length);
   chunk.copy(own);
   return own;
-}
-
-/** Answers a call with a status and nothing else. @param added to what goes with the refusal. */
-export function refuse(
-  downstream: ServerHttp2Stream,
-  refusal: Refusal,
-  added: Readonly<Record<string, string>> = {},
-): void {
-  if (isClosed(downstream)) return;
-  downstream.resume();
-  downstream.respond(
-    { ':status': 200, 'content-type': 'application/grpc', ...added, ...refusal.trailers() },
-    { endStream: true },
-  );
-  closeWhenSent(downstream);
-}
-
-/** Ends an answer that has begun. */
-export function endWithTrailers(downstream: ServerHttp2Stream, trailers: Trailers): void {
-  if (isClosed(downstream)) return;
-  downstream.on('wantTrailers', () => {
-    try {
-      downstream.sendTrailers(trailers);
-    } catch {
-      // What Node does not send on costs the call, and not all the others.
-      downstream.close(NGHTTP2_INTERNAL_ERROR);
-    }
-    closeWhenSent(downstream);
-  });
-  downstream.end();
-}
-
-/** A caller that has not sent all of its call yet is told to stop (RFC 9113, section 8.1), behind the end of the answer. */
-export function closeWhenSent(downstream: ServerHttp2Stream): void {
-  if (downstream.readableEnded) return;
-  const close = (): void => {
-    if (downstream.readableEnded || isClosed(downstream)) return;
-    // What is queued of a stream goes with it, and a socket that is full leaves even an answer's head in the queue.
-    if ((downstream.session?.state.outboundQueueSize ?? 0) > 0) setTimeout(close, QUEUE_LOOK_MS);
-    else downstream.close(NGHTTP2_NO_ERROR);
-  };
-  // Node takes trailers in an immediate of its own, which was asked for before, and sends them in the next turn of the event loop. No
-  // later: until it is closed, a stream takes a place among those that the connection may have.
-  setImmediate(() => setImmediate(close));
 }
 
 function statusOf(trailers: Trailers): GrpcStatus {

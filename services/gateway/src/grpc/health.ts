@@ -1,7 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import { endWithTrailers, refuse } from './call.ts';
+import { endWithTrailers, refuse } from './answer.ts';
 import type { CallHead } from './headers.ts';
 import { Refusal } from './refusal.ts';
 

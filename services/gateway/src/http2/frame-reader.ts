@@ -1,4 +1,4 @@
-import { ConnectionError, errorCode, FRAME_BYTES, FRAME_HEAD_BYTES } from './protocol.ts';
+import { ConnectionError, errorCode, FRAME_BYTES, FRAME_HEAD_BYTES, flag, frameType } from './protocol.ts';
 
 /** A frame as it came. Its payload is good as long as whoever gets it does not return. */
 export interface Frame {
@@ -39,4 +39,20 @@ export class FrameReader {
     }
     if (start < bytes.length) this.#rest = bytes.subarray(start);
   }
+}
+
+/** The data in a frame. @param start of them, behind the length of the padding. @throws ConnectionError. */
+export function withoutPadding({ flags, payload }: Frame, start = 0): Buffer {
+  const isPadded = (flags & flag.PADDED) !== 0;
+  const first = start + (isPadded ? 1 : 0);
+  const end = payload.length - (isPadded ? (payload[0] ?? 0) : 0);
+  if (first > end) throw new ConnectionError(errorCode.PROTOCOL_ERROR, 'The padding is longer than the frame');
+  return first === 0 && end === payload.length ? payload : payload.subarray(first, end);
+}
+
+/** The piece of a block of fields that is in a frame of such (RFC 9113, sections 6.2 and 6.10). @throws ConnectionError. */
+export function fieldsIn(frame: Frame): Buffer {
+  if (frame.type !== frameType.HEADERS) return frame.payload;
+  const PRIORITY_BYTES = 5;
+  return withoutPadding(frame, (frame.flags & flag.PRIORITY) === 0 ? 0 : PRIORITY_BYTES);
 }

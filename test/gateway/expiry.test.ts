@@ -49,7 +49,7 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
     service: 'slow',
     origin: backend.url,
     basePath: '',
-    capabilities: [],
+    grpcEndpoints: undefined,
     endpoints: endpointsOf('127.0.0.1'),
   };
   const outcomes: Outcome[] = [];

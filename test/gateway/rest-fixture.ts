@@ -99,7 +99,7 @@ export function targetNamed(hostname: string, port: number, { resolve }: { reado
     clock: systemClock,
   });
   const origin = `http://${hostname}:${port}`;
-  return { service: hostname, origin, basePath: '', capabilities: [], endpoints: endpointsOf(hostname) };
+  return { service: hostname, origin, basePath: '', endpoints: endpointsOf(hostname), grpcEndpoints: undefined };
 }
 
 async function answer(proxy: RestProxy, proxied: Parameters<RestProxy['forward']>[0]): Promise<void> {

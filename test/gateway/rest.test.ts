@@ -573,6 +573,20 @@ describe('a service that fails', () => {
     await vi.waitFor(async () => expect((await call('/api/v1/weak/x')).status).toBe(200), { timeout: 10_000 });
   });
 
+  test('is let alone after five requests, and not after two that were sent again and again', async () => {
+    let isDown = false;
+    await using weak = await startBackend((request, response) => {
+      if (isDown) request.socket.resetAndDestroy();
+      else response.end('up');
+    });
+    await register('dropping', weak.url);
+    isDown = true;
+    const statuses = [];
+    for (let count = 0; count < 6; count += 1) statuses.push((await call('/api/v1/dropping/x')).status);
+    expect(statuses).toEqual([502, 502, 502, 502, 502, 503]);
+    expect(weak.requests.length).toBeGreaterThan(5);
+  });
+
   test('a caller that goes away ends the request', async () => {
     const gone = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();

@@ -15,9 +15,13 @@ export interface Target {
   readonly origin: string;
   /** Of the registered URL, without a slash at its end. */
   readonly basePath: string;
-  readonly capabilities: readonly string[];
-  /** They live as long as the service stays where it is. */
+  /** For REST. They live as long as the service stays where it is. */
   readonly endpoints: Endpoints;
+  /**
+   * For gRPC, where the service has that capability: who speaks one protocol answers nothing that is right in the other, so that
+   * callers of one could have it paused for those of the other.
+   */
+  readonly grpcEndpoints: Endpoints | undefined;
 }
 
 /** The registry's replicas, or the Kubernetes Service before them. */
@@ -62,7 +66,8 @@ export function createTargets(deps: TargetsDeps): Targets {
   const targetOf = (service: string, url: string, capabilities: readonly string[]): Target => {
     const { origin, hostname, pathname } = new URL(url);
     const basePath = pathname.replace(/\/+$/, '');
-    return { service, origin, basePath, capabilities, endpoints: endpointsOf(hostname) };
+    const grpcEndpoints = capabilities.includes('grpc') ? endpointsOf(hostname) : undefined;
+    return { service, origin, basePath, endpoints: endpointsOf(hostname), grpcEndpoints };
   };
 
   function put({ service_name, service_url, capabilities }: ServiceRecord): void {
@@ -76,7 +81,7 @@ export function createTargets(deps: TargetsDeps): Targets {
       return;
     }
     const stayed = previous?.origin === target.origin && previous.basePath === target.basePath;
-    known.set(service_name, stayed ? { ...target, endpoints: previous.endpoints } : target);
+    known.set(service_name, stayed ? { ...target, ...keptOf(previous, target) } : target);
   }
 
   observe(metrics, known);
@@ -114,15 +119,22 @@ export function createTargets(deps: TargetsDeps): Targets {
   };
 }
 
+/** What is known of the places where a service was and is. */
+function keptOf(previous: Target, { grpcEndpoints }: Target): Pick<Target, 'endpoints' | 'grpcEndpoints'> {
+  const kept = grpcEndpoints === undefined ? undefined : (previous.grpcEndpoints ?? grpcEndpoints);
+  return { endpoints: previous.endpoints, grpcEndpoints: kept };
+}
+
 function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
   const services = new Gauge({
     name: 'rollcall_gateway_services',
-    help: 'Registered services by what their circuit breakers say: open where those of all their addresses are.',
+    help: 'Registered services by what their circuit breakers say: open where those of all addresses are, for REST or for gRPC.',
     labelNames: ['breaker'],
     registers: [metrics],
     collect() {
       const counts = { closed: 0, open: 0, 'half-open': 0 };
-      for (const { endpoints } of known.values()) counts[best(endpoints.states())] += 1;
+      for (const target of known.values())
+        counts[worst(endpointsOf(target).map((endpoints) => best(endpoints.states())))] += 1;
       for (const [breaker, count] of Object.entries(counts)) this.set({ breaker }, count);
     },
   });
@@ -133,8 +145,7 @@ function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
     registers: [metrics],
     collect() {
       let count = 0;
-      for (const { endpoints } of known.values())
-        count += endpoints.states().filter((state) => state === 'open').length;
+      for (const target of known.values()) count += ejectedOf(target);
       this.set(count);
     },
   });
@@ -144,4 +155,19 @@ function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
 function best(states: readonly BreakerState[]): BreakerState {
   if (states.includes('closed')) return 'closed';
   return states.includes('half-open') ? 'half-open' : 'open';
+}
+
+function worst(states: readonly BreakerState[]): BreakerState {
+  if (states.includes('open')) return 'open';
+  return states.includes('half-open') ? 'half-open' : 'closed';
+}
+
+function endpointsOf({ endpoints, grpcEndpoints }: Target): readonly Endpoints[] {
+  return grpcEndpoints === undefined ? [endpoints] : [endpoints, grpcEndpoints];
+}
+
+function ejectedOf(target: Target): number {
+  return endpointsOf(target)
+    .flatMap((endpoints) => endpoints.states())
+    .filter((state) => state === 'open').length;
 }

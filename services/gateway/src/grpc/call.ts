@@ -324,7 +324,7 @@ class Forwarding implements OpenCall {
     if (this.#over || attempt !== this.#attempt) return;
     const canRepeat = !this.#hasHead && this.#replay !== undefined && this.#tries < MAX_TRIES;
     if (canRepeat && !mayBeTaken) this.#begin();
-    else this.fail(cause === 'lost' ? lost(this.#hasHead) : refusalOfReset(code));
+    else this.fail(cause === 'lost' ? lost(mayBeTaken) : refusalOfReset(code));
   }
 }
 
@@ -359,8 +359,9 @@ function valueOf(raw: readonly string[], name: string): string {
   return '';
 }
 
-function lost(answered: boolean): Refusal {
-  const message = answered ? 'The connection to the service was lost' : 'The service could not be reached';
+/** @param mayBeTaken whether the backend may have looked at the call: who repeats it may have it done twice. */
+function lost(mayBeTaken: boolean): Refusal {
+  const message = mayBeTaken ? 'The connection to the service was lost' : 'The service could not be reached';
   return new Refusal(grpcStatus.UNAVAILABLE, message);
 }
 
@@ -372,7 +373,10 @@ function refusalOfReset(code: number): Refusal {
     case constants.NGHTTP2_CANCEL:
       return new Refusal(grpcStatus.CANCELLED, 'The service cancelled the call');
     case constants.NGHTTP2_ENHANCE_YOUR_CALM:
-      return new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The service has no room for the call');
+      return new Refusal(
+        grpcStatus.RESOURCE_EXHAUSTED,
+        'The service has no room for the call, or answered with too much metadata',
+      );
     case constants.NGHTTP2_INADEQUATE_SECURITY:
       return new Refusal(grpcStatus.PERMISSION_DENIED, 'The service does not take calls over such a connection');
     default:

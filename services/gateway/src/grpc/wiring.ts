@@ -18,10 +18,9 @@ export function grpcTargets(
   return {
     find(serviceName) {
       if (serviceName === REGISTRY) return registry;
-      const target = targets.findRegistered(serviceName);
-      return target?.capabilities.includes('grpc') === true
-        ? { service: serviceName, origin: target.origin, endpoints: target.endpoints }
-        : undefined;
+      const { origin, grpcEndpoints } = targets.findRegistered(serviceName) ?? {};
+      if (origin === undefined || grpcEndpoints === undefined) return undefined;
+      return { service: serviceName, origin, endpoints: grpcEndpoints };
     },
     known: () => targets.isComplete(),
   };

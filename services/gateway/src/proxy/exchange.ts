@@ -66,6 +66,8 @@ interface AttemptOptions {
   /** Undefined: the request has no body. */
   readonly upload: Upload | undefined;
   readonly retries: number;
+  /** The attempt before failed there, too: that counts once. */
+  readonly isRepeat: boolean;
   readonly watch: AnswerWatch;
 }
 
@@ -111,7 +113,7 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
 
 type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']>;
 
-interface ExchangeOptions extends Pick<AttemptOptions, 'endpoint' | 'upload' | 'watch'> {
+interface ExchangeOptions extends Pick<AttemptOptions, 'endpoint' | 'upload' | 'isRepeat' | 'watch'> {
   readonly deps: ExchangeDeps;
   readonly headersTimeoutMs: number;
   readonly proxied: ProxiedRequest;
@@ -246,11 +248,12 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   }
 
   #settle(attempt: Attempt): void {
-    const { breaker } = this.#options.endpoint;
+    const { endpoint, isRepeat } = this.#options;
+    const { breaker } = endpoint;
     if (attempt.type === 'answered') {
       if (this.#isTrouble()) breaker.failed();
       else breaker.succeeded();
-    } else if (attempt.type === 'failed' && countsAgainst(attempt)) breaker.failed();
+    } else if (attempt.type === 'failed' && !isRepeat && countsAgainst(attempt)) breaker.failed();
     else breaker.abandoned();
   }
 

@@ -54,7 +54,8 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
         if (last === undefined) throw unavailable(target);
         return { ...last.outcome, retries: retries - 1 };
       }
-      const outcome = await exchange(deps, proxied, { endpoint, upload, retries, watch });
+      const isRepeat = endpoint === last?.endpoint;
+      const outcome = await exchange(deps, proxied, { endpoint, upload, retries, isRepeat, watch });
       if (outcome.type === 'failed' && outcome.failure.unsent) endpoints.suspect();
       const isRepeated = mayRepeat(proxied, { outcome, upload, retries }) && endpoints.retries.tryWithdraw();
       if (!isRepeated) return { ...outcome, retries };

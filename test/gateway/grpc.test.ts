@@ -7,6 +7,7 @@ import {
   type Backend,
   createEchoClient,
   type EchoClient,
+  gaugeOf,
   startBackend,
   startProxy,
   statusOf,
@@ -178,9 +179,14 @@ test('a backend may answer before it has the whole call; the caller is told to s
 });
 
 test('1000 calls at once', async () => {
+  // As many as one subject may have.
+  await waitUntil('no call is left of the tests before', async () => (await gaugeOf(proxy, 'open_calls')) === 0, {
+    timeoutMs: 10_000,
+  });
   const answers = await Promise.all(
     Array.from({ length: 1000 }, (_unused, index) => client.unary(Buffer.from(String(index)), { 'delay-ms': '100' })),
   );
+  expect(answers.flatMap(({ error }) => error?.message ?? [])).toEqual([]);
   expect(answers.map(({ message }) => message?.toString())).toEqual(answers.map((_answer, index) => String(index)));
 });
 

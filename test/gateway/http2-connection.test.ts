@@ -110,7 +110,7 @@ test('messages of all sizes, at once, come back as they went, whatever windows, 
         connection.close();
       },
     ),
-    { numRuns: 25 },
+    { numRuns: 10 },
   );
 });
 

@@ -1,8 +1,6 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import { systemClock } from '@rollcall/platform/clock.ts';
+import { accessFromFile } from '@rollcall/platform/kube/access.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { createCredentialSource } from '@rollcall/platform/kube/credentials.ts';
-import { accessFromFile } from '@rollcall/platform/kube/kubeconfig.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath } from '@rollcall/platform/kube/resource-client.ts';
 import { Pool } from 'undici';
@@ -14,9 +12,8 @@ const headers = { accept: 'application/json', 'content-type': 'application/merge
 /** Runs a {@link LeaseTask}. */
 export async function runLeaseLoad(task: LeaseTask): Promise<LoadResult> {
   const access = await accessFromFile(task.kubeconfigPath);
-  const source = await createCredentialSource({ access, clock: systemClock, environment: {} });
-  const { tls } = await source.get();
-  const pool = new Pool(access.cluster.server, { connections: task.connections, connect: { ...tls }, allowH2: false });
+  const { tls } = await access.readCredentials(false);
+  const pool = new Pool(access.server, { connections: task.connections, connect: { ...tls }, allowH2: false });
   const collection = collectionPath(leaseKind, task.namespace);
   const send = async (index: number): Promise<number | 'none'> => {
     const path = `${collection}/${nameOf(task.names, index % task.names.count)}`;

@@ -4,10 +4,10 @@ import type { Clock } from '../clock.ts';
 import type { Environment } from '../config.ts';
 import { errorMessage } from '../errors.ts';
 import { backoffMs, sleep } from '../retry.ts';
-import { type Credentials, createCredentialSource } from './credentials.ts';
+import { accessFromEnvironment, accessFromFile, type Credentials, type KubeAccess } from './access.ts';
+import { createCredentialSource } from './credentials.ts';
 import { type ApiStatus, KubeApiError, KubeUnreachableError } from './errors.ts';
 import { type Answer, exchange, unreachable } from './exchange.ts';
-import { accessFromEnvironment, accessFromFile, type KubeAccess } from './kubeconfig.ts';
 import { createTransports } from './transport.ts';
 
 /** `exchange` has its own; undici's do not count the wait for a socket. */
@@ -58,11 +58,9 @@ export interface ConnectionOptions {
   readonly maxSockets: number;
   /** Called after every answer or failure, for `rest_client_requests_total`; `host` is that of the API server. */
   readonly onRequest?: (method: string, code: string, host: string) => void;
-  /** What credential plugins of the kubeconfig are started with; nothing when absent. */
-  readonly environment?: Environment;
 }
 
-/** Connects by the rules of kubectl: `KUBECONFIG`, `~/.kube/config`, the pod's service account. */
+/** Connects as {@link accessFromEnvironment} finds the API server. */
 export async function connect(
   options: ConnectionOptions & { readonly environment: Environment },
 ): Promise<KubeConnection> {
@@ -74,18 +72,19 @@ export async function connectByFile(path: string, options: ConnectionOptions): P
   return connectTo(await accessFromFile(path), options);
 }
 
-async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
-  const { clock, environment = {}, requestTimeoutMs, maxSockets } = options;
-  const { origin, pathname, host } = new URL(access.cluster.server);
+/** Connects to the API server that was found. */
+export async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
+  const { clock, requestTimeoutMs, maxSockets } = options;
+  const { origin, pathname, host } = new URL(access.server);
   const basePath = pathname.replace(/\/$/, '');
-  const source = await createCredentialSource({ access, clock, environment });
-  const transports = createTransports(access.cluster, { connectTimeoutMs: requestTimeoutMs, maxSockets });
+  const source = await createCredentialSource(access, clock);
+  const transports = createTransports(access, { connectTimeoutMs: requestTimeoutMs, maxSockets });
 
   const onRequest = (method: string, code: string) => options.onRequest?.(method, code, host);
 
   async function send(request: KubeRequest, credentials: Credentials, deadline: number): Promise<Answer> {
     const { method, body, signal } = request;
-    const headers: Record<string, string | string[]> = { accept: 'application/json', ...credentials.headers };
+    const headers: Record<string, string> = { accept: 'application/json', ...credentials.headers };
     if (body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
     try {
       const answer = await exchange(

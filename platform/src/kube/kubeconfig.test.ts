@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { accessFromEnvironment, accessFromFile } from './kubeconfig.ts';
+import { accessFromEnvironment, accessFromFile } from './access.ts';
 
 let directory: string;
 
@@ -24,7 +24,7 @@ current-context: one
 clusters:
 - {name: here, cluster: {server: "https://first:6443", certificate-authority: ca.crt}}
 users:
-- {name: me, user: {tokenFile: secrets/token, client-key: /absolute/key, exec: null}}
+- {name: me, user: {token: hunter2}}
 contexts:
 - {name: one, context: {cluster: here, user: me, namespace: mine}}
 `;
@@ -32,47 +32,54 @@ contexts:
 const second = `
 current-context: two
 clusters:
-- {name: here, cluster: {server: "https://second:6443"}}
 - {name: there, cluster: {server: "https://third:6443"}}
 users: null
 contexts:
 - {name: two, context: {cluster: there}}
 `;
 
-test('paths are relative to the file, and absent values may be written as null', async () => {
-  const { cluster, user, namespace } = await accessFromFile(await write('first', first));
-  expect(cluster['certificate-authority']).toBe(join(directory, 'ca.crt'));
-  expect(user).toEqual({ tokenFile: join(directory, 'secrets/token'), 'client-key': '/absolute/key' });
-  expect(namespace).toBe('mine');
+test('paths are relative to the file', async () => {
+  const access = await accessFromFile(await write('first', first));
+  await write('ca.crt', 'an authority');
+  expect(access).toMatchObject({ server: 'https://first:6443', namespace: 'mine' });
+  expect(await access.readCredentials(false)).toEqual({
+    tls: { ca: 'an authority' },
+    headers: { authorization: 'Bearer hunter2' },
+  });
 });
 
-test('of several files the first that names a thing counts, and missing files are skipped', async () => {
+test('files are read anew once the server refused what they said', async () => {
+  const path = await write('rotated', first.replace('certificate-authority: ca.crt', ''));
+  const access = await accessFromFile(path);
+  await write('rotated', first.replace('certificate-authority: ca.crt', '').replace('hunter2', 'hunter3'));
+  expect((await access.readCredentials(false)).headers['authorization']).toBe('Bearer hunter2');
+  expect((await access.readCredentials(true)).headers['authorization']).toBe('Bearer hunter3');
+});
+
+test('of several files the first that names a context counts, and missing files are skipped', async () => {
   const [a, b] = [await write('first', first), await write('second', second)];
-  expect((await accessFromEnvironment({ KUBECONFIG: `${a}:${b}` })).cluster.server).toBe('https://first:6443');
-  expect((await accessFromEnvironment({ KUBECONFIG: `${b}:${a}` })).cluster.server).toBe('https://third:6443');
+  expect((await accessFromEnvironment({ KUBECONFIG: `${a}:${b}` })).server).toBe('https://first:6443');
+  expect((await accessFromEnvironment({ KUBECONFIG: `${b}:${a}` })).server).toBe('https://third:6443');
   expect((await accessFromEnvironment({ KUBECONFIG: `/nowhere:${b}` })).namespace).toBe('default');
 });
 
-test('without KUBECONFIG it is the file in the home directory', async () => {
+test('without KUBECONFIG it is the pod, and outside of one the file in the home directory', async () => {
   await write('.kube/config', second);
-  expect((await accessFromEnvironment({ HOME: directory })).cluster.server).toBe('https://third:6443');
-});
-
-test('commands without a slash are left to the PATH, others are relative to the file', async () => {
-  const bare = await accessFromFile(
-    await write('bare', first.replace('exec: null', 'exec: {command: login, args: [a]}')),
-  );
-  expect(bare.user.exec?.command).toBe('login');
-  const relative = await accessFromFile(
-    await write('relative', first.replace('exec: null', 'exec: {command: ./bin/login}')),
-  );
-  expect(relative.user.exec?.command).toBe(join(directory, 'bin/login'));
+  expect((await accessFromEnvironment({ HOME: directory })).server).toBe('https://third:6443');
+  await Promise.all([write('namespace', 'here\n'), write('token', 'of-the-pod\n'), write('ca.crt', 'an authority')]);
+  const pod = { KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '443' };
+  const access = await accessFromEnvironment({
+    ...pod,
+    HOME: directory,
+    ROLLCALL_SERVICE_ACCOUNT_DIRECTORY: directory,
+  });
+  expect(access).toMatchObject({ server: 'https://[::1]:443', namespace: 'here' });
+  expect((await access.readCredentials(false)).headers).toEqual({ authorization: 'Bearer of-the-pod' });
 });
 
 test.each([
-  ['no YAML', 'users: [{token: hunter2', /not valid YAML/],
-  ['wrong types', first.replace('secrets/token', '[hunter2]'), /\/users\/0\/user\/tokenFile/],
-  ['no server', first.replace('server: "https://first:6443", ', ''), /clusters\/0\/cluster/],
+  ['no YAML', 'users: [{token: hunter2', /is not a kubeconfig/],
+  ['no server', first.replace('server: "https://first:6443", ', ''), /is not a kubeconfig/],
   ['no current context', first.replace('current-context: one', 'current-context: ""'), /no current context/],
   ['an unknown cluster', first.replace('cluster: here', 'cluster: gone'), /no cluster "gone"/],
   ['an unknown user', first.replace('user: me', 'user: gone'), /no user "gone"/],

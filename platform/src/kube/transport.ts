@@ -1,8 +1,7 @@
 import { createSecureContext } from 'node:tls';
 import { type Dispatcher, Pool, ProxyAgent } from 'undici';
-import type { Credentials, TlsCredentials } from './credentials.ts';
+import type { Credentials, KubeAccess, TlsCredentials } from './access.ts';
 import { unreachable } from './exchange.ts';
-import type { KubeconfigCluster } from './kubeconfig.ts';
 
 /** Below the 90 s after which the API server closes an idle connection. */
 const KEEP_ALIVE_MS = 60_000;
@@ -31,7 +30,7 @@ export interface Transports {
  * Two pools that live as long as the connection. Streams have their own, so that no number of watches takes a socket from
  * requests. HTTP/1.1 throughout: over HTTP/2 one socket would carry everything, and with it would fall everything.
  */
-export function createTransports(cluster: KubeconfigCluster, options: TransportOptions): Transports {
+export function createTransports(access: KubeAccess, options: TransportOptions): Transports {
   const retired = new Map<Transport, Promise<void>>();
   let tls: TlsCredentials | undefined;
   let current: Transport | undefined;
@@ -52,7 +51,7 @@ export function createTransports(cluster: KubeconfigCluster, options: TransportO
       if (current !== undefined && sameTls(tls, credentials.tls)) return current;
       if (current !== undefined) retire(current);
       tls = credentials.tls;
-      current = createTransport(cluster, tls, options);
+      current = createTransport(access, tls, options);
       return current;
     },
     async close() {
@@ -65,7 +64,7 @@ export function createTransports(cluster: KubeconfigCluster, options: TransportO
   };
 }
 
-function createTransport(cluster: KubeconfigCluster, tls: TlsCredentials, options: TransportOptions): Transport {
+function createTransport(access: KubeAccess, tls: TlsCredentials, options: TransportOptions): Transport {
   const requestOptions = { connections: options.maxSockets, keepAliveTimeout: KEEP_ALIVE_MS, allowH2: false };
   const streamOptions = { allowH2: false };
   const { ca, cert, key, ...verification } = tls;
@@ -77,14 +76,14 @@ function createTransport(cluster: KubeconfigCluster, tls: TlsCredentials, option
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
   };
-  const proxy = cluster['proxy-url'];
+  const proxy = access.proxyUrl;
   if (proxy !== undefined && proxy !== '') {
     return {
       requests: new ProxyAgent({ ...requestOptions, uri: proxy, requestTls: connect }),
       streams: new ProxyAgent({ ...streamOptions, uri: proxy, requestTls: connect }),
     };
   }
-  const { origin } = new URL(cluster.server);
+  const { origin } = new URL(access.server);
   return {
     requests: new Pool(origin, { ...requestOptions, connect }),
     streams: new Pool(origin, { ...streamOptions, connect }),

@@ -13,6 +13,7 @@ const context: CommandContext = {
     serviceAccountPrivateKey: 'sa.key',
     serviceAccountPublicKey: 'sa.pub',
   },
+  tokenAuthFile: '/control-plane/service-account/tokens.csv',
   kubeconfigPath: 'kubeconfig',
   stagesPath: 'stages.yaml',
 };

@@ -19,6 +19,7 @@ export interface CommandContext {
   readonly directory: string;
   readonly ports: ControlPlanePorts;
   readonly certificates: Certificates;
+  readonly tokenAuthFile: string;
   readonly kubeconfigPath: string;
   readonly stagesPath: string;
   /** Where the addresses of pods are taken from; undefined: where kwok takes them from by itself. */
@@ -52,7 +53,7 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
       '--log-level=warn',
     ];
   },
-  'kube-apiserver': ({ ports, certificates, audit }) => [
+  'kube-apiserver': ({ ports, certificates, tokenAuthFile, audit }) => [
     `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
     '--bind-address=127.0.0.1',
     '--advertise-address=127.0.0.1',
@@ -61,6 +62,7 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
     `--tls-cert-file=${certificates.serverCertificate}`,
     `--tls-private-key-file=${certificates.serverKey}`,
     `--client-ca-file=${certificates.ca}`,
+    `--token-auth-file=${tokenAuthFile}`,
     '--authorization-mode=RBAC',
     '--allow-privileged=true',
     '--service-cluster-ip-range=10.96.0.0/16',

@@ -15,6 +15,7 @@ import { installCrds, type KubectlTarget, runKubectl } from './kubectl.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import type { BinaryName } from './kubernetes-modules.ts';
 import { fakeNodes, kwokConfiguration } from './kwok-stages.ts';
+import { writePodEnvironment } from './pod-environment.ts';
 import { freePorts } from './ports.ts';
 import { logTail, type ManagedProcess, startProcess } from './processes.ts';
 import { waitUntil } from './wait.ts';
@@ -45,6 +46,8 @@ export interface ControlPlaneOptions {
 /** A running control plane on 127.0.0.1. */
 export interface ControlPlane extends AsyncDisposable {
   readonly kubeconfigPath: string;
+  /** By which a process connects as a pod does, with all rights. */
+  readonly podEnvironment: Readonly<Record<string, string>>;
   /** URL of the API server. */
   readonly server: string;
   readonly ports: ControlPlanePorts;
@@ -123,7 +126,23 @@ async function startOnPorts(options: ControlPlaneOptions, ports: ControlPlanePor
   const { podCidr, auditLog } = options;
   const audit = auditLog === undefined ? undefined : { log: auditLog, policy: join(directory, 'audit-policy.yaml') };
   if (audit !== undefined) await writeFile(audit.policy, auditPolicy);
-  const context: CommandContext = { directory, ports, certificates, kubeconfigPath, stagesPath, podCidr, audit };
+  const pod = await writePodEnvironment({
+    directory: join(directory, 'service-account'),
+    apiServerPort: ports.apiServer,
+    ca: certificates.ca,
+    namespace,
+  });
+  const { tokenAuthFile } = pod;
+  const context: CommandContext = {
+    directory,
+    ports,
+    certificates,
+    tokenAuthFile,
+    kubeconfigPath,
+    stagesPath,
+    podCidr,
+    audit,
+  };
   const components = componentRunner(options, context);
   const isReady = (): Promise<boolean> => isApiServerReady(server, admin);
   const startApiServer = async (): Promise<void> => {
@@ -151,6 +170,7 @@ async function startOnPorts(options: ControlPlaneOptions, ports: ControlPlanePor
   };
   return {
     kubeconfigPath,
+    podEnvironment: pod.env,
     server,
     ports,
     failed: components.failed,

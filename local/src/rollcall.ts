@@ -92,7 +92,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_DELIVERY_NAMESPACES: '*',
       ROLLCALL_FETCHER_IMAGE: 'rollcall.local/rollcall:latest',
       ...options.env,
-      KUBECONFIG: controlPlane.kubeconfigPath,
+      ...controlPlane.podEnvironment,
       NODE_COMPILE_CACHE: join(directory, 'compile-cache'),
       ROLLCALL_NAMESPACE: NAMESPACE,
       ROLLCALL_HOST: '127.0.0.1',

@@ -39,7 +39,10 @@ export async function startScriptedServer(steps: readonly ScriptStep[]): Promise
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('The server has no port');
   return {
-    kubeconfigPath: await writeKubeconfig({ cluster: { server: `http://127.0.0.1:${address.port}` }, user: {} }),
+    kubeconfigPath: await writeKubeconfig({
+      cluster: { server: `http://127.0.0.1:${address.port}`, 'insecure-skip-tls-verify': true },
+      user: {},
+    }),
     requests,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -143,7 +143,7 @@ function processStarter(
     logDirectory: join(directory, 'log'),
     env: {
       ...env,
-      KUBECONFIG: controlPlane.kubeconfigPath,
+      ...controlPlane.podEnvironment,
       NODE_ENV: 'production',
       ROLLCALL_HOST: '127.0.0.1',
     },

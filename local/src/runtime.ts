@@ -16,7 +16,7 @@ const GATEWAY: Runtime = {
   env: { ...THREADS, GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
 };
 
-const GATEWAY_SCRIPT = 'services/gateway/src/main.ts';
+const GATEWAY_SCRIPT = /^services\/gateway\/src\/main\.[jt]s$/;
 
 /**
  * As in a cluster: the image's entry point and environment say the same, and for the gateway the chart (`processes.gateway.command` and `env`).
@@ -24,5 +24,5 @@ const GATEWAY_SCRIPT = 'services/gateway/src/main.ts';
  * @param script main file of the process, from the root.
  */
 export function runtimeOf(script: string): Runtime {
-  return script === GATEWAY_SCRIPT ? GATEWAY : OTHERS;
+  return GATEWAY_SCRIPT.test(script) ? GATEWAY : OTHERS;
 }

@@ -10,8 +10,6 @@ export interface ServiceOptions {
   readonly script: string;
   /** The repository's by default. */
   readonly root?: string;
-  /** Further flags for Node. */
-  readonly nodeArgs?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -39,12 +37,7 @@ export function startService(service: ServiceOptions, { logDirectory, env }: Ser
   return startProcess({
     name: service.name,
     command: process.execPath,
-    args: [
-      ...runtime.flags,
-      ...(service.nodeArgs ?? []),
-      join(service.root ?? REPOSITORY, service.script),
-      ...(service.args ?? []),
-    ],
+    args: [...runtime.flags, join(service.root ?? REPOSITORY, service.script), ...(service.args ?? [])],
     logFile: join(logDirectory, `${service.name}.log`),
     env: { ...runtime.env, ...env, ...service.env },
   });

@@ -141,7 +141,7 @@ printf '{"kind":"ExecCredential","status":{"token":"%s"}}' "$(cat '${directory}/
   expect(await runs()).toBe('run\nrun\n');
 
   const failing = { ...exec, env: [] };
-  await expect(connectWith({ cluster: parts.cluster, user: { exec: failing } })).rejects.toThrow();
+  await expect(connectWith({ cluster: parts.cluster, user: { exec: failing } })).rejects.toThrow(Error);
 });
 
 test('an auth-provider of the old kind and impersonation are sent along', async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, readFile, rename } from 'node:fs/promises';
+import { cp, mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
@@ -31,7 +31,8 @@ describe('the Dockerfile', () => {
   test('has the Node that everything is tested with, and the version of this release', async () => {
     const dockerfile = await read('Dockerfile');
     const { version, devDependencies } = await manifest('.');
-    expect(dockerfile).toContain(`ARG NODE_IMAGE=docker.io/library/node:${devDependencies?.['node']}-`);
+    const base = `ARG NODE_IMAGE=docker\\.io/library/node:${devDependencies?.['node']}-[a-z-]+@sha256:[0-9a-f]{64}\n`;
+    expect(dockerfile).toMatch(new RegExp(base));
     expect(dockerfile).toContain(`ARG VERSION=${version}\n`);
   });
 
@@ -57,20 +58,19 @@ async function imageEnvironment(): Promise<Record<string, string>> {
 }
 
 describe('how Node runs in a cluster', () => {
-  const preload = '--import=/app/image/src/stripped-sources.js';
-  const main = '/app/image/src/main.ts';
+  const main = '/app/image/src/main.js';
 
   test('is how it runs here', async () => {
     const [, entryPoint = '[]'] = /^ENTRYPOINT (.+)$/m.exec(await read('Dockerfile')) ?? [];
     const { flags, env } = runtimeOf('operator/src/main.ts');
-    expect(JSON.parse(entryPoint)).toEqual(['node', ...flags, preload, main]);
+    expect(JSON.parse(entryPoint)).toEqual(['node', ...flags, main]);
     expect(await imageEnvironment()).toMatchObject(env);
   });
 
   test('is how it runs here for the gateway, whose memory is what matters', async () => {
     const { command, env } = parse(await read('charts/rollcall/values.yaml')).processes.gateway;
     const runtime = runtimeOf('services/gateway/src/main.ts');
-    expect(command).toEqual(['node', ...runtime.flags, preload, main]);
+    expect(command).toEqual(['node', ...runtime.flags, main]);
     expect({ ...(await imageEnvironment()), ...env }).toMatchObject(runtime.env);
   });
 });
@@ -91,20 +91,19 @@ describe("the image's entry point", () => {
   });
 });
 
-test('sources whose types were stripped run without a stripper, line by line as they were', async () => {
-  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'stripped-'));
+test('the JavaScript of the image runs without a stripper of types, line by line as the sources', async () => {
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'emitted-'));
   const source = join(directory, 'src');
   await cp(join(ROOT, 'image', 'src'), source, { recursive: true });
-  await runNode(['tools/strip-types.ts', directory]);
-  const preload = join(source, 'stripped-sources.js');
-  await rename(join(source, 'stripped-sources.ts'), preload);
-  const main = join(source, 'main.ts');
-  const { out, err } = await runNode(['--no-strip-types', `--import=${preload}`, main, '--help']);
+  await cp(join(ROOT, 'image', 'package.json'), join(directory, 'package.json'));
+  await runNode(['tools/emit-javascript.ts', directory]);
+  const { out, err } = await runNode(['--no-strip-types', join(source, 'main.js'), '--help']);
   expect({ out, err }).toEqual({ out: expect.stringMatching(/^Usage: rollcall PROCESS/), err: '' });
-  const stripped = await readFile(join(source, 'processes.ts'), 'utf8');
+  const emitted = await readFile(join(source, 'processes.js'), 'utf8');
   const lines = (await read('image/src/processes.ts')).split('\n');
-  expect(stripped).not.toContain('readonly ');
-  expect(stripped.split('\n').map(({ length }) => length)).toEqual(lines.map(({ length }) => length));
+  expect(emitted).not.toContain('readonly ');
+  expect(emitted.split('\n').map(({ length }) => length)).toEqual(lines.map(({ length }) => length));
+  expect(await readFile(join(directory, 'package.json'), 'utf8')).toContain('"./*.ts": "./src/*.js"');
 });
 
 test('what drains goes on when it is told to end once more', { timeout: 180_000 }, async () => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, readdir, rename, symlink } from 'node:fs/promises';
+import { cp, mkdir, readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { REPOSITORY } from '@rollcall/local/services.ts';
@@ -8,17 +8,9 @@ const run = promisify(execFile);
 
 /** As in the Dockerfile. */
 const FOLDERS = ['clients', 'crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
-const PRELOAD = 'image/src/stripped-sources';
 
-/** Our sources as the image has them. */
-export interface ImageSources {
-  readonly root: string;
-  /** Flags for Node. */
-  readonly nodeArgs: readonly string[];
-}
-
-/** Makes a copy without types, so that what is measured is what runs in a cluster. @param root does not exist yet. */
-export async function createImageSources(root: string): Promise<ImageSources> {
+/** Emits our sources as the image has them, so that what is measured is what runs. @param root does not exist yet. */
+export async function createImageSources(root: string): Promise<void> {
   const modules = join(root, 'node_modules');
   const own = join(modules, '@rollcall');
   await mkdir(own, { recursive: true });
@@ -32,10 +24,8 @@ export async function createImageSources(root: string): Promise<ImageSources> {
   // Links of npm's, relative to where they are.
   const links = join(REPOSITORY, 'node_modules', '@rollcall');
   await cp(links, own, { recursive: true, verbatimSymlinks: true });
-  const args = [join(REPOSITORY, 'tools', 'strip-types.ts'), ...FOLDERS.map((folder) => join(root, folder))];
+  const args = [join(REPOSITORY, 'tools', 'emit-javascript.ts'), ...FOLDERS.map((folder) => join(root, folder))];
   await run(process.execPath, args);
-  await rename(join(root, `${PRELOAD}.ts`), join(root, `${PRELOAD}.js`));
-  return { root, nodeArgs: [`--import=${join(root, `${PRELOAD}.js`)}`] };
 }
 
 function isSource(path: string): boolean {

@@ -9,7 +9,7 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { type SystemBinary, startHaproxy } from './haproxy.ts';
-import { createImageSources, type ImageSources } from './image-sources.ts';
+import { createImageSources } from './image-sources.ts';
 import { type Metrics, parseMetrics, sumOf } from './metrics.ts';
 
 /** A process under measurement, or a peer of one. */
@@ -89,8 +89,9 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
   const databaseUrl = await postgres.createDatabase('rollcall');
   const failed = Promise.race([controlPlane.failed, postgres.failed]);
   failed.catch(() => undefined);
-  const sources = await createImageSources(join(directory, 'image'));
-  const start = processStarter(stack, { ...options, controlPlane, sources });
+  const root = join(directory, 'image');
+  await createImageSources(root);
+  const start = processStarter(stack, { ...options, controlPlane, root });
   return {
     kubeconfigPath: controlPlane.kubeconfigPath,
     kube,
@@ -132,12 +133,13 @@ interface ProcessStarter {
 
 interface StarterOptions extends StageOptions {
   readonly controlPlane: ControlPlane;
-  readonly sources: ImageSources;
+  /** Of the emitted sources. */
+  readonly root: string;
 }
 
 function processStarter(
   stack: AsyncDisposableStack,
-  { directory, env, signal, controlPlane, sources }: StarterOptions,
+  { directory, env, signal, controlPlane, root }: StarterOptions,
 ): ProcessStarter {
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
@@ -160,7 +162,7 @@ function processStarter(
       };
       const startedAtMs = performance.now();
       const started = await startService(
-        { name: `${name}-${counter}`, script, ...sources, env: { ...ports, ...settings } },
+        { name: `${name}-${counter}`, script: script.replace(/\.ts$/, '.js'), root, env: { ...ports, ...settings } },
         context,
       );
       stack.defer(stopOf(started));

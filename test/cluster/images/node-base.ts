@@ -13,8 +13,6 @@ const NPM = 'npm@12.2.0';
 export const NODE_BASES = {
   /** Node, npm and a shell. */
   NODE_IMAGE: 'registry.invalid/rollcall/node:build',
-  /** Node and its libraries, and nothing else: what runs on it needs no shell. */
-  RUNTIME_IMAGE: 'registry.invalid/rollcall/node:runtime',
 } as const;
 
 export interface BaseOptions {
@@ -26,7 +24,7 @@ export interface BaseOptions {
 }
 
 /**
- * The directory of a store with stand-ins for the public image of Node, made at the first use: this Node, the libraries that it has
+ * The directory of a store with a stand-in for the public image of Node, made at the first use: this Node, the libraries that it has
  * here, a shell, and npm, which asks the registry that npm asks on this machine.
  */
 export async function findNodeBases(options: BaseOptions): Promise<string> {
@@ -42,15 +40,13 @@ export async function findNodeBases(options: BaseOptions): Promise<string> {
     const store = await openImageStore({ ...options, directory });
     const dockerfile = join(roots, 'Dockerfile');
     await store.build({ name: NODE_BASES.NODE_IMAGE, dockerfile, context: join(roots, 'build') });
-    await store.build({ name: NODE_BASES.RUNTIME_IMAGE, dockerfile, context: join(roots, 'runtime') });
     await rm(roots, { recursive: true });
   });
 }
 
 async function writeRoots(directory: string, npmrc: NpmSettings, { packages }: BaseOptions): Promise<void> {
   const build = join(directory, 'build');
-  const runtime = join(directory, 'runtime');
-  await Promise.all([addNode(build), addNode(runtime), addShell(build, join(packages, 'bin', 'busybox'))]);
+  await Promise.all([addNode(build), addShell(build, join(packages, 'bin', 'busybox'))]);
   await runCommand([
     'npm',
     'install',

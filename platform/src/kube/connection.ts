@@ -72,8 +72,7 @@ export async function connectByFile(path: string, options: ConnectionOptions): P
   return connectTo(await accessFromFile(path), options);
 }
 
-/** Connects to the API server that was found. */
-export async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
+async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
   const { clock, requestTimeoutMs, maxSockets } = options;
   const { origin, pathname, host } = new URL(access.server);
   const basePath = pathname.replace(/\/$/, '');

@@ -1,6 +1,6 @@
+import { clientAddress } from '@rollcall/gateway/admission/client-address.ts';
 import { gatewayConfig } from '@rollcall/gateway/config.ts';
-import { clientAddress } from '@rollcall/gateway/policy/limits/client-address.ts';
-import { parseRoutes } from '@rollcall/gateway/routing/routes-file.ts';
+import { parseRoutes } from '@rollcall/gateway/upstream/routing/routes-file.ts';
 import { registryConfig } from '@rollcall/registry/config.ts';
 import { describe, expect, test } from 'vitest';
 import {

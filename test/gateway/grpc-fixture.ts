@@ -13,14 +13,14 @@ import {
   type ServiceError,
   type StatusObject,
 } from '@grpc/grpc-js';
-import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
-import { createLookups, type Resolve } from '@rollcall/gateway/discovery/lookups.ts';
+import type { Caller } from '@rollcall/gateway/admission/caller.ts';
+import type { GrpcLimits } from '@rollcall/gateway/doors/grpc/limits.ts';
+import type { CallAllowance, CallOrigin, GrpcTarget } from '@rollcall/gateway/doors/grpc/ports.ts';
+import { createGrpcProxy } from '@rollcall/gateway/doors/grpc/proxy.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
-import type { GrpcLimits } from '@rollcall/gateway/grpc/limits.ts';
-import type { CallAllowance, CallOrigin, GrpcTarget } from '@rollcall/gateway/grpc/ports.ts';
-import { createGrpcProxy } from '@rollcall/gateway/grpc/proxy.ts';
-import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
-import type { Caller } from '@rollcall/gateway/policy/caller.ts';
+import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
+import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
+import { createLookups, type Resolve } from '@rollcall/gateway/upstream/discovery/lookups.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startService } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';

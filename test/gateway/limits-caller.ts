@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { RedisLimiter } from '@rollcall/gateway/policy/limits/redis-limiter.ts';
+import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { Limit, Limiter } from '@rollcall/gateway/policy/limits/limiter.ts';
-import { MemoryLimiter } from '@rollcall/gateway/policy/limits/memory-limiter.ts';
-import { RedisLimiter } from '@rollcall/gateway/policy/limits/redis-limiter.ts';
-import { bucketMsOf } from '@rollcall/gateway/policy/limits/sliding-window.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
+import type { Limit, Limiter } from '@rollcall/platform/limits/limiter.ts';
+import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
+import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
+import { bucketMsOf } from '@rollcall/platform/limits/sliding-window.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import * as fc from 'fast-check';

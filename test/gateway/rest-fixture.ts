@@ -1,13 +1,13 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { endpointsBy } from '@rollcall/gateway/discovery/endpoints.ts';
-import { createLookups, type Lookups, type Resolve } from '@rollcall/gateway/discovery/lookups.ts';
-import type { Target } from '@rollcall/gateway/discovery/targets.ts';
+import { createConcurrency } from '@rollcall/gateway/admission/concurrency.ts';
+import { createRestProxy, type RestProxy } from '@rollcall/gateway/doors/rest/rest.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
-import { defaultBreakerPolicy } from '@rollcall/gateway/policy/breaker.ts';
-import { createConcurrency } from '@rollcall/gateway/policy/concurrency.ts';
-import { createDispatchers } from '@rollcall/gateway/proxy/dispatchers.ts';
-import { createRestProxy, type RestProxy } from '@rollcall/gateway/proxy/rest.ts';
+import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
+import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
+import { createLookups, type Lookups, type Resolve } from '@rollcall/gateway/upstream/discovery/lookups.ts';
+import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
+import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 
 /** The proxy for HTTP/1.1 in this process, and servers before and behind it. */

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChannelSource, Subscriber } from '@rollcall/gateway/websocket/channels/channel-source.ts';
-import { encodeEvent } from '@rollcall/gateway/websocket/protocol.ts';
+import type { ChannelSource, Subscriber } from '@rollcall/gateway/doors/websocket/channels/channel-source.ts';
+import { encodeEvent } from '@rollcall/gateway/doors/websocket/protocol.ts';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { clientOf, connect, isSynced, refusalOf } from './websocket-client.ts';

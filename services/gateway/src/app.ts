@@ -3,10 +3,10 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { Counter, type Registry } from 'prom-client';
+import { endSlowCallers, type SlowCallersPolicy } from './admission/slow-callers.ts';
 import { allowOrigins } from './cors.ts';
+import { isWebSocketUpgrade } from './doors/websocket/upgrade.ts';
 import { mapError } from './errors.ts';
-import { endSlowCallers, type SlowCallersPolicy } from './policy/slow-callers.ts';
-import { isWebSocketUpgrade } from './websocket/upgrade.ts';
 
 /** A group of routes, with content type parsers of its own. */
 export type Routes = (app: App) => void;

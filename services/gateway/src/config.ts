@@ -2,9 +2,9 @@ import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platfo
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
+import { parseTrustedProxies, type TrustedProxies } from './admission/client-address.ts';
+import { DEFAULT_LIMITS, type TierLimits } from './admission/limit-for.ts';
 import type { ExternalIssuer } from './identity/external-issuers.ts';
-import { parseTrustedProxies, type TrustedProxies } from './policy/limits/client-address.ts';
-import { DEFAULT_LIMITS, type TierLimits } from './policy/limits/limit-for.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = 86_400;

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import type { Caller, Tier } from '../admission/caller.ts';
 import { GatewayError } from '../errors.ts';
-import type { Caller, Tier } from '../policy/caller.ts';
 import type { ApiClients, KnownClient } from './api-clients.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 

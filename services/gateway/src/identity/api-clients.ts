@@ -10,7 +10,7 @@ import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
-import type { Tier } from '../policy/caller.ts';
+import type { Tier } from '../admission/caller.ts';
 import { type KeptSecret, keepSecret, SCRYPT_FORMAT, SECRET_MIN_LENGTH } from './client-secret.ts';
 
 /** A program that may ask for tokens. */

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import type { Authenticator } from '../policy/caller.ts';
+import type { Authenticator } from '../admission/caller.ts';
 import { type AccessTokens, type CheckedToken, invalid } from './access-tokens.ts';
 import type { TokenCheck } from './external-issuers.ts';
 

@@ -1,6 +1,6 @@
 import { generateKeyPair } from 'jose';
 import { beforeEach, expect, test } from 'vitest';
-import type { Caller } from '../policy/caller.ts';
+import type { Caller } from '../admission/caller.ts';
 import { type BackendIdentity, createBackendIdentity } from './backend-identity.ts';
 
 const caller: Caller = { subject: 'shop', tier: 'free', scopes: new Set(['a']), expiresAtMs: Number.POSITIVE_INFINITY };

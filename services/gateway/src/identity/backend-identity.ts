@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { IDENTITY_TOKEN_TYPE, identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
 import { SignJWT } from 'jose';
-import type { Caller } from '../policy/caller.ts';
+import type { Caller } from '../admission/caller.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 
 const LIFETIME_SECONDS = 60;

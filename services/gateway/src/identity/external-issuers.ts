@@ -2,8 +2,8 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { createKeySet } from '@rollcall/platform/http/key-sets.ts';
 import { type JWTPayload, jwtVerify } from 'jose';
 import { type Dispatcher, fetch } from 'undici';
+import type { Caller, Tier } from '../admission/caller.ts';
 import { GatewayError } from '../errors.ts';
-import type { Caller, Tier } from '../policy/caller.ts';
 import { type CheckedToken, invalid, scopesOf, tierOf, verified } from './access-tokens.ts';
 
 /** An identity provider whose tokens are accepted besides the gateway's own. */

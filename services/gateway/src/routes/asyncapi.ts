@@ -1,8 +1,8 @@
 import type { App } from '@rollcall/platform/http/server.ts';
+import type { AdmissionDeps } from '../admission/admission.ts';
+import { admitCaller } from '../admission/admit-request.ts';
+import { PATH } from '../doors/websocket/upgrade.ts';
 import { GatewayError } from '../errors.ts';
-import type { AdmissionDeps } from '../policy/admission.ts';
-import { PATH } from '../websocket/upgrade.ts';
-import { admitCaller } from './admission.ts';
 
 /**
  * `GET /api/ws/asyncapi.json`: what can be said over `/api/ws`, as an AsyncAPI document. A request for `/api/ws` that is no upgrade, or

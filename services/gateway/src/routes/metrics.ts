@@ -1,8 +1,8 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
-import type { AdmissionDeps } from '../policy/admission.ts';
-import { requireScopes } from '../policy/bearer.ts';
-import { admitCaller } from './admission.ts';
+import type { AdmissionDeps } from '../admission/admission.ts';
+import { admitCaller } from '../admission/admit-request.ts';
+import { requireScopes } from '../admission/bearer.ts';
 
 /** The scope that reads metrics by the public port; Prometheus reads them at the admin port, without a token. */
 const SCOPE = 'metrics:read';

@@ -1,7 +1,7 @@
 import { type App, pathOf } from '@rollcall/platform/http/server.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
-import { givenTraceContext, requestIdOf } from '../proxy/trace-context.ts';
+import { givenTraceContext, requestIdOf } from '../doors/trace-context.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

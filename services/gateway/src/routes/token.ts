@@ -1,12 +1,12 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hasScope } from '../admission/caller.ts';
+import type { Limits } from '../admission/limits.ts';
 import { GatewayError } from '../errors.ts';
 import type { AccessTokens } from '../identity/access-tokens.ts';
 import type { ApiClients } from '../identity/api-clients.ts';
 import { verifySecret } from '../identity/client-secret.ts';
 import type { KeyStore } from '../identity/key-store.ts';
-import { hasScope } from '../policy/caller.ts';
-import type { Limits } from '../policy/limits/limits.ts';
 
 export interface TokenRouteDeps {
   readonly tokens: Pick<AccessTokens, 'issue'>;

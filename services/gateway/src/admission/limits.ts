@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto';
+import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
+import { FailoverLimiter } from '@rollcall/platform/limits/failover-limiter.ts';
+import { headersOf } from '@rollcall/platform/limits/headers.ts';
+import type { LimitDecision, Limiter } from '@rollcall/platform/limits/limiter.ts';
+import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
+import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Redis } from '@rollcall/platform/redis/client.ts';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { GatewayError } from '../errors.ts';
+import type { Caller } from './caller.ts';
+import { clientNetwork, type TrustedProxies } from './client-address.ts';
+import { limitFor, type Policy, type RouteLimits, type TierLimits } from './limit-for.ts';
+
+interface LimitsDeps {
+  readonly limits: TierLimits;
+  readonly trustedProxies: TrustedProxies;
+  /** Undefined: each replica counts by itself. */
+  readonly redis: Redis | undefined;
+  /** Begins the keys there. */
+  readonly redisPrefix: string;
+  /** How long Redis has for an answer. */
+  readonly redisTimeoutMs: number;
+  readonly metrics: Registry;
+  readonly log: Logger;
+  readonly clock?: Clock;
+}
+
+/** What the limits must know of a request. */
+export interface LimitedRequest {
+  /** Undefined: the request shows no token. */
+  readonly caller: Caller | undefined;
+  /** Of the connection; undefined once that is gone. */
+  readonly remoteAddress: string | undefined;
+  /** The header `X-Forwarded-For`. */
+  readonly forwardedFor: string | readonly string[] | undefined;
+  /** The limits of its route, if that has any of its own. */
+  readonly route: RouteLimits | undefined;
+}
+
+export interface Verdict {
+  /** For the answer, whatever it is. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** RATE_LIMITED, with the same headers; undefined where the request may go on. */
+  readonly refusal: GatewayError | undefined;
+}
+
+/** The rate limits of a gateway. */
+export interface Limits {
+  /** Counts a request, or refuses it. At once where counts are in this process; never fails. */
+  check(request: LimitedRequest): Verdict | Promise<Verdict>;
+  /** Resolves when the store is found; before, each replica counts by itself. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Longer ones, which an external issuer may have, are counted by their hash, so that keys stay small. */
+const SUBJECT_LENGTH_MAX = 128;
+
+export function createLimits(deps: LimitsDeps): Limits {
+  const { limits, trustedProxies, metrics } = deps;
+  const { limiter, start, stop } = createLimiter(deps);
+  const refusals = new Counter({
+    name: 'rollcall_gateway_rate_limited_total',
+    help: 'Requests refused because a rate limit was used up, by policy',
+    labelNames: ['policy'],
+    registers: [metrics],
+  });
+
+  function verdictOf(policy: Policy, decision: LimitDecision): Verdict {
+    const headers = headersOf(policy, decision);
+    if (decision.allowed) return { headers, refusal: undefined };
+    refusals.inc({ policy: policy.name });
+    const details = {
+      policy: policy.name,
+      limit: policy.limit.requests,
+      retryAfterSeconds: decision.retryAfterSeconds,
+    };
+    return { headers, refusal: new GatewayError('RATE_LIMITED', { headers, details }) };
+  }
+
+  return {
+    check({ caller, remoteAddress = 'unknown', forwardedFor, route }) {
+      const policy = limitFor(caller?.tier ?? 'anonymous', route, limits);
+      const who =
+        caller === undefined ? clientNetwork(remoteAddress, forwardedFor, trustedProxies) : shortened(caller.subject);
+      const decision = limiter.take(policy.scope + who, policy.limit);
+      return decision instanceof Promise
+        ? decision.then((decided) => verdictOf(policy, decided))
+        : verdictOf(policy, decision);
+    },
+    start,
+    stop,
+  };
+}
+
+interface StartedLimiter {
+  readonly limiter: Limiter;
+  readonly start: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+}
+
+function createLimiter(deps: LimitsDeps): StartedLimiter {
+  const { redis, redisPrefix, redisTimeoutMs, metrics, log, clock = systemClock } = deps;
+  const own = new MemoryLimiter({ clock });
+  const fallbacks = new Counter({
+    name: 'rollcall_gateway_limiter_fallbacks_total',
+    help: 'Requests counted by this replica alone because Redis was away or too slow',
+    registers: [metrics],
+  });
+  const shared =
+    redis &&
+    new FailoverLimiter({
+      shared: new RedisLimiter({ redis, prefix: redisPrefix, clock }),
+      own,
+      timeoutMs: redisTimeoutMs,
+      clock,
+      log,
+      onFallback: () => fallbacks.inc(),
+    });
+  void new Gauge({
+    name: 'rollcall_gateway_limiter_store',
+    help: 'Where requests are counted: 1 for the store in use, 0 for the other',
+    labelNames: ['store'],
+    registers: [metrics],
+    collect() {
+      const usesShared = shared?.usesShared === true;
+      this.set({ store: 'redis' }, usesShared ? 1 : 0);
+      this.set({ store: 'memory' }, usesShared ? 0 : 1);
+    },
+  });
+  return {
+    limiter: shared ?? own,
+    start: async () => shared?.start(),
+    stop: async () => shared?.stop(),
+  };
+}
+
+function shortened(subject: string): string {
+  if (subject.length <= SUBJECT_LENGTH_MAX) return subject;
+  return `sha256:${createHash('sha256').update(subject).digest('base64url')}`;
+}

@@ -1,0 +1,115 @@
+import { isClaim } from '../claims.ts';
+import { HOP_BY_HOP } from '../hop-by-hop.ts';
+import type { Trailers } from './refusal.ts';
+
+/** The head of a call, taken apart. */
+export interface CallHead {
+  readonly method: string;
+  readonly path: string;
+  readonly contentType: string;
+  readonly authorization: string | undefined;
+  readonly timeout: string | undefined;
+  /** The registration that the caller wants, whatever the path says. */
+  readonly override: string | undefined;
+  /** The caller's `x-request-id`. */
+  readonly requestId: string | undefined;
+  /** What proxies before this one say of where the call came from. */
+  readonly forwardedFor: string | undefined;
+  /** What goes on to the backend as it came: names and values in turn. */
+  readonly forwarded: string[];
+  /** A header that the gateway reads came several times. */
+  readonly repeated: string | undefined;
+}
+
+/**
+ * Headers that the gateway reads, and does not pass on: it makes its own where the backend needs them. The token is meant for the
+ * gateway alone; a backend that had it could act as the caller everywhere else.
+ */
+const READ: ReadonlySet<string> = new Set([
+  ':method',
+  ':path',
+  'authorization',
+  'grpc-timeout',
+  'rollcall-service',
+  'x-request-id',
+]);
+
+/** Of one hop only (RFC 9113, section 8.2.2), or claims that only a proxy in front of a backend can make. */
+const DROPPED: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  ':authority',
+  ':scheme',
+  ':protocol',
+  'forwarded',
+  'host',
+  'priority',
+]);
+
+/** Of an answer: its length is told by frames; one that says another would be a fault of the caller's connection, and not of the service's. */
+const DROPPED_OF_ANSWERS: ReadonlySet<string> = new Set([...DROPPED, 'content-length']);
+
+/** @param raw names in lower case, as HTTP/2 has them, and values in turn. */
+export function readCallHead(raw: readonly string[]): CallHead {
+  const read = new Map<string, string>();
+  const forwarded: string[] = [];
+  let repeated: string | undefined;
+  let contentType = '';
+  let forwardedFor: string | undefined;
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    const value = raw[index + 1] ?? '';
+    if (READ.has(name)) {
+      if (read.has(name)) repeated = name;
+      read.set(name, value);
+    } else if (!DROPPED.has(name) && !isClaim(name)) {
+      if (name === 'content-type') contentType = value;
+      forwarded.push(name, value);
+    } else if (name === 'x-forwarded-for') {
+      forwardedFor = forwardedFor === undefined ? value : `${forwardedFor}, ${value}`;
+    }
+  }
+  return {
+    method: read.get(':method') ?? '',
+    path: read.get(':path') ?? '',
+    contentType,
+    authorization: read.get('authorization'),
+    timeout: read.get('grpc-timeout'),
+    override: read.get('rollcall-service'),
+    requestId: read.get('x-request-id'),
+    forwardedFor,
+    forwarded,
+    repeated,
+  };
+}
+
+/** Whether the content type is that of gRPC itself; gRPC-Web is something else. */
+export function isGrpc(contentType: string): boolean {
+  return /^application\/grpc(?:[+;]|$)/.test(contentType);
+}
+
+/** The head of a backend's answer as the caller gets it. @param added by the gateway; it wins. */
+export function responseHead(raw: readonly string[], added: Readonly<Record<string, string>>): string[] {
+  const head: string[] = [':status', '200'];
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    if (name !== ':status' && !DROPPED_OF_ANSWERS.has(name) && !Object.hasOwn(added, name))
+      head.push(name, raw[index + 1] ?? '');
+  }
+  for (const name in added) head.push(name, added[name] ?? '');
+  return head;
+}
+
+/** Trailers as they came, but for what is of one hop only. Repeated ones stay apart: not every reader of binary metadata takes a list. */
+export function readTrailers(raw: readonly string[]): Trailers {
+  const trailers: Trailers = Object.create(null);
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index] ?? '';
+    const value = raw[index + 1] ?? '';
+    // Node refuses to send it on, by an exception.
+    if (DROPPED_OF_ANSWERS.has(name)) continue;
+    const known = trailers[name];
+    if (known === undefined) trailers[name] = value;
+    else trailers[name] = [...(typeof known === 'string' ? [known] : known), value];
+  }
+  return trailers;
+}

@@ -1,0 +1,259 @@
+import { once } from 'node:events';
+import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import { anyAddress } from '@rollcall/platform/http/any-address.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import { LinkedList } from '@rollcall/platform/linked-list.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
+import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
+import type { Registry } from 'prom-client';
+import { type AccessLog, rounded } from '../../access-log.ts';
+import type { Authenticator } from '../../admission/caller.ts';
+import { createConcurrency } from '../../admission/concurrency.ts';
+import type { Lookups } from '../../upstream/discovery/lookups.ts';
+import { requestIdOf } from '../trace-context.ts';
+import { type AdmissionContext, type Admitted, admit } from './admission.ts';
+import { refuse } from './answer.ts';
+import { attemptsAt, deadlineExceeded } from './attempts.ts';
+import { forwardCall } from './call.ts';
+import { type CallMemory, createCallMemory } from './call-memory.ts';
+import { type CallMetrics, createCallMetrics, statusName } from './call-metrics.ts';
+import { contextIn, startCallSpan } from './call-span.ts';
+import { followConnections } from './connections.ts';
+import { readCallHead } from './headers.ts';
+import { createOwnHealth, isOwnHealth } from './health.ts';
+import { answerHeaders, type KnownCall, knownCall } from './known-call.ts';
+import { defaultLimits, type GrpcLimits } from './limits.ts';
+import { LOOK_INTERVAL_MS, look } from './look.ts';
+import type { GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import { Refusal, refusalOf } from './refusal.ts';
+import { ignoreError } from './streams.ts';
+import { createUpstreams, type Upstreams } from './upstreams.ts';
+
+export interface GrpcProxyDeps {
+  /** Undefined: any address. */
+  readonly host: string | undefined;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly authenticator: Authenticator;
+  readonly take: TakeCall;
+  readonly targets: GrpcTargets;
+  readonly lookups: Lookups;
+  readonly identityHeaders: IdentityHeaders;
+  readonly log: Logger;
+  readonly metrics: Registry;
+  readonly clock: Clock;
+  /** Between saying NOT_SERVING and refusing connections: as long as proxies in front take to notice. */
+  readonly drainMs: number;
+  /** How long calls may then go on. */
+  readonly closingLimitMs: number;
+  /** Undefined: calls are not traced; what a caller says of a trace goes on as it is. */
+  readonly tracer?: Tracer | undefined;
+  /** Undefined: it is off. */
+  readonly accessLog?: AccessLog | undefined;
+  readonly limits?: Partial<GrpcLimits>;
+}
+
+/** The proxy as a part of a process. */
+export interface GrpcProxy extends Actor {
+  /** Where it listens, once started. */
+  readonly port: number;
+}
+
+/** What the parts of a proxy share. */
+interface Context extends GrpcProxyDeps, AdmissionContext {
+  readonly bounds: GrpcLimits;
+  readonly upstreams: Upstreams;
+  readonly callMetrics: CallMetrics;
+  readonly memory: CallMemory;
+}
+
+/** Node takes no longer timer. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+const LAST_WORDS_MS = 1000;
+/** What a call that is held back keeps beside a window: what Node takes before it says that it is enough, at both sides. */
+const HELD_BYTES = 32 * 1024;
+
+/**
+ * The gRPC door of the gateway: HTTP/2 calls of all four kinds go to the registration that serves them, message bytes unread. It
+ * answers grpc.health.v1 itself for the empty service name; reflection, and the health of others, is that of the service which the
+ * caller names in the metadata `rollcall-service`.
+ */
+export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
+  const bounds: GrpcLimits = { ...defaultLimits, ...deps.limits };
+  const server = createHttp2Server(bounds);
+  const connections = followConnections(server, {
+    options: bounds,
+    clock: deps.clock,
+    onCall: (stream, raw) => take(context, stream, raw),
+  });
+  const upstreams = createUpstreams({ ...bounds, lookup: deps.lookups.within(bounds.connectTimeoutMs / 2) }, deps);
+  const calls = new LinkedList<KnownCall>();
+  const probes = new LinkedList<KnownCall>();
+  const callMetrics = createCallMetrics({
+    registry: deps.metrics,
+    clock: deps.clock,
+    isKnown: (service) => deps.targets.find(service) !== undefined,
+    sizes: {
+      openCalls: () => calls.size,
+      connections: () => connections.size,
+      upstreamConnections: () => upstreams.sessions,
+    },
+  });
+  const health = createOwnHealth(bounds, deps.clock);
+  const memory = createCallMemory({
+    heldCalls: Math.floor(bounds.unreadBytes / (bounds.windowBytes + HELD_BYTES)),
+    replayBytes: bounds.replayBytes,
+  });
+  const concurrency = createConcurrency(bounds.callsPerSubject);
+  const seen: Context['seen'] = new Map();
+  const context: Context = {
+    ...deps,
+    bounds,
+    upstreams,
+    callMetrics,
+    health,
+    calls,
+    probes,
+    memory,
+    concurrency,
+    seen,
+  };
+  const timer = setInterval(() => look(context), LOOK_INTERVAL_MS);
+  timer.unref();
+
+  return {
+    name: 'gRPC proxy',
+    async start() {
+      server.listen({ host: deps.host ?? (await anyAddress()), port: deps.port });
+      await once(server, 'listening');
+      // A connection that cannot be taken costs nobody else theirs.
+      server.on('error', (error) => deps.log.error({ err: error }, 'gRPC listener failed'));
+      deps.log.info({ address: server.address() }, 'gateway listens for gRPC');
+    },
+    async stop() {
+      health.stop();
+      await sleep(deps.drainMs);
+      health.endWatches();
+      if (!(await connections.drain(deps.closingLimitMs))) {
+        const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
+        for (const { value } of calls.links()) value.forwarded?.call.fail(refusal);
+        await connections.drain(LAST_WORDS_MS);
+      }
+      connections.destroy();
+      upstreams.close();
+      clearInterval(timer);
+      await new Promise((resolve) => server.close(resolve));
+    },
+    get port() {
+      const address = server.address();
+      return typeof address === 'object' && address !== null ? address.port : deps.port;
+    },
+  };
+}
+
+function createHttp2Server(bounds: GrpcLimits): Http2Server {
+  const server = createServer({
+    settings: {
+      enablePush: false,
+      initialWindowSize: bounds.windowBytes,
+      maxConcurrentStreams: bounds.callsPerConnection,
+      maxHeaderListSize: bounds.maxHeaderBytes,
+    },
+    maxSessionMemory: bounds.connectionMemoryMiB,
+    // Rapid reset (CVE-2023-44487): who cancels more calls than that is disconnected.
+    streamResetBurst: bounds.resetBurst,
+    streamResetRate: bounds.resetsPerSecond,
+    strictSingleValueFields: false,
+  });
+  // Those that are being ended are still there for a moment.
+  server.maxConnections = Math.ceil(bounds.connections * 1.1);
+  // What is no HTTP/2 costs its own connection alone.
+  server.on('sessionError', () => undefined);
+  return server;
+}
+
+/** Takes a call that has come. @returns to be called once its stream is closed. */
+function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): () => void {
+  // A caller that is gone: `close` follows.
+  stream.on('error', ignoreError);
+  const head = readCallHead(raw);
+  const known = knownCall({
+    stream,
+    head,
+    span: context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream),
+    // Where nobody is told of it, a call without one gets none.
+    requestId: context.accessLog === undefined ? head.requestId : requestIdOf(head.requestId),
+    beganAtMs: context.clock.monotonicMs(),
+  });
+  const link = (isOwnHealth(head) ? context.probes : context.calls).add(known);
+  void serve(context, known);
+  return () => {
+    link.unlink();
+    known.isClosed = true;
+    known.leave?.();
+    known.forwarded?.call.closed();
+  };
+}
+
+async function serve(context: Context, known: KnownCall): Promise<void> {
+  try {
+    const admitted = await admit(context, known);
+    if (typeof admitted === 'object') run(context, known, admitted);
+    else if (admitted !== 'probe') record(context, known, admitted === 'given up' ? undefined : grpcStatus.UNKNOWN);
+  } catch (error) {
+    const foreseen = refusalOf(error);
+    if (foreseen === undefined) context.log.error({ err: error }, 'gRPC call failed');
+    const refusal =
+      foreseen ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
+    record(context, known, refusal.status);
+    refuse(known.stream, refusal, answerHeaders(known));
+  }
+}
+
+/** For metrics, trace and log: how a call has ended. @param status undefined: its caller gave it up. */
+function record(context: Context, known: KnownCall, status: GrpcStatus | undefined): void {
+  const { head, span, requestId = '', beganAtMs, subject, service } = known;
+  const ms = context.clock.monotonicMs() - beganAtMs;
+  context.callMetrics.observe({ service, status, ms });
+  span?.end(status);
+  if (context.accessLog === undefined) return;
+  const given = contextIn(head.forwarded);
+  context.accessLog.write({
+    reqId: requestId,
+    trace_id: span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent)),
+    method: head.method,
+    path: head.path,
+    service: service === '' ? undefined : service,
+    subject,
+    result: status === undefined ? 'abandoned' : statusName(status),
+    ms: rounded(ms),
+  });
+}
+
+/** Passes an admitted call on, until it is over or its deadline is. */
+function run(context: Context, known: KnownCall, admitted: Admitted): void {
+  const { clock, upstreams } = context;
+  const { deadlineMs, token, caller } = admitted;
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+  const call = forwardCall({
+    subject: caller.subject,
+    downstream: known.stream,
+    addedHeaders: answerHeaders(known),
+    memory: context.memory,
+    open: attemptsAt(upstreams, admitted, clock),
+    onEnd(status) {
+      isOver = true;
+      clearTimeout(timer);
+      record(context, known, status);
+    },
+  });
+  known.forwarded = { token, call };
+  if (isOver || deadlineMs === undefined) return;
+  const leftMs = Math.max(0, deadlineMs - clock.monotonicMs());
+  if (leftMs <= TIMER_MAX_MS) timer = setTimeout(() => call.fail(deadlineExceeded()), leftMs);
+}

@@ -1,0 +1,75 @@
+import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import { REGISTRY } from '../../upstream/discovery/targets.ts';
+import type { GrpcMethod, GrpcTargets } from './ports.ts';
+import { Refusal } from './refusal.ts';
+
+/** grpc/doc/server-reflection.md */
+const REFLECTION = /^grpc\.reflection\.v1(?:alpha)?\.ServerReflection$/;
+/** Of the registry's own gRPC services. */
+export const REGISTRY_PACKAGE = 'rollcall.registry.';
+const PATH = /^\/([A-Za-z_][\w.]{0,511})\/([A-Za-z_]\w{0,255})$/;
+/** `v1`, `v1beta2`: says nothing about whose package it is. */
+const VERSION = /^v\d+(?:(?:alpha|beta|p)\d*)*$/;
+
+/** @returns undefined for what is not `/<package.Service>/<Method>`. */
+export function parseMethodPath(path: string): GrpcMethod | undefined {
+  const [, service, method] = PATH.exec(path) ?? [];
+  return service === undefined || method === undefined ? undefined : { service, method };
+}
+
+/**
+ * The names of registrations that a gRPC service may be found under, the best first. Of `acme.shop.v1.Cart`: the service in full, its
+ * package (`acme.shop.v1`), the package without version (`acme.shop`), the package's last label (`shop`), and its first (`acme`). The
+ * registry's own package is the registry's, whoever registers a name that would be better; so is reflection, which every service may
+ * have, unless the caller names one.
+ */
+export function candidateNames(grpcService: string): readonly string[] {
+  if (grpcService.startsWith(REGISTRY_PACKAGE) || REFLECTION.test(grpcService)) return [REGISTRY];
+  const labels = grpcService.split('.');
+  const packageLabels = labels.slice(0, -1);
+  const unversioned = packageLabels.filter((label) => !VERSION.test(label));
+  const candidates = [
+    grpcService,
+    packageLabels.join('.'),
+    unversioned.join('.'),
+    unversioned.at(-1) ?? '',
+    unversioned[0] ?? '',
+  ];
+  return [...new Set(candidates)].filter((name) => name !== '');
+}
+
+/** What decides where a call goes. */
+export interface RouteInput {
+  readonly grpcService: string;
+  /** By {@link candidateNames}. */
+  readonly candidates: readonly string[];
+  /** The registration that the caller named in `rollcall-service`; it wins. */
+  readonly override: string | undefined;
+  /** Whether the gRPC service had a target not long ago. */
+  readonly seenBefore: boolean;
+}
+
+/**
+ * Finds the registration that serves a call.
+ *
+ * @throws Refusal UNAVAILABLE where it may be there a moment later: what is registered is not known yet, the registration that was
+ *   named is not there, or the one that served such calls is gone. UNIMPLEMENTED where no registration was ever meant.
+ */
+export function routeCall<Target>(
+  { grpcService, candidates, override, seenBefore }: RouteInput,
+  targets: GrpcTargets<Target>,
+): Target {
+  for (const name of override === undefined ? candidates : [override]) {
+    const target = targets.find(name);
+    if (target !== undefined) return target;
+  }
+  if (!targets.known()) throw new Refusal(grpcStatus.UNAVAILABLE, 'What is registered is not known yet', RETRY);
+  if (override !== undefined) {
+    const message = `No service '${override}' with the capability grpc is registered`;
+    throw new Refusal(grpcStatus.UNAVAILABLE, message, RETRY);
+  }
+  if (seenBefore) throw new Refusal(grpcStatus.UNAVAILABLE, `'${grpcService}' is not registered any more`, RETRY);
+  throw new Refusal(grpcStatus.UNIMPLEMENTED, `No registered service is known to serve '${grpcService}'`);
+}
+
+const RETRY = { retryAfterMs: 1000 };

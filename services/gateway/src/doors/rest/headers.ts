@@ -1,0 +1,110 @@
+import { identityHeaders } from '@rollcall/platform/http/identity.ts';
+import type { RequestOrigin } from '@rollcall/platform/http/request-spans.ts';
+import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
+import { isClaim, withDashes } from '../claims.ts';
+import { HOP_BY_HOP } from '../hop-by-hop.ts';
+import type { ForwardedOrigin } from '../request-origin.ts';
+
+/** Names and values in turn, as they are on the wire. */
+export type RawHeaders = readonly string[];
+
+/**
+ * Not passed on to a service, besides claims: what this gateway makes anew; `expect`, which it has answered; and `authorization`,
+ * because with a caller's access token every registered service could act as the caller.
+ */
+const OWN = new Set(['host', 'expect', 'authorization', 'forwarded', 'x-request-id', 'traceparent', 'tracestate']);
+
+/** What the gateway says of a request besides its own headers. */
+export interface ForwardedRequest extends ForwardedOrigin {
+  readonly requestId: string;
+  /** By whose name the request was let in. */
+  readonly service: string;
+  /** Of who calls; empty: nobody had to say. */
+  readonly identity: RawHeaders;
+}
+
+/**
+ * The headers of a request as a service gets them.
+ *
+ * @param trace the service's part in it begins below; undefined: the service may begin one, as it sees fit.
+ */
+export function requestHeaders(
+  raw: RawHeaders,
+  forwarded: ForwardedRequest,
+  trace: TraceContext | undefined,
+): string[] {
+  const named = namedInConnection(raw);
+  const headers: string[] = [];
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]];
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || isOwn(lower)) continue;
+    if (named?.has(lower) === true) continue;
+    headers.push(lower, value);
+  }
+  const { clientAddress, forwardedFor, protocol, host, requestId, service, identity } = forwarded;
+  headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol, 'x-real-ip', clientAddress);
+  if (host !== '') headers.push('x-forwarded-host', host);
+  headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
+  headers.push('x-request-id', requestId, identityHeaders.service, service, ...identity);
+  if (trace !== undefined) headers.push('traceparent', trace.traceparent);
+  if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
+  return headers;
+}
+
+function isOwn(lower: string): boolean {
+  return OWN.has(withDashes(lower)) || isClaim(lower);
+}
+
+/** Lists to which both may add. */
+const JOINED = new Set(['vary', 'access-control-expose-headers']);
+
+/**
+ * An answer's headers as the caller gets them, for `writeHead`. Which pages may read it is for one to say: where the gateway does, for
+ * which it adds `vary`, the service does not, but for which of its own headers they may see.
+ */
+export function responseHeaders(
+  upstream: Readonly<Record<string, string | readonly string[] | undefined>>,
+  added: Readonly<Record<string, number | string | readonly string[] | undefined>>,
+): (string | string[])[] {
+  const connection = upstream['connection'];
+  const named = connection === undefined ? undefined : namesIn([connection].flat().join(','));
+  const headers: (string | string[])[] = [];
+  const saysWhoReads = 'vary' in added;
+  for (const name in upstream) {
+    const value = upstream[name];
+    if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
+    const isReplaced = name in added || (saysWhoReads && name.startsWith('access-control-'));
+    if (isReplaced && !(saysWhoReads && JOINED.has(name))) continue;
+    headers.push(name, typeof value === 'string' ? value : [...value]);
+  }
+  for (const name in added) {
+    const value = added[name];
+    if (value === undefined) continue;
+    headers.push(name, typeof value === 'object' ? [...value] : String(value));
+  }
+  return headers;
+}
+
+function namedInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]];
+    if (name.length !== 'connection'.length || name.toLowerCase() !== 'connection') continue;
+    if (value === 'keep-alive' || value === 'close') continue;
+    names ??= new Set();
+    for (const each of namesIn(value)) names.add(each);
+  }
+  return names;
+}
+
+function namesIn(value: string): ReadonlySet<string> {
+  return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
+}
+
+/** RFC 7239: an IPv6 address is bracketed, and what is no token is quoted. */
+function forwardedElement({ clientAddress, protocol, host }: RequestOrigin) {
+  const node = clientAddress.includes(':') ? `"[${clientAddress}]"` : clientAddress;
+  const quotedHost = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(host) ? host : `"${host.replaceAll(/["\\]/g, '')}"`;
+  return host === '' ? `for=${node};proto=${protocol}` : `for=${node};host=${quotedHost};proto=${protocol}`;
+}

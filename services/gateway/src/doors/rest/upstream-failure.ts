@@ -1,0 +1,97 @@
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { errors } from 'undici';
+import type { ErrorCode } from '../../errors.ts';
+import { isOfLookup } from '../../upstream/discovery/lookups.ts';
+
+/** Thrown into an upload that turns out to be too long. */
+export class BodyTooLargeError extends Error {}
+
+/** Thrown into an upload whose caller has gone. */
+export class UploadBrokenOffError extends Error {
+  constructor() {
+    super('the caller broke its body off');
+    this.name = 'UploadBrokenOffError';
+  }
+}
+
+/** Given to an attempt whose answer is one that cannot be passed on. */
+export class InvalidAnswerError extends Error {}
+
+/** Given to an attempt whose answer, or the next piece of it, did not come in time. */
+export class UpstreamTimeoutError extends Error {
+  constructor(limitMs: number) {
+    super(`nothing came within ${limitMs} ms`);
+    this.name = 'UpstreamTimeoutError';
+  }
+}
+
+/** Given to an attempt whose caller's token was revoked meanwhile, or expired under a stream that has no end. */
+export class TokenEndedError extends Error {
+  constructor() {
+    super('the bearer token does not hold any more');
+    this.name = 'TokenEndedError';
+  }
+}
+
+/** Why a service gave no answer. */
+export interface UpstreamFailure {
+  readonly code: Extract<
+    ErrorCode,
+    'UPSTREAM_UNREACHABLE' | 'UPSTREAM_INVALID' | 'UPSTREAM_TIMEOUT' | 'BODY_TOO_LARGE' | 'INVALID_TOKEN'
+  >;
+  /** Whether a request that may be repeated is worth repeating: not where it has waited for long already, or the next would for the same name. */
+  readonly retryable: boolean;
+  /** Whether nothing of the request can have been sent: no connection was made. */
+  readonly unsent: boolean;
+  /**
+   * Whom it speaks against; `unclear`: what a service is sent may be why it breaks off, and a name that cannot be looked up says
+   * nothing of who would answer there.
+   */
+  readonly blame: 'service' | 'caller' | 'unclear';
+  /** For the log: it may tell addresses. */
+  readonly reason: string;
+}
+
+/** What became of a request that was sent to a service once. */
+export type Attempt =
+  | { readonly type: 'answered'; readonly status: number }
+  | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean }
+  /** The caller went away first. */
+  | { readonly type: 'abandoned' };
+
+/** Pure. What an error of the HTTP client means. */
+export function outcomeOf(error: unknown): UpstreamFailure {
+  const reason = errorMessage(error);
+  const failure = { retryable: false, unsent: false, blame: 'service', reason } as const;
+  if (error instanceof BodyTooLargeError) return { ...failure, code: 'BODY_TOO_LARGE', blame: 'caller' };
+  if (error instanceof TokenEndedError) return { ...failure, code: 'INVALID_TOKEN', blame: 'caller' };
+  if (error instanceof UploadBrokenOffError) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
+  if (error instanceof InvalidAnswerError) return { ...failure, code: 'UPSTREAM_INVALID' };
+  if (error instanceof UpstreamTimeoutError) return { ...failure, code: 'UPSTREAM_TIMEOUT' };
+  const code = codeOf(error);
+  if (code === 'UND_ERR_CONNECT_TIMEOUT')
+    return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };
+  if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
+  // The length that the caller announced, or the connection that it broke off within its body.
+  if (CALLER.has(code)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
+  if (isOfLookup(error)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', unsent: true, blame: 'unclear' };
+  return { ...failure, code: 'UPSTREAM_UNREACHABLE', retryable: true, unsent: isOfConnecting(error) };
+}
+
+/** Of several addresses that were tried at once, all errors come as one. */
+function isOfConnecting(error: unknown): boolean {
+  if (error instanceof AggregateError) return true;
+  return error instanceof Error && 'syscall' in error && error.syscall === 'connect';
+}
+
+const INVALID = new Set([
+  'UND_ERR_HEADERS_OVERFLOW',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_RES_EXCEEDED_MAX_SIZE',
+]);
+const CALLER = new Set(['UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'UND_ERR_INVALID_ARG', 'UND_ERR_ABORTED']);
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error) || !('code' in error)) return '';
+  return typeof error.code === 'string' ? error.code : '';
+}

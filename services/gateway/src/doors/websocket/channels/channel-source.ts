@@ -1,0 +1,48 @@
+import type { TSchema } from 'typebox';
+import type { Caller } from '../../../admission/caller.ts';
+
+/** The text of one message, made once for all who get it. */
+export type Frame = Buffer;
+
+/** What a subscription begins with. */
+export interface Opening {
+  /** The cursor could not be resumed from: what follows is everything, and what was known before counts no more. */
+  readonly isReset: boolean;
+  /** The missed events or everything there is, with `synced` at the end. */
+  readonly frames: readonly Frame[];
+}
+
+/** Gets what happens in a channel. Both are called synchronously and must not throw. */
+export interface Subscriber {
+  /** Once, before any event: at once, or as soon as the source knows what there is. */
+  begin(opening: Opening): void;
+  next(frame: Frame): void;
+}
+
+export interface Subscription {
+  readonly channel: string;
+  readonly caller: Caller;
+  /** Resume after this event; undefined: begin with everything there is. */
+  readonly cursor: string | undefined;
+}
+
+/** How a channel is described to those who subscribe. */
+export interface ChannelDescription {
+  /** The name, with `{parameters}`. */
+  readonly address: string;
+  readonly summary: string;
+  /** That a token needs one of. */
+  readonly scope: string;
+  /** Of its events. */
+  readonly payload: TSchema;
+}
+
+/** Where the events of one or several channels come from. */
+export interface ChannelSource {
+  readonly channels: readonly ChannelDescription[];
+  serves(channel: string): boolean;
+  /** @returns the scope without which the caller may not subscribe to a channel that it serves; undefined: it may. */
+  missingScope(caller: Caller, channel: string): string | undefined;
+  /** @returns a function that ends the subscription. */
+  subscribe(subscription: Subscription, subscriber: Subscriber): () => void;
+}

@@ -1,0 +1,66 @@
+import type { ListedEvent } from '@rollcall/client/listed-cache.ts';
+import { capabilities, type ServiceRecord } from '@rollcall/client/registry-types.ts';
+import { sameFacts } from '@rollcall/client/service-cache.ts';
+import type { Transport } from '@rollcall/client/transport.ts';
+import { type WatchOptions, watchServices } from '@rollcall/client/watch.ts';
+import { Type } from 'typebox';
+import { hasScope } from '../../../admission/caller.ts';
+import type { ChannelSource } from './channel-source.ts';
+import { createTopic, type Topic } from './topic.ts';
+
+const CHANNEL = 'registrations';
+const SCOPE = 'registrations:read';
+const CAPACITY = 5000;
+
+const RegistrationEvent = Type.Object({
+  type: Type.Enum(['added', 'modified', 'expired', 'removed', 'synced']),
+  service: Type.Optional(
+    Type.Object({
+      service_name: Type.String(),
+      service_url: Type.String(),
+      service_id: Type.String(),
+      registered_at: Type.String(),
+      last_heartbeat: Type.String({ description: 'As of this change; heartbeats are no events' }),
+      capabilities: Type.Array(Type.Enum([...capabilities])),
+    }),
+  ),
+});
+
+type GoneRegistration = 'expired' | 'removed';
+
+/** The registrations, as the registry tells of them. */
+export function createRegistrationsTopic(): Topic<ServiceRecord, GoneRegistration> {
+  return createTopic<ServiceRecord, GoneRegistration>({
+    keyOf: ({ service_name }) => service_name,
+    isSame: sameFacts,
+    channelsOf: () => [CHANNEL],
+    payloadOf: ({ type, item }) => ({ type, service: item }),
+    capacity: CAPACITY,
+  });
+}
+
+export function registrationsSource(topic: Topic<ServiceRecord, GoneRegistration>): ChannelSource {
+  return {
+    channels: [
+      {
+        address: CHANNEL,
+        summary: 'All that is registered, then what is added, modified, expired or removed',
+        scope: SCOPE,
+        payload: RegistrationEvent,
+      },
+    ],
+    serves: (channel) => channel === CHANNEL,
+    missingScope: (caller) => (hasScope(caller, SCOPE) ? undefined : SCOPE),
+    subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
+  };
+}
+
+/** One connection of the registry's watch. @throws RegistryError where it cannot be opened or breaks. */
+export async function* watchRegistrations(
+  transport: Transport,
+  options: WatchOptions,
+): AsyncGenerator<ListedEvent<ServiceRecord, GoneRegistration>, void> {
+  for await (const event of watchServices(transport, options)) {
+    yield 'service' in event ? { type: event.type, item: event.service, cursor: event.cursor } : event;
+  }
+}

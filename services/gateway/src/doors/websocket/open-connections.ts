@@ -1,0 +1,72 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import type { WebSocket } from 'ws';
+import type { Authenticator, Holder } from '../../admission/caller.ts';
+import type { ChannelSource } from './channels/channel-source.ts';
+import { type Connection, createConnection } from './connection.ts';
+import type { WebSocketLimits } from './limits.ts';
+import type { Stats } from './metrics.ts';
+import type { Room } from './room.ts';
+
+/** Clients of a replica that stops come back over as many milliseconds as there are of them. */
+const RETURN_SPREAD_MS = 1;
+
+export interface OpenConnectionsDeps {
+  readonly authenticator: Pick<Authenticator, 'stillHolds'>;
+  readonly sources: readonly ChannelSource[];
+  readonly limits: WebSocketLimits;
+  readonly room: Room;
+  readonly stats: Stats;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** All connections of this process. */
+export interface OpenConnections {
+  add(socket: WebSocket, holder: Holder): Connection;
+  /** Looks after each of them; see {@link createAwakeClock}. */
+  check(awakeMs: number): void;
+  /** Sends all clients elsewhere. Resolves once they are gone, or cut off after the closing timeout. */
+  close(): Promise<void>;
+}
+
+export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
+  const { authenticator, limits, room, log } = deps;
+  const connections = new Set<Connection>();
+  let awakeMs = 0;
+  let onEmpty: (() => void) | undefined;
+
+  return {
+    add(socket, { caller, token }) {
+      const { subject } = caller;
+      const leave = room.take(subject);
+      const stillHolds = () => authenticator.stillHolds(token);
+      const connection = createConnection({ ...deps, socket, caller, stillHolds, awakeMs });
+      connections.add(connection);
+      log.debug({ subject }, 'WebSocket opened');
+      socket.on('close', (code) => {
+        leave();
+        connections.delete(connection);
+        log.debug({ subject, code }, 'WebSocket closed');
+        if (connections.size === 0) onEmpty?.();
+      });
+      return connection;
+    },
+    check(now) {
+      awakeMs = now;
+      for (const connection of connections) connection.check(now);
+    },
+    async close() {
+      const { promise: emptied, resolve } = Promise.withResolvers<void>();
+      onEmpty = resolve;
+      if (connections.size === 0) resolve();
+      const spreadMs = connections.size * RETURN_SPREAD_MS;
+      for (const connection of connections) connection.sayGoodbye(Math.round(Math.random() * spreadMs));
+      const deadline = new AbortController();
+      await Promise.race([emptied, sleep(limits.closeTimeoutMs, deadline.signal)]);
+      deadline.abort();
+      for (const connection of connections) connection.terminate();
+    },
+  };
+}

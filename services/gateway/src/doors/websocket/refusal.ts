@@ -1,0 +1,34 @@
+import type { Duplex } from 'node:stream';
+import { codedErrorBody, HttpError } from '@rollcall/platform/http/errors.ts';
+import { STATUS_CODES } from '@rollcall/platform/http/node-http.ts';
+import { mapError } from '../../errors.ts';
+
+/** The answer to an upgrade that failed. */
+export function answerTo(error: unknown): HttpError {
+  return (
+    mapError(error) ??
+    new HttpError(500, 'INTERNAL', { code: 'INTERNAL', message: 'The request failed for a reason of ours' })
+  );
+}
+
+/** The whole of an HTTP answer, after which the connection ends. */
+function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>): string {
+  const { statusCode, headers } = error;
+  const body = JSON.stringify(codedErrorBody(error));
+  const fields = {
+    ...added,
+    ...(statusCode === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  };
+  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${head.join('')}\r\n${body}`;
+}
+
+/** Answers an upgrade request with an error and ends the connection. @param added header fields, beside those of the error. */
+export function refuse(socket: Duplex, error: HttpError, added: Readonly<Record<string, string>> = {}): void {
+  if (socket.destroyed) return;
+  socket.end(renderRefusal(error, added), () => socket.destroy());
+}

@@ -1,0 +1,188 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
+import { pathOf } from '@rollcall/platform/http/server.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';
+import { admit } from '../../admission/admission.ts';
+import type { Authenticator, Holder } from '../../admission/caller.ts';
+import type { Limits } from '../../admission/limits.ts';
+import { GatewayError } from '../../errors.ts';
+import { givenTraceContext, requestIdOf } from '../trace-context.ts';
+import type { Connection } from './connection.ts';
+import { tokenOf } from './credentials.ts';
+import type { WebSocketLimits } from './limits.ts';
+import type { Stats } from './metrics.ts';
+import { SUBPROTOCOL } from './protocol.ts';
+import { answerTo, refuse } from './refusal.ts';
+import type { Room } from './room.ts';
+import { createUpgradeSpans } from './upgrade-spans.ts';
+
+export const PATH = '/api/ws';
+
+/** Fragments of one message; a client has no reason for more. Each may keep the whole piece of the stream that it came in. */
+const MAX_FRAGMENTS = 4;
+/** Pieces in which an unfinished frame may come: what does so byte by byte costs 200 times its size. */
+const MAX_PIECES = 32;
+
+export interface UpgradeDeps {
+  readonly authenticator: Pick<Authenticator, 'authenticate'>;
+  /** Of requests: an upgrade is one. */
+  readonly requestLimits: Pick<Limits, 'check'>;
+  readonly limits: WebSocketLimits;
+  readonly clock: Clock;
+  /** Undefined: it is off. */
+  readonly accessLog?: AccessLog | undefined;
+  readonly room: Room;
+  readonly stats: Stats;
+  readonly log: Logger;
+  readonly tracing?: RequestTracing | undefined;
+  readonly open: (socket: WebSocket, holder: Holder) => Pick<Connection, 'eventsSent'>;
+  /** Whether nobody is to be taken on any more. */
+  readonly isClosing: () => boolean;
+}
+
+export function isWebSocketUpgrade({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/** An upgrade that is asked for, and what is known of it. */
+interface Asked {
+  readonly request: IncomingMessage;
+  readonly requestId: string;
+  readonly traceId: string | undefined;
+  readonly askedAtMs: number;
+  /** For the answer, whatever it is. */
+  readonly answerHeaders: Record<string, string>;
+  subject?: string;
+}
+
+type Names = Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path' | 'subject'>;
+
+interface Opened {
+  readonly asked: Names;
+  readonly connection: Pick<Connection, 'eventsSent'>;
+}
+
+type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/** Decides who gets a connection. Whoever does not is answered in HTTP, with the gateway's error body. */
+export function upgrades(deps: UpgradeDeps): HandleUpgrade {
+  const { room, stats, log } = deps;
+  const server = createHandshake(deps.limits);
+  const spans = deps.tracing === undefined ? undefined : createUpgradeSpans(deps.tracing, PATH);
+  const upgrading = new WeakMap<IncomingMessage, Asked>();
+
+  function checkRoom(): void {
+    if (deps.isClosing()) {
+      const headers = { 'retry-after': '1' };
+      throw new GatewayError('TOO_MANY_CONNECTIONS', { message: 'This replica stops; connect again', headers });
+    }
+    room.check();
+  }
+
+  async function upgrade(asked: Asked, socket: Duplex, head: Buffer): Promise<void> {
+    const { request } = asked;
+    if (pathOf(request.url) !== PATH) throw new GatewayError('ROUTE_NOT_FOUND');
+    checkRoom();
+    const holder = await identify(deps, asked);
+    const { subject } = holder.caller;
+    asked.subject = subject;
+    spans?.admit(socket, subject);
+    checkRoom();
+    room.checkFor(subject);
+    server.handleUpgrade(request, socket, head, (webSocket) => {
+      spans?.end(socket, 101);
+      record(asked, { result: 101 });
+      const connection = deps.open(webSocket, holder);
+      recordEnd(webSocket, { asked: namesOf(asked), connection });
+    });
+  }
+
+  function record(asked: Asked, outcome: Pick<AccessEntry, 'result' | 'code'>): void {
+    const ms = rounded(deps.clock.monotonicMs() - asked.askedAtMs);
+    deps.accessLog?.write({ ...namesOf(asked), ...outcome, ms });
+  }
+
+  /** Keeps nothing of the request itself: there are many connections, and they last. */
+  function recordEnd(webSocket: WebSocket, { asked, connection }: Opened): void {
+    const openedAtMs = deps.clock.monotonicMs();
+    stats.opened();
+    webSocket.on('close', (code) => {
+      const ms = deps.clock.monotonicMs() - openedAtMs;
+      stats.ended(ms);
+      deps.accessLog?.write({ ...asked, result: code, events: connection.eventsSent, ms: rounded(ms) });
+    });
+  }
+
+  function traceOf({ headers }: IncomingMessage, socket: Duplex): string | undefined {
+    const given = givenTraceContext(headers);
+    return spans?.traceIdOf(socket) ?? (given === undefined ? undefined : traceIdOf(given.traceparent));
+  }
+
+  function fail(error: unknown, request: IncomingMessage, socket: Duplex): void {
+    const answer = answerTo(error);
+    const asked = upgrading.get(request);
+    stats.refused(answer.code);
+    spans?.end(socket, answer.statusCode);
+    if (asked !== undefined) record(asked, { result: answer.statusCode, code: answer.code });
+    if (answer.statusCode === 500) log.error({ err: error }, 'WebSocket upgrade failed');
+    refuse(socket, answer, asked?.answerHeaders);
+  }
+
+  server.on('wsClientError', ({ message }, socket, request) => {
+    fail(new GatewayError('INVALID_REQUEST', { message, headers: { 'sec-websocket-version': '13' } }), request, socket);
+  });
+  server.on('headers', (lines, request) => {
+    const { answerHeaders = {} } = upgrading.get(request) ?? {};
+    for (const [name, value] of Object.entries(answerHeaders)) lines.push(`${name}: ${value}`);
+  });
+
+  return (request, socket, head) => {
+    // Node has taken its own listener away, and a reset must not end the process.
+    socket.on('error', () => socket.destroy());
+    spans?.begin(request, socket);
+    const requestId = requestIdOf(request.headers['x-request-id']);
+    const answerHeaders = { 'x-request-id': requestId };
+    const traceId = traceOf(request, socket);
+    const asked: Asked = { request, requestId, traceId, askedAtMs: deps.clock.monotonicMs(), answerHeaders };
+    upgrading.set(request, asked);
+    upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));
+  };
+}
+
+function namesOf({ request: { method = '', url }, requestId, traceId, subject }: Asked): Names {
+  return { reqId: requestId, trace_id: traceId, method, path: pathOf(url), subject };
+}
+
+async function identify(deps: UpgradeDeps, { request, answerHeaders }: Asked): Promise<Holder> {
+  const release = deps.room.reserve();
+  try {
+    const admission = { authenticator: deps.authenticator, limits: deps.requestLimits };
+    const { holder, headers } = await admit(admission, request, { token: () => tokenOf(request) });
+    if (holder === undefined) throw new GatewayError('UNAUTHENTICATED');
+    Object.assign(answerHeaders, headers);
+    return holder;
+  } finally {
+    release();
+  }
+}
+
+function createHandshake({ messageBytes, closeTimeoutMs }: WebSocketLimits): WebSocketServer {
+  const options = {
+    noServer: true,
+    clientTracking: false,
+    // Its windows cost more memory than all else of a connection, and each connection would compress for itself.
+    perMessageDeflate: false,
+    maxPayload: messageBytes,
+    maxFragments: MAX_FRAGMENTS,
+    maxBufferedChunks: MAX_PIECES,
+    closeTimeout: closeTimeoutMs,
+    // Never the one that holds the token.
+    handleProtocols: (protocols: ReadonlySet<string>) => (protocols.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
+  } as const;
+  return new WebSocketServer(options);
+}

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import { createBreaker } from '../breaker.ts';
+import { createRetryBudget } from '../retry-budget.ts';
+import { createEndpoints, type Endpoint } from './endpoints.ts';
+
+function endpointsAt(first: readonly string[]) {
+  let nowMs = 0;
+  let current = first;
+  const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs };
+  const policy = { consecutiveFailures: 2, openMs: 1000, maxOpenMs: 4000, probeMs: 1000 };
+  const addresses = { current: () => current, refresh: () => undefined, suspect: () => undefined };
+  const endpoints = createEndpoints(addresses, {
+    newBreaker: () => createBreaker(clock, policy),
+    retries: createRetryBudget(0, 1),
+    mostUnderWay: 2,
+  });
+  const take = (failed?: Endpoint) => endpoints.acquire(failed)?.address ?? 'none';
+  const use = (count: number, broken: ReadonlySet<string> = new Set()) =>
+    Array.from({ length: count }, () => {
+      const endpoint = endpoints.acquire();
+      if (endpoint?.address !== undefined && broken.has(endpoint.address)) endpoint.breaker.failed();
+      else endpoint?.breaker.succeeded();
+      return endpoint?.address ?? 'none';
+    });
+  return {
+    endpoints,
+    take,
+    use,
+    become: (next: readonly string[]) => (current = next),
+    sleep: (ms: number) => (nowMs += ms),
+  };
+}
+
+test('addresses take turns', () => {
+  expect(endpointsAt(['a', 'b', 'c']).use(7)).toEqual(['a', 'b', 'c', 'a', 'b', 'c', 'a']);
+});
+
+test('one that fails is left out, and asked again after a pause', () => {
+  const { endpoints, use, sleep } = endpointsAt(['a', 'b', 'c']);
+  const broken = new Set(['b']);
+  use(6, broken);
+  expect(endpoints.states()).toEqual(['closed', 'open', 'closed']);
+  expect(use(6, broken)).not.toContain('b');
+  sleep(1000);
+  expect(use(6, broken).filter((address) => address === 'b')).toHaveLength(1);
+  sleep(2000);
+  use(3);
+  expect(endpoints.states()).toEqual(['closed', 'closed', 'closed']);
+});
+
+test('a request that failed goes elsewhere, and back only where there is nobody else', () => {
+  const { endpoints, take, use } = endpointsAt(['a', 'b']);
+  const failed = endpoints.acquire();
+  expect(failed?.address).toBe('a');
+  failed?.breaker.failed();
+  expect(take(failed)).toBe('b');
+  expect(take(failed)).toBe('b');
+  use(8, new Set(['b']));
+  expect(take(failed)).toBe('a');
+});
+
+test('where all fail nobody is asked, until the first pause is over', () => {
+  const { endpoints, use, sleep } = endpointsAt(['a', 'b']);
+  const broken = new Set(['a', 'b']);
+  expect(use(5, broken)).toEqual(['a', 'b', 'a', 'b', 'none']);
+  expect(endpoints.retryAfterMs()).toBe(1000);
+  sleep(1000);
+  expect(use(3, broken)).toEqual(['a', 'b', 'none']);
+});
+
+test('an address that stays keeps what is known of it, one that comes starts anew', () => {
+  const { endpoints, use, become } = endpointsAt(['a', 'b']);
+  use(4, new Set(['a']));
+  become(['a', 'c']);
+  expect(endpoints.states()).toEqual(['open', 'closed']);
+  expect(use(2)).toEqual(['c', 'c']);
+  become([]);
+  expect(endpoints.states()).toEqual(['closed']);
+  expect(endpoints.acquire()?.address).toBeUndefined();
+});
+
+test('one can be spared while another takes requests, and the last cannot', () => {
+  const { endpoints, use, sleep } = endpointsAt(['a', 'b']);
+  const [a, b] = [endpoints.acquire(), endpoints.acquire()];
+  if (a === undefined || b === undefined) throw new Error('One takes no request');
+  expect([endpoints.canSpare(a), endpoints.canSpare(b)]).toEqual([true, true]);
+  use(4, new Set(['a']));
+  expect([endpoints.canSpare(a), endpoints.canSpare(b)]).toEqual([true, false]);
+  // Half open: nobody knows yet whether it does.
+  sleep(1000);
+  expect(endpoints.canSpare(b)).toBe(false);
+  const alone = endpointsAt([]).endpoints;
+  const only = alone.acquire();
+  expect(only !== undefined && alone.canSpare(only)).toBe(false);
+});
+
+test('one that has as many requests as it may have is left out until one is over', () => {
+  const { endpoints, take } = endpointsAt(['a', 'b']);
+  const first = endpoints.acquire();
+  if (first !== undefined) first.underWay = 2;
+  expect([take(), take()]).toEqual(['b', 'b']);
+  const other = endpoints.acquire();
+  if (other !== undefined) other.underWay = 2;
+  expect(endpoints.areFull()).toBe(true);
+  expect(take()).toBe('none');
+  if (first !== undefined) first.underWay = 1;
+  expect(take()).toBe('a');
+});

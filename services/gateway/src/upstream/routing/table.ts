@@ -1,0 +1,143 @@
+import type { RouteLimits } from '../../admission/limit-for.ts';
+import { GatewayError } from '../../errors.ts';
+import { REGISTRY } from '../discovery/targets.ts';
+
+/** A rule for paths that begin with `prefix`, at a segment's end. Of several that fit, the longest holds. */
+export interface RouteRule {
+  readonly prefix: string;
+  /** The registered name of the service that answers. */
+  readonly service: string;
+  /** What replaces the prefix on the way to the service. */
+  readonly upstreamPrefix: string;
+  /** Every one of which a caller's token must have. */
+  readonly scopes: readonly string[];
+  /** These instead for methods other than GET, HEAD and OPTIONS; empty: the same. */
+  readonly writeScopes: readonly string[];
+  /** Absent: all. */
+  readonly methods?: readonly string[] | undefined;
+  /** Whether requests without a token are let through; they are limited by address. */
+  readonly anonymous: boolean;
+  /** Instead of those of the caller's tier, counted for this rule alone. */
+  readonly limits?: RouteLimits | undefined;
+  /** For the beginning of the answer; that of the gateway when absent. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Where a request goes. */
+export interface Destination {
+  readonly service: string;
+  /** Path below the service's registered URL. */
+  readonly path: string;
+  /** The rule that says so; undefined: the one that holds for all services. */
+  readonly rule: RouteRule | undefined;
+}
+
+const API = '/api/v1/';
+
+/** What contract 3 names that is not `/api/v1/<service>/<rest>`. */
+export const builtInRules: readonly RouteRule[] = [
+  { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
+  { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
+  // Who registers a name gets its requests, and who deploys runs programs: that is not for everybody who may call services.
+  registryRule('', { writeScopes: ['registrations:write'] }),
+  registryRule('/jobs', { writeScopes: ['jobs:write'] }),
+  // The URLs of webhooks often hold what lets anybody call them.
+  registryRule('/webhooks', { scopes: ['jobs:read'], writeScopes: ['jobs:write'] }),
+  // What a service says of itself takes what registering it takes: whoever only reports need not be able to deploy.
+  registryRule('/webhooks/health', { scopes: ['jobs:read'], writeScopes: ['registrations:write'] }),
+  registryRule('/webhooks/lifecycle', { scopes: ['jobs:read'], writeScopes: ['registrations:write'] }),
+];
+
+function registryRule(path: string, scopes: Partial<Pick<RouteRule, 'scopes' | 'writeScopes'>>): RouteRule {
+  const [prefix, upstreamPrefix] = [`${API}${REGISTRY}${path}`, `/api/v1${path}`];
+  return { ...defaults(), ...scopes, prefix, service: REGISTRY, upstreamPrefix };
+}
+
+/** A rule's settings where nothing is said. */
+export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymous'> {
+  return { scopes: [], writeScopes: [], anonymous: false };
+}
+
+const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** @returns what a caller's token must have for a request by this rule. */
+export function scopesFor({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {
+  return READING.has(method) || writeScopes.length === 0 ? scopes : writeScopes;
+}
+
+/**
+ * @returns where a path goes; undefined: nowhere. `/api/v1/<service>/<rest>` goes to the service as `/api/v1/<rest>`.
+ * @throws GatewayError INVALID_PATH where a service may take a path for one that another rule holds for.
+ */
+export type Route = (path: string) => Destination | undefined;
+
+/**
+ * Builds the table anew from all rules; it never changes afterwards. Of two with the same prefix the first holds.
+ *
+ * Paths are compared as they read once decoded: services take `/%61dmin` for `/admin`, and so would a rule's scopes and limit be
+ * got around. Many also ignore the case of letters, or parameters of segments (`/admin;x`); whether one does is not known here, so
+ * what reads like a rule's path and is none is refused. What remains below the prefix goes on as it came.
+ */
+export function buildRoutes(rules: readonly RouteRule[]): Route {
+  const byLength = rules
+    .map((rule) => {
+      const plain = plainBytes(rule.prefix);
+      return { rule, plain, loose: loosely(plain), segments: plain.split('/').length };
+    })
+    .toSorted((a, b) => b.plain.length - a.plain.length);
+
+  return (path) => {
+    const plain = path.includes('%') ? plainBytes(path) : path;
+    const found = byLength.find((each) => isWithin(plain, each.plain));
+    if (VARIED.test(plain)) {
+      const loose = loosely(plain);
+      const alike = byLength.find((each) => isWithin(loose, each.loose));
+      if (alike?.loose !== found?.loose) throw ambiguous();
+    }
+    if (found !== undefined) {
+      const { service, upstreamPrefix } = found.rule;
+      return { service, path: `${upstreamPrefix}${below(path, found.segments)}` || '/', rule: found.rule };
+    }
+    if (!path.startsWith(API)) return undefined;
+    const end = path.indexOf('/', API.length);
+    const segment = path.slice(API.length, end === -1 ? undefined : end);
+    const service = decoded(segment);
+    if (service === undefined || service === '') return undefined;
+    return { service, path: end === -1 ? '/api/v1' : `/api/v1${path.slice(end)}`, rule: undefined };
+  };
+}
+
+/** What {@link loosely} changes. */
+const VARIED = /[A-Z;]/;
+
+function loosely(plain: string): string {
+  return plain.replaceAll(/;[^/]*/g, '').toLowerCase();
+}
+
+function isWithin(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/');
+}
+
+function ambiguous(): GatewayError {
+  return new GatewayError('INVALID_PATH', { message: 'The path reads like that of a route, and is not' });
+}
+
+/** Of any percent-encoding, and never fails: a character for each byte of the path in UTF-8. */
+function plainBytes(path: string): string {
+  const encoded = Buffer.from(path, 'utf8').toString('latin1');
+  return encoded.replaceAll(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+/** What follows the first so many segments, with its slash: encoded ones are refused before (path.ts). */
+function below(path: string, segments: number): string {
+  const rest = path.split('/').slice(segments);
+  return rest.length === 0 ? '' : `/${rest.join('/')}`;
+}
+
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

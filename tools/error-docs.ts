@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
-import { type ErrorCode, errorCatalogue } from '../services/registry/src/domain/errors.ts';
-import { answers } from '../services/registry/src/routes/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../services/registry/src/common/errors.ts';
+import { answers } from '../services/registry/src/http/errors.ts';
 
 const file = new URL('../docs/errors.md', import.meta.url);
 

@@ -22,7 +22,7 @@ import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/conn
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
-import { createWebhookSecrets } from '@rollcall/registry/store/webhook-secrets.ts';
+import { createWebhookSecrets } from '@rollcall/registry/webhooks/store/webhook-secrets.ts';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { connectionOptions, readCluster, writeKubeconfig } from '../kube/fixtures.ts';
 import { createDatabase } from '../support/postgres.ts';

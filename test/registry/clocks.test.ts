@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { registryConfig } from '@rollcall/registry/config.ts';
-import { runRegistry } from '@rollcall/registry/service.ts';
+import { runRegistry } from '@rollcall/registry/wiring/service.ts';
 import { expect, inject, type TestContext, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';

@@ -1,9 +1,9 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
-import { createFeed } from '@rollcall/registry/domain/feed.ts';
 import type { RegistryRoom } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer } from '@rollcall/registry/grpc/server.ts';
+import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createGrpcClient } from './grpc-client.ts';
 

@@ -1,10 +1,10 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
-import { createFeed } from '@rollcall/registry/domain/feed.ts';
 import type { RegistryRoom } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer, type GrpcServer } from '@rollcall/registry/grpc/server.ts';
-import type { Authenticate } from '@rollcall/registry/routes/authentication.ts';
+import type { Authenticate } from '@rollcall/registry/http/authentication.ts';
+import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';
 import { expect, test } from 'vitest';
 import { createGrpcClient } from './grpc-client.ts';
 

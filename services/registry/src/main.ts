@@ -4,7 +4,7 @@ import { stopSignal } from '@rollcall/platform/lifecycle.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { tracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import { registryConfig } from './config.ts';
-import { runRegistry } from './service.ts';
+import { runRegistry } from './wiring/service.ts';
 
 async function main(): Promise<number> {
   const stopRequested = stopSignal();

@@ -8,9 +8,9 @@ import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/res
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
-import { buildApp } from '@rollcall/registry/app.ts';
-import { createDelivery } from '@rollcall/registry/delivery.ts';
-import { createHistoryStore } from '@rollcall/registry/store/history.ts';
+import { createHistoryStore } from '@rollcall/registry/releases/store/history.ts';
+import { buildApp } from '@rollcall/registry/wiring/app.ts';
+import { createDelivery } from '@rollcall/registry/wiring/delivery.ts';
 import { inject } from 'vitest';
 
 export interface DeliveryOptions {

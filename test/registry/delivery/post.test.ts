@@ -1,5 +1,5 @@
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
-import { createPost } from '@rollcall/registry/workers/notifications.ts';
+import { createPost } from '@rollcall/registry/notifications/workers/sender.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Receiver, startReceiver } from './receiver.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { sign, signStandard } from '@rollcall/registry/domain/signatures.ts';
+import { sign, signStandard } from '@rollcall/registry/webhooks/domain/signatures.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';

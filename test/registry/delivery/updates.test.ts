@@ -1,4 +1,4 @@
-import { createReleaseStore } from '@rollcall/registry/store/releases.ts';
+import { createReleaseStore } from '@rollcall/registry/releases/store/releases.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';

@@ -8,10 +8,10 @@ import {
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
-import { RegistryError } from '../domain/errors.ts';
-import type { StreamCaller } from '../domain/stream-places.ts';
-import { type Authenticate, type Credentials, credentialsOf, refuseOtherNames } from '../routes/authentication.ts';
-import { streamCaller } from '../routes/stream-caller.ts';
+import { RegistryError } from '../common/errors.ts';
+import type { StreamCaller } from '../feeds/stream-limits.ts';
+import { type Authenticate, type Credentials, credentialsOf, refuseOtherNames } from '../http/authentication.ts';
+import { streamCaller } from '../http/stream-caller.ts';
 import { endCallSpan, startCallSpan } from './call-span.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
 

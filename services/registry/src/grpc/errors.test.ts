@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import { expect, test } from 'vitest';
-import { RegistryError } from '../domain/errors.ts';
+import { RegistryError } from '../common/errors.ts';
 import { statusOfError } from './errors.ts';
 
 test.each([

@@ -1,7 +1,7 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { type GrpcStatus, retryTrailers } from '@rollcall/platform/grpc/status.ts';
 import { isUnavailable } from '@rollcall/platform/kube/errors.ts';
-import { type ErrorCode, RegistryError } from '../domain/errors.ts';
+import { type ErrorCode, RegistryError } from '../common/errors.ts';
 
 /** How a call ends that failed. */
 export type CallFailure = Pick<StatusObject, 'code' | 'details'> & Partial<Pick<StatusObject, 'metadata'>>;

@@ -1,5 +1,5 @@
-import { RegistryError } from '../domain/errors.ts';
-import type { Registration, ReportDetails } from '../domain/ports.ts';
+import { RegistryError } from '../common/errors.ts';
+import type { Registration, ReportDetails } from '../registrations/domain/registration.ts';
 
 /** The messages of registry.proto, as they are read and written; fields that are absent have their defaults. */
 export interface Timestamp {

@@ -1,9 +1,10 @@
 import type { UntypedServiceImplementation } from '@grpc/grpc-js';
-import type { FeedSource } from '../domain/catch-up.ts';
-import type { Directory } from '../domain/directory.ts';
-import { RegistryError } from '../domain/errors.ts';
-import type { Feed } from '../domain/feed.ts';
-import type { ReportDetails, ServiceReport } from '../domain/ports.ts';
+import { RegistryError } from '../common/errors.ts';
+import { checkDetails } from '../common/validation.ts';
+import type { FeedSource } from '../feeds/catch-up.ts';
+import type { Directory } from '../registrations/domain/directory.ts';
+import type { Feed } from '../registrations/domain/feed.ts';
+import type { ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
 import {
   lookUpService,
   type RegistrationsDeps,
@@ -11,8 +12,7 @@ import {
   reportService,
   takeHeartbeat,
   unregisterService,
-} from '../domain/registrations.ts';
-import { checkDetails } from '../domain/validation.ts';
+} from '../registrations/domain/registrations.ts';
 import type { Calls } from './calls.ts';
 import {
   capabilityNames,

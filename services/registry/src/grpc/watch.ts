@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
-import { catchUp, type FeedSource } from '../domain/catch-up.ts';
-import type { Feed, FeedEvent } from '../domain/feed.ts';
-import { createStreamPlaces } from '../domain/stream-places.ts';
+import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
+import { createStreamPlaces } from '../feeds/stream-limits.ts';
+import type { Feed, FeedEvent } from '../registrations/domain/feed.ts';
 import type { Calls } from './calls.ts';
 import { type CallFailure, unavailable } from './errors.ts';
 import { serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';

@@ -1,0 +1,34 @@
+import { httpUrlFault, serviceNameFault } from '@rollcall/platform/service-address.ts';
+import type { ReportDetails } from '../registrations/domain/registration.ts';
+import { RegistryError } from './errors.ts';
+
+const DETAILS_MAX_BYTES = 16 * 1024;
+
+/** Whether a registration may have this name. */
+export function isServiceName(name: string): boolean {
+  return serviceNameFault(name) === undefined;
+}
+
+/** @throws RegistryError INVALID_SERVICE_NAME, saying which rule is broken. */
+export function checkServiceName(name: string): void {
+  const fault = serviceNameFault(name);
+  if (fault !== undefined) throw new RegistryError('INVALID_SERVICE_NAME', `service_name ${fault}`);
+}
+
+/**
+ * A service URL is absolute, http or https, has a host and no credentials.
+ *
+ * @throws RegistryError INVALID_SERVICE_URL. The URL is not repeated: it may hold a password.
+ */
+export function checkServiceUrl(url: string): void {
+  const fault = httpUrlFault(url);
+  if (fault !== undefined) throw new RegistryError('INVALID_SERVICE_URL', `service_url ${fault}`);
+}
+
+/** @throws RegistryError INVALID_REQUEST when there is more of it than is kept. */
+export function checkDetails(details: ReportDetails = {}): ReportDetails {
+  if (Buffer.byteLength(JSON.stringify(details)) > DETAILS_MAX_BYTES) {
+    throw new RegistryError('INVALID_REQUEST', `details must have at most ${DETAILS_MAX_BYTES} bytes`);
+  }
+  return details;
+}

@@ -1,0 +1,80 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { RegistryError } from '../common/errors.ts';
+import { createStreamPlaces, type StreamCaller } from '../feeds/stream-limits.ts';
+import { headerCredentials } from './authentication.ts';
+import { streamCaller } from './stream-caller.ts';
+
+const KEEP_ALIVE_MS = 15_000;
+/** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+
+/** One open stream of server-sent events. */
+interface EventStream {
+  /** @param text whole events. Nothing happens once the subscriber is gone. */
+  write(text: string): void;
+  /** Ends it, once what was written has been fetched. */
+  end(): void;
+  /** @param listener called when it is over, whoever ended it. */
+  onClose(listener: () => void): void;
+}
+
+/** Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end them. */
+export interface EventStreams {
+  /**
+   * Takes the reply over. @returns undefined when the subscriber has gone already.
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE once all are closed, for none may be left open.
+   */
+  open(reply: FastifyReply): EventStream | undefined;
+  readonly size: number;
+  closeAll(): void;
+}
+
+export function createEventStreams(): EventStreams {
+  const streams = new Set<() => void>();
+  const places = createStreamPlaces();
+  let isClosed = false;
+  return {
+    open(reply) {
+      if (isClosed) throw new RegistryError('STORE_UNAVAILABLE', 'This replica is stopping');
+      const leave = places.take(callerOf(reply.request));
+      reply.hijack();
+      const { raw } = reply;
+      // Gone while its token was checked: it would never say so again.
+      if (raw.destroyed) {
+        leave();
+        return undefined;
+      }
+      raw.writeHead(200, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+        'x-accel-buffering': 'no',
+      });
+      const write = (text: string) => {
+        if (raw.destroyed || raw.writableEnded) return;
+        raw.write(text);
+        if (raw.writableLength > MAX_BUFFERED_BYTES) raw.destroy();
+      };
+      const end = () => void raw.end();
+      const keepAlive = setInterval(() => write(':\n\n'), KEEP_ALIVE_MS);
+      streams.add(end);
+      raw.on('close', () => {
+        clearInterval(keepAlive);
+        streams.delete(end);
+        leave();
+      });
+      return { write, end, onClose: (listener) => void raw.on('close', listener) };
+    },
+    get size() {
+      return streams.size;
+    },
+    closeAll() {
+      isClosed = true;
+      for (const end of streams) end();
+    },
+  };
+}
+
+function callerOf({ headers, subject, ip }: FastifyRequest): StreamCaller {
+  const isProxied = headers['x-forwarded-for'] !== undefined;
+  return streamCaller({ credentials: headerCredentials(headers), subject, address: ip, isProxied });
+}

@@ -1,0 +1,90 @@
+import type { HistoryRecord, Release, UpdateStatus } from '../../releases/domain/release.ts';
+import { isDeliverable } from './job-requests.ts';
+import type { Job, JobPhase } from './jobs.ts';
+
+/**
+ * What is to be done with a job: write it into the history; hold it, so that it cannot vanish before it was recorded; let it go;
+ * delete it, for the history tells of it; or nothing.
+ */
+export type RecordingStep = 'record' | 'hold' | 'release' | 'delete' | 'nothing';
+
+/** Why a job ends that was never an update: whoever asked for it, or another job, took it back before anything was touched. */
+const GIVEN_UP: ReadonlySet<string | undefined> = new Set(['Cancelled', 'Superseded', 'NotNewer']);
+
+/** What the decision on a job rests on beside the job. */
+export interface RecordingCircumstances {
+  /**
+   * Whether this process knows that the job is in the history. A finished job without our finalizer was either recorded, or
+   * finished while nobody held it; writing it again tells which and does no harm.
+   */
+  readonly recorded: boolean;
+  readonly now: Date;
+  /** How long a finished job is kept once it is recorded. */
+  readonly retentionMs: number;
+}
+
+export function planRecording(
+  job: Pick<Job, 'phase' | 'held' | 'attended' | 'deleted' | 'finishedAt'>,
+  { recorded, now, retentionMs }: RecordingCircumstances,
+): RecordingStep {
+  if (outcomeOf(job.phase) !== undefined) {
+    if (!recorded) return 'record';
+    // The operator's finalizer keeps it anyway, and two that change finalizers at once are in each other's way.
+    if (job.held) return job.attended ? 'nothing' : 'release';
+    const isKept = job.finishedAt === undefined || now.getTime() - job.finishedAt.getTime() < retentionMs;
+    return isKept || job.deleted ? 'nothing' : 'delete';
+  }
+  if (!job.deleted) return job.held ? 'nothing' : 'hold';
+  const started = job.phase !== undefined && job.phase !== 'Pending';
+  // One that has returned to the queue is given up by the operator, and told of.
+  return job.held && !job.attended && !started ? 'release' : 'nothing';
+}
+
+/**
+ * @param now stands in for a finish that the job's status does not tell.
+ * @returns undefined for a job that has not finished.
+ */
+export function historyRecord(job: Job, now: Date): HistoryRecord | undefined {
+  const outcome = outcomeOf(job.phase);
+  if (outcome === undefined) return undefined;
+  const finishedAt = job.finishedAt ?? now;
+  const startedAt = job.startedAt === undefined || job.startedAt > finishedAt ? finishedAt : job.startedAt;
+  return {
+    jobUid: job.uid,
+    jobName: job.name,
+    jobId: job.id,
+    operation: job.operation,
+    serviceName: job.serviceName,
+    oldVersion: job.oldVersion ?? '',
+    newVersion: job.version,
+    startedAt,
+    finishedAt,
+    outcome,
+    artifact: job.artifact,
+    requestedBy: storable(job.requestedBy ?? ''),
+    strategy: job.strategy,
+    isUpdate: outcome !== 'rolled_back' || !GIVEN_UP.has(job.reason),
+    oldRelease: oldReleaseOf(job),
+    reason: job.reason,
+    message: job.message === undefined ? undefined : storable(job.message),
+    createdAt: job.createdAt,
+  };
+}
+
+/** What ran before there were any jobs is a release that nobody has announced. */
+function oldReleaseOf({ serviceName, oldVersion, oldArtifact }: Job): Release | undefined {
+  if (oldVersion === undefined || oldArtifact === undefined) return undefined;
+  const release = { serviceName, version: oldVersion, artifact: oldArtifact };
+  return isDeliverable(release) ? release : undefined;
+}
+
+/** The database's text holds no NUL, and a job that cannot be recorded could never be deleted. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '');
+}
+
+function outcomeOf(phase: JobPhase | undefined): UpdateStatus | undefined {
+  if (phase === 'Succeeded') return 'success';
+  if (phase === 'Failed') return 'failed';
+  return phase === 'RolledBack' ? 'rolled_back' : undefined;
+}

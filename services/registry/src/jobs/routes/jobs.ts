@@ -1,0 +1,137 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import type { Static } from 'typebox';
+import { RegistryError } from '../../common/errors.ts';
+import { withRawBody } from '../../http/raw-body.ts';
+import { ErrorResponse } from '../../http/schemas.ts';
+import { rendered, sendRendered } from '../../registrations/routes/rendering.ts';
+import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
+import type { CallProof } from '../../webhooks/domain/call-proof.ts';
+import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
+import { proofOf } from '../../webhooks/routes/request-proof.ts';
+import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
+import {
+  type Job,
+  type JobCommand,
+  listJobs,
+  type ReadJobsDeps,
+  readJob,
+  type SteerJobDeps,
+  steerJob,
+} from '../domain/jobs.ts';
+import { JobParams, JobRecord, JobsQuery, JobsResponse, SteerBody, SteerResponse } from './job-schemas.ts';
+import type { JobStreams } from './job-streams.ts';
+
+export interface JobRoutesDeps extends ReadJobsDeps, SteerJobDeps, AdmissionDeps {
+  readonly jobs: SteerJobDeps['jobs'];
+  readonly history: SteerJobDeps['history'];
+  /** The job as the API shows it. */
+  readonly describe: (job: Job) => Static<typeof JobRecord>;
+  readonly streams: JobStreams;
+}
+
+const tags = ['jobs'];
+const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
+
+/** Delivery jobs: to look at, to follow, to promote and to abort. */
+export function jobRoutes(app: App, deps: JobRoutesDeps): void {
+  readRoutes(app, deps);
+  app.get(
+    '/jobs/:job_id/events',
+    {
+      // The answer to a HEAD would never end.
+      exposeHeadRoute: false,
+      schema: {
+        tags,
+        summary: 'Follow a job as server-sent events: `job` with the record now and at every change, to its end',
+        produces: ['text/event-stream'],
+        params: JobParams,
+      },
+    },
+    async (request, reply) => {
+      deps.streams.open(await readJob(deps, request.params.job_id), request, reply);
+    },
+  );
+  withRawBody(app, (signed) => {
+    steerRoute(signed, deps, 'promote');
+    steerRoute(signed, deps, 'abort');
+  });
+}
+
+function readRoutes(app: App, deps: JobRoutesDeps): void {
+  app.get(
+    '/jobs',
+    {
+      schema: {
+        tags,
+        summary: 'List delivery jobs that run, wait or have finished lately, newest first',
+        querystring: JobsQuery,
+        response: { 200: JobsResponse, ...errors },
+      },
+    },
+    (request, reply) => {
+      const { service_name: serviceName, phase, limit } = request.query;
+      const { jobs, total } = listJobs(deps, { serviceName, phase, limit });
+      sendRendered(request, reply, rendered(JSON.stringify({ jobs: jobs.map(deps.describe), total })));
+    },
+  );
+  app.get(
+    '/jobs/:job_id',
+    {
+      schema: {
+        tags,
+        summary: 'Get one delivery job, also one that has finished and is gone',
+        params: JobParams,
+        response: { 200: JobRecord, ...errors },
+      },
+    },
+    async (request) => deps.describe(await readJob(deps, request.params.job_id)),
+  );
+}
+
+const commands: Readonly<Record<JobCommand, { readonly summary: string; readonly done: string }>> = {
+  promote: { summary: 'End the pause that a job is in', done: 'goes on' },
+  abort: { summary: 'Take a job back to the old version, or cancel it while it waits', done: 'is taken back' },
+};
+
+function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
+  const { summary, done } = commands[command];
+  app.post(
+    `/jobs/:job_id/${command}`,
+    {
+      schema: {
+        tags,
+        summary,
+        headers: SignatureHeaders,
+        params: JobParams,
+        body: SteerBody,
+        response: { 200: SteerResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { job_id } = request.params;
+      const { job_id: namedId, action } = request.body ?? {};
+      if ((namedId ?? job_id) !== job_id || (action ?? command) !== command) {
+        throw new RegistryError('INVALID_REQUEST', 'job_id or action of the body is not that of the path');
+      }
+      const proof = {
+        ...proofOf(request, request.body, `${command} ${job_id}`),
+        isBound: namedId !== undefined && action !== undefined,
+      };
+      const job = await steer(deps, { jobId: job_id, command, proof });
+      const { id: reqId, subject, log } = request;
+      log.info({ reqId, job: job.id, service: job.serviceName, subject, command }, 'job steered');
+      return { status: 'accepted' as const, job_id, message: `Job '${job_id}' of '${job.serviceName}' ${done}` };
+    },
+  );
+}
+
+async function steer(
+  deps: JobRoutesDeps,
+  { jobId, command, proof }: { readonly jobId: string; readonly command: JobCommand; readonly proof: CallProof },
+): Promise<Job> {
+  const { serviceName } = await readJob(deps, jobId);
+  const admission = await authorizeCall(deps, serviceName, proof);
+  return admission.carryOut((at, isAgain) =>
+    steerJob(deps, jobId, { command, firstAskedAt: isAgain ? at : undefined }),
+  );
+}

@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { isFinished, type Job, type Milestone, phaseOf } from '../../jobs/domain/jobs.ts';
+import type { ChannelDirectory } from '../../releases/domain/release.ts';
+import type { DeliveryPayload, DeliveryStore, NewDelivery, Severity } from './notifications.ts';
+import { laneOf } from './sending.ts';
+
+type JobEventType = 'job.started' | 'job.step' | 'job.succeeded' | 'job.failed' | 'job.rolled_back';
+
+/** Something that happened to a job and is told once. */
+export interface JobEvent {
+  /** What it is told once as. */
+  readonly key: string;
+  readonly type: JobEventType;
+  readonly severity: Severity;
+  /** The job as it was then, as far as that is known. */
+  readonly job: Job;
+  /** When it happened, as far as that is known. */
+  readonly at: Date | undefined;
+}
+
+/**
+ * What there is to tell of a job as it stands, in the order in which it happened: its start, each step of the strategy, each time
+ * it pauses, begins to promote or to roll back, and its end. It holds all that has happened so far, however much of it was seen.
+ */
+export function dueEvents(job: Job): JobEvent[] {
+  // A job that was cancelled while it waited has never started.
+  const hasStarted = isFinished(job) ? job.startedAt !== undefined : phaseOf(job) !== 'Pending';
+  const course = hasStarted ? courseOf(job) : [];
+  const [first = { job }] = course;
+  const start = { key: 'started', type: 'job.started', severity: 'info', job: first.job, at: job.startedAt } as const;
+  const events = [...(hasStarted ? [start] : []), ...course.flatMap(stepsAt), ...endOf(job)];
+  return events.filter(({ key }, index) => events.findIndex((event) => event.key === key) === index);
+}
+
+/** A job as it was. */
+interface Moment {
+  readonly job: Job;
+  readonly at: Date | undefined;
+}
+
+/** A job whose milestones nobody keeps is known as it stands, and no more. */
+function courseOf(job: Job): Moment[] {
+  const past = job.milestones.map((milestone) => ({ job: jobAt(job, milestone), at: milestone.at }));
+  const isComplete = isFinished(job) || past.some((moment) => moment.job === job);
+  return isComplete ? past : [...past, { job, at: undefined }];
+}
+
+function jobAt(job: Job, { phase, step, weight }: Milestone): Job {
+  if (phaseOf(job) === phase && job.step === step) return job;
+  return {
+    ...job,
+    phase,
+    step,
+    weight,
+    actualWeight: undefined,
+    stage: undefined,
+    stageStartedAt: undefined,
+    reason: undefined,
+    message: undefined,
+    finishedAt: undefined,
+    checks: [],
+  };
+}
+
+function stepsAt({ job, at }: Moment): JobEvent[] {
+  const phase = phaseOf(job);
+  if (phase === 'Paused' || phase === 'Promoting' || phase === 'RollingBack') {
+    const severity = phase === 'RollingBack' ? 'warning' : 'info';
+    return [{ key: `${phase}:${job.step ?? ''}`, type: 'job.step', severity, job, at }];
+  }
+  return job.step === undefined ? [] : [{ key: `step:${job.step}`, type: 'job.step', severity: 'info', job, at }];
+}
+
+function endOf(job: Job): JobEvent[] {
+  const end = { key: 'finished', job, at: job.finishedAt };
+  const phase = phaseOf(job);
+  if (phase === 'Succeeded') return [{ ...end, type: 'job.succeeded', severity: 'info' }];
+  if (phase === 'Failed') return [{ ...end, type: 'job.failed', severity: 'error' }];
+  return phase === 'RolledBack' ? [{ ...end, type: 'job.rolled_back', severity: 'warning' }] : [];
+}
+
+export interface JobEventsDeps {
+  readonly channels: ChannelDirectory;
+  readonly deliveries: Pick<DeliveryStore, 'tell' | 'told'>;
+  /** The job as the API shows it. */
+  readonly describe: (job: Job) => object;
+  readonly clock: Clock;
+}
+
+/**
+ * Tells the channels of a job's service, or the global ones where it has none, what was not told before. It may be done any number
+ * of times, by any number of replicas.
+ *
+ * @returns the keys of all that has been told of the job.
+ */
+export async function tellJobEvents(deps: JobEventsDeps, job: Job): Promise<ReadonlySet<string>> {
+  const { deliveries, clock } = deps;
+  const told = new Set(await deliveries.told(job.uid));
+  const news = dueEvents(job).filter(({ key }) => !told.has(key));
+  if (news.length === 0) return told;
+  // Whoever has configured a channel and then asks for a job is to hear of it; what changes while the job runs may be heard of late.
+  const channels = [...(await deps.channels.find(job.serviceName, told.size === 0))];
+  for (const event of news) {
+    const createdAt = clock.now();
+    const messages = channels.map(([channel, url]): NewDelivery => {
+      const payload = payloadOf(deps, { event, channel, createdAt });
+      const { serviceName } = job;
+      return { id: randomUUID(), serviceName, channel, event: event.type, payload, lane: laneOf(url), createdAt };
+    });
+    await deliveries.tell({ jobUid: job.uid, event: event.key }, messages);
+    told.add(event.key);
+  }
+  return told;
+}
+
+interface Occasion {
+  readonly event: JobEvent;
+  readonly channel: string;
+  readonly createdAt: Date;
+}
+
+function payloadOf({ describe }: JobEventsDeps, { event, channel, createdAt }: Occasion): DeliveryPayload {
+  const { job, at = createdAt } = event;
+  return {
+    type: event.type,
+    service_name: job.serviceName,
+    channel,
+    message: sentenceOf(job, event.type),
+    severity: event.severity,
+    timestamp: at.toISOString(),
+    job: describe(job),
+  };
+}
+
+function sentenceOf(job: Job, type: JobEventType): string {
+  const { serviceName, version, operation, message } = job;
+  const what = `${operation === 'Deploy' ? 'Deployment' : 'Rollback'} of '${serviceName}' to version ${version}`;
+  const detail = message === undefined || message === '' ? '' : `: ${message}`;
+  const weight = job.weight === undefined ? '' : ` at ${job.weight} %`;
+  const happened: Readonly<Record<JobEventType, string>> = {
+    'job.started': 'has started',
+    'job.step': `is ${phaseOf(job)}${weight}${detail}`,
+    'job.succeeded': 'has succeeded',
+    'job.failed': `has failed${detail}`,
+    'job.rolled_back': `was rolled back${detail}`,
+  };
+  return `${what} ${happened[type]}`;
+}

@@ -1,0 +1,73 @@
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { isUnavailable } from '@rollcall/platform/kube/errors.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
+import { hasCode } from '../../common/errors.ts';
+import { createRetryQueue } from '../../common/retry-queue.ts';
+import { toJob } from '../../jobs/store/delivery-jobs.ts';
+import { dueEvents, type JobEventsDeps, tellJobEvents } from '../domain/job-events.ts';
+
+const CONCURRENCY = 4;
+const BACKOFF = { baseMs: 100, maxMs: 5000 };
+
+export interface JobEventsWorkerDeps extends JobEventsDeps {
+  /** Started and stopped by somebody else. */
+  readonly informer: Pick<Informer<DeliveryJob>, 'store' | 'onChange'>;
+  readonly log: Logger;
+}
+
+/** Tells the channels what happens to jobs. */
+export interface JobEventsWorker extends Actor {
+  /** Tells all that there is to tell of the job as it is. Whoever lets a finished job go awaits this first. */
+  readonly tell: (object: DeliveryJob) => Promise<void>;
+}
+
+/**
+ * Each event of a job is told once, whatever dies in between: what was told stands in the database, written with the deliveries
+ * themselves. What happened while no replica ran, or while the database was away, is told later: the job's status keeps all that it
+ * came to, and a finished job is held until it has been told.
+ */
+export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorker {
+  const { informer, log } = deps;
+  /** By uid, what is known to have been told. */
+  const told = new Map<string, ReadonlySet<string>>();
+
+  async function tell(object: DeliveryJob): Promise<void> {
+    const job = toJob(object);
+    const known = told.get(job.uid);
+    if (dueEvents(job).every(({ key }) => known?.has(key) === true)) return;
+    const all = await tellJobEvents(deps, job);
+    // What is known of one that is gone meanwhile would never be forgotten.
+    if (informer.store.get(objectKey(object))?.metadata.uid === job.uid) told.set(job.uid, all);
+  }
+
+  const queue = createRetryQueue({
+    async work(key) {
+      const object = informer.store.get(key);
+      if (object !== undefined) await tell(object);
+    },
+    concurrency: CONCURRENCY,
+    backoff: BACKOFF,
+    onFailure: (err, key, failures) => {
+      const expected = isUnavailable(err) || isDatabaseUnavailable(err) || hasCode(err, 'DATABASE_UNAVAILABLE');
+      log[expected ? 'debug' : 'warn'](
+        { err, job: key, failures },
+        'the events of a delivery job could not be told yet',
+      );
+    },
+  });
+  informer.onChange((change) => {
+    if (change.type === 'deleted') told.delete(change.object.metadata.uid ?? '');
+    else queue.add(objectKey(change.object));
+  });
+
+  return {
+    name: 'job events',
+    tell,
+    start: () => Promise.resolve(),
+    stop: () => queue.stop(),
+  };
+}

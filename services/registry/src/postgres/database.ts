@@ -1,0 +1,73 @@
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { migrate } from '@rollcall/platform/postgres/migrate.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
+import { RegistryError } from '../common/errors.ts';
+
+const RETRY = { baseMs: 500, maxMs: 5000 };
+const PROBE_INTERVAL_MS = 5000;
+
+export interface DatabaseOptions {
+  readonly pool: Pool;
+  /** Of the pool's search path. */
+  readonly schema: string;
+  readonly migrations: string;
+  readonly log: Logger;
+}
+
+/** Brings the schema up to date as soon as the database answers, and keeps an eye on it. */
+export interface Database extends Actor {
+  readonly connected: () => boolean;
+  /** @throws RegistryError DATABASE_UNAVAILABLE until the schema is up to date. */
+  readonly pool: () => Pool;
+}
+
+/** Starting it never fails: without the database, services are still discovered. */
+export function createDatabase({ pool, schema, migrations, log }: DatabaseOptions): Database {
+  const stopping = new AbortController();
+  const firstAttempt = Promise.withResolvers<void>();
+  let connected = false;
+  let migrated = false;
+  let running: Promise<void> | undefined;
+
+  async function check(): Promise<void> {
+    try {
+      // A database that was away may have come back as an older copy of itself, or empty.
+      if (connected) await pool.query('SELECT 1');
+      else await migrate({ pool, schema, directory: migrations, log });
+      if (!connected) log.info({}, 'database connected');
+      connected = true;
+      migrated = true;
+    } catch (err) {
+      log.warn({ err }, 'the database cannot be used');
+      connected = false;
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !stopping.signal.aborted; ) {
+      await check();
+      firstAttempt.resolve();
+      failures = connected ? 0 : failures + 1;
+      await sleep(connected ? PROBE_INTERVAL_MS : backoffMs(failures, RETRY), stopping.signal);
+    }
+  }
+
+  return {
+    name: 'database',
+    start() {
+      running ??= run();
+      return firstAttempt.promise;
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+    connected: () => connected,
+    pool() {
+      if (!migrated) throw new RegistryError('DATABASE_UNAVAILABLE');
+      return pool;
+    },
+  };
+}

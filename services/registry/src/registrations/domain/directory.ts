@@ -1,0 +1,89 @@
+import type { Registration } from './registration.ts';
+import { isDiscoverable } from './registrations.ts';
+
+/** A registration with its answer, made once and kept until something in it changes. */
+export interface DirectoryEntry<Rendered> {
+  readonly registration: Registration;
+  readonly rendered: Rendered;
+}
+
+export interface DirectoryDeps<Rendered> {
+  readonly render: (registration: Registration, lastHeartbeat: Date | undefined) => Rendered;
+  /** The newest heartbeat of a life of a registration. */
+  readonly lastBeatAt: (id: string) => Date | undefined;
+}
+
+/** Everything that can be discovered, by name, ready to be served. */
+export interface Directory<Rendered> {
+  /** Undefined when the name is unknown or its registration expired. */
+  find(serviceName: string): DirectoryEntry<Rendered> | undefined;
+  /** All entries by name, in the order of UTF-16 code units: the same on every replica. */
+  entries(): Generator<DirectoryEntry<Rendered>, void>;
+  readonly size: number;
+  /** Grows with every change, heartbeats included: what was made of a list is valid as long as this stays. */
+  readonly revision: number;
+  put(registration: Registration): void;
+  remove(serviceName: string, id: string): void;
+  /** Its heartbeat changed. */
+  touch(serviceName: string): void;
+}
+
+interface Slot<Rendered> {
+  registration: Registration;
+  entry: DirectoryEntry<Rendered> | undefined;
+}
+
+export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Directory<Rendered> {
+  const slots = new Map<string, Slot<Rendered>>();
+  let revision = 0;
+  let names: string[] | undefined;
+
+  function entryOf(slot: Slot<Rendered>): DirectoryEntry<Rendered> {
+    slot.entry ??= {
+      registration: slot.registration,
+      rendered: deps.render(slot.registration, deps.lastBeatAt(slot.registration.id)),
+    };
+    return slot.entry;
+  }
+
+  return {
+    find(serviceName) {
+      const slot = slots.get(serviceName);
+      return slot === undefined ? undefined : entryOf(slot);
+    },
+    *entries() {
+      names ??= [...slots.keys()].sort();
+      for (const name of names) {
+        const slot = slots.get(name);
+        if (slot !== undefined) yield entryOf(slot);
+      }
+    },
+    get size() {
+      return slots.size;
+    },
+    get revision() {
+      return revision;
+    },
+    put(registration) {
+      revision += 1;
+      if (isDiscoverable(registration) !== slots.has(registration.serviceName)) names = undefined;
+      if (isDiscoverable(registration)) {
+        slots.set(registration.serviceName, { registration, entry: undefined });
+      } else {
+        slots.delete(registration.serviceName);
+      }
+    },
+    remove(serviceName, id) {
+      if (slots.get(serviceName)?.registration.id !== id) return;
+      revision += 1;
+      names = undefined;
+      slots.delete(serviceName);
+    },
+    touch(serviceName) {
+      const slot = slots.get(serviceName);
+      if (slot === undefined) return;
+      revision += 1;
+      slot.entry = undefined;
+    },
+  };
+}

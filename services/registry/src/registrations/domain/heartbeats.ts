@@ -1,0 +1,193 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import type { HeartbeatWrite, RegistrationLife } from './registration.ts';
+
+/** The contract's maximum safe heartbeat interval is 45 s of a TTL of 60 s; other TTLs are divided alike. */
+const ABSORB_FRACTION = 0.25;
+const FLUSH_RETRY_MS = 1000;
+const FLUSH_CONCURRENCY = 32;
+
+export interface HeartbeatsDeps {
+  readonly clock: Clock;
+  /** Writes one heartbeat; false when there is nothing to renew any more. */
+  readonly renew: (life: RegistrationLife, heartbeat: HeartbeatWrite) => Promise<boolean>;
+  /** Called when a heartbeat of the service has come, written or not. */
+  readonly onBeat: (serviceName: string) => void;
+  /** Called when a flush failed for a reason other than the registration being gone. */
+  readonly onFlushFailure: (serviceName: string, message: string) => void;
+}
+
+/** The heartbeats that this replica has taken, and those it has not written yet. */
+export interface Heartbeats {
+  /**
+   * Takes a heartbeat. When the last durable one is younger than the absorb window it is kept in memory and written when
+   * the window ends; otherwise it is written first.
+   *
+   * @returns false when the registration is gone or being expired.
+   */
+  beat(key: HeartbeatKey): Promise<boolean> | true;
+  /** Tells of a heartbeat that has just been written: at registration, or by another replica. */
+  sawDurable(key: HeartbeatKey, heartbeat: HeartbeatWrite): void;
+  /** Tells of a heartbeat that was found in the store. When it was written is not known, so the next one is written. */
+  learned(key: HeartbeatKey, at: Date): void;
+  /** When the newest heartbeat that this replica knows came. */
+  lastBeatAt(id: string): Date | undefined;
+  forget(id: string): void;
+  /** Heartbeats that are acknowledged and not written yet. */
+  pending(): number;
+  /** Writes what is pending. For shutdown: no heartbeat may come during or after it. */
+  flushAll(): Promise<void>;
+}
+
+interface HeartbeatKey {
+  readonly serviceName: string;
+  /** Of this life of the registration. */
+  readonly id: string;
+  readonly ttlSeconds: number;
+}
+
+interface Entry {
+  readonly serviceName: string;
+  readonly windowMs: number;
+  durableBeatMs: number;
+  /** Of the last heartbeat that was acknowledged before it was written. */
+  absorbedBeatMs: number;
+  lastBeatMs: number;
+  lastBeatAt: Date;
+  /** Wall-clock instant of the heartbeat that this replica wrote last; it comes back from the store as if it were news. */
+  writtenAtMs: number;
+  flush: NodeJS.Timeout | undefined;
+  writing: Promise<boolean> | undefined;
+}
+
+/** How long a heartbeat may be withheld from the store (DESIGN section 4, "absorb window"). */
+export function absorbWindowMs(ttlSeconds: number): number {
+  return ttlSeconds * 1000 * ABSORB_FRACTION;
+}
+
+/**
+ * How old a heartbeat is that was found in the store, in ms. It may have been found late, as after a break of the watch, which
+ * only its time tells; where its writer's clock is ahead, nothing does.
+ */
+export function storedAgeMs({ at, ageMs }: HeartbeatWrite, clock: Clock): number {
+  return Math.max(ageMs, clock.now().getTime() - at.getTime());
+}
+
+/**
+ * The window is measured from the last durable *heartbeat*, not from its write: a service that beats at least every
+ * TTL - window then always has a durable heartbeat younger than its TTL, even when this process dies.
+ */
+export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: HeartbeatsDeps): Heartbeats {
+  const entries = new Map<string, Entry>();
+
+  function entryOf(key: HeartbeatKey): Entry {
+    const entry = entries.get(key.id) ?? newEntry(key);
+    entries.set(key.id, entry);
+    return entry;
+  }
+
+  /** Writes the newest heartbeat of the entry; several callers share one write. */
+  function write(id: string, entry: Entry): Promise<boolean> {
+    clearTimeout(entry.flush);
+    entry.flush = undefined;
+    entry.writing ??= writeNow(id, entry).finally(() => {
+      entry.writing = undefined;
+      // A write that failed has taken the place of the flush of what was acknowledged before.
+      if (entry.absorbedBeatMs > entry.durableBeatMs) scheduleFlush(id, entry, FLUSH_RETRY_MS);
+    });
+    return entry.writing;
+  }
+
+  async function writeNow(id: string, entry: Entry): Promise<boolean> {
+    const { lastBeatMs, lastBeatAt } = entry;
+    const ageMs = Math.max(0, Math.round(clock.monotonicMs() - lastBeatMs));
+    entry.writtenAtMs = lastBeatAt.getTime();
+    const renewed = await renew({ serviceName: entry.serviceName, id }, { at: lastBeatAt, ageMs });
+    if (renewed) entry.durableBeatMs = Math.max(entry.durableBeatMs, lastBeatMs);
+    else entries.delete(id);
+    return renewed;
+  }
+
+  function scheduleFlush(id: string, entry: Entry, delayMs: number): void {
+    entry.flush ??= setTimeout(() => {
+      entry.flush = undefined;
+      if (entries.get(id) !== entry || entry.lastBeatMs <= entry.durableBeatMs) return;
+      write(id, entry).catch((error: unknown) => {
+        onFlushFailure(entry.serviceName, errorMessage(error));
+      });
+    }, delayMs);
+  }
+
+  async function writeThenTake(id: string, entry: Entry): Promise<boolean> {
+    const { lastBeatMs } = entry;
+    const renewed = await write(id, entry);
+    if (renewed && entry.durableBeatMs < lastBeatMs) return write(id, entry);
+    return renewed;
+  }
+
+  return {
+    beat(key) {
+      const entry = entryOf(key);
+      const nowMs = clock.monotonicMs();
+      entry.lastBeatMs = nowMs;
+      entry.lastBeatAt = clock.now();
+      onBeat(key.serviceName);
+      const windowLeftMs = entry.durableBeatMs + entry.windowMs - nowMs;
+      if (windowLeftMs <= 0) return writeThenTake(key.id, entry);
+      entry.absorbedBeatMs = nowMs;
+      scheduleFlush(key.id, entry, windowLeftMs);
+      return true;
+    },
+    sawDurable(key, { at, ageMs }) {
+      const entry = entryOf(key);
+      if (at.getTime() === entry.writtenAtMs) return;
+      const beatMs = clock.monotonicMs() - storedAgeMs({ at, ageMs }, clock);
+      entry.durableBeatMs = Math.max(entry.durableBeatMs, beatMs);
+      if (beatMs <= entry.lastBeatMs) return;
+      entry.lastBeatMs = beatMs;
+      entry.lastBeatAt = at;
+    },
+    learned(key, at) {
+      const entry = entryOf(key);
+      if (at > entry.lastBeatAt) entry.lastBeatAt = at;
+    },
+    lastBeatAt: (id) => entries.get(id)?.lastBeatAt,
+    forget(id) {
+      clearTimeout(entries.get(id)?.flush);
+      entries.delete(id);
+    },
+    pending: () => unwritten(entries).length,
+    async flushAll() {
+      await forEach(unwritten(entries), ([id, entry]) =>
+        write(id, entry).catch((error: unknown) => onFlushFailure(entry.serviceName, errorMessage(error))),
+      );
+      for (const entry of entries.values()) clearTimeout(entry.flush);
+    },
+  };
+}
+
+function unwritten(entries: ReadonlyMap<string, Entry>): [string, Entry][] {
+  return [...entries].filter(([, entry]) => entry.lastBeatMs > entry.durableBeatMs);
+}
+
+async function forEach<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  const next = items.values();
+  const worker = async () => {
+    for (const item of next) await work(item);
+  };
+  await Promise.all(Array.from({ length: FLUSH_CONCURRENCY }, worker));
+}
+
+function newEntry({ serviceName, ttlSeconds }: HeartbeatKey): Entry {
+  return {
+    serviceName,
+    windowMs: absorbWindowMs(ttlSeconds),
+    durableBeatMs: Number.NEGATIVE_INFINITY,
+    absorbedBeatMs: Number.NEGATIVE_INFINITY,
+    lastBeatMs: Number.NEGATIVE_INFINITY,
+    lastBeatAt: new Date(0),
+    writtenAtMs: Number.NaN,
+    flush: undefined,
+    writing: undefined,
+  };
+}

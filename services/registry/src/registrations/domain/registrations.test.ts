@@ -1,0 +1,503 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createBulkhead } from '../../common/bulkhead.ts';
+import { createKeyedMutex } from '../../common/keyed-mutex.ts';
+import { createHeartbeats } from './heartbeats.ts';
+import {
+  ChangedMeanwhileError,
+  type HeartbeatWrite,
+  type Registration,
+  type RegistrationRequest,
+  type RegistrationStore,
+} from './registration.ts';
+import {
+  lookUpService,
+  type RegistrationsDeps,
+  registerService,
+  reportService,
+  takeHeartbeat,
+  unregisterService,
+} from './registrations.ts';
+
+const TTL_SECONDS = 60;
+const AWAY = new Error('the store is away');
+const shop: RegistrationRequest = { serviceName: 'shop', url: 'http://a', capabilities: ['rest'], owner: undefined };
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A store in memory, with a local copy that does not see what others write. */
+function memoryStore() {
+  const stored = new Map<string, Registration>();
+  const local = new Map<string, Registration>();
+  const records = new Map<string, HeartbeatWrite>();
+  const intrusions = new Map<keyof RegistrationStore, () => void>();
+  const calls: (keyof RegistrationStore)[] = [];
+  let away = false;
+  let version = 0;
+
+  /** Every method but `find` begins so: others may be faster, the store may be away. */
+  async function begin(method: keyof RegistrationStore): Promise<void> {
+    calls.push(method);
+    await Promise.resolve();
+    const intrude = intrusions.get(method);
+    intrusions.delete(method);
+    intrude?.();
+    if (away) throw AWAY;
+  }
+
+  function write(registration: Registration): Registration {
+    version += 1;
+    const written = { ...registration, version };
+    stored.set(registration.serviceName, written);
+    return written;
+  }
+
+  function make(request: RegistrationRequest, ttlSeconds: number | undefined): Registration {
+    return {
+      ...request,
+      id: `life-${version + 1}`,
+      source: 'API',
+      ttlSeconds,
+      registeredAt: new Date(),
+      phase: 'Registered',
+      currentVersion: undefined,
+      version: 0,
+    };
+  }
+
+  function present({ serviceName, id }: Pick<Registration, 'serviceName' | 'id'>): Registration {
+    const registration = stored.get(serviceName);
+    if (registration?.id !== id) throw new ChangedMeanwhileError();
+    return registration;
+  }
+
+  const store: RegistrationStore = {
+    find: (serviceName) => local.get(serviceName),
+    async fetch(serviceName) {
+      await begin('fetch');
+      const found = stored.get(serviceName);
+      if (found === undefined) local.delete(serviceName);
+      else local.set(serviceName, found);
+      return found;
+    },
+    async create(request, ttlSeconds) {
+      await begin('create');
+      if (stored.has(request.serviceName)) throw new ChangedMeanwhileError();
+      const created = write(make(request, ttlSeconds));
+      records.set(created.id, { at: new Date(), ageMs: 0 });
+      local.set(created.serviceName, created);
+      return created;
+    },
+    async update(registration, { url, capabilities, owner }) {
+      await begin('update');
+      const updated = write({ ...present(registration), url, capabilities, owner });
+      local.set(updated.serviceName, updated);
+      return updated;
+    },
+    async renew({ id }, heartbeat) {
+      await begin('renew');
+      if (!records.has(id)) return false;
+      records.set(id, heartbeat);
+      return true;
+    },
+    async startHeartbeats(registration, heartbeat) {
+      await begin('startHeartbeats');
+      records.set(registration.id, heartbeat);
+    },
+    async remove(registration) {
+      await begin('remove');
+      if (!stored.has(registration.serviceName)) {
+        local.delete(registration.serviceName);
+        return false;
+      }
+      present(registration);
+      stored.delete(registration.serviceName);
+      local.delete(registration.serviceName);
+      records.delete(registration.id);
+      return true;
+    },
+    async report(registration) {
+      await begin('report');
+      present(registration);
+    },
+  };
+
+  /** As another replica, a user or the operator does it: the local copy hears nothing of it. */
+  const others = {
+    register(request: RegistrationRequest, fields: Partial<Registration> = {}): Registration {
+      const made = write({ ...make(request, TTL_SECONDS), ...fields });
+      if (made.ttlSeconds !== undefined && made.source === 'API') records.set(made.id, { at: new Date(), ageMs: 0 });
+      return made;
+    },
+    expire(serviceName: string): void {
+      const registration = stored.get(serviceName);
+      if (registration === undefined) return;
+      records.delete(registration.id);
+      write({ ...registration, phase: 'Expired' });
+    },
+    loseRecord: (id: string) => void records.delete(id),
+    remove: (serviceName: string) => void stored.delete(serviceName),
+  };
+  return {
+    store,
+    others,
+    stored,
+    records,
+    calls,
+    /** The local copy catches up, as by the watch. */
+    sync: () => {
+      local.clear();
+      for (const [serviceName, registration] of stored) local.set(serviceName, registration);
+    },
+    /** Somebody is faster than the next call of this method. */
+    before: (method: keyof RegistrationStore, intrude: () => void) => void intrusions.set(method, intrude),
+    goAway: () => {
+      away = true;
+    },
+  };
+}
+
+function setUp() {
+  const memory = memoryStore();
+  const clock = { now: () => new Date(), monotonicMs: () => performance.now() };
+  const heartbeats = createHeartbeats({
+    clock,
+    renew: (life, heartbeat) => memory.store.renew(life, heartbeat),
+    onBeat: () => undefined,
+    onFlushFailure: () => undefined,
+  });
+  const deps: RegistrationsDeps = {
+    store: memory.store,
+    heartbeats,
+    mutex: createKeyedMutex(),
+    misses: createBulkhead(1),
+    clock,
+    ttlSeconds: TTL_SECONDS,
+  };
+  const beat = async (serviceName = 'shop', subject?: string) => takeHeartbeat(deps, serviceName, subject);
+  return { ...memory, deps, heartbeats, beat };
+}
+
+const code = (expected: string) => expect.objectContaining({ code: expected });
+
+describe('registering', () => {
+  test('a new name makes a registration with the TTL and its first heartbeat', async () => {
+    const { deps, stored, records } = setUp();
+    const registered = await registerService(deps, shop);
+    expect(registered).toMatchObject({ ...shop, ttlSeconds: TTL_SECONDS, phase: 'Registered', source: 'API' });
+    expect(stored.get('shop')).toEqual(registered);
+    expect(records.has(registered.id)).toBe(true);
+    expect(deps.heartbeats.lastBeatAt(registered.id)).toEqual(new Date());
+  });
+
+  test('the same again renews the heartbeat and changes nothing, in whatever order the capabilities come', async () => {
+    const { deps, records, calls } = setUp();
+    const request: RegistrationRequest = { ...shop, capabilities: ['rest', 'grpc'] };
+    const first = await registerService(deps, request);
+    calls.length = 0;
+    vi.advanceTimersByTime(50_000);
+    const again = await registerService(deps, { ...request, capabilities: ['grpc', 'rest'] });
+    expect(again).toEqual(first);
+    expect(calls).toEqual(['renew']);
+    expect(records.get(first.id)?.at).toEqual(new Date());
+    expect(deps.heartbeats.lastBeatAt(first.id)).toEqual(new Date());
+  });
+
+  test.each<[string, Partial<RegistrationRequest>]>([
+    ['another URL', { url: 'http://b' }],
+    ['more capabilities', { capabilities: ['rest', 'grpc'] }],
+    ['fewer capabilities', { capabilities: [] }],
+    ['an owner', { owner: 'alice' }],
+  ])('a live name with %s changes it and keeps the id', async (_what, change) => {
+    const { deps, stored } = setUp();
+    const first = await registerService(deps, shop);
+    const again = await registerService(deps, { ...shop, ...change });
+    expect(again).toMatchObject({ ...shop, ...change, id: first.id });
+    expect(stored.get('shop')).toEqual(again);
+  });
+
+  test('a name that is known to another replica only is that registration', async () => {
+    const { deps, others } = setUp();
+    const theirs = others.register(shop);
+    expect((await registerService(deps, { ...shop, url: 'http://b' })).id).toBe(theirs.id);
+  });
+
+  test('an expired name begins a new life', async () => {
+    const { deps, others, sync, stored, heartbeats } = setUp();
+    const first = await registerService(deps, shop);
+    others.expire('shop');
+    sync();
+    const again = await registerService(deps, shop);
+    expect(again.id).not.toBe(first.id);
+    expect(stored.get('shop')).toMatchObject({ id: again.id, phase: 'Registered' });
+    expect(heartbeats.lastBeatAt(first.id)).toBeUndefined();
+  });
+
+  test('an expired name that is removed by others first begins a new life all the same', async () => {
+    const { deps, others, sync, before } = setUp();
+    const first = others.register(shop, { phase: 'Expired' });
+    sync();
+    before('remove', () => others.remove('shop'));
+    expect((await registerService(deps, shop)).id).not.toBe(first.id);
+  });
+
+  test('an expiry that this replica has not heard of yet begins a new life', async () => {
+    const { deps, others, stored } = setUp();
+    const first = await registerService(deps, shop);
+    others.expire('shop');
+    const again = await registerService(deps, shop);
+    expect(again.id).not.toBe(first.id);
+    expect(stored.get('shop')?.phase).toBe('Registered');
+  });
+
+  test('a live registration without its heartbeat record gets a new one before it is acknowledged', async () => {
+    const { deps, others, records, calls } = setUp();
+    const first = await registerService(deps, shop);
+    others.loseRecord(first.id);
+    calls.length = 0;
+    expect((await registerService(deps, shop)).id).toBe(first.id);
+    expect(records.has(first.id)).toBe(true);
+    // The update last: it makes an expiry fail that was decided before.
+    expect(calls).toEqual(['renew', 'startHeartbeats', 'update']);
+  });
+
+  test('a name that another replica takes first is then theirs, updated', async () => {
+    const { deps, others, before, stored } = setUp();
+    let theirs: Registration | undefined;
+    before('create', () => {
+      theirs = others.register({ ...shop, url: 'http://theirs' });
+    });
+    const registered = await registerService(deps, shop);
+    expect(registered.id).toBe(theirs?.id);
+    expect(stored.get('shop')?.url).toBe(shop.url);
+  });
+
+  test('a life that ends under an update is begun anew', async () => {
+    const { deps, others, before } = setUp();
+    const first = await registerService(deps, shop);
+    before('update', () => others.remove('shop'));
+    const again = await registerService(deps, { ...shop, url: 'http://b' });
+    expect(again).toMatchObject({ url: 'http://b', phase: 'Registered' });
+    expect(again.id).not.toBe(first.id);
+  });
+
+  test('a name that others win again and again is refused as unavailable', async () => {
+    const { deps, store, calls } = setUp();
+    const contested = { ...deps, store: { ...store, create: () => Promise.reject(new ChangedMeanwhileError()) } };
+    await expect(registerService(contested, shop)).rejects.toEqual(code('STORE_UNAVAILABLE'));
+    expect(calls.filter((call) => call === 'fetch').length).toBeLessThan(20);
+  });
+
+  test('many at once in one process make one registration', async () => {
+    const { deps, calls } = setUp();
+    const all = await Promise.all(Array.from({ length: 10 }, () => registerService(deps, shop)));
+    expect(new Set(all.map(({ id }) => id)).size).toBe(1);
+    expect(calls.filter((call) => call === 'create')).toHaveLength(1);
+  });
+
+  test.each([
+    ['a name with a colon', { serviceName: 'a:b' }, 'INVALID_SERVICE_NAME'],
+    ['an empty name', { serviceName: '' }, 'INVALID_SERVICE_NAME'],
+    ['a relative URL', { url: '/shop' }, 'INVALID_SERVICE_URL'],
+  ])('%s is refused without asking the store', async (_what, fields, refusal) => {
+    const { deps, calls } = setUp();
+    await expect(registerService(deps, { ...shop, ...fields })).rejects.toEqual(code(refusal));
+    expect(calls).toEqual([]);
+  });
+
+  test.each(['Manifest', 'KubernetesService'] as const)('a name declared as %s is refused', async (source) => {
+    const { deps, others, stored } = setUp();
+    const declared = others.register(shop, { source });
+    await expect(registerService(deps, { ...shop, url: 'http://b' })).rejects.toEqual(code('MANAGED_ELSEWHERE'));
+    expect(stored.get('shop')).toEqual(declared);
+  });
+
+  test('the name of another subject is refused, even when it has expired; its own is not', async () => {
+    const { deps, others } = setUp();
+    others.register({ ...shop, owner: 'alice' }, { phase: 'Expired' });
+    await expect(registerService(deps, { ...shop, owner: 'bob' })).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+    expect(await registerService(deps, { ...shop, owner: 'alice' })).toMatchObject({ owner: 'alice' });
+  });
+
+  test('nothing is acknowledged while the store is away', async () => {
+    const { deps, goAway } = setUp();
+    const { id } = await registerService(deps, shop);
+    const registeredAt = new Date();
+    goAway();
+    vi.advanceTimersByTime(20_000);
+    await expect(registerService(deps, shop)).rejects.toBe(AWAY);
+    await expect(registerService(deps, { ...shop, serviceName: 'new' })).rejects.toBe(AWAY);
+    expect(deps.heartbeats.lastBeatAt(id)).toEqual(registeredAt);
+  });
+});
+
+describe('removing', () => {
+  test('a registration goes, with what is known of its heartbeats; the second time it is not found', async () => {
+    const { deps, stored, heartbeats, beat } = setUp();
+    const { id } = await registerService(deps, shop);
+    await unregisterService(deps, 'shop', undefined);
+    expect(stored.has('shop')).toBe(false);
+    expect(heartbeats.lastBeatAt(id)).toBeUndefined();
+    await expect(unregisterService(deps, 'shop', undefined)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    await expect(beat()).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+  });
+
+  test('a name that is known to another replica only goes, too', async () => {
+    const { deps, others, stored } = setUp();
+    others.register(shop);
+    await unregisterService(deps, 'shop', undefined);
+    expect(stored.has('shop')).toBe(false);
+  });
+
+  test('an expired one, and one that others removed meanwhile, are not found', async () => {
+    const { deps, others, sync, before } = setUp();
+    others.register(shop, { phase: 'Expired' });
+    await expect(unregisterService(deps, 'shop', undefined)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    others.register({ ...shop, serviceName: 'raced' });
+    sync();
+    before('remove', () => others.remove('raced'));
+    await expect(unregisterService(deps, 'raced', undefined)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+  });
+
+  test('where another life has begun meanwhile, that one goes', async () => {
+    const { deps, others, stored, before } = setUp();
+    await registerService(deps, shop);
+    before('remove', () => others.register(shop));
+    await unregisterService(deps, 'shop', undefined);
+    expect(stored.has('shop')).toBe(false);
+  });
+
+  test('what is declared elsewhere, or is of another subject, stays', async () => {
+    const { deps, others, stored } = setUp();
+    others.register(shop, { source: 'Manifest' });
+    await expect(unregisterService(deps, 'shop', undefined)).rejects.toEqual(code('MANAGED_ELSEWHERE'));
+    others.register({ ...shop, serviceName: 'hers', owner: 'alice' });
+    await expect(unregisterService(deps, 'hers', 'bob')).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+    expect([...stored.keys()]).toEqual(['shop', 'hers']);
+  });
+
+  test('while the store is away nothing is acknowledged, and the registration is still found', async () => {
+    const { deps, goAway } = setUp();
+    const registered = await registerService(deps, shop);
+    goAway();
+    await expect(unregisterService(deps, 'shop', undefined)).rejects.toBe(AWAY);
+    expect(await lookUpService(deps, 'shop')).toEqual(registered);
+  });
+});
+
+describe('heartbeats', () => {
+  test('are taken for a live registration and answered with its own TTL', async () => {
+    const { deps, others, sync, beat } = setUp();
+    await registerService(deps, shop);
+    expect(await beat()).toBe(TTL_SECONDS);
+    others.register({ ...shop, serviceName: 'brisk' }, { ttlSeconds: 10 });
+    sync();
+    expect(await beat('brisk')).toBe(10);
+  });
+
+  test('are taken for what only another replica knows', async () => {
+    const { others, records, beat } = setUp();
+    const { id } = others.register(shop);
+    vi.advanceTimersByTime(30_000);
+    expect(await beat()).toBe(TTL_SECONDS);
+    expect(records.get(id)?.at).toEqual(new Date());
+  });
+
+  test('are refused for what is unknown, illegal, expired, or of another subject', async () => {
+    const { others, sync, beat, calls } = setUp();
+    await expect(beat('nobody')).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    calls.length = 0;
+    await expect(beat('a:b')).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    expect(calls).toEqual([]);
+    others.register(shop, { phase: 'Expired' });
+    others.register({ ...shop, serviceName: 'hers', owner: 'alice' });
+    sync();
+    await expect(beat('shop')).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    await expect(beat('hers', 'bob')).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+    expect(await beat('hers', 'alice')).toBe(TTL_SECONDS);
+  });
+
+  test('of what needs none cost nothing', async () => {
+    const { others, sync, beat, calls } = setUp();
+    others.register(shop, { source: 'Manifest', ttlSeconds: undefined });
+    sync();
+    expect(await beat()).toBe(TTL_SECONDS);
+    expect(calls).toEqual([]);
+  });
+
+  test('are refused when the record is gone: the registration is being expired', async () => {
+    const { deps, others, beat } = setUp();
+    const { id } = await registerService(deps, shop);
+    others.loseRecord(id);
+    vi.advanceTimersByTime(30_000);
+    await expect(beat()).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+  });
+
+  test('count for the next life where that has begun on another replica', async () => {
+    const { deps, others, records, beat } = setUp();
+    const first = await registerService(deps, shop);
+    others.loseRecord(first.id);
+    const second = others.register(shop);
+    vi.advanceTimersByTime(30_000);
+    expect(await beat()).toBe(TTL_SECONDS);
+    expect(records.get(second.id)?.at).toEqual(new Date());
+    expect(records.has(first.id)).toBe(false);
+  });
+
+  test('begin the record of a manifest with a TTL, unless it expires first', async () => {
+    const { others, sync, records, beat, before } = setUp();
+    const manifest = others.register(shop, { source: 'Manifest' });
+    others.register({ ...shop, serviceName: 'late' }, { source: 'Manifest' });
+    sync();
+    expect(await beat()).toBe(TTL_SECONDS);
+    expect(records.has(manifest.id)).toBe(true);
+    before('update', () => others.expire('late'));
+    await expect(beat('late')).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+  });
+
+  test('that are due are not acknowledged while the store is away; those that may be absorbed are', async () => {
+    const { deps, goAway, beat } = setUp();
+    await registerService(deps, shop);
+    goAway();
+    vi.advanceTimersByTime(14_000);
+    expect(await beat()).toBe(TTL_SECONDS);
+    vi.advanceTimersByTime(30_000);
+    await expect(beat()).rejects.toBe(AWAY);
+    await expect(beat('nobody')).rejects.toBe(AWAY);
+  });
+
+  test('of unknown names do not pile up', async () => {
+    const { beat } = setUp();
+    const answers = await Promise.allSettled([beat('one'), beat('two')]);
+    expect(answers).toEqual([
+      { status: 'rejected', reason: code('SERVICE_NOT_FOUND') },
+      { status: 'rejected', reason: code('STORE_UNAVAILABLE') },
+    ]);
+  });
+});
+
+describe('reports', () => {
+  const report = { kind: 'health', status: 'healthy', at: new Date(0), details: {} } as const;
+  const input = { serviceName: 'shop', subject: undefined, report };
+
+  test('are kept for live registrations alone', async () => {
+    const { deps, calls, before, others } = setUp();
+    await expect(reportService(deps, input)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    await registerService(deps, shop);
+    await reportService(deps, input);
+    expect(calls.at(-1)).toBe('report');
+    before('report', () => others.remove('shop'));
+    await expect(reportService(deps, input)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+  });
+
+  test('of another subject are refused', async () => {
+    const { deps } = setUp();
+    await registerService(deps, { ...shop, owner: 'alice' });
+    await expect(reportService(deps, { ...input, subject: 'bob' })).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+  });
+});

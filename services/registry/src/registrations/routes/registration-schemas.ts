@@ -1,0 +1,78 @@
+import { type Static, Type } from 'typebox';
+import { ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
+import type { Registration } from '../domain/registration.ts';
+
+const CapabilityName = Type.Enum(['rest', 'graphql', 'grpc', 'mcp'], { description: 'mcp: Model Context Protocol' });
+
+const Capabilities = Type.Array(CapabilityName, { uniqueItems: true, maxItems: 4 });
+
+export const RegisterBody = Type.Object({
+  service_name: ServiceName,
+  service_url: Type.String({
+    description: 'Base URL: absolute, http or https, without credentials, at most 2048 characters',
+  }),
+  capabilities: Type.Optional(Capabilities),
+});
+
+export const RegisterResponse = Type.Object({
+  service_name: Type.String(),
+  service_url: Type.String(),
+  service_id: Type.String({ format: 'uuid' }),
+  registered_at: Timestamp,
+  capabilities: Capabilities,
+  ttl: Type.Integer({ description: 'Seconds until the registration expires without a heartbeat' }),
+});
+
+/** Contract 1, "Service registration", as lists and lookups have it. */
+export const RegistrationRecord = Type.Object({
+  service_name: Type.String(),
+  service_url: Type.String(),
+  service_id: Type.String({ format: 'uuid' }),
+  registered_at: Timestamp,
+  last_heartbeat: Type.String({
+    format: 'date-time',
+    description:
+      'ISO 8601 with offset, by the clock of the replica that took it; registered_at where that is later, and for a service ' +
+      'that needs no heartbeats (a manifest without TTL, a Kubernetes Service)',
+  }),
+  capabilities: Capabilities,
+});
+
+export const ListQuery = Type.Object({
+  capability: Type.Optional(CapabilityName),
+  prefix: Type.Optional(Type.String({ description: 'Start of the service name' })),
+});
+
+export const ListResponse = Type.Object({
+  services: Type.Array(RegistrationRecord),
+  total: Type.Integer({ description: 'Number of services in the answer' }),
+});
+
+export const ServiceParams = Type.Object({ service_name: ServiceName });
+
+export const HeartbeatResponse = Type.Object({
+  service_name: Type.String(),
+  message: Type.String(),
+  ttl: Type.Integer(),
+});
+
+export const UnregisterResponse = Type.Object({ message: Type.String(), service_name: Type.String() });
+
+/**
+ * A registration was heard of when it was made, at least: one that never had a heartbeat (a manifest), and one whose heartbeats a
+ * replica took whose clock is behind that of the API server.
+ */
+export function registrationRecord(
+  registration: Registration,
+  lastBeatAt: Date = registration.registeredAt,
+): Static<typeof RegistrationRecord> {
+  const lastHeartbeat = lastBeatAt < registration.registeredAt ? registration.registeredAt : lastBeatAt;
+  return {
+    service_name: registration.serviceName,
+    service_url: registration.url,
+    service_id: registration.id,
+    registered_at: timestamp(registration.registeredAt),
+    last_heartbeat: timestamp(lastHeartbeat),
+    capabilities: [...registration.capabilities],
+  };
+}

@@ -1,0 +1,52 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { App } from '@rollcall/platform/http/server.ts';
+import { RegistryError } from '../../common/errors.ts';
+import { checkDetails } from '../../common/validation.ts';
+import { ErrorResponse } from '../../http/schemas.ts';
+import { type RegistrationsDeps, reportService } from '../domain/registrations.ts';
+import { HealthBody, LifecycleBody, ReceivedResponse } from './report-schemas.ts';
+
+const tags = ['webhooks'];
+const response = { 200: ReceivedResponse, '4xx': ErrorResponse, '5xx': ErrorResponse };
+
+/** Contract 1, what services say of themselves. */
+export function reportRoutes(app: App, { registrations }: { readonly registrations: RegistrationsDeps }): void {
+  const { clock } = registrations;
+  app.post(
+    '/webhooks/health',
+    { schema: { tags, summary: 'Health status from a service', body: HealthBody, response } },
+    async (request) => {
+      const { service_name, status, timestamp, details } = request.body;
+      await reportService(registrations, {
+        serviceName: service_name,
+        subject: request.subject,
+        report: { kind: 'health', status, at: parseTime(timestamp, clock), details: checkDetails(details) },
+      });
+      return { status: 'received' as const, message: `Health of '${service_name}' received: ${status}` };
+    },
+  );
+  app.post(
+    '/webhooks/lifecycle',
+    { schema: { tags, summary: 'Lifecycle event of a service', body: LifecycleBody, response } },
+    async (request) => {
+      const { service_name, event, timestamp, details } = request.body;
+      await reportService(registrations, {
+        serviceName: service_name,
+        subject: request.subject,
+        report: { kind: 'lifecycle', event, at: parseTime(timestamp, clock), details: checkDetails(details) },
+      });
+      return { status: 'received' as const, message: `Lifecycle event of '${service_name}' received: ${event}` };
+    },
+  );
+}
+
+const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})$/;
+
+function parseTime(text: string | undefined, clock: Clock): Date {
+  if (text === undefined) return clock.now();
+  const at = new Date(text);
+  if (!ISO_8601.test(text) || Number.isNaN(at.getTime())) {
+    throw new RegistryError('INVALID_REQUEST', 'timestamp must be ISO 8601 with offset');
+  }
+  return at;
+}

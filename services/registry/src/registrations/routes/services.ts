@@ -1,0 +1,173 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import { RegistryError } from '../../common/errors.ts';
+import { notFoundAsBadRequest } from '../../http/errors.ts';
+import { ErrorResponse, timestamp } from '../../http/schemas.ts';
+import type { Directory, DirectoryEntry } from '../domain/directory.ts';
+import {
+  lookUpService,
+  type RegistrationsDeps,
+  registerService,
+  takeHeartbeat,
+  unregisterService,
+} from '../domain/registrations.ts';
+import {
+  HeartbeatResponse,
+  ListQuery,
+  ListResponse,
+  RegisterBody,
+  RegisterResponse,
+  RegistrationRecord,
+  ServiceParams,
+  UnregisterResponse,
+} from './registration-schemas.ts';
+import { cachedList, type Rendered, renderList, sendRendered } from './rendering.ts';
+
+export interface ServiceRoutesDeps {
+  readonly registrations: RegistrationsDeps;
+  readonly directory: Directory<Rendered>;
+  /** A lookup was answered from the local copy. */
+  readonly onHit: () => void;
+}
+
+const tags = ['services'];
+/** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
+const unchecked = () => () => true;
+
+/** Contract 1, `/services`, with filters and validators beyond it. */
+export function serviceRoutes(app: App, deps: ServiceRoutesDeps): void {
+  registerRoute(app, deps);
+  readRoutes(app, deps);
+  heartbeatRoute(app, deps);
+  unregisterRoute(app, deps);
+}
+
+function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
+  app.post(
+    '/services/register',
+    {
+      schema: {
+        tags,
+        summary: 'Register a service, or renew a live registration with a new URL and capabilities',
+        body: RegisterBody,
+        response: { 200: RegisterResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+      },
+    },
+    async (request) => {
+      const { service_name, service_url, capabilities = [] } = request.body;
+      const registered = await registerService(registrations, {
+        serviceName: service_name,
+        url: service_url,
+        capabilities,
+        owner: request.subject,
+      });
+      return {
+        service_name: registered.serviceName,
+        service_url: registered.url,
+        service_id: registered.id,
+        registered_at: timestamp(registered.registeredAt),
+        capabilities: [...registered.capabilities],
+        ttl: registered.ttlSeconds ?? registrations.ttlSeconds,
+      };
+    },
+  );
+}
+
+function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutesDeps): void {
+  const everything = cachedList(directory);
+  app.get(
+    '/services',
+    {
+      schema: {
+        tags,
+        summary: 'List services',
+        querystring: ListQuery,
+        response: { 200: ListResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+      },
+    },
+    (request, reply) => {
+      const { capability, prefix = '' } = request.query;
+      if (capability === undefined && prefix === '') {
+        sendRendered(request, reply, everything());
+        return;
+      }
+      const matching = directory
+        .entries()
+        .filter(({ registration }) => registration.serviceName.startsWith(prefix))
+        .filter(({ registration }) => capability === undefined || registration.capabilities.includes(capability));
+      sendRendered(request, reply, renderList(matching));
+    },
+  );
+
+  async function lookUp(serviceName: string): Promise<DirectoryEntry<Rendered>> {
+    const registration = await lookUpService(registrations, serviceName);
+    const entry = directory.find(registration.serviceName);
+    // Found, but meanwhile known to be gone.
+    if (entry === undefined) throw new RegistryError('SERVICE_NOT_FOUND');
+    return entry;
+  }
+
+  app.get<{ Params: { service_name: string } }>(
+    '/services/:service_name',
+    {
+      schema: {
+        tags,
+        summary: 'Get one service',
+        params: ServiceParams,
+        response: { 200: RegistrationRecord, '4xx': ErrorResponse, '5xx': ErrorResponse },
+      },
+      validatorCompiler: unchecked,
+    },
+    (request, reply) => {
+      const serviceName = request.params.service_name;
+      const entry = directory.find(serviceName);
+      if (entry !== undefined) onHit();
+      if (entry === undefined) return lookUp(serviceName).then((found) => sendRendered(request, reply, found.rendered));
+      sendRendered(request, reply, entry.rendered);
+      return undefined;
+    },
+  );
+}
+
+function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
+  app.post<{ Params: { service_name: string } }>(
+    '/services/:service_name/heartbeat',
+    {
+      schema: {
+        tags,
+        summary: 'Refresh the TTL',
+        params: ServiceParams,
+        response: { 200: HeartbeatResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+      },
+      validatorCompiler: unchecked,
+    },
+    async (request) => {
+      const serviceName = request.params.service_name;
+      try {
+        const ttl = await takeHeartbeat(registrations, serviceName, request.subject);
+        return { service_name: serviceName, message: `Heartbeat of '${serviceName}' received`, ttl };
+      } catch (error) {
+        throw notFoundAsBadRequest(error);
+      }
+    },
+  );
+}
+
+function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {
+  app.delete<{ Params: { service_name: string } }>(
+    '/services/:service_name',
+    {
+      schema: {
+        tags,
+        summary: 'Unregister a service',
+        params: ServiceParams,
+        response: { 200: UnregisterResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+      },
+      validatorCompiler: unchecked,
+    },
+    async (request) => {
+      const serviceName = request.params.service_name;
+      await unregisterService(registrations, serviceName, request.subject);
+      return { message: `Service '${serviceName}' was removed`, service_name: serviceName };
+    },
+  );
+}

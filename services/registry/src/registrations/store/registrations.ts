@@ -1,0 +1,314 @@
+import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
+import { annotations, labels, objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { microTime } from '@rollcall/platform/kube/micro-time.ts';
+import { preconditionsOf, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { RegistryError } from '../../common/errors.ts';
+import { refusal } from '../../kube/refusal.ts';
+import { storedAgeMs } from '../domain/heartbeats.ts';
+import {
+  ChangedMeanwhileError,
+  type HeartbeatWrite,
+  type Registration,
+  type RegistrationLife,
+  type RegistrationRequest,
+  type RegistrationStore,
+  type ServiceReport,
+} from '../domain/registration.ts';
+import { toRegistration } from './registration-objects.ts';
+
+const LEASE_TRIES = 4;
+const VERSION_MAX_LENGTH = 128;
+
+export interface RegistrationStoreDeps {
+  readonly connection: KubeConnection;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly registrations: Informer<ServiceRegistration>;
+  readonly leases: Informer<Lease>;
+  /** A registration as it is now known here, or that it is gone: from the watch or from our own write. */
+  readonly onChange: (registration: Registration, deleted: boolean) => void;
+}
+
+interface Context extends RegistrationStoreDeps {
+  readonly objects: ResourceClient<ServiceRegistration>;
+  readonly leaseObjects: ResourceClient<Lease>;
+}
+
+/** Registrations as custom resources, their heartbeats as Leases (docs/architecture.md). */
+export function createRegistrationStore(deps: RegistrationStoreDeps): RegistrationStore {
+  const { connection, namespace } = deps;
+  const context: Context = {
+    ...deps,
+    objects: resourceClient(connection, serviceRegistrationKind, namespace),
+    leaseObjects: resourceClient(connection, leaseKind, namespace),
+  };
+  const known = new Map<string, Registration>();
+  const fetching = new Map<string, Promise<Registration | undefined>>();
+
+  deps.registrations.onChange((change) => {
+    if (change.type === 'resync' || !isCanonical(change.object)) return;
+    const registration = toRegistration(change.object);
+    const deleted = change.type === 'deleted';
+    if (deleted) known.delete(registration.serviceName);
+    else known.set(registration.serviceName, registration);
+    deps.onChange(registration, deleted);
+  });
+
+  return {
+    find: (serviceName) => known.get(serviceName),
+    fetch(serviceName) {
+      const pending = fetching.get(serviceName);
+      if (pending !== undefined) return pending;
+      const fetched = fetchRegistration(context, serviceName).finally(() => fetching.delete(serviceName));
+      fetching.set(serviceName, fetched);
+      return fetched;
+    },
+    create: (request, ttlSeconds) => createRegistration(context, request, ttlSeconds),
+    update: (registration, request) => updateRegistration(context, registration, request),
+    renew: (life, heartbeat) => renewLease(context, life, heartbeat),
+    startHeartbeats: (registration, heartbeat) => createLease(context, registration, heartbeat),
+    remove: (registration) => removeRegistration(context, registration),
+    report: (registration, report) => writeReport(context, registration, report),
+  };
+}
+
+/** Objects under another name than their service's would be second registrations of it: they are not served. */
+export function isCanonical(object: ServiceRegistration): boolean {
+  return object.metadata.name === objectNameFor(object.spec.serviceName);
+}
+
+async function fetchRegistration(context: Context, serviceName: string): Promise<Registration | undefined> {
+  const name = objectNameFor(serviceName);
+  const object = await context.objects.find(name);
+  if (object === undefined || object.spec.serviceName !== serviceName) return undefined;
+  context.registrations.recordWrite(object);
+  return toRegistration(object);
+}
+
+async function createRegistration(
+  context: Context,
+  request: RegistrationRequest,
+  ttlSeconds: number,
+): Promise<Registration> {
+  const object = await changing(() =>
+    context.objects.create({
+      apiVersion: 'rollcall.dev/v1alpha1',
+      kind: 'ServiceRegistration',
+      metadata: {
+        name: objectNameFor(request.serviceName),
+        ...(request.owner === undefined ? {} : { annotations: { [annotations.owner]: request.owner } }),
+      },
+      spec: {
+        serviceName: request.serviceName,
+        url: request.url,
+        capabilities: [...request.capabilities],
+        ttlSeconds,
+        source: 'API',
+      },
+    }),
+  );
+  const registration = toRegistration(object);
+  try {
+    await createLease(context, registration, { at: context.clock.now(), ageMs: 0 });
+  } catch (error) {
+    if (error instanceof RegistryError) await context.objects.delete(object.metadata.name, { uid: registration.id });
+    throw error;
+  }
+  context.registrations.recordWrite(object);
+  return registration;
+}
+
+async function updateRegistration(
+  context: Context,
+  registration: Registration,
+  request: RegistrationRequest,
+): Promise<Registration> {
+  const patch = {
+    metadata: {
+      annotations: {
+        [annotations.updatedAt]: context.clock.now().toISOString(),
+        ...(request.owner === undefined ? {} : { [annotations.owner]: request.owner }),
+      },
+    },
+    spec: { url: request.url, capabilities: request.capabilities },
+  };
+  const object = await changing(() =>
+    context.objects.patch(objectNameFor(registration.serviceName), patch, {
+      uid: registration.id,
+      // Of two subjects that claim a name without an owner at once, one gets it.
+      ...(request.owner === registration.owner ? {} : { resourceVersion: String(registration.version) }),
+    }),
+  );
+  context.registrations.recordWrite(object);
+  return toRegistration(object);
+}
+
+/**
+ * The Lease is written as it was seen, by its uid: it is of this life of the registration, and another one that has taken its
+ * name, a stranger's leader election perhaps, is left alone; and by its version: a heartbeat that is written late, after its
+ * absorb window, must not replace a newer one of another replica of which the watch has not told yet.
+ *
+ * @throws RegistryError STORE_UNAVAILABLE when others were faster each time.
+ */
+async function renewLease(context: Context, life: RegistrationLife, heartbeat: HeartbeatWrite): Promise<boolean> {
+  const { clock, leases, leaseObjects, namespace } = context;
+  const name = objectNameFor(life.serviceName);
+  const beatMs = clock.monotonicMs() - heartbeat.ageMs;
+  let lease = leases.store.get(`${namespace}/${name}`);
+  if (!isLeaseOf(life, lease)) lease = await leaseObjects.find(name);
+  for (let tries = 1; tries <= LEASE_TRIES; tries += 1) {
+    if (!isLeaseOf(life, lease)) return false;
+    const patch = {
+      metadata: { annotations: { [annotations.heartbeatAgeMs]: String(heartbeat.ageMs) } },
+      spec: { renewTime: microTime(heartbeat.at) },
+    };
+    try {
+      leases.recordWrite(await leaseObjects.patch(name, patch, preconditionsOf(lease.metadata)));
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      if (!isConflict(error)) throw error;
+    }
+    lease = await leaseObjects.find(name);
+    if (!isLeaseOf(life, lease)) return false;
+    leases.recordWrite(lease);
+    const { ageMs, renewTime = 0 } = heartbeatOf(lease);
+    if (clock.monotonicMs() - storedAgeMs({ at: new Date(renewTime), ageMs }, clock) >= beatMs) return true;
+  }
+  throw new RegistryError('STORE_UNAVAILABLE', `The heartbeats of '${life.serviceName}' are being written by others`);
+}
+
+function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): lease is Lease {
+  return lease?.metadata.labels?.[labels.heartbeat] === 'true' && heartbeatOf(lease).ownerUid === life.id;
+}
+
+/**
+ * A Lease of that name which belongs to an earlier life of the registration is a leftover and is replaced.
+ *
+ * @throws ChangedMeanwhileError when this life is over: the Lease may be that of the next one.
+ * @throws RegistryError INVALID_SERVICE_NAME when the Lease is no heartbeat: somebody elects a leader by it, perhaps.
+ */
+async function createLease(context: Context, registration: Registration, heartbeat: HeartbeatWrite): Promise<void> {
+  const name = objectNameFor(registration.serviceName);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      context.leases.recordWrite(await context.leaseObjects.create(leaseFor(name, registration, heartbeat)));
+      return;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      if (tries === LEASE_TRIES) throw new ChangedMeanwhileError({ cause: error });
+    }
+    const present = await context.leaseObjects.find(name);
+    if (present === undefined) continue;
+    if (isLeaseOf(registration, present)) {
+      if (await renewLease(context, registration, heartbeat)) return;
+    } else {
+      await removeLeftover(context, present, registration);
+    }
+  }
+}
+
+async function removeLeftover(context: Context, lease: Lease, registration: Registration): Promise<void> {
+  const { name } = lease.metadata;
+  if (lease.metadata.labels?.[labels.heartbeat] !== 'true') {
+    throw new RegistryError('INVALID_SERVICE_NAME', `A Lease '${name}' that is no heartbeat takes the name`);
+  }
+  if ((await context.objects.find(name))?.metadata.uid !== registration.id) throw new ChangedMeanwhileError();
+  await deleteLease(context, lease);
+}
+
+async function deleteLease(context: Context, lease: Lease): Promise<void> {
+  const { name, uid } = lease.metadata;
+  try {
+    await context.leaseObjects.delete(name, uid === undefined ? {} : { uid });
+    context.leases.recordDelete(lease);
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+  }
+}
+
+function leaseFor(name: string, registration: Registration, heartbeat: HeartbeatWrite) {
+  return {
+    apiVersion: 'coordination.k8s.io/v1' as const,
+    kind: 'Lease' as const,
+    metadata: {
+      name,
+      labels: { [labels.heartbeat]: 'true' },
+      annotations: { [annotations.heartbeatAgeMs]: String(heartbeat.ageMs) },
+      ownerReferences: [
+        {
+          apiVersion: serviceRegistrationKind.apiVersion,
+          kind: serviceRegistrationKind.kind,
+          name,
+          uid: registration.id,
+        },
+      ],
+    },
+    spec: {
+      holderIdentity: registration.id,
+      ...(registration.ttlSeconds === undefined ? {} : { leaseDurationSeconds: registration.ttlSeconds }),
+      renewTime: microTime(heartbeat.at),
+    },
+  };
+}
+
+/** The Lease goes with its owner; it is deleted here only so that nobody has to wait for the garbage collector. */
+async function removeRegistration(context: Context, registration: Registration): Promise<boolean> {
+  const name = objectNameFor(registration.serviceName);
+  const object = context.registrations.store.get(`${context.namespace}/${name}`);
+  const removed = await changing(() => context.objects.delete(name, { uid: registration.id }));
+  if (object?.metadata.uid === registration.id) context.registrations.recordDelete(object);
+  const lease = context.leases.store.get(`${context.namespace}/${name}`);
+  if (removed && lease !== undefined && heartbeatOf(lease).ownerUid === registration.id) {
+    await deleteLease(context, lease).catch(() => undefined);
+  }
+  return removed;
+}
+
+async function writeReport(context: Context, registration: Registration, report: ServiceReport): Promise<void> {
+  const name = objectNameFor(registration.serviceName);
+  const { kind, at, details } = report;
+  const status =
+    kind === 'health'
+      ? { health: { status: report.status, reportedAt: at.toISOString(), details } }
+      : { lifecycle: { event: report.event, at: at.toISOString(), details } };
+  const version = details['version'];
+  await changing(async () => {
+    const object = await context.objects.apply(
+      { metadata: { name, uid: registration.id }, status },
+      { fieldManager: `rollcall-registry-${kind}`, force: true, subresource: 'status' },
+    );
+    context.registrations.recordWrite(object);
+    if (typeof version !== 'string' || !isVersion(version) || version === object.status?.currentVersion) return;
+    const patch = { status: { currentVersion: version } };
+    const versioned = await context.objects.patch(name, patch, { uid: registration.id, subresource: 'status' });
+    context.registrations.recordWrite(versioned);
+  });
+}
+
+/** What `status.currentVersion` can hold. */
+function isVersion(text: string): boolean {
+  return text.length > 0 && text.length <= VERSION_MAX_LENGTH;
+}
+
+/** Tells "somebody was faster" and "the API server finds it invalid" from failures. */
+async function changing<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (isNotFound(error) || isConflict(error) || isAlreadyExists(error))
+      throw new ChangedMeanwhileError({ cause: error });
+    if (isInvalid(error))
+      throw refusal(error, 'the object', {
+        'spec.url': 'INVALID_SERVICE_URL',
+        'spec.serviceName': 'INVALID_SERVICE_NAME',
+      });
+    throw error;
+  }
+}

@@ -1,0 +1,122 @@
+import type { Readable } from 'node:stream';
+import { type Static, Type } from 'typebox';
+import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
+import type { HistoryEntry } from '../domain/release.ts';
+import type { UpdateStatistics } from '../domain/statistics.ts';
+
+const UpdateStatus = Type.Enum(['success', 'failed', 'rolled_back'], {
+  description: 'rolled_back: undone, by itself or by a later rollback',
+});
+
+/** Contract 1, "Update history entry", as the history of all services has it. */
+const ShortEntry = Type.Object({
+  service_name: Type.String(),
+  old_version: Type.String({ description: 'Empty when it is not known' }),
+  new_version: Type.String(),
+  timestamp: Timestamp,
+  status: UpdateStatus,
+  duration_seconds: Type.Number(),
+});
+
+/** Contract 1, "Update history entry", as the history of one service has it. */
+const FullEntry = Type.Object({
+  ...ShortEntry.properties,
+  artifact_url: Type.String(),
+  checksum: Type.String({ description: '<algorithm>:<digest>, or empty' }),
+  artifact_path: Type.String({ description: 'Local path, or empty' }),
+  backup_path: Type.String({ description: 'Local path, or empty' }),
+});
+
+const Total = Type.Integer({ description: 'Number of recorded entries, whatever the limit' });
+
+export const HistoryParams = Type.Object({ service_name: ServiceName });
+
+export const ExportParams = Type.Object({
+  service_name: ServiceName,
+  format: Type.Enum(['json', 'csv']),
+});
+
+export const HistoryQuery = Type.Object({ limit: Type.Optional(Limit) });
+
+export const ExportQuery = Type.Object({
+  limit: Type.Optional(
+    Type.String({ description: 'Most entries to export: an integer from 1 to 1000, all by default' }),
+  ),
+});
+
+export const AllHistoryResponse = Type.Object({ history: Type.Array(ShortEntry), total: Total });
+
+export const HistoryResponse = Type.Object({
+  service_name: Type.String(),
+  history: Type.Array(FullEntry),
+  total: Total,
+});
+
+/** A file, written as it is read from the database. */
+export const ExportResponse = Type.Unsafe<Readable>({ description: 'The file, as an attachment' });
+
+/** Contract 1, "Update statistics". */
+export const StatisticsResponse = Type.Object({
+  total_updates: Type.Integer(),
+  successful_updates: Type.Integer(),
+  failed_updates: Type.Integer(),
+  rolled_back_updates: Type.Integer(),
+  success_rate: Type.Number({ description: 'Percentage' }),
+  average_duration_seconds: Type.Number(),
+  services_updated: Type.Array(Type.Object({ service_name: Type.String(), update_count: Type.Integer() })),
+});
+
+export function shortEntry(entry: HistoryEntry): Static<typeof ShortEntry> {
+  return {
+    service_name: entry.serviceName,
+    old_version: entry.oldVersion,
+    new_version: entry.newVersion,
+    timestamp: timestamp(entry.finishedAt),
+    status: entry.status,
+    duration_seconds: entry.durationSeconds,
+  };
+}
+
+export function fullEntry(entry: HistoryEntry): Static<typeof FullEntry> {
+  return {
+    ...shortEntry(entry),
+    artifact_url: entry.artifactUrl,
+    checksum: entry.checksum,
+    artifact_path: entry.artifactPath,
+    backup_path: entry.backupPath,
+  };
+}
+
+/** Contract 1, the columns of the CSV export. */
+export const csvColumns = [
+  'Service Name',
+  'Old Version',
+  'New Version',
+  'Timestamp',
+  'Status',
+  'Duration (seconds)',
+  'Artifact URL',
+  'Checksum',
+] as const;
+
+/** In the order of {@link csvColumns}. */
+export function csvFields(entry: HistoryEntry): (string | number)[] {
+  const { service_name, old_version, new_version, timestamp, status, duration_seconds } = shortEntry(entry);
+  const { artifactUrl, checksum } = entry;
+  return [service_name, old_version, new_version, timestamp, status, duration_seconds, artifactUrl, checksum];
+}
+
+export function statisticsRecord(statistics: UpdateStatistics): Static<typeof StatisticsResponse> {
+  return {
+    total_updates: statistics.totalUpdates,
+    successful_updates: statistics.successfulUpdates,
+    failed_updates: statistics.failedUpdates,
+    rolled_back_updates: statistics.rolledBackUpdates,
+    success_rate: statistics.successRate,
+    average_duration_seconds: statistics.averageDurationSeconds,
+    services_updated: statistics.servicesUpdated.map(({ serviceName, updateCount }) => ({
+      service_name: serviceName,
+      update_count: updateCount,
+    })),
+  };
+}

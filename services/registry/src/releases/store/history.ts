@@ -1,0 +1,271 @@
+import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { Job, JobHistory, JobPhase } from '../../jobs/domain/jobs.ts';
+import { objectNameOf } from '../../jobs/store/delivery-jobs.ts';
+import type {
+  Artifact,
+  DeliveryOperation,
+  DeliveryStrategy,
+  HistoryEntry,
+  HistoryQuery,
+  HistoryRecord,
+  HistoryStore,
+  Release,
+  ServiceUpdates,
+  UpdateStatus,
+} from '../domain/release.ts';
+
+/** @param pool throws while the schema is not there yet. */
+export function createHistoryStore(pool: () => Pool): HistoryStore & JobHistory {
+  return {
+    record: async (record) => inTransaction(pool(), (client) => write(client, record)),
+    page: async (query) => readPage(pool(), query),
+    recorded: async (jobUids) => recorded(pool(), jobUids),
+    lastDelivered: async (serviceName) => lastDelivered(pool(), serviceName),
+    countUpdates: async () => countUpdates(pool()),
+    findJob: async (jobId) => findJob(pool(), jobId),
+  };
+}
+
+/** What a record implies depends on the others of its service, so those are written one at a time. */
+async function write(client: PoolClient, record: HistoryRecord): Promise<boolean> {
+  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `rollcall-history-${record.serviceName}`,
+  ]);
+  const { rowCount } = await client.query(
+    `INSERT INTO history (job_uid, job_name, service_name, operation, old_version, new_version, started_at, finished_at,
+       duration_seconds, outcome, artifact_url, artifact_type, checksum, requested_by, job_id, strategy, reason, message,
+       created_at, is_update)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+     ON CONFLICT (job_uid) DO NOTHING`,
+    [
+      record.jobUid,
+      record.jobName,
+      record.serviceName,
+      record.operation,
+      record.oldVersion,
+      record.newVersion,
+      record.startedAt,
+      record.finishedAt,
+      (record.finishedAt.getTime() - record.startedAt.getTime()) / 1000,
+      record.outcome,
+      record.artifact.url,
+      record.artifact.type,
+      record.artifact.checksum ?? '',
+      record.requestedBy,
+      record.jobId,
+      record.strategy ?? null,
+      record.reason ?? null,
+      record.message ?? null,
+      record.createdAt,
+      record.isUpdate,
+    ],
+  );
+  if (rowCount === 0) return false;
+  if (record.outcome !== 'success') return true;
+  const { serviceName, newVersion: version, artifact, finishedAt, oldRelease } = record;
+  await keepRelease(client, { serviceName, version, artifact }, finishedAt.toISOString());
+  // Nobody has announced it: it is older than all that were.
+  if (oldRelease !== undefined) await keepRelease(client, oldRelease, '-infinity');
+  await markUndone(client, record);
+  return true;
+}
+
+/** Unless there is one. @param announcedAt a time as PostgreSQL reads it. */
+async function keepRelease(client: PoolClient, { serviceName, version, artifact }: Release, announcedAt: string) {
+  await client.query(
+    `INSERT INTO releases (service_name, version, artifact_url, artifact_type, checksum, announced_at)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+    [serviceName, version, artifact.url, artifact.type, artifact.checksum ?? null, announcedAt],
+  );
+}
+
+/**
+ * A successful rollback from version V undoes the latest update to V before it. This works out anew which of the updates to
+ * the versions concerned are undone, rather than marking one, so that the result does not depend on the order in which
+ * jobs are recorded: after an outage that is any order.
+ */
+async function markUndone(client: PoolClient, record: HistoryRecord): Promise<void> {
+  const versions = record.operation === 'Rollback' ? [record.newVersion, record.oldVersion] : [record.newVersion];
+  await client.query(
+    `UPDATE history SET undone_by = derived.undone_by
+     FROM (
+       SELECT candidate.id, (
+         SELECT rollback.job_uid FROM history rollback
+         WHERE rollback.service_name = candidate.service_name
+           AND rollback.operation = 'Rollback' AND rollback.outcome = 'success'
+           AND rollback.old_version = candidate.new_version
+           AND rollback.job_uid <> candidate.job_uid
+           AND (rollback.finished_at, rollback.started_at) >= (candidate.finished_at, candidate.started_at)
+           AND NOT EXISTS (
+             SELECT FROM history later
+             WHERE later.service_name = candidate.service_name AND later.new_version = candidate.new_version
+               AND later.outcome = 'success' AND later.job_uid NOT IN (candidate.job_uid, rollback.job_uid)
+               AND (later.finished_at, later.started_at) > (candidate.finished_at, candidate.started_at)
+               AND (later.finished_at, later.started_at) <= (rollback.finished_at, rollback.started_at))
+         ORDER BY rollback.finished_at, rollback.started_at LIMIT 1) AS undone_by
+       FROM history candidate
+       WHERE candidate.service_name = $1 AND candidate.new_version = ANY($2) AND candidate.outcome = 'success'
+     ) derived
+     WHERE history.id = derived.id AND history.undone_by IS DISTINCT FROM derived.undone_by`,
+    [record.serviceName, versions],
+  );
+}
+
+interface HistoryRow {
+  readonly id: string;
+  readonly service_name: string;
+  readonly old_version: string;
+  readonly new_version: string;
+  readonly finished_at: Date;
+  readonly status: UpdateStatus;
+  readonly duration_seconds: number;
+  readonly artifact_url: string;
+  readonly checksum: string;
+  readonly artifact_path: string;
+  readonly backup_path: string;
+  readonly total: number;
+}
+
+async function readPage(pool: Pool, { serviceName, limit, after }: HistoryQuery) {
+  const parameters: (string | number)[] = [];
+  const bind = (value: string | number) => `$${parameters.push(value)}`;
+  const ofService = serviceName === undefined ? 'is_update' : `is_update AND service_name = ${bind(serviceName)}`;
+  const position =
+    after === undefined
+      ? 'TRUE'
+      : `(finished_at, id) < (SELECT finished_at, id FROM history WHERE id = ${bind(after)})`;
+  const { rows } = await pool.query<HistoryRow>(
+    `SELECT id, service_name, old_version, new_version, finished_at, status, duration_seconds, artifact_url, checksum,
+       artifact_path, backup_path, (SELECT count(*)::int FROM history WHERE ${ofService}) AS total
+     FROM history WHERE ${ofService} AND ${position} ORDER BY finished_at DESC, id DESC LIMIT ${bind(limit)}`,
+    parameters,
+  );
+  return { entries: rows.map(toEntry), total: rows[0]?.total ?? 0 };
+}
+
+function toEntry(row: HistoryRow): HistoryEntry {
+  return {
+    cursor: row.id,
+    serviceName: row.service_name,
+    oldVersion: row.old_version,
+    newVersion: row.new_version,
+    finishedAt: row.finished_at,
+    status: row.status,
+    durationSeconds: row.duration_seconds,
+    artifactUrl: row.artifact_url,
+    checksum: row.checksum,
+    artifactPath: row.artifact_path,
+    backupPath: row.backup_path,
+  };
+}
+
+async function recorded(pool: Pool, jobUids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (jobUids.length === 0) return new Set();
+  const { rows } = await pool.query<{ uid: string }>(
+    'SELECT job_uid AS uid FROM history WHERE job_uid = ANY($1::text[])',
+    [jobUids],
+  );
+  return new Set(rows.map(({ uid }) => uid));
+}
+
+async function lastDelivered(pool: Pool, serviceName: string): Promise<{ version: string } | undefined> {
+  const { rows } = await pool.query<{ known: boolean; version: string | null }>(
+    `SELECT EXISTS (SELECT FROM history WHERE is_update AND service_name = $1) AS known,
+       (SELECT new_version FROM history WHERE service_name = $1 AND status = 'success'
+        ORDER BY finished_at DESC, id DESC LIMIT 1) AS version`,
+    [serviceName],
+  );
+  const [row] = rows;
+  return row?.known === true ? { version: row.version ?? '' } : undefined;
+}
+
+async function countUpdates(pool: Pool): Promise<ServiceUpdates[]> {
+  const { rows } = await pool.query<ServiceUpdates>(
+    `SELECT service_name AS "serviceName", count(*)::int AS updates,
+       (count(*) FILTER (WHERE status = 'success'))::int AS successful,
+       (count(*) FILTER (WHERE status = 'failed'))::int AS failed,
+       (count(*) FILTER (WHERE status = 'rolled_back'))::int AS "rolledBack",
+       sum(duration_seconds) AS "durationSeconds"
+     FROM history WHERE is_update GROUP BY service_name ORDER BY updates DESC, service_name COLLATE "C"`,
+  );
+  return rows;
+}
+
+interface JobRow {
+  readonly job_uid: string;
+  readonly job_name: string;
+  readonly operation: DeliveryOperation;
+  readonly service_name: string;
+  readonly old_version: string;
+  readonly new_version: string;
+  readonly outcome: UpdateStatus;
+  readonly artifact_url: string;
+  readonly artifact_type: Artifact['type'];
+  readonly checksum: string;
+  readonly requested_by: string;
+  readonly strategy: DeliveryStrategy | null;
+  readonly reason: string | null;
+  readonly message: string | null;
+  /** Absent on entries that are older than the column. */
+  readonly created_at: Date | null;
+  readonly started_at: Date;
+  readonly finished_at: Date;
+}
+
+const phases: Readonly<Record<UpdateStatus, JobPhase>> = {
+  success: 'Succeeded',
+  failed: 'Failed',
+  rolled_back: 'RolledBack',
+};
+
+async function findJob(pool: Pool, jobId: string): Promise<Job | undefined> {
+  const { rows } = await pool.query<JobRow>(
+    `SELECT job_uid, job_name, operation, service_name, old_version, new_version, outcome, artifact_url, artifact_type,
+       checksum, requested_by, strategy, reason, message, created_at, started_at, finished_at
+     FROM history WHERE job_name = $1 AND coalesce(job_id, $2) = $2 ORDER BY finished_at DESC, id DESC LIMIT 1`,
+    [objectNameOf(jobId), jobId],
+  );
+  const [row] = rows;
+  return row === undefined ? undefined : toJob(row, jobId);
+}
+
+/** What the history does not keep is undefined. */
+function toJob(row: JobRow, id: string): Job {
+  return {
+    uid: row.job_uid,
+    id,
+    name: row.job_name,
+    operation: row.operation,
+    serviceName: row.service_name,
+    version: row.new_version,
+    artifact: {
+      url: row.artifact_url,
+      type: row.artifact_type,
+      checksum: row.checksum === '' ? undefined : row.checksum,
+    },
+    strategy: row.strategy ?? undefined,
+    requestedBy: row.requested_by,
+    createdAt: row.created_at ?? row.started_at,
+    phase: phases[row.outcome],
+    oldVersion: row.old_version === '' ? undefined : row.old_version,
+    oldArtifact: undefined,
+    stage: undefined,
+    stageStartedAt: undefined,
+    step: undefined,
+    weight: undefined,
+    actualWeight: undefined,
+    reason: row.reason ?? undefined,
+    message: row.message ?? undefined,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+    checks: [],
+    milestones: [],
+    aborted: false,
+    promoted: false,
+    promoteUsed: false,
+    deleted: true,
+    held: false,
+    attended: false,
+    revision: undefined,
+  };
+}

@@ -1,0 +1,108 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { hasCode, RegistryError } from '../../common/errors.ts';
+import type { WebhookConfigStore, WebhookSettings } from '../../releases/domain/release.ts';
+import { type CallProof, judgeProof } from './call-proof.ts';
+
+/** A call that is to be made once. */
+interface CallEntry {
+  /** Whose secret proves it: ids are unique there. */
+  readonly scope: string;
+  readonly id: string;
+  /** Of what it is to do. */
+  readonly digest: Buffer;
+  readonly at: Date;
+  /** When it may be forgotten. */
+  readonly until: Date;
+}
+
+/** The calls of the last minutes, those with an id of the last days, the same for all replicas. */
+export interface CallLedger {
+  /** Writes the call down, unless one of its id is there. @returns the one that is there now. */
+  begin(call: CallEntry): Promise<Pick<CallEntry, 'digest' | 'at'> & { readonly done: boolean }>;
+  /** It was carried out. */
+  end(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
+  /** It was refused and has changed nothing: it may be made again. */
+  forget(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
+}
+
+export interface AdmissionDeps {
+  readonly configs: WebhookConfigStore;
+  readonly calls: CallLedger;
+  readonly clock: Clock;
+}
+
+/** A call that may be made. */
+export interface Admission {
+  /** It was carried out. */
+  done(): Promise<void>;
+  /**
+   * Carries the call out, after which it cannot be made again; refused with one of our errors, or failed before it was known to be
+   * carried out, it can.
+   *
+   * @param work told when the call was made first: made again before it was known to be carried out, it is the same call. And
+   *   whether it is made again, so that it may have been carried out before.
+   */
+  carryOut<T>(work: (at: Date, isAgain: boolean) => Promise<T>): Promise<T>;
+}
+
+/** What needs no proof may be made at any time. */
+export function freeAdmission(clock: Clock): Admission {
+  return { done: () => Promise.resolve(), carryOut: (work) => work(clock.now(), false) };
+}
+
+/**
+ * Lets a call through that proves to know the secret of the settings.
+ *
+ * @throws RegistryError INVALID_SIGNATURE; the stores' errors.
+ */
+export async function admit(
+  { configs, calls, clock }: AdmissionDeps,
+  settings: WebhookSettings,
+  proof: CallProof,
+): Promise<Admission> {
+  const secret = await configs.readSecret(settings);
+  // A secret that was set and cannot be found must not open the door.
+  if (secret === undefined) {
+    throw new RegistryError('INVALID_SIGNATURE', 'The secret that the call must be signed with is missing');
+  }
+  const now = clock.now();
+  const verdict = judgeProof(secret, proof, now);
+  if (!verdict.proven) throw new RegistryError('INVALID_SIGNATURE', verdict.reason);
+  if (verdict.once === undefined) return freeAdmission(clock);
+  const { id, digest, until } = verdict.once;
+  const call = { scope: settings.serviceName, id };
+  const entry = await calls.begin({ ...call, digest, until, at: now });
+  if (!isRepeatable(entry, digest, now)) {
+    throw new RegistryError('INVALID_SIGNATURE', 'A call with this id, or of this content and time, was made before');
+  }
+  const done = () => calls.end(call);
+  return {
+    done,
+    async carryOut(work) {
+      let result: Awaited<ReturnType<typeof work>>;
+      try {
+        result = await work(entry.at, entry.at.getTime() !== now.getTime());
+      } catch (error) {
+        if (hasChangedNothing(error)) await calls.forget(call);
+        throw error;
+      }
+      await done();
+      return result;
+    },
+  };
+}
+
+/**
+ * The same call again is let through as long as it is not known to be carried out, and, answered as it was, within the second in
+ * which it was made first: that is one job anyway.
+ */
+function isRepeatable(entry: Awaited<ReturnType<CallLedger['begin']>>, digest: Buffer, now: Date): boolean {
+  if (!entry.digest.equals(digest)) return false;
+  return !entry.done || Math.floor(entry.at.getTime() / 1000) === Math.floor(now.getTime() / 1000);
+}
+
+function hasChangedNothing(error: unknown): boolean {
+  return (
+    error instanceof RegistryError && !hasCode(error, 'STORE_UNAVAILABLE') && !hasCode(error, 'DATABASE_UNAVAILABLE')
+  );
+}

@@ -1,0 +1,129 @@
+import { httpUrlFault } from '@rollcall/platform/service-address.ts';
+import { RegistryError } from '../../common/errors.ts';
+import { checkServiceName } from '../../common/validation.ts';
+import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../../releases/domain/release.ts';
+import { type Admission, type AdmissionDeps, admit, freeAdmission } from './call-admission.ts';
+import type { CallProof } from './call-proof.ts';
+
+/** Stands for all services. */
+export const ALL_SERVICES = '*';
+
+const CHANNELS_MAX = 64;
+const CHANNEL_MAX_LENGTH = 64;
+const FORBIDDEN_IN_CHANNEL = /[\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
+
+export interface WebhookConfigsDeps {
+  readonly configs: WebhookConfigStore;
+}
+
+/**
+ * Lets a call through for which no secret is set, or that proves to know it (DESIGN section 6).
+ *
+ * @throws RegistryError INVALID_SIGNATURE, INVALID_SERVICE_NAME.
+ */
+export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: CallProof): Promise<Admission> {
+  checkScope(serviceName);
+  const settings = await settingsWithSecret(deps, serviceName);
+  return settings === undefined ? freeAdmission(deps.clock) : admit(deps, settings, proof);
+}
+
+/**
+ * Sets where notifications go, and the secret (contract 1, `/webhooks/config`). The call is authorised against the very
+ * configuration that it replaces: one that was free to come while there was no secret is not, once another call has set one.
+ *
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, INVALID_SIGNATURE. No URL is repeated: it may hold a password.
+ */
+export async function configureWebhooks(
+  deps: AdmissionDeps,
+  input: WebhookReplacement,
+  proof: CallProof,
+): Promise<void> {
+  checkScope(input.serviceName);
+  const channels = Object.entries(input.endpoints);
+  if (channels.length > CHANNELS_MAX) {
+    throw new RegistryError('INVALID_REQUEST', `endpoints must have at most ${CHANNELS_MAX} channels`);
+  }
+  for (const [channel, url] of channels) {
+    const fault = channelFault(channel) ?? endpointFault(url);
+    if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
+  }
+  let admission = freeAdmission(deps.clock);
+  await deps.configs.replace(input, async (present) => {
+    const settings = present?.secretRef === undefined ? await globalWithSecret(deps, input.serviceName) : present;
+    if (settings !== undefined) admission = await admit(deps, settings, proof);
+  });
+  await admission.done();
+}
+
+/**
+ * The configuration of a service, or the global one.
+ *
+ * @returns undefined when there is no global one.
+ * @throws RegistryError CONFIG_NOT_FOUND for a service without, INVALID_SERVICE_NAME.
+ */
+export async function describeConfig(
+  { configs }: WebhookConfigsDeps,
+  serviceName: string,
+): Promise<WebhookSettings | undefined> {
+  checkScope(serviceName);
+  const settings = await configs.find(serviceName);
+  if (settings === undefined && serviceName !== ALL_SERVICES) {
+    throw new RegistryError('CONFIG_NOT_FOUND', `No webhook configuration is stored for service '${serviceName}'`);
+  }
+  return settings;
+}
+
+/** Where a notification goes, and the configuration that says so. */
+export interface Endpoint {
+  readonly url: string;
+  readonly settings: WebhookSettings;
+}
+
+/** Looks the channel up in the configuration of the service, then in the global one. */
+export async function findEndpoint(
+  { configs }: WebhookConfigsDeps,
+  serviceName: string,
+  channel: string,
+): Promise<Endpoint | undefined> {
+  for (const scope of [serviceName, ALL_SERVICES]) {
+    const settings = await configs.find(scope);
+    const url = settings?.endpoints.get(channel);
+    if (settings !== undefined && url !== undefined) return { url, settings };
+  }
+  return undefined;
+}
+
+/** The configuration of the service where that names a secret, else the global one where that does. */
+export async function settingsWithSecret(
+  deps: WebhookConfigsDeps,
+  serviceName: string,
+): Promise<WebhookSettings | undefined> {
+  const own = await deps.configs.find(serviceName);
+  return own?.secretRef === undefined ? globalWithSecret(deps, serviceName) : own;
+}
+
+/** The global configuration where that names a secret, for a service whose own does not. */
+async function globalWithSecret(
+  { configs }: WebhookConfigsDeps,
+  serviceName: string,
+): Promise<WebhookSettings | undefined> {
+  const settings = serviceName === ALL_SERVICES ? undefined : await configs.find(ALL_SERVICES);
+  return settings?.secretRef === undefined ? undefined : settings;
+}
+
+function checkScope(serviceName: string): void {
+  if (serviceName !== ALL_SERVICES) checkServiceName(serviceName);
+}
+
+/** What is wrong with the name of a channel; undefined: nothing. */
+export function channelFault(channel: string): string | undefined {
+  if (channel === '') return 'channel must not be empty';
+  if (channel.length > CHANNEL_MAX_LENGTH) return `channel must have at most ${CHANNEL_MAX_LENGTH} characters`;
+  if (FORBIDDEN_IN_CHANNEL.test(channel)) return 'channel must not contain white space or control characters';
+  return undefined;
+}
+
+function endpointFault(url: string): string | undefined {
+  const fault = httpUrlFault(url);
+  return fault === undefined ? undefined : `each endpoint ${fault}`;
+}

@@ -1,0 +1,45 @@
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
+import { type App, createServer } from '@rollcall/platform/http/server.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Registry } from 'prom-client';
+import { type Authenticate, authentication } from '../http/authentication.ts';
+import { documentation, openApiRoute } from '../http/documentation.ts';
+import { mapError } from '../http/errors.ts';
+
+const BODY_LIMIT_BYTES = 256 * 1024;
+
+/** A group of routes; paths are relative to `/api/v1`. */
+export type Routes = (app: App) => void;
+
+export interface AppDeps {
+  readonly log: Logger;
+  readonly metrics: Registry;
+  /** Of the registry, for the OpenAPI document. */
+  readonly version: string;
+  /** Undefined: no authentication, as the contract has it. */
+  readonly authenticate: Authenticate | undefined;
+  readonly routes: readonly Routes[];
+  /** How long answers may take to be fetched once the app closes. */
+  readonly closingLimitMs: number;
+  /** Whether the process is about to end, so that answers close their connections. */
+  readonly isStopping: () => boolean;
+  /** Undefined: requests are not traced. */
+  readonly tracing?: RequestTracing | undefined;
+}
+
+/** The registry's HTTP application. It does not listen. */
+export async function buildApp(deps: AppDeps): Promise<App> {
+  const { version, authenticate, routes, ...options } = deps;
+  const app = createServer({ ...options, bodyLimit: BODY_LIMIT_BYTES, mapError });
+  await app.register(
+    async (scope) => {
+      const api = scope as App;
+      await documentation(api, version);
+      authentication(api, authenticate);
+      for (const register of routes) register(api);
+      openApiRoute(api);
+    },
+    { prefix: '/api/v1' },
+  );
+  return app;
+}

@@ -1,0 +1,198 @@
+import { fileURLToPath } from 'node:url';
+import { deliveryJobKind, deliveryPolicyKind, webhookConfigKind } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob, DeliveryPolicy, WebhookConfig } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Registry } from 'prom-client';
+import { createBulkhead } from '../common/bulkhead.ts';
+import type { FeedSource } from '../feeds/catch-up.ts';
+import { createJobFeed, type JobFeed } from '../jobs/domain/job-feed.ts';
+import { isFinished, type Job } from '../jobs/domain/jobs.ts';
+import { jobRecord } from '../jobs/routes/job-schemas.ts';
+import { createJobStreams } from '../jobs/routes/job-streams.ts';
+import { createJobWatchers, jobWatchRoute } from '../jobs/routes/job-watch.ts';
+import { jobRoutes } from '../jobs/routes/jobs.ts';
+import { createAutomaticDeployments } from '../jobs/store/automatic-deployments.ts';
+import { createDeliveryJobs, toJob } from '../jobs/store/delivery-jobs.ts';
+import { createDeliveryPolicies } from '../jobs/store/delivery-policies.ts';
+import { createJobDirectory } from '../jobs/store/job-directory.ts';
+import { createRecorder } from '../jobs/workers/recorder.ts';
+import { newestVersionReader } from '../kube/newest-version.ts';
+import { sendDelivery } from '../notifications/domain/sending.ts';
+import { deliveryRoutes } from '../notifications/routes/notifications.ts';
+import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
+import { createNotificationQueue, type NotificationRetries } from '../notifications/store/notification-queue.ts';
+import { createDeliveryRecords } from '../notifications/store/notifications.ts';
+import { createJobEventsWorker } from '../notifications/workers/job-events.ts';
+import { createPost, notificationWorker } from '../notifications/workers/sender.ts';
+import { createDatabase } from '../postgres/database.ts';
+import { updateRoutes } from '../releases/routes/history.ts';
+import { createHistoryStore } from '../releases/store/history.ts';
+import { createReleaseStore } from '../releases/store/releases.ts';
+import { webhookRoutes } from '../webhooks/routes/webhook-configs.ts';
+import { createCallLedger } from '../webhooks/store/call-ledger.ts';
+import { createWebhookConfigs } from '../webhooks/store/webhook-configs.ts';
+import type { Routes } from './app.ts';
+
+/** The PostgreSQL schema of history and releases: the search path of the pool that is handed in. */
+const databaseSchema = 'registry';
+
+const RESYNC_MS = 60_000;
+const MAX_MISSES = 16;
+const FEED_CAPACITY = 10_000;
+/** Thirteen attempts within two to three hours. */
+const RETRIES: NotificationRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800 };
+
+export interface DeliveryDeps {
+  readonly connection: KubeConnection;
+  readonly namespace: string;
+  /** With the schema `registry` as its search path. */
+  readonly pool: Pool;
+  /** Of the same database, for the queue's own connections. */
+  readonly databaseUrl: string;
+  /** Name of the Secret in which the secrets of webhooks are kept. */
+  readonly webhookSecrets: string;
+  /** Where notifications may go. */
+  readonly webhookAddresses: AllowedAddresses;
+  /** How long finished delivery jobs are kept in the cluster. */
+  readonly jobRetentionMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+  /** Undefined: not registered; empty: registered without having told its version. */
+  readonly currentVersion: (serviceName: string) => string | undefined;
+  readonly notificationRetries?: NotificationRetries;
+}
+
+/** What a registry needs of its delivery-facing half. */
+export interface Delivery {
+  readonly routes: Routes[];
+  readonly actors: Actor[];
+  /** Whether PostgreSQL answered when it was last asked, a few seconds ago at most. */
+  readonly databaseConnected: () => boolean;
+  /** Ends the open event streams, so that the HTTP server can close. */
+  closeStreams(): void;
+}
+
+/**
+ * Updates, deliveries, webhooks and notifications. Nothing fails when PostgreSQL or the API server is away at the start: what
+ * needs them answers 503 until they are back.
+ */
+export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
+  const { clock, log, metrics, currentVersion } = deps;
+  const database = createDatabase({
+    pool: deps.pool,
+    schema: databaseSchema,
+    migrations: fileURLToPath(new URL('../../migrations', import.meta.url)),
+    log,
+  });
+  const store = createStores(deps, database.pool, () => queue.wake());
+  const { configs, channels, history, jobs, deliveries, informers, policies } = store;
+  const post = createPost(deps.webhookAddresses);
+  const queue = createNotificationQueue({
+    databaseUrl: deps.databaseUrl,
+    retries: deps.notificationRetries ?? RETRIES,
+    deliveries,
+    attempt: (delivery) => sendDelivery({ configs, post, clock }, delivery),
+    clock,
+    log,
+    metrics,
+  });
+  // The policy may be another one by now than it was for a job that has finished.
+  const describe = (job: Job) => jobRecord(job, isFinished(job) ? undefined : policies.find(job.serviceName)?.strategy);
+  const streams = createJobStreams({ directory: store.directory, describe });
+  const feed = createJobFeed({ capacity: FEED_CAPACITY, describe });
+  followJobs(informers.jobs, feed);
+  const source: FeedSource = {
+    connected: () => informers.jobs.connectivity() === 'connected',
+    newestVersion: newestVersionReader({ ...deps, kind: deliveryJobKind }),
+  };
+  const watchers = createJobWatchers({ feed, source, describe });
+  const common = { ...store, clock, currentVersion };
+  const events = createJobEventsWorker({ informer: informers.jobs, channels, deliveries, describe, clock, log });
+  const recorder = createRecorder({
+    informer: informers.jobs,
+    jobs,
+    history,
+    tell: events.tell,
+    retentionMs: deps.jobRetentionMs,
+    clock,
+    log,
+    metrics,
+  });
+  return {
+    routes: [
+      (app) => updateRoutes(app, { history }),
+      (app) => webhookRoutes(app, common),
+      (app) => deliveryRoutes(app, common),
+      (app) => jobWatchRoute(app, { ...common, describe, watchers }),
+      (app) => jobRoutes(app, { ...common, describe, streams, misses: createBulkhead(MAX_MISSES) }),
+    ],
+    actors: [database, notificationWorker(queue), events, recorder, informersActor(Object.values(informers))],
+    databaseConnected: database.connected,
+    closeStreams() {
+      streams.closeAll();
+      watchers.closeAll();
+    },
+  };
+}
+
+/** All that is stored, in the API server and in PostgreSQL. */
+function createStores(
+  { connection, namespace, webhookSecrets, clock, log }: DeliveryDeps,
+  pool: () => Pool,
+  onNewDelivery: () => void,
+) {
+  const options = { connection, namespace, clock, log };
+  const informers = {
+    jobs: createInformer({ ...options, kind: deliveryJobKind, resyncMs: RESYNC_MS }),
+    policies: createInformer({ ...options, kind: deliveryPolicyKind }),
+    webhookConfigs: createInformer({ ...options, kind: webhookConfigKind }),
+  };
+  const configs = createWebhookConfigs({
+    ...options,
+    secretName: webhookSecrets,
+    onWrite: (config) => informers.webhookConfigs.recordWrite(config),
+  });
+  return {
+    informers,
+    configs,
+    channels: createChannelDirectory({ informer: informers.webhookConfigs, namespace, configs }),
+    policies: createDeliveryPolicies({ connection, namespace, informer: informers.policies }),
+    jobs: createDeliveryJobs({ connection, namespace, onWrite: (object) => informers.jobs.recordWrite(object) }),
+    directory: createJobDirectory(informers.jobs, namespace),
+    history: createHistoryStore(pool),
+    releases: createReleaseStore(pool),
+    calls: createCallLedger(pool),
+    automatic: createAutomaticDeployments(pool),
+    deliveries: createDeliveryRecords(pool, onNewDelivery),
+  };
+}
+
+function followJobs(informer: Informer<DeliveryJob>, feed: JobFeed): void {
+  informer.onStream((news) => {
+    if (news.type === 'listed') feed.replace(news.objects.map(toJob), Number(news.resourceVersion));
+    else feed.apply({ version: versionOf(news.object), job: toJob(news.object), deleted: news.type === 'deleted' });
+  });
+  informer.onBookmark((version) => feed.reach(Number(version)));
+}
+
+/** Started last, when everybody listens; it does not wait for the API server. */
+function informersActor(
+  informers: readonly Pick<Informer<DeliveryJob | DeliveryPolicy | WebhookConfig>, 'start' | 'stop'>[],
+): Actor {
+  return {
+    name: 'informers of deliveries',
+    start() {
+      for (const informer of informers) informer.start();
+      return Promise.resolve();
+    },
+    stop: async () => void (await Promise.all(informers.map((informer) => informer.stop()))),
+  };
+}

@@ -1,0 +1,255 @@
+import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
+import { labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
+import { objectKey, versionOf } from '@rollcall/platform/kube/store.ts';
+import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { createBulkhead } from '../common/bulkhead.ts';
+import { RegistryError } from '../common/errors.ts';
+import { createKeyedMutex } from '../common/keyed-mutex.ts';
+import type { FeedSource } from '../feeds/catch-up.ts';
+import type { RegistryRoom } from '../grpc/registry-service.ts';
+import { newestVersionReader } from '../kube/newest-version.ts';
+import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
+import { createFeed, type Feed } from '../registrations/domain/feed.ts';
+import { createHeartbeats, type Heartbeats } from '../registrations/domain/heartbeats.ts';
+import type { RegistrationsDeps } from '../registrations/domain/registrations.ts';
+import { type Rendered, renderRegistration } from '../registrations/routes/rendering.ts';
+import { reportRoutes } from '../registrations/routes/reports.ts';
+import { serviceRoutes } from '../registrations/routes/services.ts';
+import { createWatchers, watchRoute } from '../registrations/routes/watch.ts';
+import { toRegistration } from '../registrations/store/registration-objects.ts';
+import { createRegistrationStore, isCanonical } from '../registrations/store/registrations.ts';
+import type { Routes } from './app.ts';
+
+const FEED_CAPACITY = 10_000;
+const MAX_MISSES = 16;
+
+export interface DiscoveryDeps {
+  readonly connection: KubeConnection;
+  readonly namespace: string;
+  readonly ttlSeconds: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** Registration, discovery and heartbeats, wired to the API server. */
+export interface Discovery {
+  readonly routes: readonly Routes[];
+  /** What other doors than HTTP work on. */
+  readonly room: RegistryRoom;
+  /** Started before the HTTP server: after it, the local copy is complete. */
+  readonly actors: readonly Actor[];
+  connected(): boolean;
+  /** Undefined: not registered; empty: registered without having told its version. */
+  currentVersion(serviceName: string): string | undefined;
+  cache(): {
+    readonly size: number;
+    readonly hits: number;
+    readonly misses: number;
+    readonly lastRefreshAt: Date | undefined;
+  };
+  /** Ends the open event streams, so that the HTTP server can close. */
+  closeStreams(): void;
+}
+
+export function createDiscovery(deps: DiscoveryDeps): Discovery {
+  const { connection, namespace, ttlSeconds, clock, log, metrics } = deps;
+  const common = { connection, namespace, clock, log };
+  const registrationInformer = createInformer({ ...common, kind: serviceRegistrationKind });
+  const leaseInformer = createInformer<Lease>({
+    ...common,
+    kind: leaseKind,
+    labelSelector: `${labels.heartbeat}=true`,
+  });
+  const informers = [registrationInformer, leaseInformer];
+  const connected = () => informers.every((informer) => informer.connectivity() === 'connected');
+  const directory = createDirectory({ render: renderRegistration, lastBeatAt: (id) => heartbeats.lastBeatAt(id) });
+  const feed = createFeed(FEED_CAPACITY);
+  let hits = 0;
+
+  const store = createRegistrationStore({
+    ...common,
+    registrations: registrationInformer,
+    leases: leaseInformer,
+    onChange(registration, deleted) {
+      if (deleted) directory.remove(registration.serviceName, registration.id);
+      else directory.put(registration);
+      if (deleted || registration.phase === 'Expired') heartbeats.forget(registration.id);
+    },
+  });
+  const heartbeats = createHeartbeats({
+    clock,
+    renew: async (life, heartbeat) => {
+      // Waiting requests would pile up while the API server hangs.
+      if (!connected()) throw new RegistryError('STORE_UNAVAILABLE');
+      return store.renew(life, heartbeat);
+    },
+    onBeat: (serviceName) => directory.touch(serviceName),
+    onFlushFailure: (serviceName, message) => log.warn({ serviceName, message }, 'heartbeat not written yet'),
+  });
+  const misses = createBulkhead(MAX_MISSES);
+  const registrations: RegistrationsDeps = { store, heartbeats, mutex: createKeyedMutex(), misses, clock, ttlSeconds };
+
+  followLeases({ registrationInformer, leaseInformer, heartbeats, directory, namespace, ttlSeconds });
+  followRegistrations(registrationInformer, feed);
+
+  const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
+  const source: FeedSource = {
+    connected: () => registrationInformer.connectivity() === 'connected',
+    newestVersion: newestVersionReader({ connection, kind: serviceRegistrationKind, namespace }),
+  };
+  const watchers = createWatchers({ feed, source, lastBeatAt });
+  const onHit = () => {
+    hits += 1;
+  };
+  const cache = () => ({
+    size: directory.size,
+    hits,
+    misses: misses.runs,
+    lastRefreshAt: registrationInformer.lastContactAt(),
+  });
+  observe(metrics, { cache, watchers: () => watchers.size, pending: () => heartbeats.pending() });
+
+  return {
+    routes: [
+      (app) => watchRoute(app, { watchers, find: (serviceName) => directory.find(serviceName)?.rendered }),
+      (app) => serviceRoutes(app, { registrations, directory, onHit }),
+      (app) => reportRoutes(app, { registrations }),
+    ],
+    room: { registrations, directory, feed, source, lastBeatAt, onHit },
+    actors: [informersActor({ registrationInformer, leaseInformer, heartbeats })],
+    connected,
+    currentVersion: (serviceName) => {
+      const registration = store.find(serviceName);
+      return registration?.phase === 'Registered' ? (registration.currentVersion ?? '') : undefined;
+    },
+    cache,
+    closeStreams: () => watchers.closeAll(),
+  };
+}
+
+function informersActor(deps: Pick<LeaseFollower, 'registrationInformer' | 'leaseInformer' | 'heartbeats'>): Actor {
+  const { registrationInformer, leaseInformer, heartbeats } = deps;
+  return {
+    name: 'informers',
+    async start() {
+      registrationInformer.start();
+      await registrationInformer.synced;
+      leaseInformer.start();
+      await leaseInformer.synced;
+      // Ready means that /health says so too: a copy that is complete but not followed yet is one that can grow stale.
+      await Promise.all([untilConnected(registrationInformer), untilConnected(leaseInformer)]);
+    },
+    async stop() {
+      await heartbeats.flushAll();
+      await Promise.all([registrationInformer.stop(), leaseInformer.stop()]);
+    },
+  };
+}
+
+/** Resolves once the informer follows the API server. */
+async function untilConnected({
+  connectivity,
+  onConnectivity,
+}: Pick<Informer<Lease>, 'connectivity' | 'onConnectivity'>) {
+  if (connectivity() === 'connected') return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  onConnectivity((next) => {
+    if (next === 'connected') resolve();
+  });
+  await promise;
+}
+
+interface LeaseFollower {
+  readonly registrationInformer: Informer<ServiceRegistration>;
+  readonly leaseInformer: Informer<Lease>;
+  readonly heartbeats: Heartbeats;
+  readonly directory: Directory<Rendered>;
+  readonly namespace: string;
+  readonly ttlSeconds: number;
+}
+
+/** Heartbeats that other replicas wrote count here as if they had come here. */
+function followLeases(deps: LeaseFollower): void {
+  const { registrationInformer, leaseInformer, heartbeats, directory, namespace } = deps;
+
+  function note(lease: Lease, isNews: boolean): void {
+    const { ownerUid: id, renewTime, ageMs, ttlSeconds = deps.ttlSeconds } = heartbeatOf(lease);
+    const registration = registrationInformer.store.get(`${namespace}/${lease.metadata.name}`);
+    // What is left of an earlier life would be remembered for ever.
+    if (id === undefined || renewTime === undefined || registration?.metadata.uid !== id) return;
+    const { serviceName } = registration.spec;
+    const at = new Date(renewTime);
+    if (isNews) heartbeats.sawDurable({ serviceName, id, ttlSeconds }, { at, ageMs });
+    else heartbeats.learned({ serviceName, id, ttlSeconds }, at);
+    directory.touch(serviceName);
+  }
+
+  leaseInformer.onStream((news) => {
+    if (news.type === 'stored') note(news.object, true);
+    else if (news.type === 'listed') for (const lease of news.objects) note(lease, false);
+  });
+  // Without its Lease a registration is over, or its heartbeats begin anew: nothing may be absorbed any more.
+  leaseInformer.onChange((change) => {
+    const id = change.type === 'deleted' ? heartbeatOf(change.object).ownerUid : undefined;
+    if (id !== undefined) heartbeats.forget(id);
+  });
+  // A Lease may come before its registration does.
+  registrationInformer.onChange((change) => {
+    const lease = change.type === 'added' ? leaseInformer.store.get(objectKey(change.object)) : undefined;
+    if (lease !== undefined) note(lease, false);
+  });
+}
+
+function followRegistrations(registrationInformer: Informer<ServiceRegistration>, feed: Feed): void {
+  registrationInformer.onStream((news) => {
+    if (news.type === 'listed') {
+      feed.replace(news.objects.filter(isCanonical).map(toRegistration), Number(news.resourceVersion));
+    } else if (isCanonical(news.object)) {
+      const deleted = news.type === 'deleted';
+      feed.apply({ version: versionOf(news.object), registration: toRegistration(news.object), deleted });
+    }
+  });
+  registrationInformer.onBookmark((version) => feed.reach(Number(version)));
+}
+
+interface Observed {
+  readonly cache: Discovery['cache'];
+  readonly watchers: () => number;
+  readonly pending: () => number;
+}
+
+function observe(metrics: Registry, observed: Observed): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [metrics],
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge('rollcall_registry_services', 'Discoverable services in memory.', () => observed.cache().size);
+  gauge('rollcall_registry_watchers', 'Open event streams.', observed.watchers);
+  gauge('rollcall_registry_pending_heartbeats', 'Heartbeats acknowledged and not written yet.', observed.pending);
+  const lookUps = new Counter({
+    name: 'rollcall_registry_lookups_total',
+    help: 'Lookups of one service by where the answer came from.',
+    labelNames: ['result'],
+    registers: [metrics],
+    collect() {
+      const { hits, misses } = observed.cache();
+      this.reset();
+      this.inc({ result: 'hit' }, hits);
+      this.inc({ result: 'miss' }, misses);
+    },
+  });
+  lookUps.inc({ result: 'hit' }, 0);
+}

@@ -42,9 +42,15 @@ const SLOW_CALLERS: SlowCallersPolicy = {
 };
 
 /** The gateway's HTTP application. It does not listen. */
-export async function buildApp({ routes, corsOrigins, ...options }: AppDeps): Promise<App> {
+export async function buildApp(deps: AppDeps): Promise<App> {
+  const { log, metrics, bodyLimit, routes, corsOrigins, tracing, closingLimitMs, isStopping } = deps;
   const app = createServer({
-    ...options,
+    log,
+    metrics,
+    bodyLimit,
+    tracing,
+    closingLimitMs,
+    isStopping,
     mapError,
     renderError: codedErrorBody,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
@@ -53,8 +59,8 @@ export async function buildApp({ routes, corsOrigins, ...options }: AppDeps): Pr
   });
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   app.server.maxConnections = MAX_CONNECTIONS;
-  endSlowCallers(app, options.metrics, SLOW_CALLERS);
-  countDropped(app, options.metrics);
+  endSlowCallers(app, metrics, SLOW_CALLERS);
+  countDropped(app, metrics);
   if (corsOrigins.size > 0) allowOrigins(app, corsOrigins);
   for (const register of routes) {
     await app.register(async (scope) => register(scope as App));

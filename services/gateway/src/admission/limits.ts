@@ -13,7 +13,7 @@ import type { Caller } from './caller.ts';
 import { clientNetwork, type TrustedProxies } from './client-address.ts';
 import { limitFor, type Policy, type RouteLimits, type TierLimits } from './limit-for.ts';
 
-interface LimitsDeps {
+export interface LimitsDeps {
   readonly limits: TierLimits;
   readonly trustedProxies: TrustedProxies;
   /** Undefined: each replica counts by itself. */

@@ -41,13 +41,27 @@ const CHECKED_TOKENS = { tokens: 20_000, characters: 16 * 1024 * 1024 };
 const PUBLISH_AHEAD_MS = 900_000;
 
 export function createIdentity(deps: IdentityDeps): GatewayIdentity {
-  const { token, externalIssuers: issuers, clock, dispatcher } = deps;
+  const { connection, token, externalIssuers: issuers, clock, log, dispatcher } = deps;
   const verifyAfterMs = (token.lifetimeSeconds + TOLERANCE_SECONDS) * 1000;
   const policy = { rotateAfterMs: deps.keys.rotateAfterMs, publishAheadMs: PUBLISH_AHEAD_MS, verifyAfterMs };
   const { secretName, namespace = deps.namespace } = deps.keys;
-  const keys = createKeyStore({ ...deps, namespace, secretName, policy });
-  const clients = createApiClients({ ...deps, fingerprintKey: () => keys.fingerprintKey() });
-  const tokens = createAccessTokens({ ...token, keys, clients, clock, toleranceSeconds: TOLERANCE_SECONDS });
+  const keys = createKeyStore({ connection, namespace, secretName, policy, clock, log });
+  const clients = createApiClients({
+    connection,
+    namespace: deps.namespace,
+    fingerprintKey: () => keys.fingerprintKey(),
+    clock,
+    log,
+  });
+  const tokens = createAccessTokens({
+    issuer: token.issuer,
+    audience: token.audience,
+    lifetimeSeconds: token.lifetimeSeconds,
+    keys,
+    clients,
+    clock,
+    toleranceSeconds: TOLERANCE_SECONDS,
+  });
   const external = createExternalIssuers({ issuers, clock, dispatcher, toleranceSeconds: TOLERANCE_SECONDS });
   return {
     keys,

@@ -37,11 +37,11 @@ export interface Connection {
 }
 
 export function createConnection(deps: ConnectionDeps): Connection {
-  const { socket, caller, limits, stats, clock } = deps;
+  const { socket, caller, sources, limits, stats, clock } = deps;
   const liveness = createLiveness(limits.heartbeatMs, deps.awakeMs);
   const rate = createRateMeter(limits.messageRate);
   const sender = createSender({ socket, limitBytes: limits.bufferBytes, onTooSlow });
-  const subscriptions = createSubscriptions({ ...deps, sender });
+  const subscriptions = createSubscriptions({ caller, sources, sender, stats });
   let isEnding = false;
 
   function release(): void {

@@ -32,7 +32,7 @@ export interface OpenConnections {
 }
 
 export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
-  const { authenticator, limits, room, log } = deps;
+  const { authenticator, sources, limits, room, stats, clock, log } = deps;
   const connections = new Set<Connection>();
   let awakeMs = 0;
   let onEmpty: (() => void) | undefined;
@@ -42,7 +42,7 @@ export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
       const { subject } = caller;
       const leave = room.take(subject);
       const stillHolds = () => authenticator.stillHolds(token);
-      const connection = createConnection({ ...deps, socket, caller, stillHolds, awakeMs });
+      const connection = createConnection({ socket, caller, stillHolds, sources, limits, stats, clock, awakeMs });
       connections.add(connection);
       log.debug({ subject }, 'WebSocket opened');
       socket.on('close', (code) => {

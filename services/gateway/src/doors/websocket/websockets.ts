@@ -53,13 +53,13 @@ export interface WebSockets {
 }
 
 export function createWebSockets(deps: WebSocketsDeps): WebSockets {
-  const { clock } = deps;
+  const { registry, authenticator, requestLimits, accessLog, tracing, clock, log } = deps;
   const limits = { ...defaultLimits, ...deps.limits };
-  const feeds = createRegistryFeeds(deps);
+  const feeds = createRegistryFeeds({ registry, log });
   const sources = [...feeds.sources, ...(deps.sources ?? [])];
   const room = createRoom(limits);
   const stats = createStats(deps.metrics, () => room.size);
-  const open = openConnections({ ...deps, limits, sources, room, stats });
+  const open = openConnections({ authenticator, sources, limits, room, stats, clock, log });
   const awake = createAwakeClock(() => clock.monotonicMs(), limits.tokenCheckMs * 2);
   let isClosing = false;
   let checks: NodeJS.Timeout | undefined;
@@ -71,10 +71,15 @@ export function createWebSockets(deps: WebSocketsDeps): WebSockets {
 
   return {
     handleUpgrade: upgrades({
-      ...deps,
+      authenticator,
+      requestLimits,
       limits,
       room,
       stats,
+      accessLog,
+      tracing,
+      clock,
+      log,
       open: (socket, holder) => open.add(socket, holder),
       isClosing: () => isClosing,
     }),

@@ -1,0 +1,215 @@
+import { readFileSync } from 'node:fs';
+import { tokenFromFile } from '@rollcall/client/token-file.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Environment } from '@rollcall/platform/config.ts';
+import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
+import { connect } from '@rollcall/platform/kube/connection.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createRedis } from '@rollcall/platform/redis/client.ts';
+import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
+import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
+import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
+import type { Registry } from 'prom-client';
+import { fetch } from 'undici';
+import { type AccessLog, createAccessLog } from './access-log.ts';
+import type { TrustedProxies } from './admission/client-address.ts';
+import { createConcurrency } from './admission/concurrency.ts';
+import { createLimits, type Limits, type LimitsDeps } from './admission/limits.ts';
+import type { GatewayConfig } from './config.ts';
+import { resetLimits } from './doors/grpc/limits.ts';
+import { createGrpcProxy } from './doors/grpc/proxy.ts';
+import { grpcTargets, takeCall } from './doors/grpc/wiring.ts';
+import { requestOrigin } from './doors/request-origin.ts';
+import { createRestProxy } from './doors/rest/rest.ts';
+import { createWebSockets } from './doors/websocket/websockets.ts';
+import { createIdentity, type GatewayIdentity, type IdentityDeps } from './identity/identity.ts';
+import { defaultBreakerPolicy } from './upstream/breaker.ts';
+import { endpointsBy } from './upstream/discovery/endpoints.ts';
+import { createLookups } from './upstream/discovery/lookups.ts';
+import { createTargets } from './upstream/discovery/targets.ts';
+import { createDispatchers } from './upstream/dispatchers.ts';
+import { createRouteTable } from './upstream/routing/routes-file.ts';
+
+/** By monitoring, all the time. */
+const POLLED_ROUTES = ['/api/health', '/api/metrics'];
+const KUBE_TIMEOUT_MS = 5000;
+const KUBE_SOCKETS = 8;
+/** Under way at one address of a service. Connections have no limit of their own: none waits for one to be free. */
+const ADDRESS_REQUESTS = 1024;
+/** Of one caller to one service: who opens streams and leaves them open keeps nobody else out. */
+const CALLER_REQUESTS = ADDRESS_REQUESTS / 2;
+/** Of the grace, for draining and for answers to be fetched. */
+const CLOSING_GRACE_MS = 15_000;
+const CLOSING_LEAST_MS = 2000;
+
+export interface PartsDeps {
+  readonly config: GatewayConfig;
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingSettings | undefined;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly environment: Environment;
+}
+
+/** What a gateway is made of. */
+export type Parts = Awaited<ReturnType<typeof createParts>>;
+
+/** Makes the parts; none of them does anything yet. */
+export async function createParts(deps: PartsDeps) {
+  const { config, log, clock, environment } = deps;
+  const metrics = createMetrics('gateway');
+  const version = packageVersion();
+  const tracing = await createTracing(deps.tracing, { version, log, clock });
+  const requestTracing = tracing && tracingOfRequests(tracing.tracer, config.trustedProxies);
+  const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
+  const namespace = config.namespace ?? connection.namespace;
+  const upstream = createUpstream(deps, metrics);
+  const { redisUrl: url, redisTimeoutMs: waitMs } = config;
+  const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs, log });
+  const limits = limitsOf(deps, { redis, metrics });
+  const identity = identityOf(deps, { connection, namespace, dispatcher: upstream.dispatchers.byName });
+  const accessLog = config.accessLog ? createAccessLog(log) : undefined;
+  const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
+  return {
+    metrics,
+    version,
+    tracing,
+    requestTracing,
+    connection,
+    dispatchers: upstream.dispatchers,
+    redis,
+    limits,
+    identity,
+    targets: upstream.targets,
+    accessLog,
+    closingLimitMs,
+    routes: createRouteTable(config.routesFile, log),
+    doors: createDoors(deps, {
+      metrics,
+      version,
+      tracer: tracing?.tracer,
+      requestTracing,
+      upstream,
+      limits,
+      identity,
+      accessLog,
+      closingLimitMs,
+    }),
+  };
+}
+
+type Upstream = ReturnType<typeof createUpstream>;
+
+/** The services that there are, and the ways to them. */
+function createUpstream({ config, log, clock }: PartsDeps, metrics: Registry) {
+  const lookups = createLookups();
+  const dispatchers = createDispatchers({ connectTimeoutMs: config.upstream.connectMs, lookups }, clock);
+  const { urls, tokenFile } = config.registry;
+  const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
+  const registry = { servers: urls, token, fetch };
+  const endpointsOf = endpointsBy({
+    resolve: lookups.resolve,
+    breakerPolicy: defaultBreakerPolicy,
+    mostUnderWay: ADDRESS_REQUESTS,
+    clock,
+  });
+  const targets = createTargets({ registry, endpointsOf, log, metrics });
+  return { lookups, dispatchers, registry, endpointsOf, targets };
+}
+
+interface DoorsParts {
+  readonly metrics: Registry;
+  readonly version: string;
+  readonly tracer: Tracer | undefined;
+  readonly requestTracing: RequestTracing | undefined;
+  readonly upstream: Upstream;
+  readonly limits: Limits;
+  readonly identity: GatewayIdentity;
+  readonly accessLog: AccessLog | undefined;
+  readonly closingLimitMs: number;
+}
+
+/** By which callers come in. */
+function createDoors({ config, log, clock }: PartsDeps, parts: DoorsParts) {
+  const { metrics, version, tracer, requestTracing, upstream, limits, identity, accessLog, closingLimitMs } = parts;
+  const { authenticator } = identity;
+  return {
+    rest: createRestProxy({
+      dispatchers: upstream.dispatchers,
+      concurrency: createConcurrency(CALLER_REQUESTS),
+      authenticator,
+      clock,
+      headersTimeoutMs: config.upstream.headersMs,
+      bodyTimeoutMs: config.upstream.bodyMs,
+      bodyLimit: config.bodyLimit,
+    }),
+    webSockets: createWebSockets({
+      registry: upstream.registry,
+      authenticator,
+      requestLimits: limits,
+      accessLog,
+      tracing: requestTracing,
+      version,
+      clock,
+      log,
+      metrics,
+    }),
+    grpc: createGrpcProxy({
+      host: config.host,
+      port: config.grpcPort,
+      limits: resetLimits(config.grpcResetsPerSecond),
+      drainMs: config.drainMs,
+      authenticator,
+      take: takeCall(limits),
+      lookups: upstream.lookups,
+      targets: grpcTargets(upstream.targets, config.registry.grpcOrigin, upstream.endpointsOf),
+      identityHeaders: (caller, service) => identity.backend.headersFor(caller, service),
+      log,
+      metrics,
+      clock,
+      closingLimitMs,
+      tracer,
+      accessLog,
+    }),
+  };
+}
+
+type LimitsParts = Pick<LimitsDeps, 'redis' | 'metrics'>;
+
+function limitsOf({ config, log, clock }: PartsDeps, { redis, metrics }: LimitsParts): Limits {
+  return createLimits({
+    limits: config.limits,
+    trustedProxies: config.trustedProxies,
+    redis,
+    redisPrefix: config.redisPrefix,
+    redisTimeoutMs: config.redisTimeoutMs,
+    metrics,
+    log,
+    clock,
+  });
+}
+
+type IdentityParts = Pick<IdentityDeps, 'connection' | 'namespace' | 'dispatcher'>;
+
+function identityOf({ config, log, clock }: PartsDeps, parts: IdentityParts): GatewayIdentity {
+  return createIdentity({
+    connection: parts.connection,
+    namespace: parts.namespace,
+    dispatcher: parts.dispatcher,
+    keys: config.keys,
+    token: config.token,
+    externalIssuers: config.externalIssuers,
+    clock,
+    log,
+  });
+}
+
+function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {
+  return { tracer, untraced: POLLED_ROUTES, originOf: (request) => requestOrigin(request, trustedProxies) };
+}
+
+function packageVersion(): string {
+  const manifest: { version: string } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return manifest.version;
+}

@@ -2,12 +2,6 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
-/**
- * A shared machine stops for seconds at times. In CI a test that touches processes may be run once more; the closing lines name
- * each that needed it, so that none hides.
- */
-const retry = process.env['CI'] === 'true' ? 1 : 0;
-
 /** By itself Vitest leaves a core to others, and on two cores runs one file after the other. Most files wait, and not for the machine. */
 const maxWorkers = Math.max(4, availableParallelism() - 1);
 
@@ -25,6 +19,9 @@ export default defineConfig({
           include: ['{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts'],
           exclude: ['**/node_modules/**'],
           maxWorkers,
+          // Starting a process and loading everything anew for each file takes more than its tests do.
+          pool: 'threads',
+          isolate: false,
           // Milliseconds each on an idle machine; a busy one must not fail them.
           testTimeout: 20_000,
         },
@@ -33,13 +30,12 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/cluster/**'],
+          exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**'],
           globalSetup: ['test/support/global-setup.ts'],
           maxWorkers,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expecting,
-          retry,
         },
       },
       {
@@ -52,7 +48,18 @@ export default defineConfig({
           // Their operators and control planes are busy for much of the time.
           maxWorkers: 3,
           sequence: { groupOrder: 1 },
-          retry,
+        },
+      },
+      {
+        test: {
+          name: 'heavy',
+          include: ['test/heavy/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
+          expect: expecting,
+          // Each has the machine to itself.
+          fileParallelism: false,
         },
       },
       {
@@ -65,7 +72,6 @@ export default defineConfig({
           expect: expecting,
           // They measure times and what is on the host.
           fileParallelism: false,
-          retry,
         },
       },
     ],

@@ -111,7 +111,7 @@ test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
 ])(
   'helm test fails where %s',
   async (_what, environment, message) => {
-    const { code, output } = await smoke({ ...environment(), DEADLINE_SECONDS: '30' });
+    const { code, output } = await smoke({ ...environment(), DEADLINE_SECONDS: '15' });
     expect(code).toBe(1);
     expect(output).toContain(message);
   },

@@ -1,12 +1,11 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
 /**
- * Prints `N passed, N failed` (and `, N skipped` if any) for the whole run as the very last line, for scripts. It is
- * written when the process exits, because teardown and other reporters may still print after the last test.
+ * Prints `N passed, N failed, N skipped` for the whole run as the very last line, for scripts. It is written when the
+ * process exits, because teardown and other reporters may still print after the last test.
  *
  * A test file that could not be loaded, and an error outside of any test, count as one failure each; so does a run that
- * never got as far as a test but ended with an error. Tests that failed, with the first line of why, and tests that passed only
- * when they were run again are named before it.
+ * never got as far as a test but ended with an error. Tests that failed are named before it, with the first line of why.
  *
  * @public Loaded by vitest.config.ts.
  */
@@ -19,8 +18,7 @@ export default class ClosingLineReporter implements Reporter {
       const { passed, failed, skipped } = this.counts;
       const failures = code === 0 ? failed : Math.max(failed, 1);
       for (const line of this.named) process.stdout.write(`${line}\n`);
-      const line = `${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
-      process.stdout.write(`${line}\n`);
+      process.stdout.write(`${passed} passed, ${failures} failed, ${skipped} skipped\n`);
     });
   }
 
@@ -42,7 +40,6 @@ export default class ClosingLineReporter implements Reporter {
         if (state === 'passed' || state === 'failed') counts[state] += 1;
         else counts.skipped += 1;
         if (state === 'failed') nameFailures(name, errors.slice(0, 1));
-        if (test.diagnostic()?.flaky === true) this.named.push(`passed only when run again: ${name}`);
       }
     }
     for (const error of unhandledErrors) this.named.push(`failed outside of any test: ${firstLine(error)}`);

@@ -8,7 +8,7 @@ const LONG = [
   'test/e2e/kills.test.ts',
   'test/e2e/delivery/crashes.test.ts',
   'test/e2e/gateway-kills-streams.test.ts',
-  'test/gateway/slow-clients.test.ts',
+  'test/chart/lifecycle.test.ts',
 ];
 
 /**

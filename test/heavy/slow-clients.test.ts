@@ -3,11 +3,11 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type Backend, createClient, startBackend, startGateway, tokenOf } from '../gateway/gateway.ts';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry, type TestRegistry } from '../support/registry.ts';
 import type { Replica } from '../support/replica.ts';
-import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
 
 /** Connections that say nothing at all, and those that say nothing more after a request. */
 const SILENT = 2000;

@@ -2,14 +2,14 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN } from './grpc-fixture.ts';
+import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN } from '../gateway/grpc-fixture.ts';
 
 /** As many as a gateway takes. */
 const SOCKETS = 10_000;
 
 /** Opens so many connections that say what a client says first, in another process, and keeps them. */
 async function occupy(port: number, count: number): Promise<void> {
-  const child = fork('test/gateway/idle-connections.ts', [String(port), String(count)], { silent: true });
+  const child = fork('test/heavy/idle-connections.ts', [String(port), String(count)], { silent: true });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child, 'message');
 }

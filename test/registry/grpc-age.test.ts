@@ -1,7 +1,7 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
-import type { RegistryRoom } from '@rollcall/registry/grpc/registry-service.ts';
+import type { RegistryBackend } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer } from '@rollcall/registry/grpc/server.ts';
 import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -19,11 +19,11 @@ test('a stream that is quiet stays open for half an hour, and ends in order', as
   const [port = 0] = await freePorts(1);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
-  const quiet: Pick<RegistryRoom, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
+  const quiet: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
   const server = createGrpcServer({
     host: '127.0.0.1',
     port,
-    room: quiet as RegistryRoom,
+    backend: quiet as RegistryBackend,
     log: createLogger('registry', 'silent'),
     metrics: createMetrics('registry'),
     authenticate: undefined,

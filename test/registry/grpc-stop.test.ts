@@ -1,7 +1,7 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
-import type { RegistryRoom } from '@rollcall/registry/grpc/registry-service.ts';
+import type { RegistryBackend } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer, type GrpcServer } from '@rollcall/registry/grpc/server.ts';
 import type { Authenticate } from '@rollcall/registry/http/authentication.ts';
 import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';
@@ -15,11 +15,11 @@ async function startServer(
   authenticate: Authenticate,
 ): Promise<{ readonly server: GrpcServer; readonly port: number }> {
   const [port = 0] = await freePorts(1);
-  const room: Pick<RegistryRoom, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
+  const backend: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
   const server = createGrpcServer({
     host: '127.0.0.1',
     port,
-    room: room as RegistryRoom,
+    backend: backend as RegistryBackend,
     log: createLogger('registry', 'silent'),
     metrics: createMetrics('registry'),
     authenticate,

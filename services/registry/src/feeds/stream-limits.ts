@@ -8,26 +8,26 @@ export interface StreamCaller {
   readonly isForwarded: boolean;
 }
 
-/** The places that a replica has for streams of one kind. */
-export interface StreamPlaces {
+/** Limits how many streams of one kind a replica has open. */
+export interface StreamLimits {
   /**
-   * @returns gives the place back, however often it is called.
-   * @throws RegistryError STREAM_SHARE_TAKEN; TOO_MANY_STREAMS to somebody who comes directly where all places are taken.
+   * @returns releases the stream; calling it again does nothing.
+   * @throws RegistryError STREAM_SHARE_TAKEN; TOO_MANY_STREAMS to a direct caller where all streams are in use.
    */
-  take(caller: StreamCaller): () => void;
-  /** How many are taken. */
+  acquire(caller: StreamCaller): () => void;
+  /** How many are open. */
   readonly size: number;
 }
 
-const PLACES = 1000;
+const STREAMS = 1000;
 /** Of them, for clients of gateways together: the gateways' own watches, and those of services, need the others. */
-const FORWARDED_PLACES = 500;
-const PLACES_OF_CLIENT = 100;
+const FORWARDED_STREAMS = 500;
+const STREAMS_OF_CLIENT = 100;
 /** More: a service account is that of all pods of a Deployment, and often of several, such as all replicas of the gateway. */
-const PLACES_OF_DIRECT_CALLER = 250;
+const STREAMS_OF_DIRECT_CALLER = 250;
 
 /** Shares them out so that no one caller has all, and clients of gateways together have half at most. */
-export function createStreamPlaces(): StreamPlaces {
+export function createStreamLimits(): StreamLimits {
   const direct = new Map<string, number>();
   const forwarded = new Map<string, number>();
   let size = 0;
@@ -35,14 +35,14 @@ export function createStreamPlaces(): StreamPlaces {
 
   function check({ name, isForwarded }: StreamCaller): void {
     const taken = (isForwarded ? forwarded : direct).get(name) ?? 0;
-    const most = isForwarded ? PLACES_OF_CLIENT : PLACES_OF_DIRECT_CALLER;
+    const most = isForwarded ? STREAMS_OF_CLIENT : STREAMS_OF_DIRECT_CALLER;
     if (taken >= most) throw new RegistryError('STREAM_SHARE_TAKEN', `You have ${most} open streams at this replica`);
     // Not 503, by which a gateway knows that a replica is ill: it would send nobody's requests here for a while.
-    if (isForwarded && (forwardedSize >= FORWARDED_PLACES || size >= PLACES)) {
+    if (isForwarded && (forwardedSize >= FORWARDED_STREAMS || size >= STREAMS)) {
       const message = 'This replica has as many open streams as it can serve to clients of gateways';
       throw new RegistryError('STREAM_SHARE_TAKEN', message);
     }
-    if (size >= PLACES) throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${PLACES} open streams`);
+    if (size >= STREAMS) throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${STREAMS} open streams`);
   }
 
   function count({ name, isForwarded }: StreamCaller, change: 1 | -1): void {
@@ -55,7 +55,7 @@ export function createStreamPlaces(): StreamPlaces {
   }
 
   return {
-    take(caller) {
+    acquire(caller) {
       check(caller);
       count(caller, 1);
       let isTaken = true;

@@ -8,9 +8,9 @@ import type { ReportDetails, ServiceReport } from '../registrations/domain/regis
 import {
   lookUpService,
   type RegistrationsDeps,
+  recordHeartbeat,
   registerService,
   reportService,
-  takeHeartbeat,
   unregisterService,
 } from '../registrations/domain/registrations.ts';
 import type { Calls } from './calls.ts';
@@ -35,7 +35,7 @@ import {
 import type { WatchStreams } from './watch.ts';
 
 /** What the HTTP routes work on, too. */
-export interface RegistryRoom {
+export interface RegistryBackend {
   readonly registrations: RegistrationsDeps;
   readonly directory: Pick<Directory<unknown>, 'find' | 'entries'>;
   readonly feed: Feed;
@@ -50,28 +50,32 @@ const PAGE_SIZE_MAX = 10_000;
 const WORD_MAX_LENGTH = 64;
 
 /** The methods of rollcall.registry.v1.Registry: another door to what the HTTP routes do. */
-export function registryService(room: RegistryRoom, calls: Calls, watches: WatchStreams): UntypedServiceImplementation {
-  const { registrations } = room;
+export function registryService(
+  backend: RegistryBackend,
+  calls: Calls,
+  watches: WatchStreams,
+): UntypedServiceImplementation {
+  const { registrations } = backend;
   return {
     Register: calls.unary('Register', (request: RegisterRequest, subject) => register(registrations, request, subject)),
     Unregister: calls.unary('Unregister', async ({ serviceName }: NameRequest, subject) => {
       await unregisterService(registrations, serviceName, subject);
       return {};
     }),
-    Get: calls.unary('Get', async ({ serviceName }: NameRequest) => ({ service: await find(room, serviceName) })),
-    List: calls.unary('List', (request: ListRequest) => list(room, request)),
+    Get: calls.unary('Get', async ({ serviceName }: NameRequest) => ({ service: await find(backend, serviceName) })),
+    List: calls.unary('List', (request: ListRequest) => list(backend, request)),
     Heartbeat: calls.unary('Heartbeat', async ({ serviceName }: NameRequest, subject) => ({
-      ttl: duration(await takeHeartbeat(registrations, serviceName, subject)),
+      ttl: duration(await recordHeartbeat(registrations, serviceName, subject)),
     })),
     ReportHealth: calls.unary('ReportHealth', async (request: ReportHealthRequest, subject) => {
       const status = checkWord('status', request.status);
-      const report: ServiceReport = { kind: 'health', status, ...circumstances(room, request) };
+      const report: ServiceReport = { kind: 'health', status, ...circumstances(backend, request) };
       await reportService(registrations, { serviceName: request.serviceName, subject, report });
       return {};
     }),
     ReportLifecycle: calls.unary('ReportLifecycle', async (request: ReportLifecycleRequest, subject) => {
       const event = checkWord('event', request.event);
-      const report: ServiceReport = { kind: 'lifecycle', event, ...circumstances(room, request) };
+      const report: ServiceReport = { kind: 'lifecycle', event, ...circumstances(backend, request) };
       await reportService(registrations, { serviceName: request.serviceName, subject, report });
       return {};
     }),
@@ -100,33 +104,33 @@ async function register(
   };
 }
 
-async function find(room: RegistryRoom, serviceName: string): Promise<ServiceMessage> {
-  const known = room.directory.find(serviceName)?.registration;
-  if (known !== undefined) room.onHit();
-  const registration = known ?? (await lookUpService(room.registrations, serviceName));
-  return serviceMessage(registration, room.lastBeatAt(registration.id));
+async function find(backend: RegistryBackend, serviceName: string): Promise<ServiceMessage> {
+  const known = backend.directory.find(serviceName)?.registration;
+  if (known !== undefined) backend.onHit();
+  const registration = known ?? (await lookUpService(backend.registrations, serviceName));
+  return serviceMessage(registration, backend.lastBeatAt(registration.id));
 }
 
-function list(room: RegistryRoom, { capability, prefix, pageSize, pageToken }: ListRequest): ListResponse {
+function list(backend: RegistryBackend, { capability, prefix, pageSize, pageToken }: ListRequest): ListResponse {
   if (pageSize < 0 || pageSize > PAGE_SIZE_MAX) {
     throw new RegistryError('INVALID_REQUEST', `page_size must be from 0 to ${PAGE_SIZE_MAX}`);
   }
   const wanted = capability === 'CAPABILITY_UNSPECIFIED' ? undefined : readCapability(capability);
   const size = pageSize === 0 ? PAGE_SIZE : pageSize;
   const services: ServiceMessage[] = [];
-  for (const { registration } of room.directory.entries()) {
+  for (const { registration } of backend.directory.entries()) {
     const { serviceName, capabilities, id } = registration;
     if (serviceName <= pageToken || !serviceName.startsWith(prefix)) continue;
     if (wanted !== undefined && !capabilities.includes(wanted)) continue;
     // One more is there: the names are in order, so the last one says where to go on.
     if (services.length === size) return { services, nextPageToken: services.at(-1)?.serviceName ?? '' };
-    services.push(serviceMessage(registration, room.lastBeatAt(id)));
+    services.push(serviceMessage(registration, backend.lastBeatAt(id)));
   }
   return { services, nextPageToken: '' };
 }
 
 function circumstances(
-  { registrations: { clock } }: RegistryRoom,
+  { registrations: { clock } }: RegistryBackend,
   { timestamp, details }: Pick<ReportHealthRequest, 'timestamp' | 'details'>,
 ): { readonly at: Date; readonly details: ReportDetails } {
   return {

@@ -5,7 +5,7 @@ import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import { type CallsDeps, createCalls } from './calls.ts';
 import { createHealth } from './health.ts';
 import { loadProtocol, REGISTRY, serviceDefinition } from './protocol.ts';
-import { type RegistryRoom, registryService } from './registry-service.ts';
+import { type RegistryBackend, registryService } from './registry-service.ts';
 import { createWatchStreams } from './watch.ts';
 
 export interface GrpcServerDeps extends CallsDeps {
@@ -13,7 +13,7 @@ export interface GrpcServerDeps extends CallsDeps {
   readonly host: string | undefined;
   /** 0: any free one. */
   readonly port: number;
-  readonly room: RegistryRoom;
+  readonly backend: RegistryBackend;
 }
 
 /** The registry's gRPC door, as a part of the process. */
@@ -43,13 +43,13 @@ const OPTIONS = {
 
 /** Serves rollcall.registry.v1, grpc.health.v1 and reflection; the last two to anyone. */
 export function createGrpcServer(deps: GrpcServerDeps): GrpcServer {
-  const { log, room } = deps;
+  const { log, backend } = deps;
   const protocol = loadProtocol();
   const calls = createCalls(deps);
-  const watches = createWatchStreams({ ...room, calls });
+  const watches = createWatchStreams({ ...backend, calls });
   const health = createHealth([REGISTRY]);
   const server = new Server(OPTIONS);
-  server.addService(serviceDefinition(protocol, REGISTRY), registryService(room, calls, watches));
+  server.addService(serviceDefinition(protocol, REGISTRY), registryService(backend, calls, watches));
   server.addService(serviceDefinition(protocol, HEALTH), health.implementation);
   new ReflectionService(protocol).addToServer(server);
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
-import { createStreamPlaces } from '../feeds/stream-limits.ts';
+import { createStreamLimits } from '../feeds/stream-limits.ts';
 import type { Feed, FeedEvent } from '../registrations/domain/feed.ts';
 import type { Calls } from './calls.ts';
 import { type CallFailure, unavailable } from './errors.ts';
@@ -36,13 +36,13 @@ const TYPES: Record<FeedEvent['type'], WatchResponse['type']> = {
 export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
   const { feed, source, calls } = deps;
   const { eventMessage, beginning } = messagesOf(deps);
-  const places = createStreamPlaces();
+  const limits = createStreamLimits();
   /** From their first moment: those whose token is still checked must not outlast the server. */
   const open = new Map<WatchCall, (failure: CallFailure) => void>();
   let isClosed = false;
 
-  /** Tells the subscriber until the signal aborts. @param end ends the call. */
-  async function tell(call: WatchCall, signal: AbortSignal, end: (why: CallFailure) => void): Promise<void> {
+  /** Sends events to the subscriber until the signal aborts. @param end ends the call. */
+  async function sendEvents(call: WatchCall, signal: AbortSignal, end: (why: CallFailure) => void): Promise<void> {
     let wake: (() => void) | undefined;
     signal.addEventListener('abort', () => wake?.());
     const waiting = [...beginning(call.request.cursor)];
@@ -84,10 +84,10 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
     try {
       const caller = await Promise.race([calls.streamCallerOf(call), aborted(signal)]);
       if (caller === undefined || signal.aborted || call.cancelled) return failure;
-      leave = places.take(caller);
+      leave = limits.acquire(caller);
       const version = versionOf(call.request.cursor);
       if (version !== undefined) await catchUp(feed, version, { source, signal });
-      if (!signal.aborted) await tell(call, signal, end);
+      if (!signal.aborted) await sendEvents(call, signal, end);
     } finally {
       open.delete(call);
       leave?.();
@@ -128,7 +128,7 @@ function messagesOf({ feed, lastBeatAt }: Pick<WatchStreamsDeps, 'feed' | 'lastB
     cursor: String(version),
   });
 
-  /** What a subscriber is told first. */
+  /** What a subscriber is sent first. */
   function* beginning(cursor: string): Generator<WatchResponse> {
     const from = versionOf(cursor);
     const resumed = from === undefined ? undefined : feed.since(from);

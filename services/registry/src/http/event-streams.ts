@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
-import { createStreamPlaces, type StreamCaller } from '../feeds/stream-limits.ts';
+import { createStreamLimits, type StreamCaller } from '../feeds/stream-limits.ts';
 import { headerCredentials } from './authentication.ts';
 import { streamCaller } from './stream-caller.ts';
 
@@ -31,12 +31,12 @@ export interface EventStreams {
 
 export function createEventStreams(): EventStreams {
   const streams = new Set<() => void>();
-  const places = createStreamPlaces();
+  const limits = createStreamLimits();
   let isClosed = false;
   return {
     open(reply) {
       if (isClosed) throw new RegistryError('STORE_UNAVAILABLE', 'This replica is stopping');
-      const leave = places.take(callerOf(reply.request));
+      const leave = limits.acquire(callerOf(reply.request));
       reply.hijack();
       const { raw } = reply;
       // Gone while its token was checked: it would never say so again.

@@ -14,6 +14,7 @@ import { createBulkhead } from '../common/bulkhead.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import { createJobFeed, type JobFeed } from '../jobs/domain/job-feed.ts';
 import { isFinished, type Job } from '../jobs/domain/jobs.ts';
+import { jobRequestRoutes } from '../jobs/routes/job-requests.ts';
 import { jobRecord } from '../jobs/routes/job-schemas.ts';
 import { createJobStreams } from '../jobs/routes/job-streams.ts';
 import { createJobWatchers, jobWatchRoute } from '../jobs/routes/job-watch.ts';
@@ -24,18 +25,19 @@ import { createDeliveryPolicies } from '../jobs/store/delivery-policies.ts';
 import { createJobDirectory } from '../jobs/store/job-directory.ts';
 import { createRecorder } from '../jobs/workers/recorder.ts';
 import { newestVersionReader } from '../kube/newest-version.ts';
-import { sendDelivery } from '../notifications/domain/sending.ts';
-import { deliveryRoutes } from '../notifications/routes/notifications.ts';
+import { sendNotification } from '../notifications/domain/sending.ts';
+import { notificationRoutes } from '../notifications/routes/notifications.ts';
 import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
 import { createNotificationQueue, type NotificationRetries } from '../notifications/store/notification-queue.ts';
-import { createDeliveryRecords } from '../notifications/store/notifications.ts';
+import { createNotificationRecords } from '../notifications/store/notifications.ts';
 import { createJobEventsWorker } from '../notifications/workers/job-events.ts';
 import { createPost, notificationWorker } from '../notifications/workers/sender.ts';
 import { createDatabase } from '../postgres/database.ts';
-import { updateRoutes } from '../releases/routes/history.ts';
+import { historyRoutes } from '../releases/routes/history.ts';
+import { releaseRoutes } from '../releases/routes/releases.ts';
 import { createHistoryStore } from '../releases/store/history.ts';
 import { createReleaseStore } from '../releases/store/releases.ts';
-import { webhookRoutes } from '../webhooks/routes/webhook-configs.ts';
+import { webhookConfigRoutes } from '../webhooks/routes/webhook-configs.ts';
 import { createCallLedger } from '../webhooks/store/call-ledger.ts';
 import { createWebhookConfigs } from '../webhooks/store/webhook-configs.ts';
 import type { Routes } from './app.ts';
@@ -65,7 +67,7 @@ export interface DeliveryDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
-  /** Undefined: not registered; empty: registered without having told its version. */
+  /** Undefined: not registered; empty: registered without a version. */
   readonly currentVersion: (serviceName: string) => string | undefined;
   readonly notificationRetries?: NotificationRetries;
 }
@@ -93,13 +95,13 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     log,
   });
   const store = createStores(deps, database.pool, () => queue.wake());
-  const { configs, channels, history, jobs, deliveries, informers, policies } = store;
+  const { configs, channels, history, jobs, notifications, informers, policies } = store;
   const post = createPost(deps.webhookAddresses);
   const queue = createNotificationQueue({
     databaseUrl: deps.databaseUrl,
     retries: deps.notificationRetries ?? RETRIES,
-    deliveries,
-    attempt: (delivery) => sendDelivery({ configs, post, clock }, delivery),
+    notifications,
+    attempt: (notification) => sendNotification({ configs, post, clock }, notification),
     clock,
     log,
     metrics,
@@ -115,12 +117,12 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   };
   const watchers = createJobWatchers({ feed, source, describe });
   const common = { ...store, clock, currentVersion };
-  const events = createJobEventsWorker({ informer: informers.jobs, channels, deliveries, describe, clock, log });
+  const events = createJobEventsWorker({ informer: informers.jobs, channels, notifications, describe, clock, log });
   const recorder = createRecorder({
     informer: informers.jobs,
     jobs,
     history,
-    tell: events.tell,
+    announce: events.announce,
     retentionMs: deps.jobRetentionMs,
     clock,
     log,
@@ -128,9 +130,11 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   });
   return {
     routes: [
-      (app) => updateRoutes(app, { history }),
-      (app) => webhookRoutes(app, common),
-      (app) => deliveryRoutes(app, common),
+      (app) => historyRoutes(app, { history }),
+      (app) => releaseRoutes(app, common),
+      (app) => jobRequestRoutes(app, common),
+      (app) => webhookConfigRoutes(app, common),
+      (app) => notificationRoutes(app, common),
       (app) => jobWatchRoute(app, { ...common, describe, watchers }),
       (app) => jobRoutes(app, { ...common, describe, streams, misses: createBulkhead(MAX_MISSES) }),
     ],
@@ -147,7 +151,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
 function createStores(
   { connection, namespace, webhookSecrets, clock, log }: DeliveryDeps,
   pool: () => Pool,
-  onNewDelivery: () => void,
+  onNewNotification: () => void,
 ) {
   const options = { connection, namespace, clock, log };
   const informers = {
@@ -171,7 +175,7 @@ function createStores(
     releases: createReleaseStore(pool),
     calls: createCallLedger(pool),
     automatic: createAutomaticDeployments(pool),
-    deliveries: createDeliveryRecords(pool, onNewDelivery),
+    notifications: createNotificationRecords(pool, onNewNotification),
   };
 }
 

@@ -13,13 +13,14 @@ import { createBulkhead } from '../common/bulkhead.ts';
 import { RegistryError } from '../common/errors.ts';
 import { createKeyedMutex } from '../common/keyed-mutex.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
-import type { RegistryRoom } from '../grpc/registry-service.ts';
+import type { RegistryBackend } from '../grpc/registry-service.ts';
+import type { Rendered } from '../http/rendered.ts';
 import { newestVersionReader } from '../kube/newest-version.ts';
 import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
 import { createFeed, type Feed } from '../registrations/domain/feed.ts';
 import { createHeartbeats, type Heartbeats } from '../registrations/domain/heartbeats.ts';
 import type { RegistrationsDeps } from '../registrations/domain/registrations.ts';
-import { type Rendered, renderRegistration } from '../registrations/routes/rendering.ts';
+import { renderRegistration } from '../registrations/routes/rendering.ts';
 import { reportRoutes } from '../registrations/routes/reports.ts';
 import { serviceRoutes } from '../registrations/routes/services.ts';
 import { createWatchers, watchRoute } from '../registrations/routes/watch.ts';
@@ -43,11 +44,11 @@ export interface DiscoveryDeps {
 export interface Discovery {
   readonly routes: readonly Routes[];
   /** What other doors than HTTP work on. */
-  readonly room: RegistryRoom;
+  readonly backend: RegistryBackend;
   /** Started before the HTTP server: after it, the local copy is complete. */
   readonly actors: readonly Actor[];
   connected(): boolean;
-  /** Undefined: not registered; empty: registered without having told its version. */
+  /** Undefined: not registered; empty: registered without a version. */
   currentVersion(serviceName: string): string | undefined;
   cache(): {
     readonly size: number;
@@ -123,7 +124,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
       (app) => serviceRoutes(app, { registrations, directory, onHit }),
       (app) => reportRoutes(app, { registrations }),
     ],
-    room: { registrations, directory, feed, source, lastBeatAt, onHit },
+    backend: { registrations, directory, feed, source, lastBeatAt, onHit },
     actors: [informersActor({ registrationInformer, leaseInformer, heartbeats })],
     connected,
     currentVersion: (serviceName) => {

@@ -92,7 +92,7 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
-  const door = { host: config.host, port: config.grpcPort, room: discovery.room, tracer: tracing?.tracer };
+  const door = { host: config.host, port: config.grpcPort, backend: discovery.backend, tracer: tracing?.tracer };
   const grpc = createGrpcServer({ ...door, log, metrics, authenticate });
   const closeStreams = () => {
     grpc.closeStreams();

@@ -1,8 +1,10 @@
 import { isUpdate } from '@rollcall/platform/version-order.ts';
-import type { DeliveryJobStore, DeliveryStrategy, HistoryStore, Release } from '../../releases/domain/release.ts';
+import type { HistoryStore } from '../../releases/domain/history-store.ts';
+import type { Release } from '../../releases/domain/release.ts';
 import { type ReleasesDeps, runningVersion } from '../../releases/domain/releases.ts';
 import { newJob } from './job-requests.ts';
 import { isFinished, type JobCommands } from './jobs.ts';
+import type { DeliveryJobStore, DeliveryStrategy } from './requested-job.ts';
 
 /** How jobs of a service are run, as far as the registry is concerned. */
 export interface Policy {

@@ -44,24 +44,24 @@ export interface JobFeedDeps {
 }
 
 export function createJobFeed({ capacity, describe }: JobFeedDeps): JobFeed {
-  const told = new Map<string, { readonly job: Job; readonly shown: string }>();
+  const published = new Map<string, { readonly job: Job; readonly shown: string }>();
   const log = createEventLog<JobFeedEvent>(capacity);
   let version: number | undefined;
 
   function remove(job: Job, at: number): void {
     // Another job of the same id may have come since.
-    if (told.get(job.id)?.job.uid !== job.uid) return;
-    told.delete(job.id);
+    if (published.get(job.id)?.job.uid !== job.uid) return;
+    published.delete(job.id);
     log.append({ version: at, type: 'removed', job });
   }
 
   function put(job: Job, at: number): void {
-    const before = told.get(job.id)?.job;
+    const before = published.get(job.id)?.job;
     if (before !== undefined && before.uid !== job.uid) remove(before, at);
-    const known = told.get(job.id);
+    const known = published.get(job.id);
     const shown = JSON.stringify(describe(job));
     if (known?.shown === shown) return;
-    told.set(job.id, { job, shown });
+    published.set(job.id, { job, shown });
     log.append({ version: at, type: known === undefined ? 'added' : 'modified', job });
   }
 
@@ -76,11 +76,11 @@ export function createJobFeed({ capacity, describe }: JobFeedDeps): JobFeed {
     reach: (at) => log.reach(at),
     replace(jobs, at) {
       if (version === undefined) {
-        for (const job of jobs) told.set(job.id, { job, shown: JSON.stringify(describe(job)) });
+        for (const job of jobs) published.set(job.id, { job, shown: JSON.stringify(describe(job)) });
       } else {
         // A subscriber that gets only some of these events, and resumes from their version, is sent everything anew.
         const listed = new Set(jobs.map(({ uid }) => uid));
-        for (const { job } of told.values()) if (!listed.has(job.uid)) remove(job, version);
+        for (const { job } of published.values()) if (!listed.has(job.uid)) remove(job, version);
         for (const job of jobs) put(job, version);
       }
       log.restart(at);
@@ -92,7 +92,7 @@ export function createJobFeed({ capacity, describe }: JobFeedDeps): JobFeed {
     },
     whenReached: (at, signal) => log.whenReached(at, signal),
     since: (from) => log.since(from),
-    snapshot: () => [...told.values()].map(({ job }) => ({ version: version ?? 0, type: 'added', job })),
+    snapshot: () => [...published.values()].map(({ job }) => ({ version: version ?? 0, type: 'added', job })),
     get version() {
       return version;
     },

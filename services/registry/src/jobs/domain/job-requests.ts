@@ -1,29 +1,10 @@
-import { httpUrlFault, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type {
-  Artifact,
-  ArtifactType,
-  DeliveryJobStore,
-  DeliveryOperation,
-  DeliveryStrategy,
-  Release,
-  ReleaseStore,
-  RequestedJob,
-} from '../../releases/domain/release.ts';
+import type { Release, ReleaseStore } from '../../releases/domain/release.ts';
+import { checkVersion, parseRelease, type ReleaseInput } from '../../releases/domain/release-input.ts';
+import type { DeliveryJobStore, DeliveryOperation, DeliveryStrategy, RequestedJob } from './requested-job.ts';
 
-const VERSION_MAX_LENGTH = 128;
-const FORBIDDEN_IN_VERSION = /[\s\p{Z}\p{Cc}\uFEFF/]|[\uD800-\uDFFF]/u;
-const CHECKSUM = /^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$/;
 const REQUESTED_BY_MAX_LENGTH = 253;
-
-const imageHost = String.raw`([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]+)?/`;
-const imagePart = '[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*';
-const imageTag = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}';
-/** The grammar of image references of github.com/distribution/reference, as the custom resource has it. */
-const IMAGE_REFERENCE = new RegExp(
-  `^(${imageHost})?${imagePart}(/${imagePart})*(:${imageTag})?(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$`,
-);
 
 const strategies: Readonly<Record<StrategyName, DeliveryStrategy>> = {
   rolling: 'Rolling',
@@ -33,16 +14,6 @@ const strategies: Readonly<Record<StrategyName, DeliveryStrategy>> = {
 
 /** A strategy as callers spell it (contract 1, "Webhooks"). */
 type StrategyName = 'rolling' | 'blue-green' | 'canary';
-
-/** A release as callers describe it. */
-export interface ReleaseInput {
-  readonly serviceName: string;
-  readonly version: string;
-  readonly artifactUrl: string;
-  readonly artifactType: ArtifactType | undefined;
-  /** Empty counts as absent. */
-  readonly checksum: string | undefined;
-}
 
 export interface DeploymentInput extends ReleaseInput {
   readonly strategy: StrategyName | undefined;
@@ -97,30 +68,6 @@ export async function requestRollback(deps: DeliveryRequestsDeps, input: Rollbac
   return createJob(deps, newJob({ operation: 'Rollback', release, strategy: undefined, requestedBy, at }));
 }
 
-/**
- * A release with a legal name, version and artifact (DESIGN section 5). The rules are those of the custom resource: what
- * passes here can be delivered.
- *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST.
- */
-export function parseRelease(input: ReleaseInput): Release {
-  checkServiceName(input.serviceName);
-  checkVersion(input.version);
-  const artifact: Artifact = {
-    url: input.artifactUrl,
-    type: input.artifactType ?? 'image',
-    checksum: input.checksum === '' ? undefined : input.checksum,
-  };
-  const fault = artifactFault(artifact);
-  if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
-  return { serviceName: input.serviceName, version: input.version, artifact };
-}
-
-/** Whether the release has a version and an artifact that {@link parseRelease} takes. */
-export function isDeliverable({ version, artifact }: Release): boolean {
-  return versionFault(version) === undefined && artifactFault(artifact) === undefined;
-}
-
 type JobRequest = Omit<RequestedJob, 'jobId' | 'onlyIfNewer'> & Partial<RequestedJob> & { readonly at: Date };
 
 /** A job with the documented id. */
@@ -143,43 +90,4 @@ function jobId(operation: DeliveryOperation, { serviceName, version }: Release, 
 
 function conflict({ jobId }: RequestedJob): RegistryError {
   return new RegistryError('JOB_CONFLICT', `A different job with the id '${jobId}' exists; try again in a second`);
-}
-
-/** @throws RegistryError INVALID_REQUEST, saying which rule is broken. */
-function checkVersion(version: string): void {
-  const fault = versionFault(version);
-  if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', `version must ${fault}`);
-}
-
-function versionFault(version: string): string | undefined {
-  if (version === '') return 'not be empty';
-  if (version.length > VERSION_MAX_LENGTH) return `have at most ${VERSION_MAX_LENGTH} characters`;
-  if (version === '.' || version === '..') return "not be '.' or '..'";
-  if (!FORBIDDEN_IN_VERSION.test(version)) return undefined;
-  return "not contain '/', white space, control characters or broken surrogates";
-}
-
-function artifactFault({ url, type, checksum }: Artifact): string | undefined {
-  if (url === '') return 'artifact_url must not be empty';
-  if (url.length > URL_MAX_LENGTH) return `artifact_url must have at most ${URL_MAX_LENGTH} characters`;
-  if (checksum !== undefined && !CHECKSUM.test(checksum)) {
-    return "checksum must be 'sha256:' and 64 hex digits, or 'sha512:' and 128 hex digits";
-  }
-  return type === 'image' ? imageFault(url, checksum) : binaryFault(url, checksum);
-}
-
-function imageFault(url: string, checksum: string | undefined): string | undefined {
-  if (!IMAGE_REFERENCE.test(url)) {
-    return 'artifact_url of type image must be an image reference such as registry.example.com/shop:1.2.0';
-  }
-  if (checksum !== undefined && !checksum.startsWith('sha256:')) return 'checksum of an image must be a sha256 digest';
-  return undefined;
-}
-
-function binaryFault(url: string, checksum: string | undefined): string | undefined {
-  const fault = httpUrlFault(url);
-  if (fault !== undefined) return `artifact_url ${fault}`;
-  if (!/^https:/i.test(url)) return 'artifact_url of type binary must be an https URL';
-  if (checksum === undefined) return 'checksum is required for artifact_type binary';
-  return undefined;
 }

@@ -1,7 +1,8 @@
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type { Artifact, DeliveryOperation, DeliveryStrategy } from '../../releases/domain/release.ts';
+import type { Artifact } from '../../releases/domain/release.ts';
+import type { DeliveryOperation, DeliveryStrategy } from './requested-job.ts';
 
 const LIMIT_DEFAULT = 100;
 /** A job that changes while it is being steered is looked at again, this often at most. */

@@ -1,5 +1,6 @@
-import type { HistoryRecord, Release, UpdateStatus } from '../../releases/domain/release.ts';
-import { isDeliverable } from './job-requests.ts';
+import type { HistoryRecord, UpdateStatus } from '../../releases/domain/history-store.ts';
+import type { Release } from '../../releases/domain/release.ts';
+import { isDeliverable } from '../../releases/domain/release-input.ts';
 import type { Job, JobPhase } from './jobs.ts';
 
 /**

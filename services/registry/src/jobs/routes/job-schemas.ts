@@ -1,9 +1,9 @@
 import { deliveryPhases } from '@rollcall/crds/types.gen.ts';
 import { type Static, Type } from 'typebox';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
-import type { DeliveryStrategy } from '../../releases/domain/release.ts';
 import { Secret } from '../../webhooks/routes/schemas.ts';
 import { type Job, phaseOf } from '../domain/jobs.ts';
+import type { DeliveryStrategy } from '../domain/requested-job.ts';
 
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const Phase = Type.Enum([...deliveryPhases], { description: 'Succeeded, RolledBack and Failed are the ends' });

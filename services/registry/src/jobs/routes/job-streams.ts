@@ -27,24 +27,24 @@ export function createJobStreams({ directory, describe }: JobStreamsDeps): JobSt
     open(job, request, reply) {
       const stream = streams.open(reply);
       if (stream === undefined) return;
-      let told: string | undefined;
-      const tell = (event: 'job' | 'removed', next: Job) => {
+      let published: string | undefined;
+      const publish = (event: 'job' | 'removed', next: Job) => {
         const id = next.revision === undefined ? '' : `id: ${next.revision}\n`;
-        told = JSON.stringify(describe(next));
-        stream.write(`${id}event: ${event}\ndata: ${told}\n\n`);
+        published = JSON.stringify(describe(next));
+        stream.write(`${id}event: ${event}\ndata: ${published}\n\n`);
       };
       const follow = (next: Job, gone: boolean) => {
         const isEnd = gone || isFinished(next);
-        if (isEnd) tell(isFinished(next) ? 'job' : 'removed', next);
+        if (isEnd) publish(isFinished(next) ? 'job' : 'removed', next);
         // Finalizers and labels are nothing that the record shows.
-        else if (JSON.stringify(describe(next)) !== told) tell('job', next);
+        else if (JSON.stringify(describe(next)) !== published) publish('job', next);
         if (isEnd) stream.end();
       };
       stream.write('retry: 1000\n\n');
       // It may have changed since it was read.
       const present = newer(job, directory.find(job.id));
       if (!isFinished(present) && `${present.revision}` === request.headers['last-event-id']) {
-        told = JSON.stringify(describe(present));
+        published = JSON.stringify(describe(present));
       }
       stream.onClose(directory.follow(job.id, follow));
       follow(present, false);

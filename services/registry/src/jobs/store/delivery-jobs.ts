@@ -12,8 +12,8 @@ import {
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { fieldIs } from '../../kube/field-selector.ts';
 import { refusal } from '../../kube/refusal.ts';
-import type { DeliveryJobStore, JobComparison, RequestedJob } from '../../releases/domain/release.ts';
 import type { Job, JobCommands } from '../domain/jobs.ts';
+import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/requested-job.ts';
 
 const OBJECT_NAME_MAX_LENGTH = 253;
 const OBJECT_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;

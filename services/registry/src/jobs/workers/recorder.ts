@@ -9,7 +9,7 @@ import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { hasCode } from '../../common/errors.ts';
 import { createRetryQueue } from '../../common/retry-queue.ts';
-import type { HistoryStore } from '../../releases/domain/release.ts';
+import type { HistoryStore } from '../../releases/domain/history-store.ts';
 import type { Job } from '../domain/jobs.ts';
 import { historyRecord, planRecording, type RecordingStep } from '../domain/recording.ts';
 import { type DeliveryJobObjects, toJob } from '../store/delivery-jobs.ts';
@@ -23,7 +23,7 @@ export interface RecorderDeps {
   readonly jobs: Pick<DeliveryJobObjects, 'hold' | 'release' | 'delete'>;
   readonly history: Pick<HistoryStore, 'record'>;
   /** Tells the world of a job that is about to be let go: nobody may see it again. */
-  readonly tell: (object: DeliveryJob) => Promise<void>;
+  readonly announce: (object: DeliveryJob) => Promise<void>;
   /** How long a finished job is kept; that it is over is seen at the next resync of the informer. */
   readonly retentionMs: number;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ export interface RecorderDeps {
  * so. It may be killed between any two steps; whoever sees the job next does the rest.
  */
 export function createRecorder(deps: RecorderDeps): Actor {
-  const { informer, jobs, history, tell, retentionMs, clock, log, metrics } = deps;
+  const { informer, jobs, history, announce, retentionMs, clock, log, metrics } = deps;
   const recorded = new Set<string>();
   const counter = new Counter({
     name: 'rollcall_history_entries_recorded_total',
@@ -58,7 +58,7 @@ export function createRecorder(deps: RecorderDeps): Actor {
       await record(key, job);
       if (planStep(job) !== 'release') return;
     }
-    if (recorded.has(job.uid)) await tell(object);
+    if (recorded.has(job.uid)) await announce(object);
     remember(await jobs.release(object));
   }
 

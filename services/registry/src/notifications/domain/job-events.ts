@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { isFinished, type Job, type Milestone, phaseOf } from '../../jobs/domain/jobs.ts';
-import type { ChannelDirectory } from '../../releases/domain/release.ts';
-import type { DeliveryPayload, DeliveryStore, NewDelivery, Severity } from './notifications.ts';
-import { laneOf } from './sending.ts';
+import type { ChannelDirectory } from './channel-directory.ts';
+import type { NewNotification, NotificationPayload, NotificationStore, Severity } from './notifications.ts';
+import { laneOf } from './notifications.ts';
 
 type JobEventType = 'job.started' | 'job.step' | 'job.succeeded' | 'job.failed' | 'job.rolled_back';
 
@@ -82,7 +82,7 @@ function endOf(job: Job): JobEvent[] {
 
 export interface JobEventsDeps {
   readonly channels: ChannelDirectory;
-  readonly deliveries: Pick<DeliveryStore, 'tell' | 'told'>;
+  readonly notifications: Pick<NotificationStore, 'announce' | 'announced'>;
   /** The job as the API shows it. */
   readonly describe: (job: Job) => object;
   readonly clock: Clock;
@@ -94,24 +94,24 @@ export interface JobEventsDeps {
  *
  * @returns the keys of all that has been told of the job.
  */
-export async function tellJobEvents(deps: JobEventsDeps, job: Job): Promise<ReadonlySet<string>> {
-  const { deliveries, clock } = deps;
-  const told = new Set(await deliveries.told(job.uid));
-  const news = dueEvents(job).filter(({ key }) => !told.has(key));
-  if (news.length === 0) return told;
+export async function announceJobEvents(deps: JobEventsDeps, job: Job): Promise<ReadonlySet<string>> {
+  const { notifications, clock } = deps;
+  const announced = new Set(await notifications.announced(job.uid));
+  const news = dueEvents(job).filter(({ key }) => !announced.has(key));
+  if (news.length === 0) return announced;
   // Whoever has configured a channel and then asks for a job is to hear of it; what changes while the job runs may be heard of late.
-  const channels = [...(await deps.channels.find(job.serviceName, told.size === 0))];
+  const channels = [...(await deps.channels.find(job.serviceName, announced.size === 0))];
   for (const event of news) {
     const createdAt = clock.now();
-    const messages = channels.map(([channel, url]): NewDelivery => {
+    const messages = channels.map(([channel, url]): NewNotification => {
       const payload = payloadOf(deps, { event, channel, createdAt });
       const { serviceName } = job;
       return { id: randomUUID(), serviceName, channel, event: event.type, payload, lane: laneOf(url), createdAt };
     });
-    await deliveries.tell({ jobUid: job.uid, event: event.key }, messages);
-    told.add(event.key);
+    await notifications.announce({ jobUid: job.uid, event: event.key }, messages);
+    announced.add(event.key);
   }
-  return told;
+  return announced;
 }
 
 interface Occasion {
@@ -120,7 +120,7 @@ interface Occasion {
   readonly createdAt: Date;
 }
 
-function payloadOf({ describe }: JobEventsDeps, { event, channel, createdAt }: Occasion): DeliveryPayload {
+function payloadOf({ describe }: JobEventsDeps, { event, channel, createdAt }: Occasion): NotificationPayload {
   const { job, at = createdAt } = event;
   return {
     type: event.type,

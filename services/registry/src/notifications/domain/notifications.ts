@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
@@ -11,7 +12,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export type Severity = 'info' | 'warning' | 'error' | 'critical';
 
 /** A message to a channel. It holds neither the URL nor the secret: both are read when it is sent. */
-export interface NewDelivery {
+export interface NewNotification {
   /** Tells a receiver that it has had the message; the same at every attempt. */
   readonly id: string;
   readonly serviceName: string;
@@ -19,34 +20,34 @@ export interface NewDelivery {
   /** `notification`, or what happened to a job. */
   readonly event: string;
   /** The body, but for the id. `message` in it is for people. */
-  readonly payload: DeliveryPayload;
+  readonly payload: NotificationPayload;
   /** What has the same lane goes to the same host. */
   readonly lane: string;
   readonly createdAt: Date;
 }
 
-export type DeliveryPayload = Readonly<Record<string, unknown>> & {
+export type NotificationPayload = Readonly<Record<string, unknown>> & {
   readonly message: string;
   readonly severity: Severity;
 };
 
 /** On its way, taken by its receiver, or given up. */
-export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
+export const notificationStates = ['pending', 'delivered', 'dead'] as const;
 
-export type DeliveryState = (typeof deliveryStates)[number];
+export type NotificationState = (typeof notificationStates)[number];
 
 /** A message to a channel, and how far it has come. */
-export interface Delivery extends Omit<NewDelivery, 'lane'> {
-  readonly state: DeliveryState;
+export interface Notification extends Omit<NewNotification, 'lane'> {
+  readonly state: NotificationState;
   readonly attempts: number;
   readonly lastAttemptAt: Date | undefined;
   /** Without URLs and secrets. */
   readonly lastResult: string | undefined;
 }
 
-export interface DeliveryQuery {
+export interface NotificationQuery {
   readonly serviceName: string | undefined;
-  readonly state: DeliveryState | undefined;
+  readonly state: NotificationState | undefined;
   readonly limit: number;
 }
 
@@ -56,20 +57,20 @@ interface JobEventKey {
   readonly event: string;
 }
 
-export interface DeliveryStore {
+export interface NotificationStore {
   /** Stored durably, each will be sent. @returns false where too many wait for the channel: then nothing is stored. */
-  add(delivery: NewDelivery): Promise<boolean>;
-  /** What was told of a job before, by {@link tell}. */
-  told(jobUid: string): Promise<ReadonlySet<string>>;
+  add(notification: NewNotification): Promise<boolean>;
+  /** What was told of a job before, by {@link announce}. */
+  announced(jobUid: string): Promise<ReadonlySet<string>>;
   /**
-   * Stores the deliveries unless the event was told before; one for whose channel too many wait as given up.
+   * Stores the notifications unless the event was told before; one for whose channel too many wait as given up.
    *
    * @returns false when it was told before.
    */
-  tell(event: JobEventKey, deliveries: readonly NewDelivery[]): Promise<boolean>;
-  find(id: string): Promise<Delivery | undefined>;
+  announce(event: JobEventKey, notifications: readonly NewNotification[]): Promise<boolean>;
+  find(id: string): Promise<Notification | undefined>;
   /** Newest first, and the number of all that match. */
-  list(query: DeliveryQuery): Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
+  list(query: NotificationQuery): Promise<{ readonly notifications: readonly Notification[]; readonly total: number }>;
   /**
    * Has it sent once more, with all its attempts, unless it is on its way.
    *
@@ -79,14 +80,14 @@ export interface DeliveryStore {
 }
 
 /** What became of one attempt to send a message. */
-export interface DeliveryAttempt {
+export interface NotificationAttempt {
   readonly result: 'delivered' | 'failed' | 'refused';
   /** Without URLs and secrets: it is stored and logged. */
   readonly reason: string;
 }
 
-export interface DeliveriesDeps extends AdmissionDeps {
-  readonly deliveries: DeliveryStore;
+export interface NotificationsDeps extends AdmissionDeps {
+  readonly notifications: NotificationStore;
 }
 
 /**
@@ -95,13 +96,13 @@ export interface DeliveriesDeps extends AdmissionDeps {
  * @param query with `limit` as it stands in the query; 100 when absent.
  * @throws RegistryError INVALID_REQUEST, INVALID_SERVICE_NAME.
  */
-export async function listDeliveries(
-  { deliveries }: Pick<DeliveriesDeps, 'deliveries'>,
-  query: Omit<DeliveryQuery, 'limit'> & { readonly limit: string | undefined },
-): Promise<Awaited<ReturnType<DeliveryStore['list']>>> {
+export async function listNotifications(
+  { notifications }: Pick<NotificationsDeps, 'notifications'>,
+  query: Omit<NotificationQuery, 'limit'> & { readonly limit: string | undefined },
+): Promise<Awaited<ReturnType<NotificationStore['list']>>> {
   const limit = parseLimit(query.limit) ?? LIMIT_DEFAULT;
   if (query.serviceName !== undefined) checkServiceName(query.serviceName);
-  return deliveries.list({ ...query, limit });
+  return notifications.list({ ...query, limit });
 }
 
 /**
@@ -109,10 +110,13 @@ export async function listDeliveries(
  *
  * @throws RegistryError DELIVERY_NOT_FOUND.
  */
-export async function readDelivery({ deliveries }: Pick<DeliveriesDeps, 'deliveries'>, id: string): Promise<Delivery> {
-  const delivery = UUID.test(id) ? await deliveries.find(id) : undefined;
-  if (delivery === undefined) throw new RegistryError('DELIVERY_NOT_FOUND', 'There is no delivery of this id');
-  return delivery;
+export async function readNotification(
+  { notifications }: Pick<NotificationsDeps, 'notifications'>,
+  id: string,
+): Promise<Notification> {
+  const notification = UUID.test(id) ? await notifications.find(id) : undefined;
+  if (notification === undefined) throw new RegistryError('DELIVERY_NOT_FOUND', 'There is no notification of this id');
+  return notification;
 }
 
 /**
@@ -120,16 +124,22 @@ export async function readDelivery({ deliveries }: Pick<DeliveriesDeps, 'deliver
  *
  * @throws RegistryError DELIVERY_NOT_FOUND, INVALID_SIGNATURE, CHANNEL_FULL.
  */
-export async function replayDelivery(deps: DeliveriesDeps, id: string, proof: CallProof): Promise<void> {
-  const delivery = await readDelivery(deps, id);
-  const admission = await authorizeCall(deps, delivery.serviceName, proof);
+export async function replayNotification(deps: NotificationsDeps, id: string, proof: CallProof): Promise<void> {
+  const notification = await readNotification(deps, id);
+  const admission = await authorizeCall(deps, notification.serviceName, proof);
   await admission.carryOut(async () => {
-    if (!(await deps.deliveries.replay(delivery.id))) throw channelFull(delivery);
+    if (!(await deps.notifications.replay(notification.id))) throw channelFull(notification);
   });
 }
 
 /** What is answered where too many wait for a channel. */
-export function channelFull({ serviceName, channel }: Pick<Delivery, 'serviceName' | 'channel'>): RegistryError {
+export function channelFull({ serviceName, channel }: Pick<Notification, 'serviceName' | 'channel'>): RegistryError {
   const reason = `Too many notifications wait for channel '${channel}' of service '${serviceName}'`;
   return new RegistryError('CHANNEL_FULL', reason);
+}
+
+/** What goes to the same host has the same lane, which does not tell the host. */
+export function laneOf(url: string): string {
+  const { host = url } = URL.parse(url) ?? {};
+  return createHash('sha256').update(host).digest('hex').slice(0, 16);
 }

@@ -1,79 +1,13 @@
-import { createHash, randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { RegistryError } from '../../common/errors.ts';
-import { checkServiceName } from '../../common/validation.ts';
 import { type StandardMessage, sign, signStandard } from '../../webhooks/domain/signatures.ts';
 import {
-  channelFault,
   type Endpoint,
   findEndpoint,
   settingsWithSecret,
   type WebhookConfigsDeps,
 } from '../../webhooks/domain/webhook-configs.ts';
-import {
-  channelFull,
-  type Delivery,
-  type DeliveryAttempt,
-  type DeliveryStore,
-  type Severity,
-} from './notifications.ts';
+import type { Notification, NotificationAttempt } from './notifications.ts';
 import { isSlackEndpoint, slackMessage } from './slack.ts';
-
-const MESSAGE_MAX_BYTES = 16 * 1024;
-
-export interface NotificationInput {
-  readonly serviceName: string;
-  readonly channel: string;
-  readonly message: string;
-  readonly severity: Severity;
-}
-
-export interface NotifyDeps extends WebhookConfigsDeps {
-  readonly deliveries: Pick<DeliveryStore, 'add'>;
-  readonly clock: Clock;
-}
-
-/**
- * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once this returns.
- *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL.
- */
-export async function notify(deps: NotifyDeps, input: NotificationInput): Promise<void> {
-  const { serviceName, channel, message, severity } = input;
-  checkServiceName(serviceName);
-  const fault = channelFault(channel) ?? messageFault(message);
-  if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
-  const endpoint = await findEndpoint(deps, serviceName, channel);
-  if (endpoint === undefined) {
-    const reason = `No endpoint is configured for channel '${channel}' of service '${serviceName}'`;
-    throw new RegistryError('CHANNEL_NOT_FOUND', reason);
-  }
-  const createdAt = deps.clock.now();
-  const isStored = await deps.deliveries.add({
-    id: randomUUID(),
-    serviceName,
-    channel,
-    event: 'notification',
-    payload: { service_name: serviceName, channel, message, severity, timestamp: createdAt.toISOString() },
-    lane: laneOf(endpoint.url),
-    createdAt,
-  });
-  if (!isStored) throw channelFull({ serviceName, channel });
-}
-
-/** What goes to the same host has the same lane, which does not tell the host. */
-export function laneOf(url: string): string {
-  const { host = url } = URL.parse(url) ?? {};
-  return createHash('sha256').update(host).digest('hex').slice(0, 16);
-}
-
-/** The database's JSON holds neither NUL nor half of a surrogate pair. */
-function messageFault(message: string): string | undefined {
-  if (message === '') return 'message must not be empty';
-  if (Buffer.byteLength(message) > MESSAGE_MAX_BYTES) return `message must have at most ${MESSAGE_MAX_BYTES} bytes`;
-  if (message.includes('\0') || !message.isWellFormed()) return 'message must not contain NUL or broken surrogates';
-  return undefined;
-}
 
 export interface HttpPost {
   readonly url: string;
@@ -93,8 +27,8 @@ export interface SendDeps extends WebhookConfigsDeps {
  *
  * @throws the store's errors when the configuration cannot be read: the attempt is to be made again.
  */
-export async function sendDelivery(deps: SendDeps, delivery: Delivery): Promise<DeliveryAttempt> {
-  const { id, serviceName, channel, event, payload } = delivery;
+export async function sendNotification(deps: SendDeps, notification: Notification): Promise<NotificationAttempt> {
+  const { id, serviceName, channel, event, payload } = notification;
   const endpoint = await findEndpoint(deps, serviceName, channel);
   if (endpoint === undefined) return { result: 'refused', reason: 'the channel is no longer configured' };
   const { url } = endpoint;
@@ -135,7 +69,7 @@ async function signaturesOf(
 }
 
 /** What an answer says: taken, never to be taken (4xx but 408 and 429), or to be tried again. */
-export function attemptOf(status: number): DeliveryAttempt {
+export function attemptOf(status: number): NotificationAttempt {
   const reason = `answer ${status}`;
   if (status >= 200 && status < 300) return { result: 'delivered', reason };
   const final = status >= 400 && status < 500 && status !== 408 && status !== 429;

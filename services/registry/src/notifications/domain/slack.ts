@@ -1,4 +1,4 @@
-import type { DeliveryPayload, Severity } from './notifications.ts';
+import type { NotificationPayload, Severity } from './notifications.ts';
 
 /** Slack cuts sections at 3000 characters of escaped text. */
 const SECTION_MAX_LENGTH = 2900;
@@ -30,14 +30,14 @@ export interface SlackMessage {
   readonly blocks: readonly object[];
 }
 
-export function slackMessage(event: string, payload: DeliveryPayload): SlackMessage {
+export function slackMessage(event: string, payload: NotificationPayload): SlackMessage {
   const text = `${marks[payload.severity]} ${escaped(payload.message)}`;
   const section = { type: 'section', text: { type: 'mrkdwn', text: shortened(text, SECTION_MAX_LENGTH) } };
   const details = detailsOf(event, payload).map((detail) => ({ type: 'mrkdwn', text: escaped(detail) }));
   return { text: shortened(text, TEXT_MAX_LENGTH), blocks: [section, { type: 'context', elements: details }] };
 }
 
-function detailsOf(event: string, payload: DeliveryPayload): string[] {
+function detailsOf(event: string, payload: NotificationPayload): string[] {
   const job = payload['job'];
   const service = typeof payload['service_name'] === 'string' ? payload['service_name'] : '';
   if (typeof job !== 'object' || job === null) return [`service ${service}`, payload.severity];

@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
-import { Secret } from '../../webhooks/routes/schemas.ts';
-import { type Delivery, deliveryStates } from '../domain/notifications.ts';
+import { Message, Secret } from '../../webhooks/routes/schemas.ts';
+import { type Notification, notificationStates } from '../domain/notifications.ts';
 
-const State = Type.Enum([...deliveryStates], { description: 'dead: given up, can be replayed' });
+const State = Type.Enum([...notificationStates], { description: 'dead: given up, can be replayed' });
 
 /** Neither the URL nor the secret. */
-export const DeliveryRecord = Type.Object({
+export const NotificationRecord = Type.Object({
   id: Type.String({ format: 'uuid', description: 'The webhook-id that it is sent with' }),
   service_name: Type.String(),
   channel: Type.String(),
@@ -21,18 +21,18 @@ export const DeliveryRecord = Type.Object({
   payload: Type.Record(Type.String(), Type.Unknown(), { description: 'The body, but for its id' }),
 });
 
-export const DeliveriesQuery = Type.Object({
+export const NotificationsQuery = Type.Object({
   service_name: Type.Optional(ServiceName),
   state: Type.Optional(State),
   limit: Type.Optional(Limit),
 });
 
-export const DeliveriesResponse = Type.Object({
-  deliveries: Type.Array(DeliveryRecord, { description: 'Newest first' }),
-  total: Type.Integer({ description: 'Number of deliveries that match, whatever the limit' }),
+export const NotificationsResponse = Type.Object({
+  deliveries: Type.Array(NotificationRecord, { description: 'Newest first' }),
+  total: Type.Integer({ description: 'Number of notifications that match, whatever the limit' }),
 });
 
-export const DeliveryParams = Type.Object({ id: Type.String() });
+export const NotificationParams = Type.Object({ id: Type.String() });
 
 /** Where there is no body, there is null. What is signed has to name both, which the proof of the call sees to. */
 export const ReplayBody = Type.Union([
@@ -48,18 +48,27 @@ export const ReplayBody = Type.Union([
 
 export const ReplayResponse = Type.Object({ status: Type.Literal('accepted'), id: Type.String() });
 
-export function deliveryRecord(delivery: Delivery): Static<typeof DeliveryRecord> {
-  const { lastAttemptAt } = delivery;
+export function notificationRecord(notification: Notification): Static<typeof NotificationRecord> {
+  const { lastAttemptAt } = notification;
   return {
-    id: delivery.id,
-    service_name: delivery.serviceName,
-    channel: delivery.channel,
-    event: delivery.event,
-    state: delivery.state,
-    attempts: delivery.attempts,
+    id: notification.id,
+    service_name: notification.serviceName,
+    channel: notification.channel,
+    event: notification.event,
+    state: notification.state,
+    attempts: notification.attempts,
     last_attempt_at: lastAttemptAt === undefined ? null : timestamp(lastAttemptAt),
-    last_result: delivery.lastResult ?? null,
-    created_at: timestamp(delivery.createdAt),
-    payload: delivery.payload,
+    last_result: notification.lastResult ?? null,
+    created_at: timestamp(notification.createdAt),
+    payload: notification.payload,
   };
 }
+
+export const NotifyBody = Type.Object({
+  service_name: ServiceName,
+  channel: Type.String({ description: 'A channel of the webhook configuration of the service, or of the global one' }),
+  message: Type.String({ description: 'At most 16 KiB' }),
+  severity: Type.Optional(Type.Enum(['info', 'warning', 'error', 'critical'], { default: 'info' })),
+});
+
+export const NotifyResponse = Type.Object({ status: Type.Literal('sent'), message: Message });

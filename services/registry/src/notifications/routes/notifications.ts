@@ -4,13 +4,21 @@ import { withRawBody } from '../../http/raw-body.ts';
 import { ErrorResponse } from '../../http/schemas.ts';
 import { proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
-import { type DeliveriesDeps, listDeliveries, readDelivery, replayDelivery } from '../domain/notifications.ts';
 import {
-  DeliveriesQuery,
-  DeliveriesResponse,
-  DeliveryParams,
-  DeliveryRecord,
-  deliveryRecord,
+  listNotifications,
+  type NotificationsDeps,
+  readNotification,
+  replayNotification,
+} from '../domain/notifications.ts';
+import { type NotifyDeps, notify } from '../domain/notify.ts';
+import {
+  NotificationParams,
+  NotificationRecord,
+  NotificationsQuery,
+  NotificationsResponse,
+  NotifyBody,
+  NotifyResponse,
+  notificationRecord,
   ReplayBody,
   ReplayResponse,
 } from './notification-schemas.ts';
@@ -18,22 +26,27 @@ import {
 const tags = ['webhooks'];
 const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
-/** What is sent to channels: to look at, and to send again. */
-export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
+export interface NotificationRoutesDeps extends NotificationsDeps, NotifyDeps {
+  readonly notifications: NotificationsDeps['notifications'];
+}
+
+/** What is sent to channels: to ask for, to read, and to send again. */
+export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void {
+  notifyRoute(app, deps);
   app.get(
     '/webhooks/deliveries',
     {
       schema: {
         tags,
         summary: 'Notifications that were sent, are on their way or were given up, newest first',
-        querystring: DeliveriesQuery,
-        response: { 200: DeliveriesResponse, ...errors },
+        querystring: NotificationsQuery,
+        response: { 200: NotificationsResponse, ...errors },
       },
     },
     async (request) => {
       const { service_name: serviceName, state, limit } = request.query;
-      const { deliveries, total } = await listDeliveries(deps, { serviceName, state, limit });
-      return { deliveries: deliveries.map(deliveryRecord), total };
+      const { notifications, total } = await listNotifications(deps, { serviceName, state, limit });
+      return { deliveries: notifications.map(notificationRecord), total };
     },
   );
   app.get(
@@ -42,11 +55,11 @@ export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
       schema: {
         tags,
         summary: 'One notification, and how far it has come',
-        params: DeliveryParams,
-        response: { 200: DeliveryRecord, ...errors },
+        params: NotificationParams,
+        response: { 200: NotificationRecord, ...errors },
       },
     },
-    async (request) => deliveryRecord(await readDelivery(deps, request.params.id)),
+    async (request) => notificationRecord(await readNotification(deps, request.params.id)),
   );
   withRawBody(app, (signed) => {
     signed.post(
@@ -56,7 +69,7 @@ export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
           tags,
           summary: 'Send a notification again, as the same message',
           headers: SignatureHeaders,
-          params: DeliveryParams,
+          params: NotificationParams,
           body: ReplayBody,
           response: { 200: ReplayResponse, ...errors },
         },
@@ -68,9 +81,28 @@ export function deliveryRoutes(app: App, deps: DeliveriesDeps): void {
           throw new RegistryError('INVALID_REQUEST', 'delivery_id of the body is not that of the path');
         }
         const isBound = namedId !== undefined && action !== undefined;
-        await replayDelivery(deps, id, { ...proofOf(request, request.body, `replay ${id}`), isBound });
+        await replayNotification(deps, id, { ...proofOf(request, request.body, `replay ${id}`), isBound });
         return { status: 'accepted' as const, id };
       },
     );
   });
+}
+
+function notifyRoute(app: App, deps: NotificationRoutesDeps): void {
+  app.post(
+    '/webhooks/notify',
+    {
+      schema: {
+        tags,
+        summary: 'Send a notification to a configured channel',
+        body: NotifyBody,
+        response: { 200: NotifyResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name, channel, message, severity = 'info' } = request.body;
+      await notify(deps, { serviceName: service_name, channel, message, severity });
+      return { status: 'sent' as const, message: `Notification of '${service_name}' is on its way to '${channel}'` };
+    },
+  );
 }

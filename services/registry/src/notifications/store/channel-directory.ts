@@ -1,9 +1,10 @@
 import { objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
-import type { ChannelDirectory, WebhookConfigStore } from '../../releases/domain/release.ts';
 import { ALL_SERVICES } from '../../webhooks/domain/webhook-configs.ts';
+import type { WebhookConfigStore } from '../../webhooks/domain/webhook-settings.ts';
 import { chooseConfig, toSettings } from '../../webhooks/store/webhook-configs.ts';
+import type { ChannelDirectory } from '../domain/channel-directory.ts';
 
 export interface ChannelDirectoryDeps {
   /** Started and stopped by somebody else. */

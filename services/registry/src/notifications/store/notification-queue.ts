@@ -6,8 +6,8 @@ import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { type JobWithMetadata, PgBoss } from 'pg-boss';
 import { Counter, type Registry } from 'prom-client';
 import { hasCode } from '../../common/errors.ts';
-import type { Delivery, DeliveryAttempt } from '../domain/notifications.ts';
-import type { DeliveryRecords, StrandedDelivery } from './notifications.ts';
+import type { Notification, NotificationAttempt } from '../domain/notifications.ts';
+import type { NotificationRecords, StrandedNotification } from './notifications.ts';
 
 const SCHEMA = 'registry_queue';
 const QUEUE = 'notifications';
@@ -39,17 +39,17 @@ export interface NotificationRetries {
 export interface NotificationQueueOptions {
   readonly databaseUrl: string;
   readonly retries: NotificationRetries;
-  readonly deliveries: Pick<DeliveryRecords, 'find' | 'settle' | 'stranded' | 'prune'>;
-  /** Makes one attempt. Called for several deliveries at a time; it must end within 30 s. */
-  readonly attempt: (delivery: Delivery) => Promise<DeliveryAttempt>;
+  readonly notifications: Pick<NotificationRecords, 'find' | 'settle' | 'stranded' | 'prune'>;
+  /** Makes one attempt. Called for several notifications at a time; it must end within 30 s. */
+  readonly attempt: (notification: Notification) => Promise<NotificationAttempt>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
 }
 
 /**
- * Sends deliveries, at least once each: what a replica dies with, another one sends. The deliveries in the database are the
- * truth. Jobs of the queue say when to try which, and are made for every pending delivery that lacks one: after it was stored, and
+ * Sends notifications, at least once each: what a replica dies with, another one sends. The notifications in the database are the
+ * truth. Jobs of the queue say when to try which, and are made for every pending notification that lacks one: after it was stored, and
  * again and again, for whoever stored it may have died.
  */
 export interface NotificationQueue {
@@ -103,7 +103,7 @@ export function createNotificationQueue(options: NotificationQueueOptions): Noti
       try {
         await relay(queue, options);
       } catch (err) {
-        log[isDatabaseAway(err) ? 'debug' : 'warn']({ err }, 'deliveries could not be handed to the queue yet');
+        log[isDatabaseAway(err) ? 'debug' : 'warn']({ err }, 'notifications could not be handed to the queue yet');
       }
       if (await prune()) continue;
       await Promise.race([awake.promise, sleep(RELAY_INTERVAL_MS, stopping.signal)]);
@@ -124,14 +124,17 @@ export function createNotificationQueue(options: NotificationQueueOptions): Noti
 }
 
 /** Makes jobs of the queue for what has none. Two replicas that do so at once make the same ones. */
-async function relay({ boss, senders }: Running, { deliveries, clock, log }: NotificationQueueOptions): Promise<void> {
+async function relay(
+  { boss, senders }: Running,
+  { notifications, clock, log }: NotificationQueueOptions,
+): Promise<void> {
   for (let more = true; more; ) {
-    const stranded = await deliveries.stranded({ schema: SCHEMA, name: QUEUE }, RELAY_BATCH);
+    const stranded = await notifications.stranded({ schema: SCHEMA, name: QUEUE }, RELAY_BATCH);
     more = stranded.length === RELAY_BATCH;
     for (const { id, queueId } of stranded.filter(({ ended }) => ended)) {
-      log.warn({ delivery: id }, 'notification given up: its last attempt was cut short');
+      log.warn({ notification: id }, 'notification given up: its last attempt was cut short');
       const result = 'the last attempt was cut short';
-      await deliveries.settle({ id, queueId }, { state: 'dead', result, at: clock.now() });
+      await notifications.settle({ id, queueId }, { state: 'dead', result, at: clock.now() });
     }
     const fresh = stranded.filter(({ ended }) => !ended);
     if (fresh.length === 0) continue;
@@ -145,7 +148,7 @@ async function relay({ boss, senders }: Running, { deliveries, clock, log }: Not
  *
  * @returns a function to be called again and again, which tells whether there is more to forget at once.
  */
-function createPruning({ deliveries, clock, log }: NotificationQueueOptions): () => Promise<boolean> {
+function createPruning({ notifications, clock, log }: NotificationQueueOptions): () => Promise<boolean> {
   let nextAt = 0;
   return async () => {
     const now = clock.monotonicMs();
@@ -154,12 +157,12 @@ function createPruning({ deliveries, clock, log }: NotificationQueueOptions): ()
     nextAt = now + PRUNE_INTERVAL_MS;
     try {
       for (const old of KEPT) {
-        if ((await deliveries.prune(old, PRUNE_BATCH)) < PRUNE_BATCH) continue;
+        if ((await notifications.prune(old, PRUNE_BATCH)) < PRUNE_BATCH) continue;
         nextAt = now;
         return true;
       }
     } catch (err) {
-      log[isDatabaseAway(err) ? 'debug' : 'warn']({ err }, 'old deliveries could not be deleted');
+      log[isDatabaseAway(err) ? 'debug' : 'warn']({ err }, 'old notifications could not be deleted');
     }
     return false;
   };
@@ -169,7 +172,7 @@ function isDatabaseAway(error: unknown): boolean {
   return isDatabaseUnavailable(error) || hasCode(error, 'DATABASE_UNAVAILABLE');
 }
 
-function jobOf({ id, queueId, lane }: StrandedDelivery) {
+function jobOf({ id, queueId, lane }: StrandedNotification) {
   const data: QueuedJob = { delivery: id };
   return { id: queueId, data, group: { id: lane } };
 }
@@ -237,28 +240,32 @@ async function send(
   options: NotificationQueueOptions,
   attempts: Counter<'result'>,
 ) {
-  const { deliveries, retries, clock, log } = options;
-  const delivery = await deliveries.find(data.delivery);
+  const { notifications, retries, clock, log } = options;
+  const notification = await notifications.find(data.delivery);
   // Delivered by a replica that died before it could tell the queue, or replayed as another job.
-  if (delivery?.state !== 'pending' || delivery.queueId !== queueId) return { id: queueId, status: statuses.delivered };
-  const { result, reason } = await attemptOnce(options, delivery);
+  if (notification?.state !== 'pending' || notification.queueId !== queueId)
+    return { id: queueId, status: statuses.delivered };
+  const { result, reason } = await attemptOnce(options, notification);
   const last = result === 'refused' || (result === 'failed' && retryCount >= retries.limit);
   const state = result === 'delivered' ? 'delivered' : last ? 'dead' : 'pending';
-  await deliveries.settle({ id: delivery.id, queueId }, { state, result: reason, at: clock.now() });
+  await notifications.settle({ id: notification.id, queueId }, { state, result: reason, at: clock.now() });
   attempts.inc({ result });
-  const { channel, serviceName: service, event } = delivery;
-  const outcome = { delivery: delivery.id, channel, service, event, reason, attempt: retryCount + 1 };
+  const { channel, serviceName: service, event } = notification;
+  const outcome = { notification: notification.id, channel, service, event, reason, attempt: retryCount + 1 };
   if (state === 'dead') log.warn(outcome, 'notification given up and kept as a dead letter');
   else if (state === 'pending') log.info(outcome, 'notification failed and will be sent again');
   return { id: queueId, status: statuses[result], output: { reason, attempt: retryCount + 1 } };
 }
 
-async function attemptOnce({ attempt, log }: NotificationQueueOptions, delivery: Delivery): Promise<DeliveryAttempt> {
+async function attemptOnce(
+  { attempt, log }: NotificationQueueOptions,
+  notification: Notification,
+): Promise<NotificationAttempt> {
   try {
-    return await attempt(delivery);
+    return await attempt(notification);
   } catch (error) {
     log.debug(
-      { delivery: delivery.id, message: errorMessage(error) },
+      { notification: notification.id, message: errorMessage(error) },
       'the configuration of a channel could not be read',
     );
     return { result: 'failed', reason: 'the configuration could not be read' };

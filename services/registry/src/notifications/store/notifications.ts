@@ -1,31 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type {
-  Delivery,
-  DeliveryPayload,
-  DeliveryQuery,
-  DeliveryState,
-  DeliveryStore,
-  NewDelivery,
+  NewNotification,
+  Notification,
+  NotificationPayload,
+  NotificationQuery,
+  NotificationState,
+  NotificationStore,
 } from '../domain/notifications.ts';
 
 const COLUMNS =
   'id, service_name, channel, event, payload, state, attempts, last_attempt_at, last_result, queue_id, created_at';
 
-/** A delivery with the queue's job that sends it. */
-interface QueuedDelivery extends Delivery {
+/** A notification with the queue's job that sends it. */
+interface QueuedNotification extends Notification {
   readonly queueId: string;
 }
 
-/** What becomes of a delivery after an attempt. */
+/** What becomes of a notification after an attempt. */
 interface SettledAttempt {
-  readonly state: DeliveryState;
+  readonly state: NotificationState;
   readonly result: string;
   readonly at: Date;
 }
 
-/** A delivery that no job of the queue will send. */
-export interface StrandedDelivery {
+/** A notification that no job of the queue will send. */
+export interface StrandedNotification {
   readonly id: string;
   readonly queueId: string;
   readonly lane: string;
@@ -34,12 +34,12 @@ export interface StrandedDelivery {
 }
 
 /** Deliveries as the queue needs them. */
-export interface DeliveryRecords extends DeliveryStore {
-  find(id: string): Promise<QueuedDelivery | undefined>;
-  /** Counts an attempt, unless the delivery was sent anew or is done. */
-  settle(delivery: Pick<QueuedDelivery, 'id' | 'queueId'>, attempt: SettledAttempt): Promise<void>;
+export interface NotificationRecords extends NotificationStore {
+  find(id: string): Promise<QueuedNotification | undefined>;
+  /** Counts an attempt, unless the notification was sent anew or is done. */
+  settle(notification: Pick<QueuedNotification, 'id' | 'queueId'>, attempt: SettledAttempt): Promise<void>;
   /** Pending ones that no job of the queue in this schema will send. */
-  stranded(queue: { readonly schema: string; readonly name: string }, limit: number): Promise<StrandedDelivery[]>;
+  stranded(queue: { readonly schema: string; readonly name: string }, limit: number): Promise<StrandedNotification[]>;
   /**
    * Forgets what has been delivered, or given up, for so many days.
    *
@@ -56,20 +56,20 @@ const WAITING_MAX = 1000;
  * @param pool throws while the schema is not there yet.
  * @param onNew called when there is something to be sent.
  */
-export function createDeliveryRecords(pool: () => Pool, onNew: () => void): DeliveryRecords {
+export function createNotificationRecords(pool: () => Pool, onNew: () => void): NotificationRecords {
   return {
-    async add(delivery) {
-      const isStored = await insert(pool(), delivery, 'left out');
+    async add(notification) {
+      const isStored = await insert(pool(), notification, 'left out');
       if (isStored) onNew();
       return isStored;
     },
-    async told(jobUid) {
+    async announced(jobUid) {
       const { rows } = await pool().query<{ event: string }>('SELECT event FROM job_events WHERE job_uid = $1', [
         jobUid,
       ]);
       return new Set(rows.map((row) => row.event));
     },
-    async tell({ jobUid, event }, deliveries) {
+    async announce({ jobUid, event }, notifications) {
       const isNews = await inTransaction(pool(), async (client) => {
         // Another replica that is just telling it is waited for here.
         const { rowCount } = await client.query(
@@ -77,16 +77,16 @@ export function createDeliveryRecords(pool: () => Pool, onNew: () => void): Deli
           [jobUid, event],
         );
         if (rowCount === 0) return false;
-        for (const delivery of deliveries) await insert(client, delivery, 'dead');
+        for (const notification of notifications) await insert(client, notification, 'dead');
         return true;
       });
-      if (isNews && deliveries.length > 0) onNew();
+      if (isNews && notifications.length > 0) onNew();
       return isNews;
     },
     async find(id) {
-      const { rows } = await pool().query<DeliveryRow>(`SELECT ${COLUMNS} FROM deliveries WHERE id = $1`, [id]);
+      const { rows } = await pool().query<NotificationRow>(`SELECT ${COLUMNS} FROM deliveries WHERE id = $1`, [id]);
       const [row] = rows;
-      return row === undefined ? undefined : toDelivery(row);
+      return row === undefined ? undefined : toNotification(row);
     },
     list: async (query) => list(pool(), query),
     async replay(id) {
@@ -134,8 +134,12 @@ export function createDeliveryRecords(pool: () => Pool, onNew: () => void): Deli
  * @param excess what becomes of it where too many wait for its channel.
  * @returns whether it was stored.
  */
-async function insert(client: Pool | PoolClient, delivery: NewDelivery, excess: 'dead' | 'left out'): Promise<boolean> {
-  const { id, serviceName, channel, event, payload, lane, createdAt } = delivery;
+async function insert(
+  client: Pool | PoolClient,
+  notification: NewNotification,
+  excess: 'dead' | 'left out',
+): Promise<boolean> {
+  const { id, serviceName, channel, event, payload, lane, createdAt } = notification;
   const { rowCount } = await client.query(
     `INSERT INTO deliveries (id, service_name, channel, event, payload, lane, queue_id, created_at, state, last_result)
      SELECT $1::uuid, $2::text, $3::text, $4::text, $5::json, $6::text, $7::uuid, $8::timestamptz,
@@ -166,13 +170,13 @@ function isFull(serviceName: string, channel: string): string {
     OFFSET ${WAITING_MAX - 1})`;
 }
 
-interface DeliveryRow {
+interface NotificationRow {
   readonly id: string;
   readonly service_name: string;
   readonly channel: string;
   readonly event: string;
-  readonly payload: DeliveryPayload;
-  readonly state: DeliveryState;
+  readonly payload: NotificationPayload;
+  readonly state: NotificationState;
   readonly attempts: number;
   readonly last_attempt_at: Date | null;
   readonly last_result: string | null;
@@ -180,7 +184,7 @@ interface DeliveryRow {
   readonly created_at: Date;
 }
 
-function toDelivery(row: DeliveryRow): QueuedDelivery {
+function toNotification(row: NotificationRow): QueuedNotification {
   return {
     id: row.id,
     serviceName: row.service_name,
@@ -196,24 +200,24 @@ function toDelivery(row: DeliveryRow): QueuedDelivery {
   };
 }
 
-async function list(pool: Pool, { serviceName, state, limit }: DeliveryQuery) {
+async function list(pool: Pool, { serviceName, state, limit }: NotificationQuery) {
   const parameters: (string | number)[] = [];
   const bind = (value: string | number) => `$${parameters.push(value)}`;
   const ofService = serviceName === undefined ? 'TRUE' : `service_name = ${bind(serviceName)}`;
   const inState = state === undefined ? 'TRUE' : `state = ${bind(state)}`;
-  const { rows } = await pool.query<DeliveryRow & { total: number }>(
+  const { rows } = await pool.query<NotificationRow & { total: number }>(
     `SELECT ${COLUMNS}, (SELECT count(*)::int FROM deliveries WHERE ${ofService} AND ${inState}) AS total
      FROM deliveries WHERE ${ofService} AND ${inState} ORDER BY created_at DESC, id LIMIT ${bind(limit)}`,
     parameters,
   );
-  return { deliveries: rows.map(toDelivery), total: rows[0]?.total ?? 0 };
+  return { notifications: rows.map(toNotification), total: rows[0]?.total ?? 0 };
 }
 
 async function stranded(
   pool: Pool,
   queue: { readonly schema: string; readonly name: string },
   limit: number,
-): Promise<StrandedDelivery[]> {
+): Promise<StrandedNotification[]> {
   const { rows } = await pool.query<{ id: string; queue_id: string; lane: string; ended: boolean }>(
     `SELECT d.id, d.queue_id, d.lane, q.id IS NOT NULL AS ended
      FROM deliveries d LEFT JOIN ${queue.schema}.job q ON q.name = $1 AND q.id = d.queue_id

@@ -8,7 +8,7 @@ import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import { hasCode } from '../../common/errors.ts';
 import { createRetryQueue } from '../../common/retry-queue.ts';
 import { toJob } from '../../jobs/store/delivery-jobs.ts';
-import { dueEvents, type JobEventsDeps, tellJobEvents } from '../domain/job-events.ts';
+import { announceJobEvents, dueEvents, type JobEventsDeps } from '../domain/job-events.ts';
 
 const CONCURRENCY = 4;
 const BACKOFF = { baseMs: 100, maxMs: 5000 };
@@ -22,32 +22,32 @@ export interface JobEventsWorkerDeps extends JobEventsDeps {
 /** Tells the channels what happens to jobs. */
 export interface JobEventsWorker extends Actor {
   /** Tells all that there is to tell of the job as it is. Whoever lets a finished job go awaits this first. */
-  readonly tell: (object: DeliveryJob) => Promise<void>;
+  readonly announce: (object: DeliveryJob) => Promise<void>;
 }
 
 /**
- * Each event of a job is told once, whatever dies in between: what was told stands in the database, written with the deliveries
+ * Each event of a job is told once, whatever dies in between: what was told stands in the database, written with the notifications
  * themselves. What happened while no replica ran, or while the database was away, is told later: the job's status keeps all that it
- * came to, and a finished job is held until it has been told.
+ * came to, and a finished job is held until it has been announced.
  */
 export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorker {
   const { informer, log } = deps;
-  /** By uid, what is known to have been told. */
-  const told = new Map<string, ReadonlySet<string>>();
+  /** By uid, what is known to have been announced. */
+  const announced = new Map<string, ReadonlySet<string>>();
 
-  async function tell(object: DeliveryJob): Promise<void> {
+  async function announce(object: DeliveryJob): Promise<void> {
     const job = toJob(object);
-    const known = told.get(job.uid);
+    const known = announced.get(job.uid);
     if (dueEvents(job).every(({ key }) => known?.has(key) === true)) return;
-    const all = await tellJobEvents(deps, job);
+    const all = await announceJobEvents(deps, job);
     // What is known of one that is gone meanwhile would never be forgotten.
-    if (informer.store.get(objectKey(object))?.metadata.uid === job.uid) told.set(job.uid, all);
+    if (informer.store.get(objectKey(object))?.metadata.uid === job.uid) announced.set(job.uid, all);
   }
 
   const queue = createRetryQueue({
     async work(key) {
       const object = informer.store.get(key);
-      if (object !== undefined) await tell(object);
+      if (object !== undefined) await announce(object);
     },
     concurrency: CONCURRENCY,
     backoff: BACKOFF,
@@ -60,13 +60,13 @@ export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorke
     },
   });
   informer.onChange((change) => {
-    if (change.type === 'deleted') told.delete(change.object.metadata.uid ?? '');
+    if (change.type === 'deleted') announced.delete(change.object.metadata.uid ?? '');
     else queue.add(objectKey(change.object));
   });
 
   return {
     name: 'job events',
-    tell,
+    announce,
     start: () => Promise.resolve(),
     stop: () => queue.stop(),
   };

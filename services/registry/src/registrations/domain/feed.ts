@@ -3,7 +3,7 @@ import { createEventLog } from '../../feeds/event-log.ts';
 import type { Registration } from './registration.ts';
 import { isDiscoverable } from './registrations.ts';
 
-/** What subscribers of the registry are told. Heartbeats are no events. */
+/** What subscribers of the registry are sent. Heartbeats are no events. */
 type FeedEventType = 'added' | 'modified' | 'expired' | 'removed';
 
 export interface FeedEvent {
@@ -49,24 +49,24 @@ interface ObservedState {
 
 /** @param capacity how many past events are kept. */
 export function createFeed(capacity: number): Feed {
-  const told = new Map<string, Registration>();
+  const published = new Map<string, Registration>();
   const log = createEventLog<FeedEvent>(capacity);
   let version = 0;
 
-  const tell = (type: FeedEventType, registration: Registration, at: number): void =>
+  const publish = (type: FeedEventType, registration: Registration, at: number): void =>
     log.append({ version: at, type, registration });
 
   function take(state: ObservedState, at: number): void {
     const { registration, present } = state;
-    const known = told.get(registration.serviceName);
+    const known = published.get(registration.serviceName);
     if (present) {
-      told.set(registration.serviceName, registration);
-      if (known === undefined) tell('added', registration, at);
+      published.set(registration.serviceName, registration);
+      if (known === undefined) publish('added', registration, at);
       else if (known.id !== registration.id || !sameToSubscribers(known, registration))
-        tell('modified', registration, at);
+        publish('modified', registration, at);
     } else if (known?.id === registration.id) {
-      told.delete(registration.serviceName);
-      tell(state.type, registration, at);
+      published.delete(registration.serviceName);
+      publish(state.type, registration, at);
     }
   }
 
@@ -86,11 +86,11 @@ export function createFeed(capacity: number): Feed {
       const listed = new Map(registrations.map((registration) => [registration.serviceName, registration]));
       // These events carry the version from before the list: a subscriber that gets only some of them and resumes from
       // there is sent everything anew.
-      for (const known of told.values()) {
+      for (const known of published.values()) {
         if (!listed.has(known.serviceName)) take({ registration: known, present: false, type: 'removed' }, version);
       }
       for (const registration of registrations) {
-        if (first && isDiscoverable(registration)) told.set(registration.serviceName, registration);
+        if (first && isDiscoverable(registration)) published.set(registration.serviceName, registration);
         else if (!first) take({ registration, present: isDiscoverable(registration), type: 'expired' }, version);
       }
       log.restart(at);
@@ -102,7 +102,7 @@ export function createFeed(capacity: number): Feed {
     },
     whenReached: (at, signal) => log.whenReached(at, signal),
     since: (from) => log.since(from),
-    snapshot: () => [...told.values()].map((registration) => ({ version, type: 'added', registration })),
+    snapshot: () => [...published.values()].map((registration) => ({ version, type: 'added', registration })),
     get version() {
       return version;
     },

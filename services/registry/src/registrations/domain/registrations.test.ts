@@ -12,9 +12,9 @@ import {
 import {
   lookUpService,
   type RegistrationsDeps,
+  recordHeartbeat,
   registerService,
   reportService,
-  takeHeartbeat,
   unregisterService,
 } from './registrations.ts';
 
@@ -179,7 +179,7 @@ function setUp() {
     clock,
     ttlSeconds: TTL_SECONDS,
   };
-  const beat = async (serviceName = 'shop', subject?: string) => takeHeartbeat(deps, serviceName, subject);
+  const beat = async (serviceName = 'shop', subject?: string) => recordHeartbeat(deps, serviceName, subject);
   return { ...memory, deps, heartbeats, beat };
 }
 

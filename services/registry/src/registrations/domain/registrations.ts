@@ -125,7 +125,7 @@ export async function lookUpService(
  * @returns the TTL that starts anew, in seconds.
  * @throws RegistryError SERVICE_NOT_FOUND when the service is not registered or has expired, NAME_OWNED_BY_ANOTHER.
  */
-export function takeHeartbeat(
+export function recordHeartbeat(
   deps: RegistrationsDeps,
   serviceName: string,
   subject: string | undefined,

@@ -1,13 +1,14 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { notFoundAsBadRequest } from '../../http/errors.ts';
+import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ErrorResponse, timestamp } from '../../http/schemas.ts';
 import type { Directory, DirectoryEntry } from '../domain/directory.ts';
 import {
   lookUpService,
   type RegistrationsDeps,
+  recordHeartbeat,
   registerService,
-  takeHeartbeat,
   unregisterService,
 } from '../domain/registrations.ts';
 import {
@@ -20,7 +21,7 @@ import {
   ServiceParams,
   UnregisterResponse,
 } from './registration-schemas.ts';
-import { cachedList, type Rendered, renderList, sendRendered } from './rendering.ts';
+import { cachedList, renderList } from './rendering.ts';
 
 export interface ServiceRoutesDeps {
   readonly registrations: RegistrationsDeps;
@@ -143,7 +144,7 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     async (request) => {
       const serviceName = request.params.service_name;
       try {
-        const ttl = await takeHeartbeat(registrations, serviceName, request.subject);
+        const ttl = await recordHeartbeat(registrations, serviceName, request.subject);
         return { service_name: serviceName, message: `Heartbeat of '${serviceName}' received`, ttl };
       } catch (error) {
         throw notFoundAsBadRequest(error);

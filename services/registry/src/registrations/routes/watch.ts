@@ -3,9 +3,9 @@ import { RegistryError } from '../../common/errors.ts';
 import type { FeedSource } from '../../feeds/catch-up.ts';
 import { createEventStreams } from '../../http/event-streams.ts';
 import { type Exchange, streamFeed } from '../../http/feed-stream.ts';
+import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import type { Feed } from '../domain/feed.ts';
 import { registrationRecord } from './registration-schemas.ts';
-import { type Rendered, sendRendered } from './rendering.ts';
 
 export interface WatchDeps {
   readonly feed: Feed;

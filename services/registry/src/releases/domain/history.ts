@@ -1,6 +1,6 @@
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type { HistoryEntry, HistoryPage, HistoryStore } from './release.ts';
+import type { HistoryEntry, HistoryPage, HistoryStore } from './history-store.ts';
 
 const LIMIT_DEFAULT = 100;
 const EXPORT_PAGE_SIZE = 500;

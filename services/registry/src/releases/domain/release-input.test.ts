@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseRelease } from '../../jobs/domain/job-requests.ts';
+import { parseRelease } from './release-input.ts';
 
 const sha256 = `sha256:${'ab'.repeat(32)}`;
 const sha512 = `sha512:${'0f'.repeat(64)}`;

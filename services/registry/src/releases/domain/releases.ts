@@ -1,12 +1,13 @@
 import { isUpdate, latestVersion } from '@rollcall/platform/version-order.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type { HistoryStore, Release, ReleaseStore } from './release.ts';
+import type { HistoryStore } from './history-store.ts';
+import type { Release, ReleaseStore } from './release.ts';
 
 export interface ReleasesDeps {
   readonly releases: ReleaseStore;
   readonly history: Pick<HistoryStore, 'lastDelivered'>;
-  /** Undefined: not registered; empty: registered without having told its version. */
+  /** Undefined: not registered; empty: registered without a version. */
   readonly currentVersion: (serviceName: string) => string | undefined;
 }
 

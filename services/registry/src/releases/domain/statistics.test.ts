@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ServiceUpdates } from './release.ts';
+import type { ServiceUpdates } from './history-store.ts';
 import { summarise } from './statistics.ts';
 
 function service(serviceName: string, [successful, failed, rolledBack]: [number, number, number], durationSeconds = 0) {

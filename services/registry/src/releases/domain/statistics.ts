@@ -1,4 +1,4 @@
-import type { HistoryStore, ServiceUpdates } from './release.ts';
+import type { HistoryStore, ServiceUpdates } from './history-store.ts';
 
 /** Contract 1, "Update statistics". */
 export interface UpdateStatistics {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
-import type { HistoryEntry } from '../domain/release.ts';
+import type { HistoryEntry } from '../domain/history-store.ts';
 import type { UpdateStatistics } from '../domain/statistics.ts';
 
 const UpdateStatus = Type.Enum(['success', 'failed', 'rolled_back'], {

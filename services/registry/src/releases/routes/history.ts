@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { ErrorResponse } from '../../http/schemas.ts';
 import { exportHistory, type HistoryExport, readHistory } from '../domain/history.ts';
-import type { HistoryStore } from '../domain/release.ts';
+import type { HistoryStore } from '../domain/history-store.ts';
 import { readStatistics } from '../domain/statistics.ts';
 import { csvRecord } from './csv.ts';
 import {
@@ -21,7 +21,7 @@ import {
   statisticsRecord,
 } from './history-schemas.ts';
 
-export interface UpdateRoutesDeps {
+export interface HistoryRoutesDeps {
   readonly history: HistoryStore;
 }
 
@@ -29,7 +29,7 @@ const tags = ['updates'];
 const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
 /** Contract 1, `/updates`. */
-export function updateRoutes(app: App, deps: UpdateRoutesDeps): void {
+export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   const { history } = deps;
   app.get(
     '/updates/history',
@@ -71,7 +71,7 @@ export function updateRoutes(app: App, deps: UpdateRoutesDeps): void {
   exportRoute(app, deps);
 }
 
-function exportRoute(app: App, deps: UpdateRoutesDeps): void {
+function exportRoute(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history/:service_name/export/:format',
     {

@@ -1,18 +1,16 @@
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Job, JobHistory, JobPhase } from '../../jobs/domain/jobs.ts';
+import type { DeliveryOperation, DeliveryStrategy } from '../../jobs/domain/requested-job.ts';
 import { objectNameOf } from '../../jobs/store/delivery-jobs.ts';
 import type {
-  Artifact,
-  DeliveryOperation,
-  DeliveryStrategy,
   HistoryEntry,
   HistoryQuery,
   HistoryRecord,
   HistoryStore,
-  Release,
   ServiceUpdates,
   UpdateStatus,
-} from '../domain/release.ts';
+} from '../domain/history-store.ts';
+import type { Artifact, Release } from '../domain/release.ts';
 
 /** @param pool throws while the schema is not there yet. */
 export function createHistoryStore(pool: () => Pool): HistoryStore & JobHistory {

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { hasCode, RegistryError } from '../../common/errors.ts';
-import type { WebhookConfigStore, WebhookSettings } from '../../releases/domain/release.ts';
 import { type CallProof, judgeProof } from './call-proof.ts';
+import type { WebhookConfigStore, WebhookSettings } from './webhook-settings.ts';
 
 /** A call that is to be made once. */
 interface CallEntry {

@@ -1,9 +1,9 @@
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../../releases/domain/release.ts';
 import { type Admission, type AdmissionDeps, admit, freeAdmission } from './call-admission.ts';
 import type { CallProof } from './call-proof.ts';
+import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from './webhook-settings.ts';
 
 /** Stands for all services. */
 export const ALL_SERVICES = '*';

@@ -7,7 +7,7 @@ import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/p
 import { RegistryError } from '../../common/errors.ts';
 import { fieldIs } from '../../kube/field-selector.ts';
 import { refusal } from '../../kube/refusal.ts';
-import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../../releases/domain/release.ts';
+import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../domain/webhook-settings.ts';
 import {
   createWebhookSecrets,
   type KeptSecret,

@@ -1,0 +1,28 @@
+import { hash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** An answer that is made once and sent many times. */
+export interface Rendered {
+  /** Bytes when it is large; a string goes to the socket in one write with the headers, bytes after them. */
+  readonly body: string | Buffer;
+  /** Strong validator (RFC 9110, section 8.8.3): a hash of the body, so that replicas agree. */
+  readonly etag: string;
+}
+
+export function rendered(body: string | Buffer): Rendered {
+  return { body, etag: `"${hash('md5', body, 'base64url')}"` };
+}
+
+/** Answers with the body, or with 304 when the caller has it already. */
+export function sendRendered(request: FastifyRequest, reply: FastifyReply, { body, etag }: Rendered): void {
+  void reply.header('etag', etag).header('cache-control', 'no-cache');
+  if (matches(request.headers['if-none-match'], etag)) void reply.status(304).send();
+  else void reply.header('content-type', 'application/json; charset=utf-8').send(body);
+}
+
+/** If-None-Match compares weakly (RFC 9110, section 13.1.2). */
+function matches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  if (header === etag || header === '*') return true;
+  return header.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag);
+}

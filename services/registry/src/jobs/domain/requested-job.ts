@@ -1,0 +1,25 @@
+import type { Release } from '../../releases/domain/release.ts';
+
+export type DeliveryOperation = 'Deploy' | 'Rollback';
+export type DeliveryStrategy = 'Rolling' | 'BlueGreen' | 'Canary';
+
+/** A job as a webhook call asks for it. */
+export interface RequestedJob {
+  /** `deploy-<service_name>-<version>-<unix_seconds>`, or `rollback-…` (contract 1, "Webhooks"). */
+  readonly jobId: string;
+  readonly operation: DeliveryOperation;
+  readonly release: Release;
+  /** Undefined: as the policy of the service says. */
+  readonly strategy: DeliveryStrategy | undefined;
+  readonly requestedBy: string;
+  /** Whether it is to end with nothing touched where what runs turns out to be as new. */
+  readonly onlyIfNewer: boolean;
+}
+
+/** How a requested job compares with the one that is stored under its id. */
+export type JobComparison = 'absent' | 'same' | 'different';
+
+export interface DeliveryJobStore {
+  /** @returns `absent` when the job was created now, else how it compares with the one that was there first. */
+  create(job: RequestedJob): Promise<JobComparison>;
+}

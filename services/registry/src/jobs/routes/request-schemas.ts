@@ -1,0 +1,27 @@
+import { Type } from 'typebox';
+import { ServiceName } from '../../http/schemas.ts';
+import { release, Version } from '../../releases/routes/release-schemas.ts';
+import { Message, Secret } from '../../webhooks/routes/schemas.ts';
+
+export const DeployBody = Type.Object({
+  ...release,
+  strategy: Type.Optional(
+    Type.Enum(['rolling', 'blue-green', 'canary'], {
+      description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
+    }),
+  ),
+});
+
+export const RollbackBody = Type.Object({
+  service_name: ServiceName,
+  version: Version,
+  webhook_secret: Type.Optional(Secret),
+});
+
+export const JobResponse = Type.Object({
+  status: Type.Literal('accepted'),
+  job_id: Type.String({ description: '(deploy|rollback)-<service_name>-<version>-<unix seconds>' }),
+  message: Message,
+  service_name: Type.String(),
+  version: Type.String(),
+});

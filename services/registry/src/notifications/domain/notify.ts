@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { RegistryError } from '../../common/errors.ts';
+import { checkServiceName } from '../../common/validation.ts';
+import { channelFault, findEndpoint, type WebhookConfigsDeps } from '../../webhooks/domain/webhook-configs.ts';
+import { channelFull, laneOf, type NotificationStore, type Severity } from './notifications.ts';
+
+const MESSAGE_MAX_BYTES = 16 * 1024;
+
+export interface NotificationInput {
+  readonly serviceName: string;
+  readonly channel: string;
+  readonly message: string;
+  readonly severity: Severity;
+}
+
+export interface NotifyDeps extends WebhookConfigsDeps {
+  readonly notifications: Pick<NotificationStore, 'add'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once this returns.
+ *
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL.
+ */
+export async function notify(deps: NotifyDeps, input: NotificationInput): Promise<void> {
+  const { serviceName, channel, message, severity } = input;
+  checkServiceName(serviceName);
+  const fault = channelFault(channel) ?? messageFault(message);
+  if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
+  const endpoint = await findEndpoint(deps, serviceName, channel);
+  if (endpoint === undefined) {
+    const reason = `No endpoint is configured for channel '${channel}' of service '${serviceName}'`;
+    throw new RegistryError('CHANNEL_NOT_FOUND', reason);
+  }
+  const createdAt = deps.clock.now();
+  const isStored = await deps.notifications.add({
+    id: randomUUID(),
+    serviceName,
+    channel,
+    event: 'notification',
+    payload: { service_name: serviceName, channel, message, severity, timestamp: createdAt.toISOString() },
+    lane: laneOf(endpoint.url),
+    createdAt,
+  });
+  if (!isStored) throw channelFull({ serviceName, channel });
+}
+
+/** The database's JSON holds neither NUL nor half of a surrogate pair. */
+function messageFault(message: string): string | undefined {
+  if (message === '') return 'message must not be empty';
+  if (Buffer.byteLength(message) > MESSAGE_MAX_BYTES) return `message must have at most ${MESSAGE_MAX_BYTES} bytes`;
+  if (message.includes('\0') || !message.isWellFormed()) return 'message must not contain NUL or broken surrogates';
+  return undefined;
+}

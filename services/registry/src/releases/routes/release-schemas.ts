@@ -1,0 +1,57 @@
+import { type Static, Type } from 'typebox';
+import { ServiceName } from '../../http/schemas.ts';
+import { Message, Secret } from '../../webhooks/routes/schemas.ts';
+import type { ReleaseInput } from '../domain/release-input.ts';
+
+export const Version = Type.String({
+  description: "1 to 128 characters without white space, control characters and '/', not '.' or '..'",
+});
+
+/** What the bodies of `update` and of `deploy` have in common. */
+export const release = {
+  service_name: ServiceName,
+  version: Version,
+  artifact_url: Type.String({ description: 'A container image reference, or the https URL of a binary' }),
+  artifact_type: Type.Optional(Type.Enum(['image', 'binary'], { default: 'image' })),
+  checksum: Type.Optional(
+    Type.String({ description: '<algorithm>:<hex digest>, sha256 or sha512; required for a binary' }),
+  ),
+  webhook_secret: Type.Optional(Secret),
+};
+
+export const UpdateBody = Type.Object(release);
+
+export const AcceptedResponse = Type.Object({
+  status: Type.Literal('accepted'),
+  message: Message,
+  service_name: Type.String(),
+  version: Type.String(),
+  job_id: Type.Optional(Type.String({ description: 'Of the job that autoDeploy of the policy made of it' })),
+});
+
+export const CheckUpdatesBody = Type.Object({ service_name: ServiceName });
+
+export const CheckUpdatesResponse = Type.Object({
+  status: Type.Literal('checked'),
+  service_name: Type.String(),
+  current_version: Type.String({ description: 'Empty when it is not known' }),
+  latest_version: Type.String(),
+  update_available: Type.Boolean(),
+});
+
+/** The release that a body describes. */
+export function releaseInput({
+  service_name,
+  version,
+  artifact_url,
+  artifact_type,
+  checksum,
+}: Static<typeof UpdateBody>): ReleaseInput {
+  return {
+    serviceName: service_name,
+    version,
+    artifactUrl: artifact_url,
+    artifactType: artifact_type,
+    checksum,
+  };
+}

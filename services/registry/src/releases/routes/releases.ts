@@ -1,0 +1,84 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import { withRawBody } from '../../http/raw-body.ts';
+import { ErrorResponse } from '../../http/schemas.ts';
+import { type AutoDeployDeps, deployAutomatically } from '../../jobs/domain/automatic-deployment.ts';
+import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
+import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
+import { proofOf } from '../../webhooks/routes/request-proof.ts';
+import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
+import type { ReleaseStore } from '../domain/release.ts';
+import { parseRelease } from '../domain/release-input.ts';
+import { announceRelease, checkForUpdate } from '../domain/releases.ts';
+import {
+  AcceptedResponse,
+  CheckUpdatesBody,
+  CheckUpdatesResponse,
+  releaseInput,
+  UpdateBody,
+} from './release-schemas.ts';
+
+export interface ReleaseRoutesDeps extends AutoDeployDeps, AdmissionDeps {
+  readonly releases: ReleaseStore;
+}
+
+const tags = ['webhooks'];
+const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
+
+/** Contract 1, `/webhooks/update` and `/webhooks/check-updates`: versions that can be deployed. */
+export function releaseRoutes(app: App, deps: ReleaseRoutesDeps): void {
+  checkUpdatesRoute(app, deps);
+  withRawBody(app, (signed) => updateRoute(signed, deps));
+}
+
+function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
+  app.post(
+    '/webhooks/update',
+    {
+      schema: {
+        tags,
+        summary: 'Announce a version that can be deployed',
+        headers: SignatureHeaders,
+        body: UpdateBody,
+        response: { 200: AcceptedResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name, version } = request.body;
+      const admission = await authorizeCall(deps, service_name, proofOf(request, request.body, 'update'));
+      const job_id = await admission.carryOut(async (at) => {
+        const release = parseRelease(releaseInput(request.body));
+        await announceRelease(deps, release);
+        return deployAutomatically(deps, { release, at });
+      });
+      const deployed = job_id === undefined ? '' : ' and is deployed by itself if it is newer than what runs';
+      const message = `Update of '${service_name}' to version ${version} was announced${deployed}`;
+      const accepted = { status: 'accepted' as const, message, service_name, version };
+      return job_id === undefined ? accepted : { ...accepted, job_id };
+    },
+  );
+}
+
+function checkUpdatesRoute(app: App, deps: ReleaseRoutesDeps): void {
+  app.post(
+    '/webhooks/check-updates',
+    {
+      schema: {
+        tags,
+        summary: 'Compare the version that runs with the announced ones',
+        body: CheckUpdatesBody,
+        response: { 200: CheckUpdatesResponse, ...errors },
+      },
+    },
+    async (request) => {
+      const { service_name } = request.body;
+      const check = await checkForUpdate(deps, service_name);
+      return {
+        status: 'checked' as const,
+        service_name,
+        current_version: check.currentVersion,
+        latest_version: check.latestVersion,
+        update_available: check.updateAvailable,
+      };
+    },
+  );
+}

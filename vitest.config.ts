@@ -70,8 +70,8 @@ export default defineConfig({
           testTimeout: 600_000,
           hookTimeout: 300_000,
           expect: expecting,
-          // They measure times and what is on the host.
-          fileParallelism: false,
+          // Two namespaces at a time: their pods share the processors with each other.
+          maxWorkers: 2,
         },
       },
     ],

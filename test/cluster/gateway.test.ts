@@ -16,7 +16,7 @@ const REQUESTS_PER_CONNECTION = 1000;
 const settled = { title: TITLE, settleMs: 60_000, measureMs: 10_000 };
 
 /**
- * With the Traefik of traefik/binary.ts. One that is built without what needs ACME and passwords does; routing is all that is used
+ * Four jobs at once: they wait for most of their time. With the Traefik of traefik/binary.ts. One that is built without what needs ACME and passwords does; routing is all that is used
  * here.
  */
 describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
@@ -48,7 +48,7 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     });
   }
 
-  test('gets its weight, and no request fails', async () => {
+  test.concurrent('gets its weight, and no request fails', async ({ expect }) => {
     const steps = [{ weight: 10 }, { weight: 50 }];
     await using stage = await openStage(canary(...steps));
     const before = await untilRouted(stage);
@@ -64,7 +64,9 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     await expectOnly('v2', stage);
   });
 
-  test('gets nothing while the controller of EndpointSlices is behind, and no request fails', async () => {
+  test.concurrent('gets nothing while the controller of EndpointSlices is behind, and no request fails', async ({
+    expect,
+  }) => {
     const weight = 30;
     await using stage = await openStage(canary({ weight }));
     const before = await untilRouted(stage);
@@ -84,7 +86,7 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     await expectNoFailure(stage, before, `late ${TITLE}`);
   });
 
-  test('gives its traffic back when it is aborted, and no request fails', async () => {
+  test.concurrent('gives its traffic back when it is aborted, and no request fails', async ({ expect }) => {
     const weight = 30;
     await using stage = await openStage(canary({ weight }));
     const before = await untilRouted(stage);
@@ -98,7 +100,7 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     await expectReturn({ stage, decidedAt, before, title: `aborted ${TITLE}`, limitMs: ROLLBACK_LIMIT_MS });
   });
 
-  test('gives its traffic back when its checks fail, and no request fails', async () => {
+  test.concurrent('gives its traffic back when its checks fail, and no request fails', async ({ expect }) => {
     const weight = 30;
     const http = { port: 8080, bodyContains: 'v1' };
     const analysis = [{ name: 'old', http, initialDelaySeconds: 40, intervalSeconds: 1 }];

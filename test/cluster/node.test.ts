@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { isAlive } from '@rollcall/local/file-lock.ts';
 import { startProcess } from '@rollcall/local/processes.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
@@ -9,9 +10,12 @@ import { APP_REPOSITORY } from './images/images.ts';
 import { type NodeOptions, startNode } from './node/node.ts';
 import { removeAbandoned } from './node/slots.ts';
 import { findNodeParts } from './support/cluster.ts';
-import { readHostState } from './support/host-state.ts';
+import { type HostState, readHostState } from './support/host-state.ts';
 import { appDeployment, appService } from './support/manifests.ts';
 import { createClusterNamespace, noNode, waitForRollout } from './support/namespace.ts';
+
+/** What other files run on the host beside, to build an image or to enter the node that all share, comes and goes. */
+const CALM = { timeout: 180_000, interval: 500 };
 
 /** Beside the node that all files share: two nodes do not know of each other. */
 describe.skipIf(noNode)('a node', () => {
@@ -23,8 +27,20 @@ describe.skipIf(noNode)('a node', () => {
     options = { ...(await findNodeParts({ env: process.env, log: printLine })), log: printLine };
   });
 
+  /** The state that the host has twice, some time apart. */
+  async function calmHost(): Promise<HostState> {
+    let state = await readHostState(options.packages);
+    const isCalm = async (): Promise<boolean> => {
+      const before = state;
+      state = await readHostState(options.packages);
+      return isDeepStrictEqual(state, before);
+    };
+    await waitUntil('the host is calm', isCalm, { timeoutMs: CALM.timeout, intervalMs: 1000 });
+    return state;
+  }
+
   test('leaves nothing on the host but the guard of its addresses', async () => {
-    const before = await readHostState(options.packages);
+    const before = await calmHost();
     const node = await startNode(options);
     try {
       const target = { kubectl: options.binaries.kubectl, kubeconfigPath: node.kubeconfigPath };
@@ -44,12 +60,12 @@ describe.skipIf(noNode)('a node', () => {
     } finally {
       await node.stop();
     }
-    expect(await readHostState(options.packages)).toEqual(before);
+    await expect.poll(() => readHostState(options.packages), CALM).toEqual(before);
     expect(existsSync(node.directory)).toBe(false);
   });
 
   test('ends with the process that started it, and the next start removes what is left', async () => {
-    const before = await readHostState(options.packages);
+    const before = await calmHost();
     const logFile = join(inject('clusterDirectory'), 'abandoned-node.log');
     const script = join(import.meta.dirname, 'support', 'abandoned-node.ts');
     const starter = await startProcess({
@@ -72,13 +88,13 @@ describe.skipIf(noNode)('a node', () => {
     await starter.exited;
     // No process, mount, link or route; only empty cgroups are there still.
     const rest = async (): Promise<object> => ({ ...(await readHostState(options.packages)), cgroups: [] });
-    await expect.poll(rest, { timeout: 60_000, interval: 500 }).toEqual({ ...before, cgroups: [] });
+    await expect.poll(rest, CALM).toEqual({ ...before, cgroups: [] });
     expect(existsSync(abandoned.directory)).toBe(true);
 
     const next = await startNode(options);
     expect(next.directory).toBe(abandoned.directory);
     await next.stop();
-    expect(await readHostState(options.packages)).toEqual(before);
+    await expect.poll(() => readHostState(options.packages), CALM).toEqual(before);
   });
 });
 

@@ -44,6 +44,8 @@ export interface Supervised extends AsyncDisposable {
 export interface DeploymentOptions {
   readonly registries: number;
   readonly operators: number;
+  /** Of the registries, by the names of their variables. */
+  readonly registrySettings?: Readonly<Record<string, string>>;
   /** None by default. With any there is a Redis, too. */
   readonly gateways?: number;
   /** Of the gateways, by the names of their variables. */
@@ -51,7 +53,7 @@ export interface DeploymentOptions {
 }
 
 export async function startDeployment(options: DeploymentOptions): Promise<Deployment> {
-  const { registries, operators, gateways = 0, gatewaySettings = {} } = options;
+  const { registries, operators, gateways = 0, registrySettings = {}, gatewaySettings = {} } = options;
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'rollcall-e2e-'));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -76,7 +78,10 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
   const replicas = (count: number, script: string, settings: Record<string, string> = {}) =>
     Promise.all(Array.from({ length: count }, async () => stack.use(await supervise(script, { ...common, settings }))));
   const started = {
-    registries: await replicas(registries, 'services/registry/src/main.ts', { ROLLCALL_DATABASE_URL: databaseUrl }),
+    registries: await replicas(registries, 'services/registry/src/main.ts', {
+      ROLLCALL_DATABASE_URL: databaseUrl,
+      ...registrySettings,
+    }),
     operators: await replicas(operators, 'operator/src/main.ts'),
   };
   const hasGateways = gateways > 0;

@@ -1,4 +1,3 @@
-const HEARTBEAT_MS = 30_000;
 const RETRY_MS = 3000;
 
 /** What became of one simulated program. */
@@ -10,7 +9,7 @@ interface Member {
   refusals: number;
 }
 
-/** Programs that register and then send heartbeats every 30 s, trying again every 3 s when the registry fails. */
+/** Programs that register and then send heartbeats, trying again every 3 s when the registry fails. */
 export interface Fleet extends AsyncDisposable {
   readonly members: readonly Member[];
 }
@@ -20,9 +19,11 @@ export interface FleetOptions {
   readonly prefix: string;
   /** Base URLs of the replicas; each try goes to the next. */
   readonly urls: readonly string[];
+  /** Milliseconds between heartbeats. */
+  readonly heartbeatMs: number;
 }
 
-export async function startFleet({ size, prefix, urls }: FleetOptions): Promise<Fleet> {
+export async function startFleet({ size, prefix, urls, heartbeatMs }: FleetOptions): Promise<Fleet> {
   const timers = new Set<NodeJS.Timeout>();
   let turn = 0;
   let stopped = false;
@@ -52,7 +53,7 @@ export async function startFleet({ size, prefix, urls }: FleetOptions): Promise<
   async function beat(member: Member): Promise<void> {
     const status = await post(`/services/${member.name}/heartbeat`);
     if (status === 400) member.refusals += 1;
-    later(member, status === 200 ? HEARTBEAT_MS : RETRY_MS);
+    later(member, status === 200 ? heartbeatMs : RETRY_MS);
   }
 
   const members: Member[] = Array.from({ length: size }, (_, index) => ({
@@ -69,7 +70,7 @@ export async function startFleet({ size, prefix, urls }: FleetOptions): Promise<
           service_url: 'http://127.0.0.1:9',
         });
         if (status !== 200) throw new Error(`Registration of ${member.name} was answered with ${status}`);
-        later(member, Math.random() * HEARTBEAT_MS);
+        later(member, Math.random() * heartbeatMs);
       }
     }),
   );

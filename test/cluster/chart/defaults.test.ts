@@ -20,7 +20,7 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
   let readyAt = 0;
 
   beforeAll(async () => {
-    installation = await createInstallation();
+    installation = await createInstallation({ crds: true });
   });
   afterAll(async () => {
     await registry?.[Symbol.asyncDispose]();

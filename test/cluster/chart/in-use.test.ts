@@ -44,7 +44,7 @@ describe.skipIf(noChart)('the chart in use', () => {
 
   beforeAll(async () => {
     users = await createClusterNamespace();
-    installation = await createInstallation();
+    installation = await createInstallation({ crds: false });
     // No caller is to be stopped by its limit.
     values = { delivery: { namespaces: [users.name] }, gateway: { limits: { premium: 1_000_000 } } };
     await installation.install(values);

@@ -55,7 +55,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
   beforeAll(async () => {
     traefik = resources.use(await openTraefik());
     users = resources.use(await createClusterNamespace());
-    chart = resources.use(await createInstallation());
+    chart = resources.use(await createInstallation({ crds: false }));
     await chart.install();
     url = traefik.hostUrl ?? '';
     const client = await createApiClient(chart, 'buyer');

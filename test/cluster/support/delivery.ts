@@ -14,7 +14,8 @@ import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRo
 export const SERVICE = 'shop';
 const CLIENT = 'client';
 const REPLICAS = 4;
-const RATE = 1000;
+/** Requests a second: enough to meet every moment of a job, and to leave the processors to the pods. */
+const RATE = 300;
 
 /** How often a job is looked at; what `JobRun` says of times is late by that much at most. */
 const LOOK_MS = 50;

@@ -5,7 +5,7 @@ import { type DeliveryStage, loadUntil } from './delivery.ts';
 import { countRequests, failuresSince, type LoadReport, shareOf } from './load-report.ts';
 
 /** Requests that each job is watched for, at least. */
-const REQUESTS = 50_000;
+const REQUESTS = 10_000;
 
 /** Percentage points by which a canary's share of the requests may be off. */
 const TOLERANCE = 5;

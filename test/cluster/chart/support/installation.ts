@@ -29,7 +29,7 @@ export interface Installation extends AsyncDisposable {
   readonly registryUrl: string;
   /** Where they reach the gateway. */
   readonly gatewayUrl: string;
-  /** Installs the chart with its defaults but for these values, and waits until all is ready. */
+  /** Installs the chart with its defaults but for these values and the definitions, and waits until all is ready. */
   install(values?: Values): Promise<void>;
   /** Upgrades to these values, and waits until all is ready. */
   upgrade(values?: Values): Promise<void>;
@@ -41,7 +41,12 @@ export interface Installation extends AsyncDisposable {
   uninstall(): Promise<void>;
 }
 
-export async function createInstallation(): Promise<Installation> {
+interface InstallationOptions {
+  /** Whether the chart installs the custom resource definitions: one installation at a time, for they can belong to one release. */
+  readonly crds: boolean;
+}
+
+export async function createInstallation({ crds }: InstallationOptions): Promise<Installation> {
   const { helm, kubeconfigPath } = sharedCluster();
   const namespace = await createClusterNamespace();
   await namespace.kubectl('label', 'namespace', namespace.name, 'pod-security.kubernetes.io/enforce=restricted');
@@ -49,7 +54,7 @@ export async function createInstallation(): Promise<Installation> {
   const target = { helm, kubeconfigPath, home: join(inject('clusterDirectory'), 'helm') };
   const run = (args: readonly string[], values?: Values): Promise<string> =>
     runHelm(target, [...args, '--namespace', namespace.name], values);
-  const image = imageValues(sharedCluster().rollcallImage ?? '');
+  const common = { image: imageValues(sharedCluster().rollcallImage ?? ''), crds: { install: crds } };
   const uninstall = async (): Promise<void> => {
     await run(['uninstall', RELEASE, '--ignore-not-found']);
   };
@@ -60,10 +65,11 @@ export async function createInstallation(): Promise<Installation> {
     gatewayUrl: `http://${RELEASE}-gateway.${namespace.name}.svc.cluster.local:3000`,
     install: async (values = {}) => {
       // The definitions are there for all files of the project; on a cluster without, the chart brings its own.
-      await run(['install', RELEASE, CHART, '--take-ownership', '--wait', TIMEOUT], { image, ...values });
+      const adopt = crds ? ['--take-ownership'] : [];
+      await run(['install', RELEASE, CHART, ...adopt, '--wait', TIMEOUT], { ...common, ...values });
     },
     upgrade: async (values = {}) => {
-      await run(['upgrade', RELEASE, CHART, '--wait', TIMEOUT], { image, ...values });
+      await run(['upgrade', RELEASE, CHART, '--wait', TIMEOUT], { ...common, ...values });
     },
     rollback: async (revision) => {
       const which = revision === undefined ? [] : [String(revision)];

@@ -6,7 +6,7 @@ import type { ClusterNamespace } from '../../support/namespace.ts';
 /** Requests a second, unless another rate is asked for. */
 const RATE = 200;
 /** Requests that what happens is watched for at least, so that the load is there before and after. */
-const LEAST_REQUESTS = 600;
+const LEAST_REQUESTS = 200;
 
 /** A client that sends requests at an even rate from a pod. */
 export interface Load {

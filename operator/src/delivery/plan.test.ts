@@ -329,7 +329,7 @@ test('where nothing is ready there is nothing to protect: a rolling update at fu
     {
       status: {
         phase: 'Succeeded',
-        message: `1.1.0 runs (${message})`,
+        message: `1.1.0 was delivered (${message})`,
         conditions: expect.arrayContaining([expect.objectContaining({ type: 'AsRequested' })]),
       },
     },
@@ -358,8 +358,8 @@ test.for<[string, Partial<DeliveryPolicySpec['canary']>, ReturnType<typeof build
 });
 
 test.for<[string, Partial<StageWish>, string, string]>([
-  ['aborted', { spec: { abort: true } }, 'RolledBack', 'Aborted'],
-  ['deleted', { metadata: DELETED }, 'RolledBack', 'Aborted'],
+  ['aborted', { spec: { abort: true } }, 'RolledBack', 'Cancelled'],
+  ['deleted', { metadata: DELETED }, 'RolledBack', 'Cancelled'],
   [
     'the template has changed since it was saved',
     { cluster: buildCluster({ deployment: buildDeployment({ image: 'x:1' }) }), snapshot: {} },

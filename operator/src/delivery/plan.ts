@@ -88,8 +88,9 @@ function end(view: JobView, undone: DeliveryFailure | undefined): Decision {
     undone === undefined
       ? endStatus(job, snapshot.now, {
           phase: 'Succeeded',
-          reason: 'Succeeded',
-          message: withDeparture(saved, `${version} runs`),
+          ...(view.unchanged && view.status.oldVersion === version
+            ? { reason: 'Unchanged', message: `${version} ran already; the job has changed nothing` }
+            : { reason: 'Succeeded', message: withDeparture(saved, `${version} was delivered`) }),
           fields: { weight: 100, actualWeight: 100 },
         })
       : endStatus(job, snapshot.now, {

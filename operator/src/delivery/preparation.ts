@@ -62,7 +62,7 @@ const gone = { reason: 'WorkloadDeleted', message: 'The Deployment was deleted b
 function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; readonly message: string }): Decision {
   const { job, now } = snapshot;
   // Nothing is wrong with what nobody wants to have any more.
-  const phase = failure.reason === 'Aborted' || failure.reason === 'NotNewer' ? 'RolledBack' : 'Failed';
+  const phase = failure.reason === 'Cancelled' || failure.reason === 'NotNewer' ? 'RolledBack' : 'Failed';
   return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
 }
 
@@ -73,7 +73,7 @@ const CLAIM_LOOK_MS = 5000;
 export function planPreparing(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
-    return failBefore(snapshot, { reason: 'Aborted', message: 'Aborted before anything was changed' });
+    return failBefore(snapshot, { reason: 'Cancelled', message: 'Cancelled before anything was changed' });
   }
   const cluster = clusterOf(snapshot);
   const fault = startFault(snapshot);

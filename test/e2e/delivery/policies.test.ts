@@ -88,7 +88,7 @@ test('a job that brings a new version succeeds, by each strategy, where policies
   const jobs = await Promise.all(strategies.map((strategy) => deploy(world, nameOf(strategy), { strategy })));
   const ended = await Promise.all(jobs.map((job) => untilEnd(world, job)));
   expect(ended.map(({ status }) => [status?.phase, status?.message])).toEqual(
-    strategies.map(() => ['Succeeded', '2 runs']),
+    strategies.map(() => ['Succeeded', '2 was delivered']),
   );
   for (const strategy of strategies) {
     const { spec, metadata } = await world.deployments.get(nameOf(strategy));

@@ -295,6 +295,37 @@ describe('rollbacks', () => {
     ]);
   });
 
+  test.each([
+    { name: 'rb-no-update', isUpdate: false },
+    { name: 'rb-other-artifact', isUpdate: true },
+  ])('a rollback to the version that runs undoes nothing: $name', async ({ name: serviceName, isUpdate }) => {
+    await recordUpdate(delivery.pool, `${serviceName}-1`, { serviceName, newVersion: '2', finishedAt: at(1) });
+    const again = { serviceName, newVersion: '2', oldVersion: '2', operation: 'Rollback', isUpdate } as const;
+    await recordUpdate(delivery.pool, `${serviceName}-2`, { ...again, finishedAt: at(2) });
+    await recordUpdate(delivery.pool, `${serviceName}-3`, { ...again, finishedAt: at(3) });
+    expect(await statuses(serviceName)).toEqual(Array<string>(isUpdate ? 3 : 1).fill('2 success'));
+  });
+
+  test('a repeated rollback undoes no more than the first', async () => {
+    const serviceName = 'repeated';
+    const back = { serviceName, newVersion: '1', operation: 'Rollback' } as const;
+    await recordUpdate(delivery.pool, 'rep-1', { serviceName, newVersion: '1', oldVersion: '0', finishedAt: at(1) });
+    await recordUpdate(delivery.pool, 'rep-2', { serviceName, newVersion: '2', oldVersion: '1', finishedAt: at(2) });
+    await recordUpdate(delivery.pool, 'rep-3', { ...back, oldVersion: '2', finishedAt: at(3) });
+    await recordUpdate(delivery.pool, 'rep-4', { ...back, oldVersion: '1', isUpdate: false, finishedAt: at(4) });
+    expect(await statuses(serviceName)).toEqual(['1 success', '2 rolled_back', '1 success']);
+  });
+
+  test('a deploy that changed nothing does not take the mark of the update before it', async () => {
+    const serviceName = 'nothing-changed';
+    await recordUpdate(delivery.pool, 'nc-1', { serviceName, newVersion: '2', oldVersion: '1', finishedAt: at(1) });
+    const same = { serviceName, newVersion: '2', oldVersion: '2', isUpdate: false } as const;
+    await recordUpdate(delivery.pool, 'nc-2', { ...same, finishedAt: at(2) });
+    const back = { serviceName, newVersion: '1', oldVersion: '2', operation: 'Rollback' } as const;
+    await recordUpdate(delivery.pool, 'nc-3', { ...back, finishedAt: at(3) });
+    expect(await statuses(serviceName)).toEqual(['2 rolled_back', '1 success']);
+  });
+
   test('a rollback within the same second as the update undoes it', async () => {
     const serviceName = 'same-second';
     const moment = { startedAt: at(1), finishedAt: at(1) };

@@ -107,6 +107,7 @@ describe('the record of a job', () => {
     ['NotNewer', 'RolledBack', false],
     ['Aborted', 'RolledBack', true],
     ['WorkloadNotFound', 'Failed', true],
+    ['Unchanged', 'Succeeded', false],
     ['Succeeded', 'Succeeded', true],
   ] as const)('%s, %s: it is an update: %s', (reason, phase, isUpdate) => {
     expect(historyRecord(job({ reason, phase }), now)?.isUpdate).toBe(isUpdate);

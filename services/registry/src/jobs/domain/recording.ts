@@ -9,8 +9,8 @@ import type { Job, JobPhase } from './jobs.ts';
  */
 export type RecordingStep = 'record' | 'hold' | 'release' | 'delete' | 'nothing';
 
-/** Why a job ends that was never an update: whoever asked for it, or another job, took it back before anything was touched. */
-const GIVEN_UP: ReadonlySet<string | undefined> = new Set(['Cancelled', 'Superseded', 'NotNewer']);
+/** Reasons of jobs that were no update: given up before anything was touched, or what they bring ran already. */
+const NO_UPDATE: ReadonlySet<string | undefined> = new Set(['Cancelled', 'Superseded', 'NotNewer', 'Unchanged']);
 
 /** What the decision on a job rests on beside the job. */
 export interface RecordingCircumstances {
@@ -64,7 +64,7 @@ export function historyRecord(job: Job, now: Date): HistoryRecord | undefined {
     artifact: job.artifact,
     requestedBy: storable(job.requestedBy ?? ''),
     strategy: job.strategy,
-    isUpdate: outcome !== 'rolled_back' || !GIVEN_UP.has(job.reason),
+    isUpdate: outcome === 'failed' || !NO_UPDATE.has(job.reason),
     oldRelease: oldReleaseOf(job),
     reason: job.reason,
     message: job.message === undefined ? undefined : storable(job.message),

@@ -23,7 +23,7 @@ export interface HistoryRecord {
   readonly requestedBy: string;
   /** Undefined where it ended before anybody had decided on one. */
   readonly strategy: DeliveryStrategy | undefined;
-  /** False for a job that was given up while it waited: the API's history and statistics leave it out. */
+  /** False for a job that changed nothing: the API's history and statistics leave it out. */
   readonly isUpdate: boolean;
   /** What ran before, where it can be delivered again. */
   readonly oldRelease: Release | undefined;

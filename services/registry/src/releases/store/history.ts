@@ -78,7 +78,7 @@ async function keepRelease(client: PoolClient, { serviceName, version, artifact 
 }
 
 /**
- * A successful rollback from version V undoes the latest update to V before it. This works out anew which of the updates to
+ * A successful rollback from version V to another one undoes the latest update to V before it. This works out anew which of the updates to
  * the versions concerned are undone, rather than marking one, so that the result does not depend on the order in which
  * jobs are recorded: after an outage that is any order.
  */
@@ -91,18 +91,19 @@ async function markUndone(client: PoolClient, record: HistoryRecord): Promise<vo
          SELECT rollback.job_uid FROM history rollback
          WHERE rollback.service_name = candidate.service_name
            AND rollback.operation = 'Rollback' AND rollback.outcome = 'success'
-           AND rollback.old_version = candidate.new_version
+           AND rollback.old_version = candidate.new_version AND rollback.new_version <> rollback.old_version
            AND rollback.job_uid <> candidate.job_uid
            AND (rollback.finished_at, rollback.started_at) >= (candidate.finished_at, candidate.started_at)
            AND NOT EXISTS (
              SELECT FROM history later
              WHERE later.service_name = candidate.service_name AND later.new_version = candidate.new_version
-               AND later.outcome = 'success' AND later.job_uid NOT IN (candidate.job_uid, rollback.job_uid)
+               AND later.outcome = 'success' AND later.is_update AND later.job_uid NOT IN (candidate.job_uid, rollback.job_uid)
                AND (later.finished_at, later.started_at) > (candidate.finished_at, candidate.started_at)
                AND (later.finished_at, later.started_at) <= (rollback.finished_at, rollback.started_at))
          ORDER BY rollback.finished_at, rollback.started_at LIMIT 1) AS undone_by
        FROM history candidate
        WHERE candidate.service_name = $1 AND candidate.new_version = ANY($2) AND candidate.outcome = 'success'
+         AND candidate.is_update
      ) derived
      WHERE history.id = derived.id AND history.undone_by IS DISTINCT FROM derived.undone_by`,
     [record.serviceName, versions],
@@ -168,7 +169,7 @@ async function recorded(pool: Pool, jobUids: readonly string[]): Promise<Readonl
 
 async function lastDelivered(pool: Pool, serviceName: string): Promise<{ version: string } | undefined> {
   const { rows } = await pool.query<{ known: boolean; version: string | null }>(
-    `SELECT EXISTS (SELECT FROM history WHERE is_update AND service_name = $1) AS known,
+    `SELECT EXISTS (SELECT FROM history WHERE (is_update OR status = 'success') AND service_name = $1) AS known,
        (SELECT new_version FROM history WHERE service_name = $1 AND status = 'success'
         ORDER BY finished_at DESC, id DESC LIMIT 1) AS version`,
     [serviceName],

@@ -143,9 +143,11 @@ async function untilInStep(changes: Changes): Promise<void> {
   }
 }
 
-/** Had by a gateway that was killed while the call was under way. */
+/** Had by a gateway that was killed while the call was under way, or begun before the client had heard of that. */
 function diedWithGateway({ replica, sentAtMs, endedAtMs }: CallOutcome): boolean {
-  return gatewayKills.some((kill) => kill.replica === replica && sentAtMs <= kill.untilMs && endedAtMs >= kill.fromMs);
+  return gatewayKills.some(
+    (kill) => kill.replica === replica && sentAtMs <= kill.untilMs + NOTICED_WITHIN_MS && endedAtMs >= kill.fromMs,
+  );
 }
 
 /** Under way when a registry was killed, or begun before its gateway had heard of that. */

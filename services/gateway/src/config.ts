@@ -6,10 +6,9 @@ import { parseTrustedProxies, type TrustedProxies } from './admission/client-add
 import { DEFAULT_LIMITS, type TierLimits } from './admission/limit-for.ts';
 import type { ExternalIssuer } from './identity/external-issuers.ts';
 
-const MINUTE_MS = 60_000;
 const DAY_SECONDS = 86_400;
 const port = (number: number) => Type.Integer({ minimum: 0, maximum: 65_535, default: number });
-const perMinute = (requests: number) => Type.Integer({ minimum: 1, maximum: 1_000_000, default: requests });
+const perWindow = (requests: number) => Type.Integer({ minimum: 1, maximum: 1_000_000, default: requests });
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(
@@ -48,10 +47,11 @@ const schema = Type.Object({
     description: 'Origins of pages that may call, separated by commas; *: all',
   }),
   ROLLCALL_ROUTES_FILE: Type.Optional(Type.String({ minLength: 1, description: 'Rules besides the built-in ones' })),
-  ROLLCALL_LIMIT_PREMIUM: perMinute(DEFAULT_LIMITS.premium.requests),
-  ROLLCALL_LIMIT_STANDARD: perMinute(DEFAULT_LIMITS.standard.requests),
-  ROLLCALL_LIMIT_FREE: perMinute(DEFAULT_LIMITS.free.requests),
-  ROLLCALL_LIMIT_ANONYMOUS: perMinute(DEFAULT_LIMITS.anonymous.requests),
+  ROLLCALL_LIMIT_PREMIUM: perWindow(DEFAULT_LIMITS.premium.requests),
+  ROLLCALL_LIMIT_STANDARD: perWindow(DEFAULT_LIMITS.standard.requests),
+  ROLLCALL_LIMIT_FREE: perWindow(DEFAULT_LIMITS.free.requests),
+  ROLLCALL_LIMIT_ANONYMOUS: perWindow(DEFAULT_LIMITS.anonymous.requests),
+  ROLLCALL_LIMIT_WINDOW_SECONDS: Type.Integer({ minimum: 5, maximum: 3600, default: 60 }),
   ROLLCALL_BODY_LIMIT_BYTES: Type.Integer({ minimum: 1024, default: 10 * 1024 * 1024 }),
   ROLLCALL_UPSTREAM_CONNECT_MS: Type.Integer({ minimum: 10, default: 2000 }),
   ROLLCALL_UPSTREAM_HEADERS_MS: Type.Integer({ minimum: 10, default: 30_000 }),
@@ -155,12 +155,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     trustedProxies: trustedProxies(parsed.ROLLCALL_TRUSTED_PROXIES),
     corsOrigins: corsOrigins(parsed.ROLLCALL_CORS_ORIGINS),
     routesFile: parsed.ROLLCALL_ROUTES_FILE,
-    limits: {
-      premium: limit(parsed.ROLLCALL_LIMIT_PREMIUM),
-      standard: limit(parsed.ROLLCALL_LIMIT_STANDARD),
-      free: limit(parsed.ROLLCALL_LIMIT_FREE),
-      anonymous: limit(parsed.ROLLCALL_LIMIT_ANONYMOUS),
-    },
+    limits: tierLimits(parsed),
     bodyLimit: parsed.ROLLCALL_BODY_LIMIT_BYTES,
     upstream: {
       connectMs: parsed.ROLLCALL_UPSTREAM_CONNECT_MS,
@@ -170,8 +165,14 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
   };
 }
 
-function limit(requests: number) {
-  return { requests, windowMs: MINUTE_MS };
+function tierLimits(parsed: Static<typeof schema>): TierLimits {
+  const windowMs = parsed.ROLLCALL_LIMIT_WINDOW_SECONDS * 1000;
+  return {
+    premium: { requests: parsed.ROLLCALL_LIMIT_PREMIUM, windowMs },
+    standard: { requests: parsed.ROLLCALL_LIMIT_STANDARD, windowMs },
+    free: { requests: parsed.ROLLCALL_LIMIT_FREE, windowMs },
+    anonymous: { requests: parsed.ROLLCALL_LIMIT_ANONYMOUS, windowMs },
+  };
 }
 
 function baseUrls(name: string, text: string): readonly string[] {

@@ -39,7 +39,7 @@ export async function findTraefik({ env, log, signal }: TraefikOptions): Promise
     if (!(await isExecutable(given))) throw new Error(`TRAEFIK_BIN is ${given}, which is no executable`);
     return { file: resolve(given) };
   }
-  const source = resolve(env['E2E_TRAEFIK_SOURCE'] || DEFAULT_SOURCE);
+  const source = traefikSource(env);
   if (!existsSync(join(source, 'go.mod'))) {
     return {
       problem: `TRAEFIK_BIN is not set, and no Go module to build Traefik from is in ${source} (E2E_TRAEFIK_SOURCE)`,
@@ -58,6 +58,11 @@ export async function findTraefik({ env, log, signal }: TraefikOptions): Promise
     return { problem: `Traefik was not built in time: ${errorMessage(err)}` };
   }
   return { file };
+}
+
+/** Where the build module is, or would be. */
+export function traefikSource(env: NodeJS.ProcessEnv): string {
+  return resolve(env['E2E_TRAEFIK_SOURCE'] || DEFAULT_SOURCE);
 }
 
 async function describeBuild(source: string, cache: string): Promise<GoBuild> {

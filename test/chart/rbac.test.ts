@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { deliveryJobKind, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import { deliveryJobKind, labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { createKeyStore } from '@rollcall/gateway/identity/key-store.ts';
@@ -88,7 +88,7 @@ beforeAll(async () => {
   resources.defer(() => admin.close());
   objects = await renderChart(values);
   rights = rightsOf(objects);
-  const kinds = ['ServiceAccount', 'Secret'];
+  const kinds = ['ServiceAccount', 'Secret', 'ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'];
   await applyAll(objects.filter((object) => isRole(object) || isBinding(object) || kinds.includes(object.kind)));
   const { cluster: server } = await readCluster(cluster.kubeconfig);
   for (const { metadata } of objects.filter(({ kind }) => kind === 'ServiceAccount')) {
@@ -351,6 +351,37 @@ async function rightsToSecrets(secretNames: readonly string[]): Promise<string[]
   const given = rightsOf(await renderChart({ webhooks: { secretNames }, processes }));
   return given.filter(({ resource }) => resource === 'secrets').map(describeRight);
 }
+
+/** A Lease, marked as the heartbeats of a registration or not. */
+function leaseNamed(name: string, isHeartbeat: boolean) {
+  return {
+    apiVersion: 'coordination.k8s.io/v1' as const,
+    kind: 'Lease' as const,
+    metadata: { name, ...(isHeartbeat ? { labels: { [labels.heartbeat]: 'true' } } : {}) },
+    spec: { holderIdentity: 'operator-0' },
+  };
+}
+
+test("the registry can write Leases of heartbeats, and neither the leader's nor any other", async () => {
+  const leader = 'operator.rollcall.dev';
+  const others = resourceClient(admin, leaseKind, NAMESPACE);
+  if ((await others.find(leader)) === undefined) await others.create(leaseNamed(leader, false));
+  await as(REGISTRY, async (connection) => {
+    const leases = resourceClient(connection, leaseKind, NAMESPACE);
+    const taken = { spec: { holderIdentity: 'registry' } };
+    const disguised = { ...taken, metadata: { labels: { [labels.heartbeat]: 'true' } } };
+    await expect.poll(() => leases.patch(leader, taken).then(() => 200, codeOf)).toBe(403);
+    expect(await leases.patch(leader, disguised).then(() => 200, codeOf)).toBe(403);
+    expect(await leases.delete(leader).then(() => 200, codeOf)).toBe(403);
+    expect(await leases.create(leaseNamed('another-leader', false)).then(() => 200, codeOf)).toBe(403);
+    await leases.create(leaseNamed('a-heartbeat', true));
+    const unmarked = { metadata: { labels: { [labels.heartbeat]: null } } };
+    expect(await leases.patch('a-heartbeat', unmarked).then(() => 200, codeOf)).toBe(403);
+    await leases.patch('a-heartbeat', taken);
+    await leases.delete('a-heartbeat');
+  });
+  expect((await others.get(leader)).spec?.holderIdentity).not.toBe('registry');
+});
 
 describe('Secrets', () => {
   const elsewhere = [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, CLIENTS_NAMESPACE, 'kube-system', 'default'];

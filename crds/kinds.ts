@@ -43,6 +43,11 @@ export const apiClientKind: ResourceKind<ApiClient> = {
   namespaced: true,
 };
 
+/** Whether Kubernetes takes the text as the value of a label. Other names stand in an annotation. */
+export function isLabelValue(text: string): boolean {
+  return /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(text);
+}
+
 /** Every annotation that Rollcall reads or writes. */
 export const annotations = {
   /** On a Lease: by how many milliseconds the heartbeat was older than the write that carries it. */
@@ -57,7 +62,7 @@ export const annotations = {
   jobId: 'rollcall.dev/job-id',
   /** On a registration: the Kubernetes Service, as namespace/name, that it was made from. */
   importedFrom: 'rollcall.dev/imported-from',
-  /** On a Kubernetes Service: the name to register it by; absent, its own. */
+  /** On a Kubernetes Service: the name to register it by; absent, its own. On a Deployment: a service name that can be no label. */
   serviceName: 'rollcall.dev/service-name',
   /** On a Kubernetes Service: the URL to register; absent, the one of its port inside the cluster. */
   url: 'rollcall.dev/url',

@@ -19,6 +19,7 @@ import { createMeasurements } from './observe/measurements.ts';
 import { createDeliveryObserver } from './observe/observer.ts';
 import { createRecentEndpoints } from './observe/recent-endpoints.ts';
 import type { RecentRoutes } from './observe/recent-routes.ts';
+import { createRefusals } from './observe/refusals.ts';
 import { createRelations } from './observe/relations.ts';
 import type { SavedStates } from './observe/saved-states.ts';
 import { createWorkloadObserver } from './observe/workload-view.ts';
@@ -73,6 +74,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     concurrency: MEASUREMENTS_AT_ONCE,
     onCompleted: (jobKey) => controller.enqueue(jobKey),
   });
+  const refusals = createRefusals(clock);
   const observer = createDeliveryObserver({
     informers,
     relations,
@@ -87,6 +89,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     }),
     savedStates: deps.savedStates,
     measurements,
+    refusals,
     artifact,
     clock,
   });
@@ -98,6 +101,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     concurrency,
     metrics,
     events: deps.events,
+    refusals,
     lookAgain: (jobKey) => controller.enqueue(jobKey),
   });
   const controller = createController(reconciler, {

@@ -15,6 +15,7 @@ export type FailureReason =
   | 'PodsNotReady'
   | 'ProgressDeadlineExceeded'
   | 'ChecksFailed'
+  | 'ChangeRejected'
   | 'RollbackIncomplete'
   | 'NotHandedBack';
 
@@ -35,7 +36,7 @@ const unfinished: ReadonlySet<string | undefined> = new Set<FailureReason>(['Rol
 export const NOT_TAKEN = 'the API server has not taken all changes in time';
 
 /** Of those of them that are still made when the job has ended: what a user can do. */
-export const STILL_TRIED = `${NOT_TAKEN}. They are tried again until it takes them, unless another job takes the Deployment over first: mend what the Events ChangeRejected of this job name, or deploy the version that is to run`;
+export const STILL_TRIED = `${NOT_TAKEN}. They are tried again until it takes them, unless another job takes the Deployment over first: mend what is refused (the Events ChangeRejected of this job name it), or deploy the version that is to run`;
 
 export function failure(reason: FailureReason, message: string): DeliveryFailure {
   return { reason, message };

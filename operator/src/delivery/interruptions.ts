@@ -36,8 +36,11 @@ export function findInterruption(view: JobView): DeliveryFailure | undefined {
   const newcomer = beforeCutOver.has(view.status.stage) ? newServiceIn(view) : undefined;
   if (newcomer !== undefined)
     return changedFromOutside(`Service ${newcomer.metadata.name}, which came during the job,`);
-  const fault = lastStages.has(view.status.stage) ? undefined : findFault(view);
-  return fault === undefined ? undefined : failure(fault.reason, fault.message);
+  if (lastStages.has(view.status.stage)) return undefined;
+  const fault = findFault(view);
+  if (fault !== undefined) return failure(fault.reason, fault.message);
+  const { refusal } = view.snapshot;
+  return refusal?.isInvalid === true ? failure('ChangeRejected', refusal.message) : undefined;
 }
 
 /** What makes a rollback under way one that cannot restore everything. @param lost that nobody knows what there was before. */

@@ -1,6 +1,7 @@
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
+import { withDetails } from './details.ts';
 import { endOf, failure } from './failures.ts';
 import { planFinished } from './finished.ts';
 import { findEscalation, findInterruption } from './interruptions.ts';
@@ -44,7 +45,7 @@ function planStage(snapshot: JobSnapshot, status: DeliveryJobStatus): Decision {
     if (interruption !== undefined) return rollBack(view, interruption, {});
   }
   const row = stage ?? rollbackStages.Reverting;
-  const plan = planAt(row, view);
+  const plan = withDetails(view, planAt(row, view));
   if (known === undefined && plan.failure !== undefined) return rollBack(view, plan.failure, plan.progress);
   const worse = known === undefined ? undefined : (findEscalation(view, lost) ?? plan.failure);
   const fields = { ...plan.progress, ...(worse === undefined ? {} : { failure: worse }) };

@@ -111,10 +111,17 @@ function claim(snapshot: JobSnapshot, cluster: ClusterView): Decision {
 
 /** What the API server refuses for ever must not keep the queue waiting. */
 function untilDeadline(snapshot: JobSnapshot, changes: readonly Change[]): Decision {
-  const { policy, now } = snapshot;
-  if (now.getTime() < preparedByMs(snapshot)) return { changes, requeueAfterMs: 0 };
+  const { job, policy, now, refusal } = snapshot;
+  if (refusal?.isInvalid === true) return failBefore(snapshot, { reason: 'ChangeRejected', message: refusal.message });
+  const isLate = now.getTime() >= preparedByMs(snapshot);
+  if (!isLate && refusal === undefined) return { changes, requeueAfterMs: 0 };
+  if (!isLate) {
+    const update = { phase: 'Progressing', stage: 'Preparing', message: `Prepares (${refusal?.message})` } as const;
+    return { changes: [...writeStatus(job, buildStatus(job, now, update)), ...changes], requeueAfterMs: 0 };
+  }
   const seconds = policy.rolling.progressDeadlineSeconds;
-  const message = `After ${seconds} s, ${NOT_TAKEN}: the job could not be prepared`;
+  const why = refusal === undefined ? '' : ` (${refusal.message})`;
+  const message = `After ${seconds} s, ${NOT_TAKEN}: the job could not be prepared${why}`;
   return failBefore(snapshot, { reason: 'ProgressDeadlineExceeded', message });
 }
 
@@ -161,8 +168,16 @@ function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
   const waitedMs = now.getTime() - (preparedByMs(snapshot) - deadlineMs);
   const footing = findFooting(cluster, waitedMs, waitedMs >= deadlineMs);
   if (footing.on === 'nothing') return rolling('WorkloadNotReady', footing.why);
-  const departure = strategy === 'Canary' ? replicasInsteadOfRoutes(policy, cluster) : undefined;
+  const departure =
+    strategy === 'Canary' ? (sharesOfPods(cluster) ?? replicasInsteadOfRoutes(policy, cluster)) : undefined;
   return { target, strategy, footing, ...(departure === undefined ? {} : { departure }) };
+}
+
+/** Without a Service there is no traffic, and nothing that could lead all of it to the new version. */
+function sharesOfPods({ services, deployment }: ClusterView): Departure | undefined {
+  if (services.length > 0) return undefined;
+  const why = `no Service leads to the pods of Deployment ${deployment.metadata.name}`;
+  return { reason: 'NoService', message: `Weights are shares of the pods, as ${why}` };
 }
 
 /** Without routes to put weights on, weights are made by replicas. */

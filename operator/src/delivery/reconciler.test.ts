@@ -13,6 +13,7 @@ import type { Change } from '../runtime/decision.ts';
 import { createDeliveryMetrics } from './delivery-metrics.ts';
 import { buildDeployment, buildJob } from './model/build.ts';
 import { createDirectReads } from './observe/direct-reads.ts';
+import { createRefusals } from './observe/refusals.ts';
 import { deliveryReconciler } from './reconciler.ts';
 
 const refuse = () => Promise.reject(new Error('not expected'));
@@ -34,6 +35,7 @@ function setUp(codes: Readonly<Record<string, number>>) {
     concurrency: 1,
     metrics: createDeliveryMetrics(new Registry(), () => []),
     events: { record: ({ reason, message }) => void recorded.push(`${reason} ${message}`) },
+    refusals: createRefusals(systemClock),
     lookAgain: () => undefined,
   });
   const deployments = { recordWrite: () => undefined, recordDelete: () => undefined };
@@ -64,8 +66,8 @@ function setUp(codes: Readonly<Record<string, number>>) {
 const change: Change = { action: 'patch', kind: deploymentKind, object: buildDeployment(), patch: { spec: {} } };
 
 test.for<[number, string]>([
-  [403, 'ChangeRejected The API server does not allow the Deployment to be changed: PATCH is answered 403'],
-  [422, 'ChangeRejected The API server rejects the Deployment: PATCH is answered 422'],
+  [403, 'ChangeRejected The API server refuses to patch Deployment shop: PATCH is answered 403'],
+  [422, 'ChangeRejected The API server refuses to patch Deployment shop: PATCH is answered 422'],
 ])('a change that is answered %d is told by an Event', async ([code, event]) => {
   const { applier, eventsOf } = setUp({ PATCH: code });
   expect(await eventsOf(applier.apply(change))).toEqual([event]);

@@ -1,14 +1,14 @@
 import { deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
-import { errorMessage } from '@rollcall/platform/errors.ts';
 import { controllerRevisionKind, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
-import { ForbiddenError } from '../runtime/apply.ts';
+import { StaleError } from '../runtime/apply.ts';
 import type { Reconciler } from '../runtime/controller.ts';
-import { type Change, type Decision, TerminalError } from '../runtime/decision.ts';
+import type { Change, Decision } from '../runtime/decision.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
 import type { DeliveryObserver } from './observe/observer.ts';
+import type { Refusals } from './observe/refusals.ts';
 import { planJob } from './plan.ts';
 import { isFinished } from './queue.ts';
 import type { JobSnapshot } from './snapshot.ts';
@@ -19,6 +19,7 @@ export interface DeliveryReconcilerDeps {
   readonly concurrency: number;
   readonly metrics: DeliveryMetrics;
   readonly events: Pick<EventRecorder, 'record'>;
+  readonly refusals: Refusals;
   /** Asks for another look at a job at once. */
   readonly lookAgain: (jobKey: string) => void;
 }
@@ -61,20 +62,14 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     onFailed(key, error) {
       const job = jobs.get(key);
       if (job === undefined) return;
-      observer.failed(job);
-      const message = rejectionIn(error);
-      if (message === undefined) return;
-      deps.events.record({ regarding: job, type: 'Warning', reason: 'ChangeRejected', message });
+      if (!(error instanceof StaleError)) observer.failed(job);
+      const news = deps.refusals.note(job, error);
+      if (news === undefined) return;
+      deps.events.record({ regarding: job, type: 'Warning', reason: 'ChangeRejected', message: news.message });
     },
     // Whatever the API server rejects, the job's deadline has to be seen.
     retriesTerminalErrors: true,
   };
-}
-
-/** Which change the API server, or who reviews for it, has rejected; undefined for anything else, as for what may not be read. */
-function rejectionIn(error: unknown): string | undefined {
-  if (!(error instanceof TerminalError || error instanceof ForbiddenError)) return undefined;
-  return `${error.message}: ${errorMessage(error.cause)}`;
 }
 
 /** Of these kinds there is no copy that would tell of the change. */

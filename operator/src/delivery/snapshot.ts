@@ -23,7 +23,17 @@ export interface JobSnapshot {
   /** Measurements that were completed since the last look and are not in `status.analysis` yet. */
   readonly measurements: readonly Measurement[];
   readonly registration: RegistrationView;
+  /** Absent where the API server makes what the job asks for. */
+  readonly refusal?: Refusal;
   readonly now: Date;
+}
+
+/** Of the changes that the job asked for last, one that the API server, or who reviews for it, has not made. */
+export interface Refusal {
+  /** Which change, and what the API server answered. */
+  readonly message: string;
+  /** Whether it rejects the object itself: trying again mends nothing. */
+  readonly isInvalid: boolean;
 }
 
 /** The other unfinished jobs of the same service. */
@@ -120,6 +130,15 @@ export interface PodView {
   readonly restarts: number;
   /** Why it cannot run, where that will not mend itself; see `observe/pod-faults.ts`. */
   readonly fault: PodFault | undefined;
+  /** What a pod that is not ready waits for. */
+  readonly waits?: PodWait;
+}
+
+export interface PodWait {
+  /** With the name of the pod. */
+  readonly message: string;
+  /** Whether every pod waits for that when it comes up, if not for long. */
+  readonly isUsual: boolean;
 }
 
 export interface PodFault {
@@ -156,7 +175,7 @@ export interface SavedState {
 
 /** Something else than was asked for, since that cannot be done or makes no sense. */
 export interface Departure {
-  readonly reason: 'NothingToMove' | 'WorkloadNotReady' | 'GatewayAPIMissing' | 'NoMatchingRoute';
+  readonly reason: 'NothingToMove' | 'WorkloadNotReady' | 'GatewayAPIMissing' | 'NoMatchingRoute' | 'NoService';
   /** What instead of what and why, without a full stop: it goes into brackets too. */
   readonly message: string;
 }

@@ -1,3 +1,4 @@
+import { annotations, isLabelValue, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { isUpdate } from '@rollcall/platform/version-order.ts';
 import { targetTemplate } from './artifact.ts';
@@ -20,7 +21,7 @@ export function startFault(snapshot: JobSnapshot): DeliveryFailure | undefined {
   const { serviceName } = job.spec;
   switch (workload.found) {
     case 'none':
-      return { reason: 'WorkloadNotFound', message: `No Deployment is labelled as the service ${serviceName}` };
+      return { reason: 'WorkloadNotFound', message: notFound(serviceName) };
     case 'forbidden':
       return {
         reason: 'NamespaceNotAllowed',
@@ -37,6 +38,14 @@ export function startFault(snapshot: JobSnapshot): DeliveryFailure | undefined {
     default:
       return clusterFault(snapshot, workload.cluster);
   }
+}
+
+function notFound(serviceName: string): string {
+  if (isLabelValue(serviceName)) {
+    return `No Deployment is labelled as the service ${serviceName}: label it ${labels.service}=${serviceName}`;
+  }
+  const marks = `label it ${labels.service}=true, and annotate it ${annotations.serviceName}='${serviceName}'`;
+  return `No Deployment runs the service ${serviceName}, a name that can be no label: ${marks}`;
 }
 
 function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFailure | undefined {
@@ -65,8 +74,16 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   if (target.template === undefined) return { reason: 'ArtifactNotSupported', message: target.fault };
   const strategy = strategyOf(job, policy);
   const fault = strategy === 'Rolling' ? undefined : extraFault(cluster, strategy);
-  const isUnchanged = isAsDesired(target.template, deployment.spec.template);
-  return fault ?? (isUnchanged ? undefined : pinFault(cluster));
+  if (fault !== undefined || isAsDesired(target.template, deployment.spec.template)) return fault;
+  return pinFault(cluster) ?? (strategy === 'BlueGreen' ? noTrafficFault(cluster) : undefined);
+}
+
+/** Both versions of a worker take what there is to do, from its queue: nothing can be switched from one to the other. */
+function noTrafficFault({ deployment, services }: ClusterView): DeliveryFailure | undefined {
+  if (services.length > 0 || deployment.spec.replicas === 0) return undefined;
+  const why = `No Service leads to the pods of Deployment ${deployment.metadata.name}`;
+  const message = `${why}: blue-green has no traffic to switch. Use rolling, or canary for a share of the pods`;
+  return { reason: 'StrategyNotSupported', message };
 }
 
 /** New pods have another hash, by whatever strategy they come: such a Service would be left with none. */

@@ -59,10 +59,9 @@ export function rolloutOf(deployment: Deployment): Rollout {
   return progressReasons.has(progressReason(deployment)) ? 'progressing' : 'stalled';
 }
 
-/** What keeps a Deployment's controller from making pods, such as a quota; empty when nothing does. */
-export function complaintOf({ status }: Deployment): string {
-  const refused = status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True');
-  return refused?.message === undefined ? '' : ` (${refused.message})`;
+/** What keeps a Deployment's controller from making pods, such as a quota. */
+export function complaintOf({ status }: Deployment): string | undefined {
+  return status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')?.message;
 }
 
 /** The API server wants it to be longer than a pod must have been ready to count. */

@@ -1,6 +1,6 @@
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { isAlreadyExists, isConflict, isForbidden, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import { isAlreadyExists, isConflict, isInvalid, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import {
   type KubeObject,
@@ -19,11 +19,11 @@ export class StaleError extends Error {
   }
 }
 
-/** The API server, or who reviews for it, does not let the operator make a change; it may later. */
-export class ForbiddenError extends Error {
+/** The API server, or who reviews for it, does not make a change; it may later. The cause is its answer. */
+export class RefusedError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'ForbiddenError';
+    this.name = 'RefusedError';
   }
 }
 
@@ -48,8 +48,8 @@ export interface Applier {
    *
    * @throws StaleError when the object is not the one that was observed; the caches then hold what it is now.
    * @throws TerminalError when the API server rejects the object itself.
-   * @throws ForbiddenError when it does not allow the change.
-   * @throws KubeApiError, KubeUnreachableError otherwise.
+   * @throws RefusedError when it answers anything else than that the change is made.
+   * @throws KubeUnreachableError without an answer.
    */
   apply(change: Change): Promise<void>;
 }
@@ -115,17 +115,13 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
       } catch (error) {
         if (isConflict(error) || isAlreadyExists(error) || (isNotFound(error) && change.action !== 'create')) {
           await refresh(change, namespace, name);
-          throw new StaleError(`${change.kind.kind} changed meanwhile`, { cause: error });
+          throw new StaleError(`${change.kind.kind} ${name} changed meanwhile`, { cause: error });
         }
-        if (isInvalid(error)) {
-          throw new TerminalError(`The API server rejects the ${change.kind.kind}`, { cause: error });
-        }
-        if (isForbidden(error)) {
-          throw new ForbiddenError(`The API server does not allow the ${change.kind.kind} to be changed`, {
-            cause: error,
-          });
-        }
-        throw error;
+        if (!(error instanceof KubeApiError)) throw error;
+        const message = `The API server refuses to ${change.action} ${change.kind.kind} ${name}`;
+        throw isInvalid(error)
+          ? new TerminalError(message, { cause: error })
+          : new RefusedError(message, { cause: error });
       }
     },
   };

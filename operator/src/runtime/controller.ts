@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { isUnavailable, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
-import { type Applier, StaleError } from './apply.ts';
+import { type Applier, RefusedError, StaleError } from './apply.ts';
 import { type Change, type Decision, TerminalError } from './decision.ts';
 import type { ControllerMetrics } from './runtime-metrics.ts';
 import { createWorkQueue } from './workqueue.ts';
@@ -27,7 +27,7 @@ export interface Reconciler<Snapshot> {
   plan(snapshot: Snapshot): Decision;
   /** Called once all changes of a decision are made, for the reconciler's own metrics. */
   onApplied?(snapshot: Snapshot, decision: Decision): void;
-  /** Called when a reconcile failed, other than by a stale view. */
+  /** Called when a reconcile failed, also by a view that was stale. */
   onFailed?(key: string, error: unknown): void;
   /** Whether a key is tried again also after what trying again alone does not mend, because time may; false by default. */
   readonly retriesTerminalErrors?: boolean;
@@ -88,6 +88,7 @@ export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, dep
   function settle(key: string, outcome: Outcome): void {
     if (outcome.result === 'requeue') {
       log.info({ key, reason: outcome.error.message }, 'observing again');
+      reconciler.onFailed?.(key, outcome.error);
     } else if (outcome.result === 'error') {
       logError(log, key, outcome.error);
       reconciler.onFailed?.(key, outcome.error);
@@ -160,6 +161,7 @@ async function applyAll(applier: Applier, changes: readonly Change[]): Promise<v
 function logError(log: Logger, key: string, err: unknown): void {
   const entry = { err, key, reconcileId: randomUUID() };
   if (err instanceof TerminalError) log.error(entry, 'reconcile failed for good');
-  else if (isUnavailable(err)) log.warn(entry, 'reconcile failed: the API server is not available');
+  else if (isUnavailable(err instanceof RefusedError ? err.cause : err))
+    log.warn(entry, 'reconcile failed: the API server is not available');
   else log.error(entry, 'reconcile failed');
 }

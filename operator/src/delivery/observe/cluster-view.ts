@@ -4,7 +4,7 @@ import type { Deployment, HttpRoute, Pod, PodTemplate, Service } from '@rollcall
 import { templateFingerprint } from '../fingerprint.ts';
 import { canaryServiceName, HASH_LABEL, REVISION_ANNOTATION } from '../names.ts';
 import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from '../snapshot.ts';
-import { podFault } from './pod-faults.ts';
+import { podFault, podWait } from './pod-faults.ts';
 import type { Relations } from './relations.ts';
 import { selects } from './selection.ts';
 import { type DigestedReplicaSet } from './trim.ts';
@@ -117,9 +117,12 @@ export function isInUse({ metadata, status }: Pod): boolean {
 }
 
 function viewOf(pod: Pod): PodView {
+  const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+  const waits = ready ? undefined : podWait(pod);
   return {
     name: pod.metadata.name,
-    ready: pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true,
+    ready,
+    ...(waits === undefined ? {} : { waits }),
     restarts: pod.status?.containerStatuses?.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0) ?? 0,
     fault: podFault(pod),
   };

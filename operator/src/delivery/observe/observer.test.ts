@@ -16,6 +16,7 @@ import { buildAtStage, buildCluster, buildJob } from '../model/build.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
 import { createDeliveryObserver } from './observer.ts';
+import { createRefusals } from './refusals.ts';
 import { createRelations } from './relations.ts';
 import { createSavedStates } from './saved-states.ts';
 
@@ -75,6 +76,7 @@ function setUp({ meanwhile, jobs = [job], findRevision = () => Promise.resolve(r
     },
     savedStates: createSavedStates({ findRevision }, informers.jobs.store),
     measurements,
+    refusals: createRefusals(systemClock),
     artifact: { fetcherImage: undefined, maxBytes: 1, allowPrivateAddresses: false },
     clock: systemClock,
   });

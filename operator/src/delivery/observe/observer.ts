@@ -9,6 +9,7 @@ import { isFinished, queueView } from '../queue.ts';
 import type { ArtifactSettings, ClusterView, JobSnapshot } from '../snapshot.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
+import type { Refusals } from './refusals.ts';
 import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
 import type { Relations } from './relations.ts';
 import type { SavedStates } from './saved-states.ts';
@@ -21,6 +22,7 @@ export interface DeliveryObserverDeps {
   readonly observeWorkload: ObserveWorkload;
   readonly savedStates: SavedStates;
   readonly measurements: Measurements;
+  readonly refusals: Refusals;
   readonly artifact: ArtifactSettings;
   readonly clock: Clock;
 }
@@ -40,12 +42,13 @@ export interface DeliveryObserver {
 }
 
 export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObserver {
-  const { informers, relations, savedStates, measurements } = deps;
+  const { informers, relations, savedStates, measurements, refusals } = deps;
   const isThere = (job: DeliveryJob) => informers.jobs.store.get(objectKey(job))?.metadata.uid === job.metadata.uid;
 
   function forget(job: DeliveryJob): void {
     measurements.forget(objectKey(job));
     savedStates.forget(job);
+    refusals.forget(job);
   }
   informers.jobs.onChange(({ type, object }) => {
     if (type === 'deleted') forget(object);
@@ -80,6 +83,7 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       const workload = await deps.observeWorkload({ job, saved, relations, policy }, queue);
       // Deleted meanwhile: what was forgotten then is not to begin anew.
       if (!isThere(job)) return undefined;
+      const refusal = refusals.of(job);
       const snapshot: JobSnapshot = {
         job,
         policy,
@@ -89,13 +93,17 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
         artifact: deps.artifact,
         measurements: measurements.completed(verificationOf(job)),
         registration: observeRegistration(deps.registrations, objectNameFor(serviceName), serviceName),
+        ...(refusal === undefined ? {} : { refusal }),
         now: deps.clock.now(),
       };
       startMeasurements(snapshot);
       return snapshot;
     },
     failed: (job) => savedStates.forget(job),
-    applied: ({ job, measurements: results }) => measurements.recorded(objectKey(job), results),
+    applied({ job, measurements: results }) {
+      measurements.recorded(objectKey(job), results);
+      refusals.forget(job);
+    },
   };
 }
 

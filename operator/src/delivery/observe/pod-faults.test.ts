@@ -1,6 +1,6 @@
 import type { Pod } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
-import { podFault } from './pod-faults.ts';
+import { podFault, podWait } from './pod-faults.ts';
 
 type Status = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 
@@ -75,4 +75,49 @@ test.for<[string, Pod, string | undefined, RegExp]>([
   const fault = podFault(pod);
   expect(fault?.reason).toBe(reason);
   expect(fault?.message ?? '').toMatch(message);
+});
+
+const unmet = (type: string, reason: string, message: string) => ({ type, status: 'False', reason, message });
+
+function podOn(conditions: ReturnType<typeof unmet>[], pod: Pod = podWith([])): Pod {
+  return { ...pod, status: { ...pod.status, conditions } };
+}
+
+const nodes = unmet('PodScheduled', 'Unschedulable', '0/3 nodes are available: 3 Insufficient cpu.');
+const unready = unmet('Ready', 'ContainersNotReady', 'containers with unready status: [shop]');
+
+test.for<[string, Pod, string | undefined, boolean?]>([
+  ['no node', podOn([nodes, unready]), 'Pod shop-1: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.'],
+  ['a gate', podOn([unmet('PodScheduled', 'SchedulingGated', '')]), 'Pod shop-1: SchedulingGated'],
+  [
+    'a pull that fails',
+    podOn([unready], podWith([waiting('ErrImagePull', 'no such host')])),
+    'Pod shop-1: container shop: ErrImagePull: no such host',
+  ],
+  [
+    'a container that is being created',
+    podOn([unready], podWith([waiting('ContainerCreating')])),
+    'Pod shop-1: container shop is being created; its Events say why: kubectl describe pod shop-1',
+    true,
+  ],
+  [
+    'an init container of several',
+    podOn([unready], podWith([waiting('PodInitializing')], [waiting('CreateContainerConfigError', 'no secret "a"')])),
+    'Pod shop-1: container shop: CreateContainerConfigError: no secret "a"',
+  ],
+  [
+    'its probe',
+    podOn([unready], podWith([{}])),
+    'Pod shop-1: ContainersNotReady: containers with unready status: [shop]',
+    true,
+  ],
+  [
+    'a readiness gate',
+    podOn([unmet('Ready', 'ReadinessGatesNotReady', 'the status of pod readiness gate "a/b" is not "True"')]),
+    'Pod shop-1: ReadinessGatesNotReady: the status of pod readiness gate "a/b" is not "True"',
+    true,
+  ],
+  ['nobody knows what', podWith([{}]), undefined],
+])('a pod waits for %s', ([, pod, message, isUsual = false]) => {
+  expect(podWait(pod)).toEqual(message === undefined ? undefined : { message, isUsual });
 });

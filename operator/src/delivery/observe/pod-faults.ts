@@ -1,6 +1,6 @@
 import type { Pod } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { FETCHER_CONTAINER } from '../artifact.ts';
-import type { PodFault } from '../snapshot.ts';
+import type { PodFault, PodWait } from '../snapshot.ts';
 
 /** From so many restarts on a container counts as crashing for ever, also between two of its crashes. */
 const RESTART_LIMIT = 3;
@@ -29,6 +29,32 @@ export function podFault({ status, metadata }: Pod): PodFault | undefined {
       return { ...fault, message: `Pod ${metadata.name}, container ${container.name}: ${fault.message}` };
   }
   return undefined;
+}
+
+/** What every container waits for when it comes up. */
+const usualReasons: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing']);
+
+/** What a pod waits for that is not ready; undefined where it does not say. */
+export function podWait({ status, metadata }: Pod): PodWait | undefined {
+  const wait = (text: string, isUsual: boolean) => ({ message: `Pod ${metadata.name}: ${text}`, isUsual });
+  const unmet = (type: string) => status?.conditions?.find((one) => one.type === type && one.status !== 'True');
+  const unscheduled = unmet('PodScheduled');
+  if (unscheduled !== undefined) return wait(said(unscheduled), false);
+  const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const waiting = containers.map(({ name, state }) => ({ name, ...state?.waiting })).filter(({ reason }) => reason);
+  const unusual = waiting.find(({ reason }) => !usualReasons.has(reason));
+  if (unusual !== undefined) return wait(`container ${unusual.name}: ${said(unusual)}`, false);
+  const [creating] = waiting.filter(({ reason }) => reason === 'ContainerCreating');
+  // Kubernetes tells of volumes, networks and slow images in Events alone.
+  const hint = `its Events say why: kubectl describe pod ${metadata.name}`;
+  if (creating !== undefined) return wait(`container ${creating.name} is being created; ${hint}`, true);
+  const unready = unmet('Ready');
+  const text = unready === undefined ? '' : said(unready);
+  return text === '' ? undefined : wait(text, true);
+}
+
+function said({ reason, message }: { readonly reason?: string; readonly message?: string }): string {
+  return [reason, message].filter((part) => part !== undefined && part !== '').join(': ');
 }
 
 function containerFault(container: ContainerStatus): PodFault | undefined {

@@ -57,7 +57,8 @@ test('of a pod is kept what tells of its faults, and no more of what its contain
       phase: 'Running',
       podIP: '10.0.0.1',
       conditions: [
-        { type: 'Ready', status: 'False', reason: 'ContainersNotReady' },
+        { type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'z'.repeat(5000) },
+        { type: 'PodScheduled', status: 'True' },
         { type: 'Initialized', status: 'True' },
       ],
       containerStatuses: [
@@ -78,7 +79,7 @@ test('of a pod is kept what tells of its faults, and no more of what its contain
     status: {
       phase: 'Running',
       podIP: '10.0.0.1',
-      conditions: [{ type: 'Ready', status: 'False' }],
+      conditions: [{ type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'z'.repeat(512) }],
       containerStatuses: [
         {
           name: 'shop',

@@ -67,11 +67,10 @@ function fingerprintOf(template: NonNullable<ReplicaSet['spec']['template']>): s
 
 /** Whose it is, where it is reached, whether it is ready and what its containers suffer from. */
 export function trimPod({ apiVersion, kind, metadata, status }: Pod): Pod {
-  const ready = status?.conditions?.filter(({ type }) => type === 'Ready') ?? [];
   const known = {
     ...(status?.phase === undefined ? {} : { phase: status.phase }),
     ...(status?.podIP === undefined ? {} : { podIP: status.podIP }),
-    conditions: ready.map(({ type, status }) => ({ type, status })),
+    conditions: status?.conditions?.filter(isTold).map(trimCondition) ?? [],
     containerStatuses: status?.containerStatuses?.map(trimContainer) ?? [],
     initContainerStatuses: status?.initContainerStatuses?.map(trimContainer) ?? [],
   };
@@ -80,6 +79,23 @@ export function trimPod({ apiVersion, kind, metadata, status }: Pod): Pod {
     kind,
     metadata: { ...identityOf(metadata), labels: pick(metadata.labels, [HASH_LABEL, labels.job]) },
     ...(status === undefined ? {} : { status: known }),
+  };
+}
+
+type PodCondition = NonNullable<NonNullable<Pod['status']>['conditions']>[number];
+
+/** Whether it is ready, and what it waits for where it has no node yet. */
+function isTold({ type, status }: PodCondition): boolean {
+  return type === 'Ready' || (type === 'PodScheduled' && status !== 'True');
+}
+
+function trimCondition({ type, status, reason, message }: PodCondition): PodCondition {
+  if (status === 'True') return { type, status };
+  return {
+    type,
+    status,
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message: message.slice(0, MESSAGE_LIMIT) }),
   };
 }
 

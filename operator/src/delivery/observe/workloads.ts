@@ -1,4 +1,4 @@
-import { labels } from '@rollcall/crds/kinds.ts';
+import { isLabelValue, labels } from '@rollcall/crds/kinds.ts';
 import type { WorkloadReference } from '@rollcall/crds/types.gen.ts';
 import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
@@ -78,6 +78,5 @@ function isThere({ metadata }: Deployment): boolean {
 
 /** A name that is no legal label value stands in an annotation, and the label is `"true"`. */
 function selectorOf(serviceName: string): string {
-  const isLabelValue = /^[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$/.test(serviceName);
-  return `${labels.service}=${isLabelValue ? serviceName : 'true'}`;
+  return `${labels.service}=${isLabelValue(serviceName) ? serviceName : 'true'}`;
 }

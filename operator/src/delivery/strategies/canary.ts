@@ -140,7 +140,8 @@ function planFullUp(view: JobView): StagePlan {
   const upkeep: Upkeep = keepUp(view, view.replicas, steerStep(view, []));
   return reach(view, upkeep, {
     reached: upkeep.sized && upkeep.steered,
-    next: cutOver,
+    // Without a Service nothing is led elsewhere: the Deployment's own pods are next.
+    next: view.saved.services.length === 0 ? { stage: 'UpdatingWorkload', progress: { weight: 100 } } : cutOver,
     message: `Waits for ${view.replicas} pods of ${view.job.spec.version} to become ready`,
     podsReady: upkeep.sized,
   });

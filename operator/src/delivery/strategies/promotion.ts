@@ -75,7 +75,8 @@ function planHandingBack(view: JobView): StagePlan {
 
 /** Forward and backward alike: pods that have lost their traffic are kept until their requests have come to an end. */
 function planDrainingExtra(view: JobView): StagePlan {
-  const { drainSeconds } = view.policy;
+  // Pods that no Service leads to end what they have taken by themselves.
+  const drainSeconds = view.saved.services.length === 0 ? 0 : view.policy.drainSeconds;
   const message = `The extra pods are kept for ${drainSeconds} s without traffic`;
   return {
     message,

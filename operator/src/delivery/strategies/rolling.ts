@@ -2,7 +2,7 @@ import { hasChecks, verificationEndsMs } from '../analysis.ts';
 import { missedForMs, readyForMs } from '../conditions.ts';
 import { failure } from '../failures.ts';
 import { type JobView, readyCount } from '../view.ts';
-import { complaintOf, rolloutOf, updateWorkload } from '../workload.ts';
+import { rolloutOf, updateWorkload } from '../workload.ts';
 import type { Next, Stage, StagePlan } from './strategy.ts';
 import { isOver, untilMs, withoutNext } from './strategy.ts';
 import { lateFailure, planVerification } from './upkeep.ts';
@@ -65,7 +65,7 @@ export function rollOut(view: JobView, next: Next): StagePlan {
   const message = `Deployment ${status.workload?.name} rolls out ${job.spec.version}`;
   if (cluster === undefined) return { message };
   const seconds = policy.rolling.progressDeadlineSeconds;
-  const late = { message, failure: lateFailure(message + complaintOf(cluster.deployment), seconds) };
+  const late = { message, failure: lateFailure(message, seconds) };
   const changes = updateWorkload(view);
   // The API server, or who reviews for it, may refuse what the job wants for ever.
   if (changes.length > 0)

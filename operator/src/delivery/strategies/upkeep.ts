@@ -6,7 +6,6 @@ import { sizeExtra } from '../extra-deployment.ts';
 import { failure } from '../failures.ts';
 import type { Steering } from '../traffic/selector.ts';
 import { type JobView, readyCount } from '../view.ts';
-import { complaintOf } from '../workload.ts';
 import { isOver, isPromoted, type Next, type Progress, promoted, type StagePlan, untilMs } from './strategy.ts';
 
 /** So long some of the pods that carry traffic may be unready before it goes back to those that are not. */
@@ -50,9 +49,7 @@ export function reach(
 ): StagePlan {
   const { changes, progress, lookAgainMs = Infinity } = upkeep;
   const seconds = view.policy.rolling.progressDeadlineSeconds;
-  const extra = view.around.extra?.deployment;
-  const complaint = extra === undefined ? '' : complaintOf(extra);
-  const late = !goal.reached && isOver(view, seconds) ? lateFailure(goal.message + complaint, seconds) : undefined;
+  const late = !goal.reached && isOver(view, seconds) ? lateFailure(goal.message, seconds) : undefined;
   const fault = upkeep.failure ?? late;
   return {
     message: goal.message,

@@ -1,4 +1,4 @@
-import { annotations, deliveryJobKind, finalizers, labels, objectNameFor } from '@rollcall/crds/kinds.ts';
+import { annotations, deliveryJobKind, finalizers, isLabelValue, labels, objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
@@ -17,7 +17,6 @@ import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/re
 
 const OBJECT_NAME_MAX_LENGTH = 253;
 const OBJECT_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /** Jobs as custom resources, and the finalizer that keeps them until they are recorded. */
 export interface DeliveryJobObjects extends DeliveryJobStore, JobCommands {
@@ -142,7 +141,7 @@ function manifestOf(job: RequestedJob): Manifest<DeliveryJob> {
     metadata: {
       name,
       finalizers: [finalizers.history],
-      ...(LABEL_VALUE.test(serviceName) ? { labels: { [labels.service]: serviceName } } : {}),
+      ...(isLabelValue(serviceName) ? { labels: { [labels.service]: serviceName } } : {}),
       ...(name === job.jobId ? {} : { annotations: { [annotations.jobId]: job.jobId } }),
     },
     spec: {

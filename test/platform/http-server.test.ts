@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Agent, request as httpRequest, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { HttpError } from '@rollcall/platform/http/errors.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
@@ -27,7 +28,13 @@ async function startApp({ closingLimitMs }: { readonly closingLimitMs: number })
     closingLimitMs,
     mapError: () => undefined,
   });
+  app.addHook('onRequest', ({ raw, url }, reply, done) => {
+    reply.header('x-seen', raw.url);
+    done(url === '/guarded' ? new HttpError(401, 'Unauthenticated', { message: 'no' }) : undefined);
+  });
   app.get('/quick', () => ({ ok: true }));
+  app.post('/echo', ({ body }) => body);
+  app.post('/guarded', ({ body }) => body);
   app.get('/large', (_request, reply) => {
     largeAnswer = reply.raw;
     return reply.type('text/plain').send(LARGE);
@@ -66,7 +73,7 @@ function keepAliveAgent(): Agent {
 /** Sends bytes and returns all that comes back until the server closes. */
 async function exchangeRaw(bytes: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' });
-  socket.write(bytes);
+  socket.write(bytes, 'latin1');
   return text(socket);
 }
 
@@ -152,9 +159,77 @@ test('what expects more than a server can is refused in the shape of the contrac
   expect(second).toMatch(/^HTTP\/1.1 200 /);
 });
 
-test('what expects to be told to go on is', async () => {
+const EXPECTANT = 'host: a\r\nexpect: 100-Continue\r\nconnection: close\r\n';
+
+test('what expects to be told to go on is, once its body is wanted', async () => {
   const answer = await exchangeRaw(
-    'GET /quick HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\nconnection: close\r\n\r\n',
+    `POST /echo HTTP/1.1\r\n${EXPECTANT}content-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
   );
   expect(answer).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK\r\n/);
+});
+
+test.each([
+  ['a token', 'POST /guarded', 'content-type: application/json\r\ncontent-length: 2', 401],
+  ['a path', 'POST /nothing', 'content-type: application/json\r\ncontent-length: 2', 404],
+  ['a method', 'PUT /echo', 'content-type: application/json\r\ncontent-length: 2', 405],
+  ['a content type', 'POST /echo', 'content-type: text/csv\r\ncontent-length: 2', 415],
+  ['a content type that is missing', 'POST /echo', 'content-length: 2', 415],
+  ['a length', 'POST /echo', 'content-type: application/json\r\ncontent-length: 1001', 413],
+  ['another field', 'POST /echo', 'host: b\r\ncontent-type: application/json\r\ncontent-length: 2', 400],
+  ['a route that reads no body', 'GET /quick', 'content-length: 2', 200],
+])('what %s decides is answered without asking for the body', async (...[, line, fields, status]) => {
+  const answer = await exchangeRaw(`${line} HTTP/1.1\r\n${EXPECTANT}${fields}\r\n\r\n`);
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+});
+
+const field = (...lines: readonly string[]) => `GET /quick HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
+
+test.each([
+  ['no host', field('x: y')],
+  ['two hosts', field('host: a', 'Host: b')],
+  ['the same host twice', field('host: a', 'host: a')],
+  ['a host that is a URL', field('host: http://a/')],
+  ['a host with credentials', field('host: user@a')],
+  ['a host that is two', field('host: a, b')],
+  ['a host with a port that is none', field('host: a:http')],
+  ['a host with a port beyond all', field('host: a:65536')],
+  ['a host in brackets that is no address', field('host: [::g]')],
+  ['a host that is half an encoding', field('host: a%2')],
+  ['a bad host in HTTP/1.0', field('host: a b').replace('/1.1', '/1.0')],
+  ['two tokens', field('host: a', 'authorization: Bearer a', 'Authorization: Bearer b')],
+  ['two content types', field('host: a', 'content-type: a/b', 'content-type: a/c')],
+  ['two lengths', field('host: a', 'content-length: 0', 'content-length: 0')],
+  ['two origins', field('host: a', 'origin: https://a', 'origin: https://b')],
+  ['two ranges', field('host: a', 'range: bytes=0-1', 'range: bytes=2-3')],
+  [
+    'two tokens with many fields between',
+    field('host: a', 'authorization: Bearer a', ...Array.from({ length: 2500 }, () => 'x:'), 'authorization: Bearer b'),
+  ],
+  ['a path that is no UTF-8', 'GET /%ff HTTP/1.1\r\nhost: a\r\n\r\n'],
+  ['a path with half an encoding', 'GET /%zz HTTP/1.1\r\nhost: a\r\n\r\n'],
+  ['a path with a surrogate', 'GET /%ed%a0%80 HTTP/1.1\r\nhost: a\r\n\r\n'],
+  ['a path with bytes that are not encoded', Buffer.from('GET /é HTTP/1.1\r\nhost: a\r\n\r\n')],
+  ['a query that is no UTF-8', 'GET /quick?a=%c3%28 HTTP/1.1\r\nhost: a\r\n\r\n'],
+])('a request with %s is refused in the shape of the contract', async (_what, bytes) => {
+  const answer = await exchangeRaw(bytes.toString('latin1').replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'));
+  expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+  const [, body = ''] = answer.split('\r\n\r\n');
+  expect(JSON.parse(body)).toEqual({ error: 'Invalid request', message: expect.any(String) });
+});
+
+test.each([
+  ['a name with a port', field('host: shop.default.svc:8080')],
+  ['an address', field('host: [::1]:3000')],
+  ['an empty host', field('host:')],
+  ['no host in HTTP/1.0', field('x: y').replace('/1.1', '/1.0')],
+  ['two fields that may be several', field('host: a', 'accept: a/b', 'accept: a/c', 'x-own: 1', 'x-own: 2')],
+  ['a percent sign in the query', 'GET /quick?a=100% HTTP/1.1\r\nhost: a\r\n\r\n'],
+])('a request with %s is answered', async (_what, bytes) => {
+  const answer = await exchangeRaw(bytes.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'));
+  expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
+});
+
+test('hooks run for a path that cannot be decoded, and see it as it came', async () => {
+  const answer = await exchangeRaw('GET /%ff?x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+  expect(answer).toMatch(/\r\nx-seen: \/%ff\?x\r\n/);
 });

@@ -8,6 +8,11 @@ interface ErrorBody {
 
 /** What every server answers by itself, whatever its routes; `when` is for docs/errors.md. */
 export const serverErrors = {
+  INVALID_PATH: {
+    status: 400,
+    error: 'Invalid request',
+    when: 'The path has characters or percent-encodings that are no UTF-8',
+  },
   PATH_NOT_FOUND: { status: 404, error: 'Not found', when: 'No route has this path' },
   METHOD_NOT_ALLOWED: {
     status: 405,
@@ -59,6 +64,15 @@ export class HttpError extends Error {
     this.details = options.details ?? {};
     this.headers = options.headers ?? {};
   }
+}
+
+/** An answer that every server gives in the same way. */
+export function serverError(
+  code: keyof typeof serverErrors,
+  options: { readonly message: string; readonly headers?: Record<string, string> },
+): HttpError {
+  const { status, error } = serverErrors[code];
+  return new HttpError(status, error, { ...options, code });
 }
 
 /** How an application tells of an error in the body of its answer. */

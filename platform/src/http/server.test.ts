@@ -39,7 +39,7 @@ beforeAll(() => {
 
 afterAll(() => app.close());
 
-function post(payload: string, contentType = 'application/json') {
+function post(payload: string | Buffer, contentType = 'application/json') {
   return app.inject({ method: 'POST', url: '/things', headers: { 'content-type': contentType }, payload });
 }
 
@@ -80,6 +80,13 @@ test.each([
   ['a name that could change every object', 400, () => post('{"name": "a", "__proto__": {"polluted": true}}')],
   ['the same deep inside', 400, () => post('{"name": "a", "x": {"constructor": {"prototype": {"polluted": true}}}}')],
   ['nesting without end', 400, () => post(deep)],
+  ['bytes that are no UTF-8', 400, () => post(Buffer.from('{"name": "a\xff"}', 'latin1'))],
+  ['UTF-16', 400, () => post(Buffer.from('\uFEFF{"name": "a"}', 'utf16le'))],
+  ['UTF-8 that is cut', 400, () => post(Buffer.from('{"name": "\u00e9"}').subarray(0, 11))],
+  ['an encoded surrogate', 400, () => post(Buffer.from('{"name": "\xed\xa0\x80"}', 'latin1'))],
+  ['half a pair of UTF-16', 400, () => post('{"name": "\\ud800"}')],
+  ['the same deep inside', 400, () => post('{"name": "a", "x": [{"y": "\\uDC00\\ud800"}]}')],
+  ['a member named so', 400, () => post('{"name": "a", "\\udfff": 1}')],
   ['another content type', 415, () => post('name=a', 'application/x-www-form-urlencoded')],
   ['a content type that is none', 415, () => post('{"name": "a"}', 'json')],
   ['too many bytes', 413, () => post(JSON.stringify({ name: 'x'.repeat(300_000) }))],
@@ -132,6 +139,19 @@ test('an error may carry headers', async () => {
   const answer = await app.inject('/range');
   expect(answer.headers['retry-after']).toBe('1');
   expect(answer.json()).toEqual({ error: 'Out of range', message: 'too far' });
+});
+
+test.each([
+  ['a pair of escapes', '{"name": "\\ud83d\\ude00"}', '\u{1F600}'],
+  ['an escaped escape', '{"name": "\\\\ud800"}', '\\ud800'],
+  ['a byte order mark', '\uFEFF{"name": "a"}', 'a'],
+])('%s is text', async (_what, payload, name) => {
+  expect((await post(payload)).json()).toMatchObject({ body: { name } });
+});
+
+test.each(['QUERY', 'PROPFIND', 'PATCH'])('%s without a content type is refused by the path alone', async (method) => {
+  const answer = await app.inject({ method: method as 'PATCH', url: '/things', payload: '{}' });
+  expect([answer.statusCode, answer.headers['allow']]).toEqual([405, 'OPTIONS, POST']);
 });
 
 test('valid requests pass, with names of any length that a service may have', async () => {

@@ -13,17 +13,25 @@ import {
 } from 'fastify';
 import { Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../log.ts';
+import { jsonParser } from './body-text.ts';
 import { prepareClosing } from './closing.ts';
-import { HttpError, plainErrorBody, type RenderError, serverErrors } from './errors.ts';
+import { HttpError, plainErrorBody, type RenderError, serverError, serverErrors } from './errors.ts';
+import { followExpectations } from './expectations.ts';
 import { STATUS_CODES } from './node-http.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
+import { headerFault, isDecodablePath, isDecodableQuery } from './request-head.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
 import { describeSchemaFaults } from './schema-faults.ts';
+import { Unroutable } from './unroutable.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** See {@link nameRoute}. */
     routeName?: string | undefined;
+  }
+  interface FastifyContextConfig {
+    /** The query goes on to somebody else as it came, and need not be UTF-8. */
+    hasOpaqueQuery?: boolean;
   }
 }
 
@@ -85,6 +93,7 @@ export function createServer(options: ServerOptions): App {
     reply.status(error.statusCode).headers(error.headers).send(renderError(error));
   /** The answer to the last request that has begun to come over a connection. */
   const lastAnswers = new WeakMap<Socket, ServerResponse>();
+  const unroutable = new Unroutable();
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
@@ -96,51 +105,56 @@ export function createServer(options: ServerOptions): App {
     http: {
       connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS,
       shouldUpgradeCallback: options.takesUpgrade ?? (() => false),
+      // Node would refuse what has none past all hooks; see headerFault.
+      requireHostHeader: false,
     },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
     schemaErrorFormatter: describeSchemaFaults,
     // What comes over an open connection while the server closes is still answered; the answer closes the connection.
     return503OnClosing: false,
-    frameworkErrors(error, _request, reply) {
-      answer(reply, fromFastify(error) ?? internalError());
+    frameworkErrors(error, { raw }, reply) {
+      unroutable.detour(raw, fromFastify(error) ?? internalError());
+      app.routing(raw, reply.raw);
     },
     clientErrorHandler(error, socket) {
       if (isNext(lastAnswers.get(socket), socket)) refuseMalformed(error, socket, renderError);
       else socket.resetAndDestroy();
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
-  // Fastify calls no hook for a path that cannot be decoded.
   app.server.on('request', ({ socket }, response) => lastAnswers.set(socket, response));
+  // So many bytes as a head may have are no more fields than that; Node would drop what is beyond its limit without a word.
+  app.server.maxHeadersCount = 0;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
-  if (options.tracing !== undefined) traceRequests(app, options.tracing);
-  const duration = new Histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Duration of HTTP requests.',
-    labelNames: ['method', 'route', 'code'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-    registers: [metrics],
+  app.removeContentTypeParser(['application/json', 'text/plain']);
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, jsonParser(app));
+  app.addHook('onRequest', ({ raw }, _reply, done) => {
+    unroutable.restore(raw);
+    done();
   });
+  if (options.tracing !== undefined) traceRequests(app, options.tracing);
   app.decorateRequest('routeName', undefined);
-  const expectsTooMuch = followExpectations(app, bodyLimit);
+  const expectsTooMuch = followExpectations(app.server);
   app.addHook('onRequest', (request, reply, done) => {
     if (options.isStopping?.() === true) reply.header('connection', 'close');
     if (hasNoBody(request.headers)) delete request.headers['content-type'];
-    done(expectsTooMuch(request.raw) ? expectationFailed() : undefined);
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    const route = request.routeName ?? request.routeOptions.url ?? '<unknown>';
-    duration.observe({ method: request.method, route, code: reply.statusCode }, reply.elapsedTime / 1000);
-    const { id: reqId, method, log: requestLog } = request;
-    requestLog.debug({ reqId, method, route, code: reply.statusCode, ms: reply.elapsedTime }, 'request');
     done();
   });
+  const pathMethods = createPathMethods();
+  // Behind the hooks of all routes, by which answers get their id and their line in the log; before any body is asked for.
+  app.addHook('preParsing', (...[request, reply, , done]) => {
+    const { raw } = request;
+    const refusal = expectsTooMuch(raw) ? expectationFailed() : (unroutable.refusalOf(raw) ?? headFault(request));
+    if (refusal !== undefined) done(refusal);
+    else if (request.is404) answerUnrouted(request, reply);
+    else done();
+  });
+  measureRequests(app, metrics);
   const beginClosing = prepareClosing(app.server, closingLimitMs);
   app.addHook('preClose', (done) => {
     beginClosing();
     done();
   });
-  const pathMethods = createPathMethods();
   app.addHook('onRoute', ({ url, method }) => pathMethods.add(url, method));
   app.setErrorHandler((error, request, reply) => {
     const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error));
@@ -149,11 +163,32 @@ export function createServer(options: ServerOptions): App {
     request.log.error({ err: error, reqId, method, route: routeOptions.url }, 'request failed');
     return answer(reply, internalError());
   });
-  app.setNotFoundHandler((request, reply) => {
-    const refusal = unrouted(request, pathMethods);
-    return refusal instanceof HttpError ? answer(reply, refusal) : reply.status(204).header('allow', refusal).send();
-  });
+  app.setNotFoundHandler((request, reply) => answerUnrouted(request, reply));
   return app;
+
+  function answerUnrouted(request: FastifyRequest, reply: FastifyReply): void {
+    const refusal = unrouted(request, pathMethods);
+    if (refusal instanceof HttpError) answer(reply, refusal);
+    else reply.status(204).header('allow', refusal).send();
+  }
+}
+
+/** Counts and times requests by route, and logs each at level debug. */
+function measureRequests(app: App, metrics: Registry): void {
+  const duration = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Duration of HTTP requests.',
+    labelNames: ['method', 'route', 'code'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers: [metrics],
+  });
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeName ?? request.routeOptions.url ?? '<unknown>';
+    duration.observe({ method: request.method, route, code: reply.statusCode }, reply.elapsedTime / 1000);
+    const { id: reqId, method, log: requestLog } = request;
+    requestLog.debug({ reqId, method, route, code: reply.statusCode, ms: reply.elapsedTime }, 'request');
+    done();
+  });
 }
 
 /**
@@ -166,27 +201,22 @@ export function nameRoute(request: FastifyRequest, route: string): void {
   if (request.span !== undefined) nameSpan(request.span, request, route);
 }
 
-/**
- * Node would answer by itself, without a body and past all hooks, what expects anything but 100-continue; and ask for a body that is
- * refused as soon as it is announced.
- *
- * @returns whether a request is one of the former.
- */
-function followExpectations({ server }: App, bodyLimit: number): (request: IncomingMessage) => boolean {
-  const unmet = new WeakSet<IncomingMessage>();
-  server.on('checkContinue', (request, response) => {
-    if (Number(request.headers['content-length'] ?? 0) <= bodyLimit) response.writeContinue();
-    server.emit('request', request, response);
-  });
-  server.on('checkExpectation', (request, response) => {
-    unmet.add(request);
-    server.emit('request', request, response);
-  });
-  return (request) => unmet.has(request);
-}
-
 function expectationFailed(): HttpError {
   return serverError('EXPECTATION_FAILED', { message: 'The server meets no expectation but 100-continue' });
+}
+
+/** What is wrong with a request whatever it asks for. */
+function headFault({ raw, routeOptions }: FastifyRequest): HttpError | undefined {
+  const [path = '', ...query] = (raw.url ?? '').split('?');
+  if (!isDecodablePath(path)) return invalidPath();
+  const fault = headerFault(raw);
+  if (fault !== undefined) return new HttpError(400, 'Invalid request', { message: fault });
+  if (routeOptions.config?.hasOpaqueQuery === true || isDecodableQuery(query.join('?'))) return undefined;
+  return new HttpError(400, 'Invalid request', { message: 'The query must be of percent-encoded UTF-8' });
+}
+
+function invalidPath(): HttpError {
+  return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
 }
 
 /** There is no such path, or not with this method. @returns the path's methods where OPTIONS asks for them. */
@@ -210,15 +240,6 @@ export function pathOf(url = ''): string {
   return url.split('?', 1)[0] ?? url;
 }
 
-/** An answer that every server gives in the same way. */
-export function serverError(
-  code: keyof typeof serverErrors,
-  options: { readonly message: string; readonly headers?: Record<string, string> },
-): HttpError {
-  const { status, error } = serverErrors[code];
-  return new HttpError(status, error, { ...options, code });
-}
-
 function internalError(): HttpError {
   return serverError('INTERNAL', { message: 'The request failed for a reason of ours' });
 }
@@ -226,10 +247,12 @@ function internalError(): HttpError {
 /** Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that does not match. */
 function fromFastify(error: unknown): HttpError | undefined {
   if (!(error instanceof Error)) return undefined;
-  const { statusCode, validation, message }: Partial<FastifyError> & Error = error;
+  const { statusCode, code: name, validation, message }: Partial<FastifyError> & Error = error;
   if (validation !== undefined) return new HttpError(400, 'Invalid request', { message });
+  if (name === 'FST_ERR_BAD_URL') return invalidPath();
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
-  const [code, known] = Object.entries(serverErrors).find(([, { status }]) => status === statusCode) ?? [];
+  const isKnown = ([, { status }]: [string, { readonly status: number }]) => status === statusCode && status !== 400;
+  const [code, known] = Object.entries(serverErrors).find(isKnown) ?? [];
   return new HttpError(statusCode, known?.error ?? 'Invalid request', { message, code });
 }
 

@@ -1,3 +1,5 @@
+import { utf8Text } from '@rollcall/platform/http/body-text.ts';
+import { isDecodableQuery } from '@rollcall/platform/http/request-head.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hasScope } from '../admission/caller.ts';
@@ -38,8 +40,8 @@ export function tokenRoute(app: App, deps: TokenRouteDeps): void {
   const { limits } = deps;
   const checks = createQueue(CHECKS_AT_ONCE, CHECKS_WAITING);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: BODY_LIMIT_BYTES }, (_request, body, done) =>
-    done(null, body),
+  app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES }, (_request, body: Buffer, done) =>
+    done(null, utf8Text(body)),
   );
   app.post('/api/v1/auth/token', async (request, reply) => {
     const { refusal, headers } = await limits.check({
@@ -61,12 +63,14 @@ interface Asked {
 }
 
 async function grant({ tokens, clients, keys }: TokenRouteDeps, { request, reply, checks }: Asked): Promise<unknown> {
-  const form = new URLSearchParams(typeof request.body === 'string' ? request.body : '');
+  const text = typeof request.body === 'string' ? request.body : '';
+  const form = new URLSearchParams(text);
   const refuse = (status: number, error: OAuthError, description: string) => {
     if (status === 401) reply.header('www-authenticate', 'Basic realm="rollcall"');
     if (request.told !== undefined) request.told.code = error;
     return reply.status(status).send({ error, error_description: description });
   };
+  if (!isDecodableQuery(text)) return refuse(400, 'invalid_request', 'The form must be of percent-encoded UTF-8');
   if (form.size > MOST_PARAMETERS) return refuse(400, 'invalid_request', 'There are too many parameters');
   if (new Set(form.keys()).size < form.size) return refuse(400, 'invalid_request', 'A parameter is given twice');
   const credentials = credentialsOf(request.headers.authorization, form);

@@ -8,6 +8,12 @@ const KEEP_ALIVE_MS = 15_000;
 /** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
 
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+} as const;
+
 /** One open stream of server-sent events. */
 interface EventStream {
   /** @param text whole events. Nothing happens once the subscriber is gone. */
@@ -21,7 +27,7 @@ interface EventStream {
 /** Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end them. */
 export interface EventStreams {
   /**
-   * Takes the reply over. @returns undefined when the subscriber has gone already.
+   * Takes the reply over. @returns undefined when the subscriber has gone already, or asked for the head alone.
    * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE once all are closed, for none may be left open.
    */
   open(reply: FastifyReply): EventStream | undefined;
@@ -35,6 +41,11 @@ export function createEventStreams(): EventStreams {
   let isClosed = false;
   return {
     open(reply) {
+      if (reply.request.method === 'HEAD') {
+        void reply.hijack();
+        reply.raw.writeHead(200, STREAM_HEADERS).end();
+        return undefined;
+      }
       if (isClosed) throw new RegistryError('STORE_UNAVAILABLE', 'This replica is stopping');
       const leave = limits.acquire(callerOf(reply.request));
       reply.hijack();
@@ -44,11 +55,7 @@ export function createEventStreams(): EventStreams {
         leave();
         return undefined;
       }
-      raw.writeHead(200, {
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-store',
-        'x-accel-buffering': 'no',
-      });
+      raw.writeHead(200, STREAM_HEADERS);
       const write = (text: string) => {
         if (raw.destroyed || raw.writableEnded) return;
         raw.write(text);

@@ -42,7 +42,7 @@ export async function streamFeed<Event extends VersionedEvent>(
   const frame = (event: Event) => `id: ${event.version}\nevent: ${event.type}\ndata: ${data(event)}\n\n`;
   const id = request.headers['last-event-id'];
   const version = typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : undefined;
-  if (version !== undefined) await untilCaughtUp(version, reply, { feed, source });
+  if (version !== undefined && request.method !== 'HEAD') await untilCaughtUp(version, reply, { feed, source });
   const stream = streams.open(reply);
   if (stream === undefined) return;
   const resumed = version === undefined ? undefined : feed.since(version);

@@ -1,3 +1,4 @@
+import { jsonParser } from '@rollcall/platform/http/body-text.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 
 declare module 'fastify' {
@@ -12,7 +13,7 @@ const NOTHING = Buffer.alloc(0);
 /** Adds routes whose JSON bodies are also kept as the bytes that came, which is what a signature covers. */
 export function withRawBody(app: App, routes: (app: App) => void): void {
   void app.register((scope, _options, done) => {
-    const parse = scope.getDefaultJsonParser('error', 'error');
+    const parse = jsonParser(scope);
     scope.decorateRequest('rawBody');
     scope.addHook('onRequest', async (request) => {
       request.rawBody = NOTHING;
@@ -20,7 +21,7 @@ export function withRawBody(app: App, routes: (app: App) => void): void {
     scope.removeContentTypeParser('application/json');
     scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, parsed) => {
       request.rawBody = body;
-      void parse(request, body.toString('utf8'), parsed);
+      parse(request, body, parsed);
     });
     routes(scope);
     done();

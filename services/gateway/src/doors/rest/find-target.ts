@@ -1,4 +1,4 @@
-import { serverError } from '@rollcall/platform/http/server.ts';
+import { serverError } from '@rollcall/platform/http/errors.ts';
 import type { FastifyRequest } from 'fastify';
 import { requireScopes } from '../../admission/bearer.ts';
 import type { Caller } from '../../admission/caller.ts';

@@ -21,6 +21,13 @@ import type { RequestMetrics } from './request-metrics.ts';
 import type { Outcome, RestProxy } from './rest.ts';
 import type { UpstreamFailure } from './upstream-failure.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whether its route has it logged. */
+    isFollowed?: boolean;
+  }
+}
+
 export interface ProxyRouteDeps {
   readonly admission: AdmissionDeps;
   readonly route: Route;
@@ -41,10 +48,28 @@ const ANONYMOUS: IdentityHeaders = [];
 /** Everything that no other route takes: to the service that the path names. */
 export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
   answerNothingBefore(app);
+  followRefusals(app, deps);
   // Bodies are passed on as they come, whatever they are.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.all('/*', (request, reply) => proxyRequest(deps, request, reply));
+  app.all('/*', { config: { hasOpaqueQuery: true } }, (request, reply) => proxyRequest(deps, request, reply));
+}
+
+/** Gives each answer an id, and has what is refused before {@link proxyRequest} logged. */
+function followRefusals(app: App, { accessLog }: ProxyRouteDeps): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', requestIdOf(request.headers['x-request-id']));
+    done();
+  });
+  app.decorateRequest('isFollowed', false);
+  if (accessLog === undefined) return;
+  app.addHook('onError', async (request, reply, error) => {
+    if (request.isFollowed) return;
+    const requestId = String(reply.getHeader('x-request-id'));
+    const trace = givenTraceContext(request.headers);
+    const refused = { request, requestId, trace, service: undefined, subject: undefined };
+    logRefusal(accessLog, refused, { error, ms: reply.elapsedTime });
+  });
 }
 
 /**
@@ -71,8 +96,8 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
   const { targets, bodyLimit, clock, accessLog } = deps;
   const startedAtMs = clock.monotonicMs();
   const { raw, span } = request;
-  const requestId = requestIdOf(request.headers['x-request-id']);
-  reply.header('x-request-id', requestId);
+  request.isFollowed = true;
+  const requestId = String(reply.getHeader('x-request-id'));
   const trace = givenTraceContext(request.headers);
   let subject: string | undefined;
   let service: string | undefined;

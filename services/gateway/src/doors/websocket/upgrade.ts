@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { headerFault } from '@rollcall/platform/http/request-head.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
@@ -86,6 +87,8 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
 
   async function upgrade(asked: Asked, socket: Duplex, head: Buffer): Promise<void> {
     const { request } = asked;
+    const fault = headerFault(request);
+    if (fault !== undefined) throw new GatewayError('INVALID_REQUEST', { message: fault });
     if (pathOf(request.url) !== PATH) throw new GatewayError('ROUTE_NOT_FOUND');
     checkRoom();
     const holder = await identify(deps, asked);

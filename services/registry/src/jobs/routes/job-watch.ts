@@ -48,8 +48,6 @@ export function jobWatchRoute(app: App, { watchers, directory, describe }: JobWa
   app.get(
     '/jobs/watch',
     {
-      // The answer to a HEAD would never end.
-      exposeHeadRoute: false,
       schema: {
         tags: ['jobs'],
         summary: 'Follow all delivery jobs as server-sent events: added, modified, removed, each with the record',

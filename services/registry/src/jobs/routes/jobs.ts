@@ -38,8 +38,6 @@ export function jobRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs/:job_id/events',
     {
-      // The answer to a HEAD would never end.
-      exposeHeadRoute: false,
       schema: {
         tags,
         summary: 'Follow a job as server-sent events: `job` with the record now and at every change, to its end',

@@ -48,8 +48,6 @@ export function watchRoute(app: App, { watchers, find }: WatchRouteDeps): void {
   app.get(
     '/services/watch',
     {
-      // The answer to a HEAD would never end.
-      exposeHeadRoute: false,
       schema: {
         tags: ['services'],
         summary: 'Follow registrations as server-sent events: added, modified, expired, removed',

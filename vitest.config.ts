@@ -2,8 +2,11 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
-/** By itself Vitest leaves a core to others, and on two cores runs one file after the other. Most files wait, and not for the machine. */
-const maxWorkers = Math.max(4, availableParallelism() - 1);
+/**
+ * By itself Vitest leaves a core to others, and on two cores runs one file after the other. Files with processes wait for most of
+ * their time, and not for the machine: four of them keep one core busy.
+ */
+const cores = availableParallelism();
 
 /** A state that is waited for may take its time on a busy machine; where it may not, the test says how long. */
 const expecting = { poll: { timeout: 10_000 } };
@@ -18,7 +21,7 @@ export default defineConfig({
           name: 'unit',
           include: ['{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts'],
           exclude: ['**/node_modules/**'],
-          maxWorkers,
+          maxWorkers: cores,
           // Starting a process and loading everything anew for each file takes more than its tests do.
           pool: 'threads',
           isolate: false,
@@ -32,7 +35,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**'],
           globalSetup: ['test/support/global-setup.ts'],
-          maxWorkers,
+          maxWorkers: 3 * cores,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expecting,
@@ -46,7 +49,7 @@ export default defineConfig({
           hookTimeout: 300_000,
           expect: expecting,
           // Their operators and control planes are busy for much of the time.
-          maxWorkers: 3,
+          maxWorkers: 2 * cores,
           sequence: { groupOrder: 1 },
         },
       },

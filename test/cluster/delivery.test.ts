@@ -1,5 +1,5 @@
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
-import { describe, expect, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { openDeliveryStage, type PolicyChanges, type StageOptions } from './support/delivery.ts';
 import { noCluster } from './support/namespace.ts';
 import { expectNoFailure, expectOnly, expectReturn, expectShare, untilAnswered } from './support/traffic.ts';
@@ -38,7 +38,7 @@ const failingCheck = {
   analysis: [{ name: 'old', http: { port: 8080, bodyContains: 'v1' }, initialDelaySeconds: 5, intervalSeconds: 1 }],
 };
 
-/** Three jobs at once, each with a namespace, a client and an operator of its own: they wait for most of their time. */
+/** Three or four jobs at once, each with a namespace, a client and an operator of its own: they wait for most of their time. */
 describe.skipIf(noCluster)('a client that keeps its connections sees no failed request while a job', () => {
   describe('succeeds', () => {
     test.concurrent.for(cases)('$strategy', async ({ strategy, policy }, { expect }) => {
@@ -48,6 +48,21 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
       expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
       await expectNoFailure(stage, before, strategy);
       await expectOnly('v2', stage);
+    });
+
+    test.concurrent('a canary gets the share of the requests that its pods allow', async ({ expect }) => {
+      // Beside four pods, one is a fifth of all and four are half.
+      const steps = [
+        { weight: 20, pauseSeconds: 25 },
+        { weight: 50, pauseSeconds: 25 },
+      ];
+      await using stage = await openDeliveryStage({ policy: { canary: { steps } } });
+      const job = await stage.deploy('Canary');
+      for (const { weight } of steps) {
+        await job.reachedWeight(weight);
+        await expectShare({ stage, weight, settleMs: 5000, measureMs: 15_000, title: 'canary' });
+      }
+      expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
     });
   });
 
@@ -76,19 +91,4 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
       await expectReturn({ stage, decidedAt, before, title: strategy, limitMs: rollbackLimitMs });
     });
   });
-});
-
-test.skipIf(noCluster)('a canary gets the share of the requests that its pods allow', async () => {
-  // Beside four pods, one is a fifth of all and four are half.
-  const steps = [
-    { weight: 20, pauseSeconds: 25 },
-    { weight: 50, pauseSeconds: 25 },
-  ];
-  await using stage = await openDeliveryStage({ policy: { canary: { steps } } });
-  const job = await stage.deploy('Canary');
-  for (const { weight } of steps) {
-    await job.reachedWeight(weight);
-    await expectShare({ stage, weight, settleMs: 5000, measureMs: 15_000, title: 'canary' });
-  }
-  expect((await job.ended()).status).toMatchObject({ phase: 'Succeeded' });
 });

@@ -8,7 +8,13 @@ const LONG = [
   'test/e2e/kills.test.ts',
   'test/e2e/delivery/crashes.test.ts',
   'test/e2e/gateway-kills-streams.test.ts',
+  'test/e2e/delivery/failures.test.ts',
   'test/chart/lifecycle.test.ts',
+  'test/cluster/chart/in-use.test.ts',
+  'test/cluster/delivery.test.ts',
+  'test/cluster/chart/ingress.test.ts',
+  'test/cluster/gateway.test.ts',
+  'test/cluster/chart/defaults.test.ts',
 ];
 
 /**

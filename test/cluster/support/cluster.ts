@@ -74,6 +74,14 @@ async function traefikBinary({ env, log }: ClusterOptions): Promise<string | und
   return undefined;
 }
 
+/** Fetches and builds what `openCluster` needs for a node of our own beside what comes from Go modules; nothing where there can be none. */
+export async function prepareNode(options: ClusterOptions): Promise<void> {
+  if ((await nodeProblem()) !== undefined) return;
+  await findPackages({ cacheDirectory: cacheDirectory(options.env, 'node'), log: options.log });
+  await databaseArchives(options);
+  await rollcallArchives(options);
+}
+
 /** Archives with Rollcall's image, or none where it cannot be built. */
 async function rollcallArchives({ env, log }: ClusterOptions): Promise<readonly string[]> {
   const problem = await imageProblem();

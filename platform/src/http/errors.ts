@@ -36,6 +36,11 @@ export const serverErrors = {
     when: 'The header Expect asks for something else than 100-continue',
   },
   HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', when: 'The header fields have too many bytes' },
+  NOT_IMPLEMENTED: {
+    status: 501,
+    error: 'Not implemented',
+    when: 'The request is CONNECT, or its Transfer-Encoding is another than chunked',
+  },
   INTERNAL: { status: 500, error: 'Internal error', when: 'A fault of ours; the log has it' },
 } as const satisfies Record<string, { status: number; error: string; when: string }>;
 

@@ -11,7 +11,7 @@ export const identityHeaders = {
   tier: 'x-rollcall-tier',
   /** Separated by spaces. */
   scopes: 'x-rollcall-scopes',
-  /** The name by which a request was let in, over REST: also that of a caller who had to show nothing. */
+  /** The name by which a request was let in, over REST, percent-encoded: also that of a caller who had to show nothing. */
   service: 'x-rollcall-service',
 } as const;
 

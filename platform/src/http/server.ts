@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import {
   type FastifyBaseLogger,
@@ -17,10 +16,12 @@ import { jsonParser } from './body-text.ts';
 import { prepareClosing } from './closing.ts';
 import { HttpError, plainErrorBody, type RenderError, serverError, serverErrors } from './errors.ts';
 import { followExpectations } from './expectations.ts';
-import { STATUS_CODES } from './node-http.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
+import { createRawRefusals, type RawRefusalOptions } from './raw-refusals.ts';
+import { requestFault } from './request-faults.ts';
 import { headerFault, isDecodablePath, isDecodableQuery } from './request-head.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
+import { toOriginForm } from './request-target.ts';
 import { describeSchemaFaults } from './schema-faults.ts';
 import { Unroutable } from './unroutable.ts';
 
@@ -71,6 +72,8 @@ export interface ServerOptions {
    * 7.8): Java's client asks for HTTP/2 with every request.
    */
   readonly takesUpgrade?: (request: IncomingMessage) => boolean;
+  /** Told of what is refused before it is a request of a route; @returns fields for the answer. */
+  readonly onRawRefusal?: RawRefusalOptions['onRawRefusal'];
 }
 
 /**
@@ -91,8 +94,7 @@ export function createServer(options: ServerOptions): App {
   const loggerInstance: FastifyBaseLogger = log;
   const answer = (reply: FastifyReply, error: HttpError): FastifyReply =>
     reply.status(error.statusCode).headers(error.headers).send(renderError(error));
-  /** The answer to the last request that has begun to come over a connection. */
-  const lastAnswers = new WeakMap<Socket, ServerResponse>();
+  const rawRefusals = createRawRefusals({ renderError, onRawRefusal: options.onRawRefusal ?? (() => ({})) });
   const unroutable = new Unroutable();
   const app = fastify({
     loggerInstance,
@@ -117,12 +119,10 @@ export function createServer(options: ServerOptions): App {
       unroutable.detour(raw, fromFastify(error) ?? internalError());
       app.routing(raw, reply.raw);
     },
-    clientErrorHandler(error, socket) {
-      if (isNext(lastAnswers.get(socket), socket)) refuseMalformed(error, socket, renderError);
-      else socket.resetAndDestroy();
-    },
+    clientErrorHandler: (error, socket) => rawRefusals.onClientError(error, socket),
+    rewriteUrl: (request) => toOriginForm(request),
   }).withTypeProvider<TypeBoxTypeProvider>();
-  app.server.on('request', ({ socket }, response) => lastAnswers.set(socket, response));
+  rawRefusals.watch(app.server);
   // So many bytes as a head may have are no more fields than that; Node would drop what is beyond its limit without a word.
   app.server.maxHeadersCount = 0;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
@@ -144,17 +144,15 @@ export function createServer(options: ServerOptions): App {
   // Behind the hooks of all routes, by which answers get their id and their line in the log; before any body is asked for.
   app.addHook('preParsing', (...[request, reply, , done]) => {
     const { raw } = request;
-    const refusal = expectsTooMuch(raw) ? expectationFailed() : (unroutable.refusalOf(raw) ?? headFault(request));
+    const refusal = expectsTooMuch(raw)
+      ? expectationFailed()
+      : (unroutable.refusalOf(raw) ?? requestFault(raw) ?? headFault(request));
     if (refusal !== undefined) done(refusal);
     else if (request.is404) answerUnrouted(request, reply);
     else done();
   });
   measureRequests(app, metrics);
-  const beginClosing = prepareClosing(app.server, closingLimitMs);
-  app.addHook('preClose', (done) => {
-    beginClosing();
-    done();
-  });
+  closeInOrder(app, closingLimitMs);
   app.addHook('onRoute', ({ url, method }) => pathMethods.add(url, method));
   app.setErrorHandler((error, request, reply) => {
     const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error));
@@ -187,6 +185,14 @@ function measureRequests(app: App, metrics: Registry): void {
     duration.observe({ method: request.method, route, code: reply.statusCode }, reply.elapsedTime / 1000);
     const { id: reqId, method, log: requestLog } = request;
     requestLog.debug({ reqId, method, route, code: reply.statusCode, ms: reply.elapsedTime }, 'request');
+    done();
+  });
+}
+
+function closeInOrder(app: App, closingLimitMs: number): void {
+  const beginClosing = prepareClosing(app.server, closingLimitMs);
+  app.addHook('preClose', (done) => {
+    beginClosing();
     done();
   });
 }
@@ -255,38 +261,3 @@ function fromFastify(error: unknown): HttpError | undefined {
   const [code, known] = Object.entries(serverErrors).find(isKnown) ?? [];
   return new HttpError(statusCode, known?.error ?? 'Invalid request', { message, code });
 }
-
-/**
- * Whether what is said over a connection now would be taken for the answer to what is wrong with it: and neither for more of another
- * answer, nor for the one that an earlier request still waits for.
- *
- * @param last the answer to the last request that has begun to come. Only one to which no other is ahead has the socket.
- */
-function isNext(last: ServerResponse | undefined, socket: Socket): boolean {
-  if (last === undefined || last.writableFinished) return true;
-  if (last.socket !== socket) return false;
-  // The wrong is in its body, or in what follows it.
-  return last.writableEnded || !(last.headersSent || last.req.complete);
-}
-
-/** Answers what is no HTTP request, which never gets as far as a route, and closes the connection. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket, renderError: RenderError): void {
-  if (error.code === 'ECONNRESET' || socket.destroyed) return;
-  const code = MALFORMED.get(error.code ?? '');
-  const status = code === undefined ? 400 : serverErrors[code].status;
-  const message = STATUS_CODES[status] ?? 'Bad Request';
-  const text = JSON.stringify(renderError(new HttpError(status, 'Invalid request', { message, code })));
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'content-type: application/json',
-    `content-length: ${Buffer.byteLength(text)}`,
-    'connection: close',
-  ];
-  if (socket.writable) socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
-  socket.destroySoon();
-}
-
-const MALFORMED: ReadonlyMap<string, keyof typeof serverErrors> = new Map([
-  ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
-  ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
-]);

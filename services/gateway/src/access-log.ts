@@ -7,8 +7,9 @@ export interface AccessEntry {
   /** The caller's `x-request-id`, or the one that it was given. */
   readonly reqId: string;
   readonly trace_id?: string | undefined;
-  readonly method: string;
-  readonly path: string;
+  /** Undefined: what came is no request. */
+  readonly method?: string | undefined;
+  readonly path?: string | undefined;
   /** The registration that it went to. */
   readonly service?: string | undefined;
   /** Of the token; undefined: none that is valid was shown. */

@@ -13,6 +13,7 @@ async function exchange(bytes: string): Promise<string> {
     bodyLimit: 1000,
     routes: [],
     corsOrigins: new Set(),
+    accessLog: undefined,
     tracing: undefined,
     closingLimitMs: 100,
     isStopping: () => true,
@@ -28,7 +29,7 @@ async function exchange(bytes: string): Promise<string> {
 test.each([
   [417, 'EXPECTATION_FAILED', 'POST / HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\ncontent-length: 0'],
   [404, 'PATH_NOT_FOUND', 'GET / HTTP/1.1\r\nhost: x'],
-  [400, 'INVALID_REQUEST', 'GET /%zz HTTP/1.1\r\nhost: x\r\nconnection: close'],
+  [400, 'INVALID_PATH', 'GET /%zz HTTP/1.1\r\nhost: x\r\nconnection: close'],
   [400, 'INVALID_REQUEST', 'hello'],
   [431, 'HEADERS_TOO_LARGE', `GET / HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}`],
 ])('what no route sees is answered in the shape of the gateway: %i %s', async (status, code, head) => {

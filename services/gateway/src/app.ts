@@ -3,10 +3,12 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { Counter, type Registry } from 'prom-client';
+import type { AccessLog } from './access-log.ts';
 import { endSlowCallers, type SlowCallersPolicy } from './admission/slow-callers.ts';
 import { allowOrigins } from './cors.ts';
 import { isWebSocketUpgrade } from './doors/websocket/upgrade.ts';
 import { mapError } from './errors.ts';
+import { recordRawRefusal } from './routes/request-log.ts';
 
 /** A group of routes, with content type parsers of its own. */
 export type Routes = (app: App) => void;
@@ -14,6 +16,8 @@ export type Routes = (app: App) => void;
 export interface AppDeps {
   readonly log: Logger;
   readonly metrics: Registry;
+  /** Undefined: it is off. */
+  readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
   readonly routes: readonly Routes[];
   /** Of pages that may call; none: the gateway says nothing of that. */
@@ -43,7 +47,7 @@ const SLOW_CALLERS: SlowCallersPolicy = {
 
 /** The gateway's HTTP application. It does not listen. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { log, metrics, bodyLimit, routes, corsOrigins, tracing, closingLimitMs, isStopping } = deps;
+  const { log, accessLog, metrics, bodyLimit, routes, corsOrigins, tracing, closingLimitMs, isStopping } = deps;
   const app = createServer({
     log,
     metrics,
@@ -56,6 +60,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
     takesUpgrade: isWebSocketUpgrade,
+    onRawRefusal: (refusal) => recordRawRefusal(refusal, accessLog),
   });
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   app.server.maxConnections = MAX_CONNECTIONS;

@@ -37,6 +37,7 @@ export async function runGateway(deps: RunGatewayDeps): Promise<number> {
   const app = await buildApp({
     log,
     metrics,
+    accessLog: parts.accessLog,
     bodyLimit: config.bodyLimit,
     corsOrigins: config.corsOrigins,
     closingLimitMs: parts.closingLimitMs,

@@ -1,3 +1,4 @@
+import type { RawRefusal } from '@rollcall/platform/http/raw-refusals.ts';
 import { type App, pathOf } from '@rollcall/platform/http/server.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
@@ -38,4 +39,15 @@ export function logRequests(app: App, accessLog: AccessLog | undefined): void {
     });
     done();
   });
+}
+
+/** Gives what is refused before it is a request of a route an id, too, and has it logged. @returns fields for the answer. */
+export function recordRawRefusal(
+  { error, request }: RawRefusal,
+  accessLog: AccessLog | undefined,
+): Readonly<Record<string, string>> {
+  const requestId = requestIdOf(request?.headers['x-request-id']);
+  const path = request === undefined ? undefined : pathOf(request.url);
+  accessLog?.write({ reqId: requestId, method: request?.method, path, ...refusalFields(error), ms: 0 });
+  return { 'x-request-id': requestId };
 }

@@ -20,6 +20,7 @@ async function ask(payload: string): Promise<{ readonly status: number; readonly
         }),
     ],
     corsOrigins: new Set(),
+    accessLog: undefined,
     tracing: undefined,
     closingLimitMs: 100,
     isStopping: () => false,

@@ -1,4 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { passOverUnexpectedContinue } from '@rollcall/platform/outbound/unexpected-continue.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from './discovery/addresses.ts';
 import type { Lookups } from './discovery/lookups.ts';
@@ -36,6 +37,7 @@ const IDLE_MS = 60_000;
  * connections, so a bound here would let the requests of one wait for those of another.
  */
 export function createDispatchers(options: DispatcherOptions, clock: Clock): Dispatchers {
+  passOverUnexpectedContinue();
   const { connectTimeoutMs, lookups } = options;
   // Half of the time: who fails by then has heard that it is the lookup, for which a service is not blamed.
   const lookup = lookups.within(connectTimeoutMs / 2);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { isChunkedAlone } from '@rollcall/platform/http/request-faults.ts';
 import type { Link } from '@rollcall/platform/linked-list.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
@@ -10,7 +11,7 @@ import type { Target } from '../../upstream/discovery/targets.ts';
 import type { Dispatchers } from '../../upstream/dispatchers.ts';
 import { type AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
-import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
+import { type ForwardedRequest, RESET_CONTENT, requestHeaders, responseHeaders } from './headers.ts';
 import type { Upload } from './upload.ts';
 import {
   type Attempt,
@@ -195,10 +196,15 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     // The answer's end, by which others decide, may be hours away.
     const { breaker } = this.#options.endpoint;
     if (!this.#isTrouble() && breaker.state() !== 'closed') breaker.succeeded();
+    const coding = headers['transfer-encoding'];
+    if (coding !== undefined && !isChunkedAlone(coding)) {
+      controller.abort(new InvalidAnswerError('The answer has a transfer coding other than chunked'));
+      return;
+    }
     response.sendDate = headers['date'] === undefined;
     try {
       // Its reason phrase stays here: it means nothing (RFC 9112, section 4), and may be what Node refuses to send.
-      response.writeHead(status, responseHeaders(headers, addedHeaders));
+      response.writeHead(status, responseHeaders(status, headers, addedHeaders));
     } catch (error) {
       response.sendDate = true;
       controller.abort(new InvalidAnswerError('The answer cannot be passed on', { cause: error }));
@@ -209,7 +215,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     const { response } = this.#proxied;
     this.#patience.renew();
     this.#isHeadSent = true;
-    if (response.write(chunk)) return;
+    // What an answer must not have is not passed on with it (RFC 9110, section 15.3.6).
+    if (this.#status === RESET_CONTENT || response.write(chunk)) return;
     controller.pause();
     response.once('drain', () => controller.resume());
   }

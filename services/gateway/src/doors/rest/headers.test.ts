@@ -73,6 +73,15 @@ describe('requestHeaders', () => {
     expect(headers.join()).not.toContain('theirs');
   });
 
+  test.each([
+    ['服务', '%E6%9C%8D%E5%8A%A1'],
+    ['a b\u007f', 'a%20b%7F'],
+    ['shop-1.eu_x', 'shop-1.eu_x'],
+  ])('names the service %s so that every header can', (service, expected) => {
+    const headers = requestHeaders([], { ...forwarded, service }, trace);
+    expect(headers[headers.indexOf('x-rollcall-service') + 1]).toBe(expected);
+  });
+
   test('says who the client is where the caller says something else', () => {
     const headers = requestHeaders(['X-Real-IP', '10.9.9.9'], forwarded, trace);
     expect(headers.flatMap((name, index) => (name === 'x-real-ip' ? [headers[index + 1]] : []))).toEqual(['192.0.2.7']);
@@ -106,7 +115,7 @@ describe('responseHeaders', () => {
       'set-cookie': ['a=1', 'b=2'],
       'x-request-id': 'theirs',
     };
-    expect(responseHeaders(upstream, { 'x-request-id': 'ours', 'x-ratelimit-limit': 5 })).toEqual([
+    expect(responseHeaders(200, upstream, { 'x-request-id': 'ours', 'x-ratelimit-limit': 5 })).toEqual([
       'content-type',
       'text/plain',
       'set-cookie',
@@ -116,5 +125,20 @@ describe('responseHeaders', () => {
       'x-ratelimit-limit',
       '5',
     ]);
+  });
+
+  test.each([
+    [204, { 'content-length': '5' }, []],
+    [
+      205,
+      { 'content-length': '5', 'content-type': 'text/plain' },
+      ['content-type', 'text/plain', 'content-length', '0'],
+    ],
+    [205, {}, ['content-length', '0']],
+    [304, { 'content-length': '5' }, ['content-length', '5']],
+    [200, { 'content-length': '5' }, ['content-length', '5']],
+    [200, { 'content-length': '5', 'transfer-encoding': 'chunked' }, []],
+  ])('of %i has the length that it may have', (status, upstream, expected) => {
+    expect(responseHeaders(status, upstream, {})).toEqual(expected);
   });
 });

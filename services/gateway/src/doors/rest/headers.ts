@@ -46,7 +46,7 @@ export function requestHeaders(
   headers.push('x-forwarded-for', forwardedFor, 'x-forwarded-proto', protocol, 'x-real-ip', clientAddress);
   if (host !== '') headers.push('x-forwarded-host', host);
   headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
-  headers.push('x-request-id', requestId, identityHeaders.service, service, ...identity);
+  headers.push('x-request-id', requestId, identityHeaders.service, encodeURIComponent(service), ...identity);
   if (trace !== undefined) headers.push('traceparent', trace.traceparent);
   if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
   return headers;
@@ -56,6 +56,9 @@ function isOwn(lower: string): boolean {
   return OWN.has(withDashes(lower)) || isClaim(lower);
 }
 
+const NO_CONTENT = 204;
+/** Its body has no bytes, and says so (RFC 9110, section 15.3.6). */
+export const RESET_CONTENT = 205;
 /** Lists to which both may add. */
 const JOINED = new Set(['vary', 'access-control-expose-headers']);
 
@@ -64,6 +67,7 @@ const JOINED = new Set(['vary', 'access-control-expose-headers']);
  * which it adds `vary`, the service does not, but for which of its own headers they may see.
  */
 export function responseHeaders(
+  status: number,
   upstream: Readonly<Record<string, string | readonly string[] | undefined>>,
   added: Readonly<Record<string, number | string | readonly string[] | undefined>>,
 ): (string | string[])[] {
@@ -74,6 +78,7 @@ export function responseHeaders(
   for (const name in upstream) {
     const value = upstream[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name) === true) continue;
+    if (name === 'content-length' && !mayHaveLength(status, upstream)) continue;
     const isReplaced = name in added || (saysWhoReads && name.startsWith('access-control-'));
     if (isReplaced && !(saysWhoReads && JOINED.has(name))) continue;
     headers.push(name, typeof value === 'string' ? value : [...value]);
@@ -83,7 +88,16 @@ export function responseHeaders(
     if (value === undefined) continue;
     headers.push(name, typeof value === 'object' ? [...value] : String(value));
   }
+  if (status === RESET_CONTENT) headers.push('content-length', '0');
   return headers;
+}
+
+/**
+ * Whether an answer may say how long its body is: not where it must have none (RFC 9110, section 8.6), nor where its coding says
+ * otherwise (RFC 9112, section 6.3). To HEAD, and with 304, it is the length that another answer would have.
+ */
+function mayHaveLength(status: number, upstream: Readonly<Record<string, unknown>>): boolean {
+  return status !== NO_CONTENT && status !== RESET_CONTENT && !('transfer-encoding' in upstream);
 }
 
 function namedInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {

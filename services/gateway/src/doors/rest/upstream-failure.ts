@@ -71,6 +71,8 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT')
     return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };
+  // Who sends a head that is too long is there; one path of it must not keep the others from being called.
+  if (code === 'UND_ERR_HEADERS_OVERFLOW') return { ...failure, code: 'UPSTREAM_INVALID', blame: 'unclear' };
   if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.
   if (CALLER.has(code)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
@@ -84,11 +86,7 @@ function isOfConnecting(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && error.syscall === 'connect';
 }
 
-const INVALID = new Set([
-  'UND_ERR_HEADERS_OVERFLOW',
-  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
-  'UND_ERR_RES_EXCEEDED_MAX_SIZE',
-]);
+const INVALID = new Set(['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'UND_ERR_RES_EXCEEDED_MAX_SIZE']);
 const CALLER = new Set(['UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'UND_ERR_INVALID_ARG', 'UND_ERR_ABORTED']);
 
 function codeOf(error: unknown): string {

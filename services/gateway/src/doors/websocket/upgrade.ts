@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { headerFault } from '@rollcall/platform/http/request-head.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
+import { toOriginForm } from '@rollcall/platform/http/request-target.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
@@ -147,6 +148,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   return (request, socket, head) => {
     // Node has taken its own listener away, and a reset must not end the process.
     socket.on('error', () => socket.destroy());
+    toOriginForm(request);
     spans?.begin(request, socket);
     const requestId = requestIdOf(request.headers['x-request-id']);
     const answerHeaders = { 'x-request-id': requestId };

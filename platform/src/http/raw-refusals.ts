@@ -1,0 +1,95 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { HttpError, type RenderError, serverError } from './errors.ts';
+import { maxHeaderSize, STATUS_CODES } from './node-http.ts';
+import type { App } from './server.ts';
+
+/** What is answered past all routes and hooks. */
+export interface RawRefusal {
+  readonly error: HttpError;
+  /** Undefined: what came is none. */
+  readonly request: IncomingMessage | undefined;
+}
+
+export interface RawRefusalOptions {
+  readonly renderError: RenderError;
+  /** Told of each. @returns fields for its answer, beside its own. */
+  readonly onRawRefusal: (refusal: RawRefusal) => Readonly<Record<string, string>>;
+}
+
+/** Answers what never becomes a request of a route: what is no HTTP, what does not come in time, and requests for a tunnel. */
+export interface RawRefusals {
+  /** For Fastify's `clientErrorHandler`. */
+  readonly onClientError: (error: NodeJS.ErrnoException, socket: Socket) => void;
+  /** Watches a server for the rest. */
+  readonly watch: (server: App['server']) => void;
+}
+
+export function createRawRefusals(options: RawRefusalOptions): RawRefusals {
+  /** The answer to the last request that has begun to come over a connection. */
+  const lastAnswers = new WeakMap<Socket, ServerResponse>();
+  return {
+    onClientError(error, socket) {
+      if (!isNext(lastAnswers.get(socket), socket)) socket.resetAndDestroy();
+      else if (error.code !== 'ECONNRESET') refuse(socket, { error: malformed(error), request: undefined }, options);
+    },
+    watch(server) {
+      // Fastify calls no hook for a path that cannot be decoded.
+      server.on('request', ({ socket }, response) => lastAnswers.set(socket, response));
+      // Node closes the connection where nobody listens.
+      server.on('connect', (request, socket: Socket) => {
+        socket.on('error', () => socket.destroy());
+        if (isNext(lastAnswers.get(socket), socket)) refuse(socket, { error: noTunnel(), request }, options);
+        else socket.resetAndDestroy();
+      });
+    },
+  };
+}
+
+/**
+ * Whether what is said over a connection now would be taken for the answer to what is wrong with it: and neither for more of another
+ * answer, nor for the one that an earlier request still waits for.
+ *
+ * @param last the answer to the last request that has begun to come. Only one to which no other is ahead has the socket.
+ */
+function isNext(last: ServerResponse | undefined, socket: Socket): boolean {
+  if (last === undefined || last.writableFinished) return true;
+  if (last.socket !== socket) return false;
+  // The wrong is in its body, or in what follows it.
+  return last.writableEnded || !(last.headersSent || last.req.complete);
+}
+
+/** Answers, and closes the connection. */
+function refuse(socket: Socket, refusal: RawRefusal, { renderError, onRawRefusal }: RawRefusalOptions): void {
+  if (socket.destroyed) return;
+  const { error } = refusal;
+  const text = JSON.stringify(renderError(error));
+  const fields = {
+    ...onRawRefusal(refusal),
+    ...error.headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(text)),
+    connection: 'close',
+  };
+  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  const line = `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode] ?? ''}`;
+  if (socket.writable) socket.write(`${line}\r\n${head.join('')}\r\n${text}`);
+  socket.destroySoon();
+}
+
+function malformed(error: NodeJS.ErrnoException): HttpError {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return serverError('REQUEST_TIMEOUT', { message: 'The request did not come in full within its time' });
+  }
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    return serverError('HEADERS_TOO_LARGE', { message: `The header fields have more than ${maxHeaderSize} bytes` });
+  }
+  const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message;
+  return new HttpError(400, 'Invalid request', { message: `What came is no request of HTTP/1.1: ${reason}` });
+}
+
+function noTunnel(): HttpError {
+  return serverError('NOT_IMPLEMENTED', {
+    message: 'The server makes no tunnels: send the request itself, not CONNECT',
+  });
+}

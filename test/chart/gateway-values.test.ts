@@ -3,19 +3,11 @@ import { gatewayConfig } from '@rollcall/gateway/config.ts';
 import { parseRoutes } from '@rollcall/gateway/upstream/routing/routes-file.ts';
 import { registryConfig } from '@rollcall/registry/config.ts';
 import { describe, expect, test } from 'vitest';
-import {
-  CHART,
-  type ChartObject,
-  environmentOf,
-  helm,
-  NAMESPACE,
-  objectOf,
-  podsOf,
-  renderChart,
-  type Values,
-} from './chart.ts';
+import { type ChartObject, environmentOf, NAMESPACE, objectOf, podsOf, renderChart, type Values } from './chart.ts';
 
 const GATEWAY = 'rollcall-gateway';
+/** Where there is a way in by a proxy, the chart asks whose word is taken. */
+const PROXIES = { trustedProxies: ['10.42.0.0/16'] };
 
 /** The environment that the chart gives a process, without what comes from Secrets and fields. */
 function givenTo(objects: readonly ChartObject[], process: string): Record<string, string> {
@@ -117,14 +109,12 @@ describe('the gateway', () => {
     ]);
   });
 
-  test('warns who has all callers come from one address', async () => {
-    const ingress = { enabled: true, hosts: ['api.example.com'] };
-    const notes = (gateway: object) =>
-      helm(['install', 'rollcall', CHART, '--namespace', NAMESPACE, '--dry-run=client'], {
-        values: { gateway, processes: { gateway: { ingress } } },
-      });
-    expect(await notes({})).toContain('name the addresses of its pods in gateway.trustedProxies');
-    expect(await notes({ trustedProxies: ['10.42.0.0/16'] })).not.toContain('gateway.trustedProxies');
+  test.each(['ingress', 'httpRoute', 'grpcRoute'])('asks for the proxies that %s stands for', async (way) => {
+    const route = { enabled: true, ...(way === 'ingress' ? {} : { parentRefs: [{ name: 'public' }] }) };
+    const render = (trustedProxies: readonly string[]) =>
+      renderChart({ gateway: { trustedProxies }, processes: { gateway: { [way]: route } } });
+    await expect(render([])).rejects.toThrow('trustedProxies');
+    expect(configOf(await render(['10.42.0.0/16']))).toMatchObject({ token: { issuer: 'rollcall' } });
   });
 
   test('reads its routes from a directory, in which they change under its hands', async () => {
@@ -151,7 +141,7 @@ describe('the gateway', () => {
   test('is where Ingress, HTTPRoute and GRPCRoute lead', async () => {
     const route = { enabled: true, parentRefs: [{ name: 'public' }] };
     const gateway = { ingress: { enabled: true }, httpRoute: route, grpcRoute: route };
-    const objects = await renderChart({ processes: { gateway } });
+    const objects = await renderChart({ gateway: PROXIES, processes: { gateway } });
     const kinds = ['Ingress', 'HTTPRoute', 'GRPCRoute'];
     const ways = objects.filter(({ kind }) => kinds.includes(kind));
     expect(ways.map(({ metadata }) => metadata.name)).toEqual([GATEWAY, GATEWAY, GATEWAY]);
@@ -232,7 +222,7 @@ async function entrances(process: string, { ingress = {}, httpRoute = {} }: Reco
     ingress: { enabled: true, ...ingress },
     httpRoute: { enabled: true, parentRefs: [{ name: 'public' }], ...httpRoute },
   };
-  const objects = await renderChart({ processes: { [process]: values } });
+  const objects = await renderChart({ gateway: PROXIES, processes: { [process]: values } });
   return objects.filter(({ kind }) => kind === 'Ingress' || kind === 'HTTPRoute');
 }
 

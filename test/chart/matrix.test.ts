@@ -52,9 +52,11 @@ const dimensions = {
   entrance: {
     none: {},
     ingress: {
+      gateway: { trustedProxies: ['10.0.0.0/8'] },
       processes: { gateway: { ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' } } } },
     },
     'ingress with a certificate': {
+      gateway: { trustedProxies: ['10.0.0.0/8'] },
       processes: {
         gateway: {
           ingress: {
@@ -66,6 +68,7 @@ const dimensions = {
       },
     },
     'Gateway API': {
+      gateway: { trustedProxies: ['10.0.0.0/8'] },
       processes: {
         gateway: {
           httpRoute: {

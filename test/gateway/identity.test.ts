@@ -406,6 +406,12 @@ describe('a token that is refused', () => {
     { name: 'without audience', more: { aud: undefined }, why: 'Its aud is not acceptable' },
     { name: 'without expiry', more: { exp: undefined }, why: 'Its exp is not acceptable' },
     { name: 'without subject', more: { sub: undefined }, why: 'Its sub is not acceptable' },
+    { name: 'with an expiry in words', more: { exp: 'tomorrow' }, why: 'Its exp is not acceptable' },
+    { name: 'with a start in a list', more: { nbf: [now] }, why: 'Its nbf is not acceptable' },
+    { name: 'with an issue time in words', more: { iat: 'now' }, why: 'Its iat is not acceptable' },
+    { name: 'with an audience that is a number', more: { aud: 5 }, why: 'Its aud is not acceptable' },
+    { name: 'with a scope that is a number', more: { scope: 5 }, why: 'Its scope is not acceptable' },
+    { name: 'with scopes that are no texts', more: { scope: ['a', {}] }, why: 'Its scope is not acceptable' },
   ])('of ours and of another issuer, $name', async ({ more, why }) => {
     expect(await refusalOf(await ownToken(more))).toEqual(refused(why));
     expect(await refusalOf(await externalToken(more))).toEqual(refused(why));
@@ -430,6 +436,16 @@ describe('another issuer', () => {
   test('may say what no header can hold, and breaks nothing by it', async () => {
     expect(await statusWith(await externalToken({ sub: 'J\u00f6rg \u2713', scope: '\u2713 a' }))).toBe(200);
     expect(await refusalOf(await externalToken({ sub: 'half \ud800' }))).toEqual(refused('Its sub is not acceptable'));
+  });
+
+  test.each([5, true, null, [], {}, ''])('cannot have %j for its subject', async (sub) => {
+    expect(await refusalOf(await externalToken({ sub }))).toEqual(refused('Its sub is not acceptable'));
+  });
+
+  test('may list scopes, and call them scp', async () => {
+    for (const claims of [{ scope: ['a', 'b'] }, { scp: ['a'] }, { scp: 'a b' }]) {
+      expect(await statusWith(await externalToken(claims))).toBe(200);
+    }
   });
 
   test('is believed by its keys, which unknown ones do not make us fetch again and again', async () => {

@@ -82,7 +82,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
 
   describe.each(ways)("by the chart's $kind", ({ kind, values, status, expectedStatus, elsewhere }) => {
     beforeAll(async () => {
-      await chart.upgrade({ processes: { gateway: values(traefik) } });
+      await chart.upgrade({ gateway: { trustedProxies: ['10.244.0.0/16'] }, processes: { gateway: values(traefik) } });
       await untilHealth(200);
     });
     afterAll(async () => {

@@ -30,13 +30,15 @@ export interface LimitsDeps {
 /** What the limits must know of a request. */
 export interface LimitedRequest {
   /** Undefined: the request shows no token. */
-  readonly caller: Caller | undefined;
+  readonly caller: Pick<Caller, 'subject' | 'tier'> | undefined;
   /** Of the connection; undefined once that is gone. */
   readonly remoteAddress: string | undefined;
   /** The header `X-Forwarded-For`. */
   readonly forwardedFor: string | readonly string[] | undefined;
   /** The limits of its route, if that has any of its own. */
   readonly route: RouteLimits | undefined;
+  /** Without a caller: whom the request says it is from. Its requests from one address are counted by themselves. */
+  readonly claimed?: string | undefined;
 }
 
 export interface Verdict {
@@ -81,11 +83,9 @@ export function createLimits(deps: LimitsDeps): Limits {
   }
 
   return {
-    check({ caller, remoteAddress = 'unknown', forwardedFor, route }) {
-      const policy = limitFor(caller?.tier ?? 'anonymous', route, limits);
-      const who =
-        caller === undefined ? clientNetwork(remoteAddress, forwardedFor, trustedProxies) : shortened(caller.subject);
-      const decision = limiter.take(policy.scope + who, policy.limit);
+    check(request) {
+      const policy = limitFor(request.caller?.tier ?? 'anonymous', request.route, limits);
+      const decision = limiter.take(policy.scope + whoAsks(request, trustedProxies), policy.limit);
       return decision instanceof Promise
         ? decision.then((decided) => verdictOf(policy, decided))
         : verdictOf(policy, decision);
@@ -135,6 +135,16 @@ function createLimiter(deps: LimitsDeps): StartedLimiter {
     start: async () => shared?.start(),
     stop: async () => shared?.stop(),
   };
+}
+
+/** Ends the key that a request is counted by. */
+function whoAsks(
+  { caller, remoteAddress = 'unknown', forwardedFor, claimed }: LimitedRequest,
+  trusted: TrustedProxies,
+) {
+  if (caller !== undefined) return shortened(caller.subject);
+  const network = clientNetwork(remoteAddress, forwardedFor, trusted);
+  return claimed === undefined ? network : `${network} ${shortened(claimed)}`;
 }
 
 function shortened(subject: string): string {

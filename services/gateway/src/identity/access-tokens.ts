@@ -103,7 +103,8 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
 /** @throws GatewayError INVALID_TOKEN. */
 function kidOf(token: string): string {
   try {
-    return decodeProtectedHeader(token).kid ?? '';
+    const kid: unknown = decodeProtectedHeader(token).kid;
+    return typeof kid === 'string' ? kid : '';
   } catch {
     throw invalid('It is no JSON Web Token');
   }
@@ -130,9 +131,17 @@ function unknownKey(cause?: unknown): GatewayError {
 /** A scope (RFC 6749, section 3.3). What is none could not even be told to a service. */
 const SCOPE = /^[!#-[\]-~]+$/;
 
-/** `scope` as in RFC 9068, section 2.2.3: separated by spaces. */
-export function scopesOf({ scope }: JWTPayload): readonly string[] {
-  return typeof scope === 'string' ? scope.split(' ').filter((each) => SCOPE.test(each)) : [];
+/**
+ * `scope` as in RFC 9068, section 2.2.3: separated by spaces. Other issuers have a list too, or call it `scp`.
+ *
+ * @throws GatewayError INVALID_TOKEN where it is neither text nor a list of texts.
+ */
+export function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
+  const given: unknown = scope ?? scp ?? '';
+  const list: readonly unknown[] =
+    typeof given === 'string' ? given.split(' ') : Array.isArray(given) ? given : [given];
+  if (!list.every((each) => typeof each === 'string')) throw invalid('Its scope is not acceptable');
+  return list.filter((each) => SCOPE.test(each));
 }
 
 /** @returns undefined where the claim names none. */

@@ -1,6 +1,6 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { keepSecret, verifySecret } from './client-secret.ts';
+import { createSecretChecks, keepSecret } from './client-secret.ts';
 
 const KEY = Buffer.from('fingerprint key');
 const SECRET = 'a-good-enough-secret';
@@ -38,13 +38,30 @@ test.each([
   const kept = keepSecret(Buffer.from(stored), KEY);
   expect(kept).toBeDefined();
   expect(JSON.stringify(kept)).not.toContain(SECRET);
-  expect(await verifySecret(SECRET, kept, KEY)).toBe(true);
-  expect(await verifySecret('another-good-secret!', kept, KEY)).toBe(false);
-  expect(await verifySecret(stored.trim(), kept, KEY)).toBe(stored.trim() === SECRET);
+  expect(await createSecretChecks().verify(SECRET, kept, KEY)).toBe(true);
+  expect(await createSecretChecks().verify('another-good-secret!', kept, KEY)).toBe(false);
+  expect(await createSecretChecks().verify(stored.trim(), kept, KEY)).toBe(stored.trim() === SECRET);
+});
+
+test('is known without a hash where the secret itself is stored, and of a hash once it was found right', async () => {
+  const checks = createSecretChecks();
+  const keyed = keepSecret(Buffer.from(SECRET), KEY);
+  expect(checks.isKnown(SECRET, keyed, KEY)).toBe(true);
+  expect(checks.isKnown('another-good-secret!', keyed, KEY)).toBe(false);
+  const kept = keepSecret(Buffer.from(hashed()), KEY);
+  expect(checks.isKnown(SECRET, kept, KEY)).toBe(false);
+  await checks.verify('another-good-secret!', kept, KEY);
+  expect(checks.isKnown('another-good-secret!', kept, KEY)).toBe(false);
+  await checks.verify(SECRET, kept, KEY);
+  expect(checks.isKnown(SECRET, kept, KEY)).toBe(true);
+  // The Secret has changed since.
+  expect(checks.isKnown(SECRET, keepSecret(Buffer.from(hashed()), KEY), KEY)).toBe(false);
+  expect(checks.isKnown('', undefined, KEY)).toBe(false);
 });
 
 test('no secret is right for a client that does not exist', async () => {
-  for (const secret of ['', SECRET, '-'.repeat(43)]) expect(await verifySecret(secret, undefined, KEY)).toBe(false);
+  for (const secret of ['', SECRET, '-'.repeat(43)])
+    expect(await createSecretChecks().verify(secret, undefined, KEY)).toBe(false);
 });
 
 test.each<{ name: string; shape: Shape }>([

@@ -36,22 +36,44 @@ export function keepSecret(value: Buffer, fingerprintKey: Buffer): KeptSecret | 
   return hash && { type: 'scrypt', hash, fingerprint };
 }
 
-/**
- * Whether a client has presented its secret. Takes as long whether there is such a client or not, and whatever is kept of its
- * secret: one scrypt hash of the same cost is computed in each case.
- */
-export async function verifySecret(
-  presented: string,
-  kept: KeptSecret | undefined,
-  fingerprintKey: Buffer,
-): Promise<boolean> {
-  const wanted = kept?.type === 'scrypt' ? kept.hash : DUMMY;
-  const derived = await derive(presented, wanted.salt);
-  const keyed = Buffer.from(fingerprintOf(Buffer.from(presented), fingerprintKey));
-  const matchesHash = timingSafeEqual(derived, wanted.hash);
-  const matchesKeyed = timingSafeEqual(keyed, Buffer.from(kept?.fingerprint ?? NO_FINGERPRINT));
-  if (kept === undefined) return false;
-  return kept.type === 'scrypt' ? matchesHash : matchesKeyed;
+/** Checks the secrets that clients present. */
+export interface SecretChecks {
+  /**
+   * Whether it is the client's secret, where that can be told without a scrypt hash: the Secret holds the secret itself, or
+   * it was checked before. False says nothing.
+   */
+  isKnown(presented: string, kept: KeptSecret | undefined, fingerprintKey: Buffer): boolean;
+  /**
+   * Whether it is the client's secret. Takes as long whether there is such a client or not, and whatever is kept of its
+   * secret: one scrypt hash of the same cost is computed in each case.
+   */
+  verify(presented: string, kept: KeptSecret | undefined, fingerprintKey: Buffer): Promise<boolean>;
+}
+
+export function createSecretChecks(): SecretChecks {
+  /** Of scrypt hashes: the fingerprint of the secret that was found to be theirs. */
+  const confirmed = new WeakMap<KeptSecret, string>();
+  return {
+    isKnown(presented, kept, fingerprintKey) {
+      const wanted = kept?.type === 'keyed' ? kept.fingerprint : kept && confirmed.get(kept);
+      return isEqual(fingerprintOf(Buffer.from(presented), fingerprintKey), wanted ?? NO_FINGERPRINT);
+    },
+    async verify(presented, kept, fingerprintKey) {
+      const wanted = kept?.type === 'scrypt' ? kept.hash : DUMMY;
+      const derived = await derive(presented, wanted.salt);
+      const fingerprint = fingerprintOf(Buffer.from(presented), fingerprintKey);
+      const matchesHash = timingSafeEqual(derived, wanted.hash);
+      const matchesKeyed = isEqual(fingerprint, kept?.fingerprint ?? NO_FINGERPRINT);
+      if (kept === undefined) return false;
+      if (kept.type === 'keyed') return matchesKeyed;
+      if (matchesHash) confirmed.set(kept, fingerprint);
+      return matchesHash;
+    },
+  };
+}
+
+function isEqual(one: string, other: string): boolean {
+  return timingSafeEqual(Buffer.from(one), Buffer.from(other));
 }
 
 /** Trailing white space counts not: a file that a Secret was made from often ends with a line break. */

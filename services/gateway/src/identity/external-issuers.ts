@@ -62,8 +62,12 @@ function checkOf(config: ExternalIssuer, { clock, toleranceSeconds, dispatcher }
 }
 
 function callerOf(payload: JWTPayload, { issuer, defaultTier }: ExternalIssuer, toleranceSeconds: number): Caller {
-  const { sub = '', exp = 0 } = payload;
-  if (sub === '' || sub.length > SUBJECT_MAX_LENGTH || !sub.isWellFormed()) throw invalid('Its sub is not acceptable');
+  const { exp = 0 } = payload;
+  // What another issuer signs may be of any type, whatever the library's types say.
+  const sub: unknown = payload.sub;
+  if (typeof sub !== 'string' || sub === '' || sub.length > SUBJECT_MAX_LENGTH || !sub.isWellFormed()) {
+    throw invalid('Its sub is not acceptable');
+  }
   return {
     subject: `${issuer}#${sub}`,
     tier: tierOf(payload) ?? defaultTier,

@@ -19,7 +19,11 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts'],
+          include: [
+            '{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts',
+            // Simulations in memory, which need no server.
+            'test/operator/model/**/*.test.ts',
+          ],
           exclude: ['**/node_modules/**'],
           maxWorkers: cores,
           // Starting a process and loading everything anew for each file takes more than its tests do.
@@ -33,7 +37,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**'],
+          exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**', 'test/operator/model/**'],
           globalSetup: ['test/support/global-setup.ts'],
           maxWorkers: 3 * cores,
           testTimeout: 60_000,

@@ -1,7 +1,7 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import { type Static, Type } from 'typebox';
-import type { ArtifactSettings } from './delivery/snapshot.ts';
+import type { ArtifactSettings } from './delivery/job/snapshot.ts';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),

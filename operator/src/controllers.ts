@@ -17,10 +17,10 @@ import { createRegistrationObserver } from './registration/observe.ts';
 import { registrationReconciler } from './registration/reconciler.ts';
 import { createRegistrationMetrics } from './registration/registration-metrics.ts';
 import { type Applier, createApplier } from './runtime/apply.ts';
+import { informerConnectivity } from './runtime/connectivity.ts';
 import { type Controller, createController } from './runtime/controller.ts';
 import type { EventRecorder } from './runtime/events.ts';
 import type { RuntimeMetrics } from './runtime/runtime-metrics.ts';
-import { informerSight } from './runtime/sight.ts';
 import { createImportObserver, type ImportObserver } from './service-import/observe.ts';
 import { importReconciler } from './service-import/reconciler.ts';
 
@@ -130,8 +130,8 @@ function importController(deps: WithApplier, imports: ImportObserver, registrati
 
 function importObserver({ informers, clock, namespace }: ControllersDeps, ttlMs: number): ImportObserver {
   const { services, endpointSlices } = informers;
-  const sight = informerSight([...services, ...endpointSlices], clock);
-  return createImportObserver({ ...informers, sight, clock, namespace, ttlMs });
+  const connectivity = informerConnectivity([...services, ...endpointSlices], clock);
+  return createImportObserver({ ...informers, connectivity, clock, namespace, ttlMs });
 }
 
 function registrationController(deps: WithApplier, imports: ImportObserver | undefined): Controller {
@@ -141,7 +141,7 @@ function registrationController(deps: WithApplier, imports: ImportObserver | und
     registrations,
     leases,
     leaseClient: resourceClient(deps.connection, leaseKind, deps.namespace),
-    sight: informerSight([registrations, leases], clock),
+    connectivity: informerConnectivity([registrations, leases], clock),
     endpoints: imports,
     clock,
     retentionMs: config.retentionMs,

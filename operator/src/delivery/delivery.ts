@@ -11,7 +11,7 @@ import { type Controller, createController } from '../runtime/controller.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import type { RuntimeMetrics } from '../runtime/runtime-metrics.ts';
 import { createChecks } from './checks/checks.ts';
-import { createDeliveryMetrics } from './delivery-metrics.ts';
+import { createDeliveryMetrics } from './metrics.ts';
 import { watchConcernedJobs } from './observe/concerned-jobs.ts';
 import { createDirectReads } from './observe/direct-reads.ts';
 import type { DeliveryInformers } from './observe/informers.ts';
@@ -102,7 +102,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     metrics,
     events: deps.events,
     refusals,
-    lookAgain: (jobKey) => controller.enqueue(jobKey),
+    requeue: (jobKey) => controller.enqueue(jobKey),
   });
   const controller = createController(reconciler, {
     ...deps,

@@ -10,11 +10,11 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createApplier } from '../runtime/apply.ts';
 import type { Change } from '../runtime/decision.ts';
-import { createDeliveryMetrics } from './delivery-metrics.ts';
-import { buildDeployment, buildJob } from './model/build.ts';
+import { createDeliveryMetrics } from './metrics.ts';
 import { createDirectReads } from './observe/direct-reads.ts';
 import { createRefusals } from './observe/refusals.ts';
 import { deliveryReconciler } from './reconciler.ts';
+import { buildDeployment, buildJob } from './testing/builders.ts';
 
 const refuse = () => Promise.reject(new Error('not expected'));
 
@@ -36,7 +36,7 @@ function setUp(codes: Readonly<Record<string, number>>) {
     metrics: createDeliveryMetrics(new Registry(), () => []),
     events: { record: ({ reason, message }) => void recorded.push(`${reason} ${message}`) },
     refusals: createRefusals(systemClock),
-    lookAgain: () => undefined,
+    requeue: () => undefined,
   });
   const deployments = { recordWrite: () => undefined, recordDelete: () => undefined };
   const applier = createApplier({

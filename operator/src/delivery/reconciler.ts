@@ -6,12 +6,12 @@ import { StaleError } from '../runtime/apply.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import type { EventRecorder } from '../runtime/events.ts';
-import type { DeliveryMetrics } from './delivery-metrics.ts';
+import { planJob } from './job/plan.ts';
+import type { JobSnapshot } from './job/snapshot.ts';
+import type { DeliveryMetrics } from './metrics.ts';
 import type { DeliveryObserver } from './observe/observer.ts';
 import type { Refusals } from './observe/refusals.ts';
-import { planJob } from './plan.ts';
-import { isFinished } from './queue.ts';
-import type { JobSnapshot } from './snapshot.ts';
+import { isFinished } from './start/queue.ts';
 
 export interface DeliveryReconcilerDeps {
   readonly jobs: Store<DeliveryJob>;
@@ -21,7 +21,7 @@ export interface DeliveryReconcilerDeps {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly refusals: Refusals;
   /** Asks for another look at a job at once. */
-  readonly lookAgain: (jobKey: string) => void;
+  readonly requeue: (jobKey: string) => void;
 }
 
 /** Takes jobs from stage to stage; see docs/architecture.md, "Deliver". */
@@ -55,7 +55,7 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     plan: planJob,
     onApplied(snapshot, decision) {
       observer.applied(snapshot);
-      if (decision.changes.some(isUnwatched)) deps.lookAgain(objectKey(snapshot.job));
+      if (decision.changes.some(isUnwatched)) deps.requeue(objectKey(snapshot.job));
       const end = isFinished(snapshot.job) ? undefined : endIn(decision);
       if (end !== undefined) onFinished(snapshot, end);
     },

@@ -12,7 +12,7 @@ const beat = (overrides: Partial<{ ownerUid: string; ageMs: number; ttlMs: numbe
 interface Case {
   readonly sentence: string;
   readonly events: (deadlines: Deadlines) => void;
-  readonly sightSinceMs?: number | undefined;
+  readonly connectedSinceMs?: number | undefined;
   readonly deadlineMs: number | undefined;
 }
 
@@ -129,7 +129,7 @@ test.each<Case>([
   {
     sentence: 'while blind there is no deadline',
     events: (deadlines) => registered(deadlines),
-    sightSinceMs: undefined,
+    connectedSinceMs: undefined,
     deadlineMs: undefined,
   },
   {
@@ -138,13 +138,13 @@ test.each<Case>([
       registered(deadlines);
       deadlines.heartbeatSeen('shop', beat(), 10_000);
     },
-    sightSinceMs: 300_000,
+    connectedSinceMs: 300_000,
     deadlineMs: 360_000,
   },
 ])('$sentence', (row) => {
   const deadlines = createDeadlines();
   row.events(deadlines);
-  expect(deadlines.deadlineMs('shop', 'sightSinceMs' in row ? row.sightSinceMs : 0)).toBe(row.deadlineMs);
+  expect(deadlines.deadlineMs('shop', 'connectedSinceMs' in row ? row.connectedSinceMs : 0)).toBe(row.deadlineMs);
 });
 
 test('tells when a TTL gets shorter, and only then', () => {

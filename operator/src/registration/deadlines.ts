@@ -19,7 +19,7 @@ interface Candidate {
  * When each registration's time is up, by this process' own observation on its monotonic clock: no wall clock is read and no two
  * clocks are compared, so neither skew nor a step of a clock expires anything early or keeps it alive.
  *
- *     deadline = max(last sign of life, start of unbroken sight) + TTL
+ *     deadline = max(last sign of life, start of unbroken connectivity) + TTL
  *
  * The last sign of life is the latest Lease change less the age of the heartbeat that it carries or, without a Lease, the
  * moment when that was first seen.
@@ -37,10 +37,10 @@ export interface Deadlines {
   registrationSeen(key: string, candidate: Candidate, nowMs: number): void;
   registrationGone(key: string): void;
   /**
-   * @param sightSinceMs since when nothing was missed; undefined while blind.
+   * @param connectedSinceMs since when nothing was missed; undefined while blind.
    * @returns monotonic ms; undefined while blind, when no deadline can be told, and for what was never seen.
    */
-  deadlineMs(key: string, sightSinceMs: number | undefined): number | undefined;
+  deadlineMs(key: string, connectedSinceMs: number | undefined): number | undefined;
 }
 
 interface Beat extends Heartbeat {
@@ -101,12 +101,12 @@ export function createDeadlines(): Deadlines {
       registrations.set(key, { ...candidate, leaselessSinceMs: own ? undefined : (since ?? nowMs) });
     },
     registrationGone: (key) => void registrations.delete(key),
-    deadlineMs(key, sightSinceMs) {
+    deadlineMs(key, connectedSinceMs) {
       const registration = registrations.get(key);
       const lapsesAtMs = lapseMs(key);
-      if (sightSinceMs === undefined || registration === undefined || lapsesAtMs === undefined) return undefined;
+      if (connectedSinceMs === undefined || registration === undefined || lapsesAtMs === undefined) return undefined;
       const ttlMs = ownBeat(key, registration.uid)?.ttlMs ?? registration.ttlMs;
-      return Math.max(lapsesAtMs, sightSinceMs + ttlMs);
+      return Math.max(lapsesAtMs, connectedSinceMs + ttlMs);
     },
   };
 }

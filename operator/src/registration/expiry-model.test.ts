@@ -57,7 +57,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
   // The operator.
   let deadlines = createDeadlines();
   let seenVersion = 0;
-  let sightSinceMs: number | undefined;
+  let connectedSinceMs: number | undefined;
   let lookAtMs = Number.POSITIVE_INFINITY;
   let expiredAtMs: number | undefined;
   const inFlight: { readonly atMs: number; readonly version: number; readonly ageMs: number }[] = [];
@@ -72,7 +72,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
     inFlight.length = 0;
     deadlines.registrationSeen(KEY, { uid: 'uid-1', ttlMs: TTL }, nowMs);
     seeLease();
-    sightSinceMs = nowMs;
+    connectedSinceMs = nowMs;
   }
   function look(): void {
     lookAtMs = Number.POSITIVE_INFINITY;
@@ -94,7 +94,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
       liveness: {
         by: 'heartbeats' as const,
         ttlMs: TTL,
-        deadlineMs: deadlines.deadlineMs(KEY, sightSinceMs),
+        deadlineMs: deadlines.deadlineMs(KEY, connectedSinceMs),
         lease,
         lastHeartbeatAt: undefined,
       },
@@ -115,10 +115,10 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
         inFlight.sort((a, b) => a.version - b.version);
         break;
       case 'disconnect':
-        sightSinceMs = undefined;
+        connectedSinceMs = undefined;
         break;
       case 'reconnect':
-        if (sightSinceMs === undefined) connect();
+        if (connectedSinceMs === undefined) connect();
         break;
       case 'restart':
         deadlines = createDeadlines();
@@ -135,7 +135,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
   function passUntil(untilMs: number): void {
     while (expiredAtMs === undefined) {
       const deliveredAtMs =
-        sightSinceMs === undefined ? Number.POSITIVE_INFINITY : (inFlight[0]?.atMs ?? Number.POSITIVE_INFINITY);
+        connectedSinceMs === undefined ? Number.POSITIVE_INFINITY : (inFlight[0]?.atMs ?? Number.POSITIVE_INFINITY);
       const nextMs = Math.min(deliveredAtMs, lookAtMs);
       if (nextMs > untilMs) break;
       nowMs = Math.max(nowMs, nextMs);
@@ -160,7 +160,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
     happen(event);
   }
   happen({ type: 'reconnect' });
-  const dueAtMs = Math.max(lastAliveMs, sightSinceMs ?? Number.POSITIVE_INFINITY) + TTL;
+  const dueAtMs = Math.max(lastAliveMs, connectedSinceMs ?? Number.POSITIVE_INFINITY) + TTL;
   passUntil(nowMs + 3 * TTL);
   return { expiredAtMs, dueAtMs, endMs: nowMs };
 }
@@ -177,7 +177,7 @@ const lease: Lease = {
   metadata: { name: 'shop', namespace: 'default', uid: 'uid-lease' },
 };
 
-test('never expires before a TTL without heartbeat and in sight, and always within a second after', () => {
+test('never expires before a TTL without heartbeat and in connectivity, and always within a second after', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 25 }), (steps) => {
       const { expiredAtMs, dueAtMs } = simulate(steps);

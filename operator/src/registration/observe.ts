@@ -6,7 +6,7 @@ import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
-import type { Sight } from '../runtime/sight.ts';
+import type { Connectivity } from '../runtime/connectivity.ts';
 import type { Liveness, RegistrationSnapshot } from './plan.ts';
 import { heartbeatTtlMs, watchVitalSigns } from './vital-signs.ts';
 
@@ -22,7 +22,7 @@ export interface ObserverDeps {
   readonly leases: Informer<Lease>;
   readonly leaseClient: Pick<ResourceClient<Lease>, 'find'>;
   /** Over both informers. */
-  readonly sight: Sight;
+  readonly connectivity: Connectivity;
   /** Undefined where Services are not imported: what was imported earlier then stays as it is. */
   readonly endpoints: EndpointLiveness | undefined;
   readonly clock: Clock;
@@ -48,12 +48,12 @@ export interface Census {
 }
 
 export function createRegistrationObserver(deps: ObserverDeps): RegistrationObserver {
-  const { registrations, leases, sight, clock } = deps;
+  const { registrations, leases, connectivity, clock } = deps;
   const listeners: ((key: string, deadlineMs: number) => void)[] = [];
   const signs = watchVitalSigns({ registrations, leases, clock, onEarlier: tellEarlier });
 
   function tellEarlier(key: string): void {
-    const deadlineMs = signs.deadlines.deadlineMs(key, sight.sinceMs());
+    const deadlineMs = signs.deadlines.deadlineMs(key, connectivity.sinceMs());
     if (deadlineMs !== undefined) for (const listener of listeners) listener(key, deadlineMs);
   }
 
@@ -75,7 +75,7 @@ export function createRegistrationObserver(deps: ObserverDeps): RegistrationObse
     return {
       by: 'heartbeats',
       ttlMs: leaseTtlSeconds === undefined ? ttlMs : leaseTtlSeconds * 1000,
-      deadlineMs: signs.deadlines.deadlineMs(key, sight.sinceMs()),
+      deadlineMs: signs.deadlines.deadlineMs(key, connectivity.sinceMs()),
       lease,
       lastHeartbeatAt: lease?.spec?.renewTime ?? signs.lastHeartbeatAt(key),
     };
@@ -112,7 +112,7 @@ export function createRegistrationObserver(deps: ObserverDeps): RegistrationObse
     census() {
       const phases = { Registered: 0, Expired: 0, Unknown: 0 };
       let inGrace = 0;
-      const graceEndsMs = (sight.sinceMs() ?? Number.POSITIVE_INFINITY) - clock.monotonicMs();
+      const graceEndsMs = (connectivity.sinceMs() ?? Number.POSITIVE_INFINITY) - clock.monotonicMs();
       for (const registration of registrations.store.values()) {
         const phase = registration.status?.phase ?? 'Unknown';
         phases[phase] += 1;

@@ -46,7 +46,7 @@ export function planRegistration(snapshot: RegistrationSnapshot): Decision {
   const lapse = findLapse(snapshot);
   if (lapse !== undefined) return planExpiry(snapshot, lapse.liveness);
   const changes = planRegistered(snapshot);
-  const requeueAfterMs = untilNextLook(liveness, snapshot.nowMs);
+  const requeueAfterMs = untilNextCheck(liveness, snapshot.nowMs);
   return requeueAfterMs === undefined ? { changes } : { changes, requeueAfterMs };
 }
 
@@ -61,10 +61,10 @@ export function findLapse({
   return deadlineMs !== undefined && deadlineMs <= nowMs ? { liveness, deadlineMs } : undefined;
 }
 
-function untilNextLook(liveness: Liveness, nowMs: number): number | undefined {
+function untilNextCheck(liveness: Liveness, nowMs: number): number | undefined {
   if (liveness.by === 'itself') return undefined;
   if (liveness.deadlineMs !== undefined) return liveness.deadlineMs - nowMs;
-  // Sight comes back at some time after now, and nothing lapses within a TTL of that.
+  // Connectivity comes back at some time after now, and nothing lapses within a TTL of that.
   return liveness.by === 'heartbeats' ? liveness.ttlMs : undefined;
 }
 

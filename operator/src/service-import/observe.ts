@@ -5,7 +5,7 @@ import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kin
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
 import type { EndpointLiveness } from '../registration/observe.ts';
-import type { Sight } from '../runtime/sight.ts';
+import type { Connectivity } from '../runtime/connectivity.ts';
 import { desiredRegistration, importedFrom, isAnnotated } from './desired.ts';
 import type { ImportSnapshot } from './plan.ts';
 import { createReadiness } from './readiness.ts';
@@ -17,7 +17,7 @@ export interface ImportObserverDeps {
   readonly services: readonly Informer<Service>[];
   readonly endpointSlices: readonly Informer<EndpointSlice>[];
   /** Over all of the above. */
-  readonly sight: Sight;
+  readonly connectivity: Connectivity;
   readonly clock: Clock;
   /** Where registrations are made. */
   readonly namespace: string;
@@ -35,7 +35,7 @@ export interface ImportObserver extends EndpointLiveness {
 }
 
 export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
-  const { registrations, services, endpointSlices, sight, clock, ttlMs } = deps;
+  const { registrations, services, endpointSlices, connectivity, clock, ttlMs } = deps;
   const readiness = createReadiness();
   const imported = createImportIndex();
   const listeners: ((serviceKey: string, registrationKeys: readonly string[]) => void)[] = [];
@@ -81,9 +81,9 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
 
   function deadlineMs(serviceKey: string): number | undefined {
     const unreadySinceMs = readiness.unreadySinceMs(serviceKey, clock.monotonicMs());
-    const sightSinceMs = sight.sinceMs();
-    if (unreadySinceMs === undefined || sightSinceMs === undefined) return undefined;
-    return Math.max(unreadySinceMs, sightSinceMs) + ttlMs;
+    const connectedSinceMs = connectivity.sinceMs();
+    if (unreadySinceMs === undefined || connectedSinceMs === undefined) return undefined;
+    return Math.max(unreadySinceMs, connectedSinceMs) + ttlMs;
   }
 
   return {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
-import { buildStatus } from '@rollcall/operator/delivery/status.ts';
+import { buildStatus } from '@rollcall/operator/delivery/job/status.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';

@@ -1,9 +1,9 @@
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, HttpRoute, Pod, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { templateFingerprint } from '../fingerprint.ts';
-import { canaryServiceName, HASH_LABEL, REVISION_ANNOTATION } from '../names.ts';
-import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from '../snapshot.ts';
+import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from '../job/snapshot.ts';
+import { templateFingerprint } from '../workload/fingerprint.ts';
+import { canaryServiceName, HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
 import { podFault, podWait } from './pod-faults.ts';
 import type { Relations } from './relations.ts';
 import { selects } from './selection.ts';

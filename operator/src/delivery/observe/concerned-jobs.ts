@@ -3,9 +3,9 @@ import type { Deployment, Lease, Pod, Service } from '@rollcall/platform/kube/bu
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
-import { claimOn } from '../claim.ts';
-import { policyFor } from '../default-policy.ts';
-import { headOf, isFinished, isPaused, isRunning, TOLD_JOBS } from '../queue.ts';
+import { policyFor } from '../start/default-policy.ts';
+import { headOf, isFinished, isPaused, isRunning, NAMED_JOBS_LIMIT } from '../start/queue.ts';
+import { claimOn } from '../workload/claim.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
 import { selects } from './selection.ts';
@@ -25,20 +25,20 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   const look = (job: DeliveryJob | undefined) => {
     if (job !== undefined) enqueue(objectKey(job));
   };
-  const lookAtService = (serviceName: string | undefined) => {
+  const enqueueService = (serviceName: string | undefined) => {
     if (serviceName !== undefined) look(headOf(relations.unfinishedJobs.get(serviceName), relations.jobOrder));
   };
-  const lookAtJobUid = (uid: string | undefined) => look(relations.jobsByUid.get(uid ?? '')[0]);
+  const enqueueJobUid = (uid: string | undefined) => look(relations.jobsByUid.get(uid ?? '')[0]);
 
   /** Who has claimed it works on it also when it has got another service's label since. */
   function ofDeployment(deployment: Deployment): void {
-    lookAtService(serviceNameOf(deployment));
-    lookAtJobUid(claimOn(deployment)?.uid);
+    enqueueService(serviceNameOf(deployment));
+    enqueueJobUid(claimOn(deployment)?.uid);
   }
 
   function ofDeploymentUid(uid: string | undefined): void {
     relations.deploymentsByUid.get(uid ?? '').forEach(ofDeployment);
-    for (const extra of relations.extraDeploymentsByUid.get(uid ?? '')) lookAtJobUid(jobUidOf(extra));
+    for (const extra of relations.extraDeploymentsByUid.get(uid ?? '')) enqueueJobUid(jobUidOf(extra));
   }
 
   function ofPod(pod: Pod): void {
@@ -46,10 +46,10 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   }
 
   const ofReplicaSet = (replicaSet: DigestedReplicaSet) => ofDeploymentUid(controllerUidOf(replicaSet));
-  const ofRegistration = ({ spec }: ServiceRegistration) => lookAtService(spec.serviceName);
+  const ofRegistration = ({ spec }: ServiceRegistration) => enqueueService(spec.serviceName);
 
   function ofService(service: Service): void {
-    lookAtJobUid(jobUidOf(service));
+    enqueueJobUid(jobUidOf(service));
     for (const job of relations.runningJobs.get(service.metadata.namespace ?? '')) {
       const [deployment] = relations.deploymentsByUid.get(job.status?.workload?.uid ?? '');
       // Without its Deployment nobody knows which Services the job concerns; there are few such jobs.
@@ -71,13 +71,13 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   const mayBeSuperseded = (serviceName: string) => policyFor(serviceName, relations.policies.get).supersede;
 
   /** Those that are told whom they wait for. */
-  function lookAtWaiting(serviceName: string): void {
+  function enqueueWaiting(serviceName: string): void {
     const inOrder = relations.unfinishedJobs.get(serviceName).toSorted(relations.jobOrder);
-    inOrder.slice(0, TOLD_JOBS + 1).forEach(look);
+    inOrder.slice(0, NAMED_JOBS_LIMIT + 1).forEach(look);
   }
 
   follow(informers.deployments, ofDeployment);
-  follow(informers.extraDeployments, (extra) => lookAtJobUid(jobUidOf(extra)));
+  follow(informers.extraDeployments, (extra) => enqueueJobUid(jobUidOf(extra)));
   follow(informers.replicaSets, ofReplicaSet);
   follow(informers.pods, ofPod);
   follow(informers.services, ofService);
@@ -88,8 +88,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     look(change.object);
     if (!changesQueue(change)) return;
     const { serviceName } = change.object.spec;
-    lookAtService(serviceName);
-    lookAtWaiting(serviceName);
+    enqueueService(serviceName);
+    enqueueWaiting(serviceName);
     if (change.type === 'added' && mayBeSuperseded(serviceName))
       relations.unfinishedJobs.get(serviceName).forEach(look);
   });

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AnalysisCheck, DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
 import type { CheckResult, CheckSubject } from '../checks/check.ts';
-import type { DueCheck } from '../snapshot.ts';
+import type { DueCheck } from '../job/snapshot.ts';
 import { createMeasurements } from './measurements.ts';
 
 const now = new Date('2026-01-01T00:00:00Z');

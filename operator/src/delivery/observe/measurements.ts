@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { CheckSubject, Checks } from '../checks/check.ts';
-import type { DueCheck, Measurement } from '../snapshot.ts';
+import type { DueCheck, Measurement } from '../job/snapshot.ts';
 import { createSlots } from './slots.ts';
 
 export interface MeasurementsDeps {

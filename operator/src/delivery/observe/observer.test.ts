@@ -12,7 +12,7 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
-import { buildAtStage, buildCluster, buildJob } from '../model/build.ts';
+import { buildAtStage, buildCluster, buildJob } from '../testing/builders.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
 import { createDeliveryObserver } from './observer.ts';

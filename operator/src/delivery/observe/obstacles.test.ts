@@ -6,7 +6,7 @@ import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
-import { buildDeployment, buildJob, buildService } from '../model/build.ts';
+import { buildDeployment, buildJob, buildService } from '../testing/builders.ts';
 import { createDirectReads } from './direct-reads.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createObstacleObserver } from './obstacles.ts';

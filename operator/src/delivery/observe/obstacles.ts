@@ -1,11 +1,11 @@
 import type { DeliveryJob, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { type Claim, claimInTheWay } from '../claim.ts';
-import { canaryServiceName, extraDeploymentNames } from '../names.ts';
-import { isFinished } from '../queue.ts';
-import type { Obstacles } from '../snapshot.ts';
+import type { Obstacles } from '../job/snapshot.ts';
+import { isFinished } from '../start/queue.ts';
 import { withoutPin } from '../traffic/selector.ts';
+import { type Claim, claimInTheWay } from '../workload/claim.ts';
+import { canaryServiceName, extraDeploymentNames } from '../workload/names.ts';
 import { isInUse, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';

@@ -1,6 +1,6 @@
 import type { Pod } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { FETCHER_CONTAINER } from '../artifact.ts';
-import type { PodFault, PodWait } from '../snapshot.ts';
+import type { PodFault, PodWait } from '../job/snapshot.ts';
+import { FETCHER_CONTAINER } from '../workload/artifact.ts';
 
 /** From so many restarts on a container counts as crashing for ever, also between two of its crashes. */
 const RESTART_LIMIT = 3;

@@ -2,7 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { EndpointSlice } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isForbidden, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { SERVICE_LABEL } from '../../service-import/trim.ts';
-import type { EndpointsAnswer, ServiceEndpoints } from '../snapshot.ts';
+import type { EndpointsAnswer, ServiceEndpoints } from '../job/snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 

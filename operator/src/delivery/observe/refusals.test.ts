@@ -2,7 +2,7 @@ import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { expect, test } from 'vitest';
 import { RefusedError, StaleError } from '../../runtime/apply.ts';
 import { TerminalError } from '../../runtime/decision.ts';
-import { buildJob } from '../model/build.ts';
+import { buildJob } from '../testing/builders.ts';
 import { createRefusals } from './refusals.ts';
 
 const job = buildJob();

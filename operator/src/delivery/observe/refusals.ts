@@ -4,7 +4,7 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { isForbidden } from '@rollcall/platform/kube/errors.ts';
 import { RefusedError, StaleError } from '../../runtime/apply.ts';
 import { TerminalError } from '../../runtime/decision.ts';
-import type { Refusal } from '../snapshot.ts';
+import type { Refusal } from '../job/snapshot.ts';
 
 /** A conflict, or a server that is busy, is usual once: so often in a row it is told of. */
 const USUAL_FAILURES = 5;

@@ -2,7 +2,7 @@ import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
-import type { RegistrationView } from '../snapshot.ts';
+import type { RegistrationView } from '../job/snapshot.ts';
 
 /** Copies of what the registry keeps. */
 export interface RegistrationCopies {

@@ -13,7 +13,7 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { beforeEach, expect, test } from 'vitest';
-import { policyFor } from '../default-policy.ts';
+import { policyFor } from '../start/default-policy.ts';
 import { buildClusterView, buildSurroundings, concernedServices } from './cluster-view.ts';
 import { watchConcernedJobs } from './concerned-jobs.ts';
 import { createDeliveryInformers } from './informers.ts';

@@ -4,8 +4,8 @@ import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-k
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
-import { claimOn } from '../claim.ts';
-import { isFinished, isRunning, type JobOrder, jobOrder } from '../queue.ts';
+import { isFinished, isRunning, type JobOrder, jobOrder } from '../start/queue.ts';
+import { claimOn } from '../workload/claim.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { indexBy, type ObjectIndex } from './object-index.ts';
 import type { DigestedReplicaSet } from './trim.ts';

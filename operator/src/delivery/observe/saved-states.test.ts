@@ -1,7 +1,7 @@
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
-import { buildAtStage, buildJob } from '../model/build.ts';
+import { buildAtStage, buildJob } from '../testing/builders.ts';
 import { createSavedStates } from './saved-states.ts';
 
 const { job, saved } = buildAtStage({ strategy: 'Rolling', stage: 'Preparing' });

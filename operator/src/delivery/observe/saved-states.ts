@@ -3,9 +3,9 @@ import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platf
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
 import type { WriteCache } from '../../runtime/apply.ts';
-import { isFinished, isRunning } from '../queue.ts';
-import { readSavedState } from '../saved-state.ts';
-import type { SavedState } from '../snapshot.ts';
+import { readSavedState } from '../job/saved-state.ts';
+import type { SavedState } from '../job/snapshot.ts';
+import { isFinished, isRunning } from '../start/queue.ts';
 import type { DirectReads } from './direct-reads.ts';
 
 /** What jobs have saved. It never changes as long as they run, so it is read once. */

@@ -1,5 +1,5 @@
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { HASH_LABEL } from '../names.ts';
+import { HASH_LABEL } from '../workload/names.ts';
 
 type Labels = Readonly<Record<string, string>>;
 

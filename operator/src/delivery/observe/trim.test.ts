@@ -1,7 +1,7 @@
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Pod, PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
-import { templateFingerprint } from '../fingerprint.ts';
+import { templateFingerprint } from '../workload/fingerprint.ts';
 import { type DigestedReplicaSet, trimJob, trimPod, trimReplicaSet } from './trim.ts';
 
 const template: PodTemplate = {

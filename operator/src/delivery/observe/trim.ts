@@ -1,9 +1,9 @@
 import { finalizers, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, Pod, ReplicaSet } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { templateFingerprint } from '../fingerprint.ts';
-import { HASH_LABEL, REVISION_ANNOTATION } from '../names.ts';
-import { isFinished } from '../queue.ts';
+import { isFinished } from '../start/queue.ts';
+import { templateFingerprint } from '../workload/fingerprint.ts';
+import { HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
 
 /** `kubectl apply` keeps a copy of the whole object in it. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
@@ -70,7 +70,7 @@ export function trimPod({ apiVersion, kind, metadata, status }: Pod): Pod {
   const known = {
     ...(status?.phase === undefined ? {} : { phase: status.phase }),
     ...(status?.podIP === undefined ? {} : { podIP: status.podIP }),
-    conditions: status?.conditions?.filter(isTold).map(trimCondition) ?? [],
+    conditions: status?.conditions?.filter(isReported).map(trimCondition) ?? [],
     containerStatuses: status?.containerStatuses?.map(trimContainer) ?? [],
     initContainerStatuses: status?.initContainerStatuses?.map(trimContainer) ?? [],
   };
@@ -85,7 +85,7 @@ export function trimPod({ apiVersion, kind, metadata, status }: Pod): Pod {
 type PodCondition = NonNullable<NonNullable<Pod['status']>['conditions']>[number];
 
 /** Whether it is ready, and what it waits for where it has no node yet. */
-function isTold({ type, status }: PodCondition): boolean {
+function isReported({ type, status }: PodCondition): boolean {
   return type === 'Ready' || (type === 'PodScheduled' && status !== 'True');
 }
 

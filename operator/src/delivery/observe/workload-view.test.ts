@@ -6,8 +6,8 @@ import { KubeApiError, KubeUnreachableError } from '@rollcall/platform/kube/erro
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { expect, test } from 'vitest';
-import { buildAtStage, buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../model/build.ts';
-import type { QueueView } from '../snapshot.ts';
+import type { QueueView } from '../job/snapshot.ts';
+import { buildAtStage, buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../testing/builders.ts';
 import { createDirectReads } from './direct-reads.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createRecentEndpoints } from './recent-endpoints.ts';

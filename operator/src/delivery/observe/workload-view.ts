@@ -1,9 +1,9 @@
 import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Deployment, HttpRoute, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { isFinished } from '../queue.ts';
-import type { QueueView, Surroundings, WorkloadView } from '../snapshot.ts';
-import { strategyOf } from '../start-checks.ts';
+import type { QueueView, Surroundings, WorkloadView } from '../job/snapshot.ts';
+import { strategyOf } from '../start/preflight.ts';
+import { isFinished } from '../start/queue.ts';
 import { followsEndpoints } from '../traffic/endpoints.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';

@@ -2,7 +2,8 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
-import { templateFingerprint } from '../fingerprint.ts';
+import { planJob } from '../job/plan.ts';
+import type { ClusterView, Measurement } from '../job/snapshot.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -17,9 +18,8 @@ import {
   START,
   type StageWish,
   tell,
-} from '../model/build.ts';
-import { planJob } from '../plan.ts';
-import type { ClusterView, Measurement } from '../snapshot.ts';
+} from '../testing/builders.ts';
+import { templateFingerprint } from '../workload/fingerprint.ts';
 
 const pin = (hash: string | null) =>
   `patch Service shop {"spec":{"selector":{"pod-template-hash":${JSON.stringify(hash)}}}}`;

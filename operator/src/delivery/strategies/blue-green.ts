@@ -1,11 +1,9 @@
-import { hasChecks } from '../analysis.ts';
+import { hasChecks } from '../checks/analysis.ts';
+import type { JobContext } from '../job/context.ts';
 import { steer } from '../traffic/selector.ts';
-import type { JobView } from '../view.ts';
+import { cutOver } from './shared-stages.ts';
 import { isPromoted, type Next, promoted, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
 import { during, keepUp, latePods, missedPods, planVerification, reach } from './upkeep.ts';
-
-/** From then on the new version may have traffic, if only of some Services. */
-export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
 
 /** A full second set of pods beside the first, then all traffic at once. */
 export const blueGreenStages = {
@@ -17,47 +15,51 @@ export const blueGreenStages = {
 } satisfies Record<string, Stage>;
 
 /** The new pods carry the labels that Services select by: they must not get traffic as they come up. */
-function planPinning(view: JobView): StagePlan {
-  const steering = steer(view, 'stable', ['none']);
+function planPinning(context: JobContext): StagePlan {
+  const steering = steer(context, 'stable', ['none']);
   const message = steering.waits ?? 'Pins the traffic to the pods that run';
-  return reach(view, { ...steering, progress: {} }, { reached: steering.done, next: { stage: 'BringingUp' }, message });
+  return reach(
+    context,
+    { ...steering, progress: {} },
+    { reached: steering.done, next: { stage: 'BringingUp' }, message },
+  );
 }
 
-function planBringingUp(view: JobView): StagePlan {
-  const upkeep = keepUp(view, view.replicas, [steer(view, 'stable')]);
-  return reach(view, upkeep, {
+function planBringingUp(context: JobContext): StagePlan {
+  const upkeep = keepUp(context, context.replicas, [steer(context, 'stable')]);
+  return reach(context, upkeep, {
     reached: upkeep.sized && upkeep.steered,
-    next: hasChecks('Testing', view.policy) ? { stage: 'Testing' } : afterTesting(view),
-    message: `Waits for ${view.replicas} pods of ${view.job.spec.version} to become ready`,
+    next: hasChecks('Testing', context.policy) ? { stage: 'Testing' } : afterTesting(context),
+    message: `Waits for ${context.replicas} pods of ${context.job.spec.version} to become ready`,
     podsReady: upkeep.sized,
   });
 }
 
-function planTesting(view: JobView): StagePlan {
-  const upkeep = keepUp(view, view.replicas, [steer(view, 'stable')]);
-  return during(upkeep, planVerification(view, afterTesting(view)), latePods(view, view.replicas));
+function planTesting(context: JobContext): StagePlan {
+  const upkeep = keepUp(context, context.replicas, [steer(context, 'stable')]);
+  return during(upkeep, planVerification(context, afterTesting(context)), latePods(context, context.replicas));
 }
 
-function afterTesting({ policy }: JobView): Next {
+function afterTesting({ policy }: JobContext): Next {
   return policy.blueGreen.autoPromote ? cutOver : { stage: 'Gate' };
 }
 
-function planGate(view: JobView): StagePlan {
-  const upkeep = keepUp(view, view.replicas, [steer(view, 'stable')]);
-  const message = `${view.job.spec.version} is ready; waits for promote`;
+function planGate(context: JobContext): StagePlan {
+  const upkeep = keepUp(context, context.replicas, [steer(context, 'stable')]);
+  const message = `${context.job.spec.version} is ready; waits for promote`;
   const plan: StagePlan = {
     message,
-    ...(isPromoted(view) ? { next: { ...cutOver, progress: { ...cutOver.progress, ...promoted(view) } } } : {}),
+    ...(isPromoted(context) ? { next: { ...cutOver, progress: { ...cutOver.progress, ...promoted(context) } } } : {}),
   };
-  return during(upkeep, plan, latePods(view, view.replicas));
+  return during(upkeep, plan, latePods(context, context.replicas));
 }
 
-function planBaking(view: JobView): StagePlan {
-  const { bakeSeconds } = view.policy.blueGreen;
-  const upkeep = keepUp(view, view.replicas, [steer(view, 'extra')]);
+function planBaking(context: JobContext): StagePlan {
+  const { bakeSeconds } = context.policy.blueGreen;
+  const upkeep = keepUp(context, context.replicas, [steer(context, 'extra')]);
   // The old pods have had no traffic for as long as the new ones were baked.
-  const isDrained = bakeSeconds >= view.policy.drainSeconds;
+  const isDrained = bakeSeconds >= context.policy.drainSeconds;
   const next: Next = { stage: isDrained ? 'UpdatingWorkload' : 'Draining' };
-  const plan = planVerification(view, next, untilMs(view, bakeSeconds));
-  return during(upkeep, upkeep.sized ? plan : withoutNext(plan), missedPods(view, view.replicas));
+  const plan = planVerification(context, next, untilMs(context, bakeSeconds));
+  return during(upkeep, upkeep.sized ? plan : withoutNext(plan), missedPods(context, context.replicas));
 }

@@ -2,6 +2,8 @@ import { annotations, labels } from '@rollcall/crds/kinds.ts';
 import type { CanaryPolicy, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { HttpRoute } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
+import { planJob } from '../job/plan.ts';
+import type { ClusterView } from '../job/snapshot.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -13,9 +15,7 @@ import {
   pinnedTo,
   type StageWish,
   tell,
-} from '../model/build.ts';
-import { planJob } from '../plan.ts';
-import type { ClusterView } from '../snapshot.ts';
+} from '../testing/builders.ts';
 
 const MARK = { [annotations.rollingBack]: 'uid-job' };
 const steps = [{ weight: 25, pauseSeconds: 30 }, { weight: 50 }, { weight: 100, pauseSeconds: 0 }];

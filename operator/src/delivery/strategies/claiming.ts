@@ -1,6 +1,6 @@
-import { unclaimedForMs } from '../conditions.ts';
-import type { JobView } from '../view.ts';
-import { claimWorkload } from '../workload.ts';
+import { unclaimedForMs } from '../job/conditions.ts';
+import type { JobContext } from '../job/context.ts';
+import { claimWorkload } from '../workload/changes.ts';
 import type { StagePlan } from './strategy.ts';
 import { lateFailure } from './upkeep.ts';
 
@@ -8,7 +8,7 @@ import { lateFailure } from './upkeep.ts';
  * Whether somebody has taken the claim of a job away that goes forward, as tools do that replace what they apply. On the way back
  * it is renewed with the first write.
  */
-export function isUnclaimed({ claim, cluster, failure, status }: JobView): boolean {
+export function isUnclaimed({ claim, cluster, failure, status }: JobContext): boolean {
   return claim === 'none' && cluster !== undefined && failure === undefined && status.stage !== 'Finishing';
 }
 
@@ -16,13 +16,13 @@ export function isUnclaimed({ claim, cluster, failure, status }: JobView): boole
  * In place of what the stage wants: without the claim nothing else is written. The deadline begins when the claim is first missed: the
  * stage may have lasted for long. What the template is known to be is written before the claim, which may replace the mark that tells.
  */
-export function planClaiming(view: JobView): StagePlan {
-  const { cluster, job, nowMs, policy, status, template } = view;
+export function planClaiming(context: JobContext): StagePlan {
+  const { cluster, job, nowMs, policy, status, template } = context;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const message = `Claims Deployment ${status.workload?.name} again`;
   if (cluster === undefined) return { message };
   const leftMs = seconds * 1000 - unclaimedForMs(status, nowMs);
   if (leftMs <= 0) return { message, failure: lateFailure(message, seconds) };
   const progress = template === 'target' ? { templateFingerprint: cluster.fingerprint } : {};
-  return { message, progress, changes: claimWorkload(cluster.deployment, job), lookAgainMs: nowMs + leftMs };
+  return { message, progress, changes: claimWorkload(cluster.deployment, job), requeueAtMs: nowMs + leftMs };
 }

@@ -1,13 +1,14 @@
 import { type Change, independently } from '../../runtime/decision.ts';
-import { emptyExtra, isExtraGone } from '../extra-deployment.ts';
-import { failure, STILL_TRIED } from '../failures.ts';
-import type { PodGroup } from '../snapshot.ts';
+import { type JobContext, readyCount } from '../job/context.ts';
+import { failure, STILL_TRIED } from '../job/failures.ts';
+import type { PodGroup } from '../job/snapshot.ts';
 import { lagOf } from '../traffic/endpoints.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
 import { isExtraInUse } from '../traffic/in-use.ts';
 import { ownServices, pinOf, type SavedService, steerBack } from '../traffic/selector.ts';
-import { type JobView, readyCount } from '../view.ts';
-import { isObserved, restoreWorkload, rolloutOf } from '../workload.ts';
+import { restoreWorkload } from '../workload/changes.ts';
+import { emptyExtra, isExtraGone } from '../workload/extra-deployment.ts';
+import { isObserved, rolloutOf } from '../workload/rollout.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
 
 /** So long pods of the old version that are not all ready, through no doing of the job, are waited for before they get the traffic. */
@@ -19,69 +20,69 @@ export const rollbackStages = {
   Restoring: { phase: 'RollingBack', plan: planRestoring },
 } satisfies Record<string, Stage>;
 
-function planReverting(view: JobView): StagePlan {
-  const changes = goBack(view);
-  const { progressDeadlineSeconds } = view.policy.rolling;
-  const message = view.failure?.message ?? '';
-  const endMs = untilMs(view, progressDeadlineSeconds);
+function planReverting(context: JobContext): StagePlan {
+  const changes = goBack(context);
+  const { progressDeadlineSeconds } = context.policy.rolling;
+  const message = context.failure?.message ?? '';
+  const endMs = untilMs(context, progressDeadlineSeconds);
   // What the API server refuses keeps nobody for ever: it is tried again throughout the next stage.
-  if (changes.length > 0 && view.nowMs < endMs) return { message, changes, lookAgainMs: endMs };
-  const isBack = changes.length === 0 && isHome(view);
-  const lag = isBack ? lagOf(view, ownServices(view).map(nameOf), homeOf(view)) : undefined;
+  if (changes.length > 0 && context.nowMs < endMs) return { message, changes, requeueAtMs: endMs };
+  const isBack = changes.length === 0 && isHome(context);
+  const lag = isBack ? lagOf(context, ownServices(context).map(nameOf), homeOf(context)) : undefined;
   if (isBack && lag === undefined) return { message, next: { stage: 'Restoring', progress: { weight: 0 } } };
-  if (view.nowMs >= endMs) return { message, next: { stage: 'Restoring' } };
-  if (lag !== undefined) return { message, lookAgainMs: Math.min(lag.lookAgainMs, endMs) };
-  const seconds = isOver(view, GRACE_SECONDS) ? progressDeadlineSeconds : GRACE_SECONDS;
-  return { message, lookAgainMs: untilMs(view, seconds) };
+  if (context.nowMs >= endMs) return { message, next: { stage: 'Restoring' } };
+  if (lag !== undefined) return { message, requeueAtMs: Math.min(lag.requeueAtMs, endMs) };
+  const seconds = isOver(context, GRACE_SECONDS) ? progressDeadlineSeconds : GRACE_SECONDS;
+  return { message, requeueAtMs: untilMs(context, seconds) };
 }
 
-function planRestoring(view: JobView): StagePlan {
-  const changes = goBack(view);
-  const { progressDeadlineSeconds } = view.policy.rolling;
-  const message = view.failure?.message ?? '';
-  if (changes.length === 0 && isRestored(view)) return { message, next: afterRestoring(view) };
-  if (!isOver(view, progressDeadlineSeconds)) {
-    return { message, changes, lookAgainMs: untilMs(view, progressDeadlineSeconds) };
+function planRestoring(context: JobContext): StagePlan {
+  const changes = goBack(context);
+  const { progressDeadlineSeconds } = context.policy.rolling;
+  const message = context.failure?.message ?? '';
+  if (changes.length === 0 && isRestored(context)) return { message, next: afterRestoring(context) };
+  if (!isOver(context, progressDeadlineSeconds)) {
+    return { message, changes, requeueAtMs: untilMs(context, progressDeadlineSeconds) };
   }
   const why = changes.length > 0 ? STILL_TRIED : 'the pods of the old version do not become ready';
-  return { message, failure: failure('RollbackIncomplete', `${message}; ${why}`), next: afterRestoring(view) };
+  return { message, failure: failure('RollbackIncomplete', `${message}; ${why}`), next: afterRestoring(context) };
 }
 
 /** Whatever the API server refuses of it, the rest is done. */
-function goBack(view: JobView): readonly Change[] {
-  const steering = [...steerBack(view, destination(view)), ...steerRoutesBack(view)];
+function goBack(context: JobContext): readonly Change[] {
+  const steering = [...steerBack(context, destination(context)), ...steerRoutesBack(context)];
   return [
-    ...independently([...emptyExtra(view), ...steering.filter((change) => !isOnNewPods(view, change))]),
+    ...independently([...emptyExtra(context), ...steering.filter((change) => !isOnNewPods(context, change))]),
     // Only once these Services have let go of them may the pods of the new version go from the user's Deployment.
-    ...steering.filter((change) => isOnNewPods(view, change)),
-    ...restoreWorkload(view),
+    ...steering.filter((change) => isOnNewPods(context, change)),
+    ...restoreWorkload(context),
   ];
 }
 
 /** Whether it takes a Service off the pods that restoring the Deployment takes away. */
-function isOnNewPods({ template, current, around }: JobView, change: Change): boolean {
+function isOnNewPods({ template, current, around }: JobContext, change: Change): boolean {
   if (template !== 'target' || current === undefined || change.action !== 'patch') return false;
   return around.services.some((service) => service === change.object && pinOf(service) === current.hash);
 }
 
 /** Pods that never had traffic need not be drained. */
-function afterRestoring(view: JobView): Next {
-  if (isExtraGone(view)) return { stage: 'Finishing' };
-  return { stage: view.status.extraReplicas === 0 ? 'RemovingExtra' : 'DrainingExtra' };
+function afterRestoring(context: JobContext): Next {
+  if (isExtraGone(context)) return { stage: 'Finishing' };
+  return { stage: context.status.extraReplicas === 0 ? 'RemovingExtra' : 'DrainingExtra' };
 }
 
-function isRestored(view: JobView): boolean {
-  const { cluster, template, saved, current } = view;
+function isRestored(context: JobContext): boolean {
+  const { cluster, template, saved, current } = context;
   if (cluster === undefined) return true;
-  if (saved.deployment.short !== undefined && isAsFound(view, saved.deployment.short.ready)) return true;
+  if (saved.deployment.short !== undefined && isAsFound(context, saved.deployment.short.ready)) return true;
   // A rolling update made nothing that somebody else's pods would have to take over from.
   if (template === 'foreign' && saved.strategy === 'Rolling') return true;
-  const isEnough = saved.strategy === 'Rolling' || readyCount(current) >= view.replicas;
+  const isEnough = saved.strategy === 'Rolling' || readyCount(current) >= context.replicas;
   return isEnough && rolloutOf(cluster.deployment) === 'complete';
 }
 
 /** Whether a Deployment that was short of ready pods when the job began has as many again, and no pods of the job's. */
-function isAsFound({ cluster, template, current, touched, replicas }: JobView, found: number): boolean {
+function isAsFound({ cluster, template, current, touched, replicas }: JobContext, found: number): boolean {
   if (cluster === undefined || template !== 'saved' || !isObserved(cluster.deployment)) return false;
   const others = cluster.replicaSets.filter((group) => group !== current);
   if (touched && others.some(({ pods }) => pods.length > 0)) return false;
@@ -89,21 +90,21 @@ function isAsFound({ cluster, template, current, touched, replicas }: JobView, f
 }
 
 /** The pods that traffic returns to: the old ones, or those of a template that somebody else has put there since. */
-function homeOf({ template, current, stable }: JobView): PodGroup | undefined {
+function homeOf({ template, current, stable }: JobContext): PodGroup | undefined {
   return template === 'target' ? stable : (current ?? stable);
 }
 
-function isHome(view: JobView): boolean {
-  if (view.cluster === undefined) return true;
-  return ownServices(view).length === 0 || isPinnedTo(view, homeOf(view));
+function isHome(context: JobContext): boolean {
+  if (context.cluster === undefined) return true;
+  return ownServices(context).length === 0 || isPinnedTo(context, homeOf(context));
 }
 
 function nameOf({ service }: SavedService): string {
   return service.metadata.name;
 }
 
-function isPinnedTo(view: JobView, group: PodGroup | undefined): boolean {
-  const services = ownServices(view);
+function isPinnedTo(context: JobContext, group: PodGroup | undefined): boolean {
+  const services = ownServices(context);
   return group !== undefined && services.length > 0 && services.every(({ service }) => pinOf(service) === group.hash);
 }
 
@@ -111,17 +112,17 @@ function isPinnedTo(view: JobView, group: PodGroup | undefined): boolean {
  * The hash that Services are to be pinned to, '' being none. Home as soon as enough pods are ready there, and none of them is
  * about to go; before, what serves: the extra pods where they have the traffic, else whatever is ready.
  */
-function destination(view: JobView): string {
-  const { cluster, replicas, extra } = view;
-  const home = homeOf(view);
+function destination(context: JobContext): string {
+  const { cluster, replicas, extra } = context;
+  const home = homeOf(context);
   if (cluster === undefined) return '';
-  if (home !== undefined && (isPinnedTo(view, home) || isWhole(view, home) || isAllThereIs(view, home))) {
+  if (home !== undefined && (isPinnedTo(context, home) || isWhole(context, home) || isAllThereIs(context, home))) {
     return home.hash;
   }
-  const { short } = view.saved.deployment;
-  if (home !== undefined && short !== undefined && readyCount(home) > 0 && isAsFound(view, short.ready))
+  const { short } = context.saved.deployment;
+  if (home !== undefined && short !== undefined && readyCount(home) > 0 && isAsFound(context, short.ready))
     return home.hash;
-  if (extra !== undefined && isPinnedTo(view, extra) && readyCount(extra) >= replicas) return extra.hash;
+  if (extra !== undefined && isPinnedTo(context, extra) && readyCount(extra) >= replicas) return extra.hash;
   return '';
 }
 
@@ -129,28 +130,28 @@ function destination(view: JobView): string {
  * Whether the Deployment has these pods, enough of them, and no others. Their number alone would be misleading while another
  * template is there: its controller may be taking them away.
  */
-function isWhole({ cluster, template, replicas }: JobView, home: PodGroup): boolean {
+function isWhole({ cluster, template, replicas }: JobContext, home: PodGroup): boolean {
   const isSettled = cluster !== undefined && template !== 'target' && rolloutOf(cluster.deployment) === 'complete';
   return isSettled && readyCount(home) >= replicas;
 }
 
 /** Whether the Deployment is as the job found it: that some of its pods are not ready is nothing that waiting mends. */
-function isAllThereIs(view: JobView, home: PodGroup): boolean {
-  const others = view.cluster?.replicaSets.filter(({ hash, pods }) => hash !== home.hash && pods.length > 0) ?? [];
+function isAllThereIs(context: JobContext, home: PodGroup): boolean {
+  const others = context.cluster?.replicaSets.filter(({ hash, pods }) => hash !== home.hash && pods.length > 0) ?? [];
   return (
-    view.template === 'saved' &&
-    !view.touched &&
+    context.template === 'saved' &&
+    !context.touched &&
     others.length === 0 &&
     readyCount(home) > 0 &&
-    isOver(view, GRACE_SECONDS)
+    isOver(context, GRACE_SECONDS)
   );
 }
 
 /** Whether nobody would miss the extra pods. */
-export function canServeWithoutExtra(view: JobView): boolean {
-  const { cluster, status, saved, extra, replicas } = view;
+export function canServeWithoutExtra(context: JobContext): boolean {
+  const { cluster, status, saved, extra, replicas } = context;
   if (cluster === undefined || status.extraReplicas === 0 || readyCount(extra) === 0) return true;
-  if (isExtraInUse(view.around)) return false;
+  if (isExtraInUse(context.around)) return false;
   const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
-  return own >= Math.min(replicas, saved.deployment.short?.ready ?? replicas) || isPinnedTo(view, homeOf(view));
+  return own >= Math.min(replicas, saved.deployment.short?.ready ?? replicas) || isPinnedTo(context, homeOf(context));
 }

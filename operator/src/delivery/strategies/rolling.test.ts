@@ -1,7 +1,8 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
-import { templateFingerprint } from '../fingerprint.ts';
+import { planJob } from '../job/plan.ts';
+import type { ClusterView, PodGroup } from '../job/snapshot.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -14,9 +15,8 @@ import {
   START,
   type StageWish,
   tell,
-} from '../model/build.ts';
-import { planJob } from '../plan.ts';
-import type { ClusterView, PodGroup } from '../snapshot.ts';
+} from '../testing/builders.ts';
+import { templateFingerprint } from '../workload/fingerprint.ts';
 
 const version = (value: string) => ({ annotations: { [annotations.version]: value } });
 

@@ -1,6 +1,6 @@
 import type { DeliveryFailure, DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../../runtime/decision.ts';
-import type { JobView } from '../view.ts';
+import type { JobContext } from '../job/context.ts';
 
 /** The states of all strategies, but for those before anything is saved. */
 export type StageName =
@@ -56,31 +56,31 @@ export interface StagePlan {
   /** Whether the pods that the stage relies on are ready; undefined: it relies on none. */
   readonly podsReady?: boolean;
   /** When time alone changes something, in epoch ms. */
-  readonly lookAgainMs?: number;
+  readonly requeueAtMs?: number;
 }
 
 /** One row of the state machine. */
 export interface Stage {
   readonly phase: DeliveryPhase;
-  readonly plan: (view: JobView) => StagePlan;
+  readonly plan: (context: JobContext) => StagePlan;
 }
 
 /** When a time that began with the stage is over. */
-export function untilMs({ stageStartedMs }: JobView, seconds: number): number {
+export function untilMs({ stageStartedMs }: JobContext, seconds: number): number {
   return stageStartedMs + seconds * 1000;
 }
 
-export function isOver(view: JobView, seconds: number): boolean {
-  return view.nowMs >= untilMs(view, seconds);
+export function isOver(context: JobContext, seconds: number): boolean {
+  return context.nowMs >= untilMs(context, seconds);
 }
 
 /** Whether someone has asked for the current pause to end, and was not heard before. */
-export function isPromoted({ job, status }: JobView): boolean {
+export function isPromoted({ job, status }: JobContext): boolean {
   return job.spec.promote && (job.metadata.generation ?? 0) > (status.promotedGeneration ?? 0);
 }
 
 /** The step after a promoted pause: one promote ends one pause. */
-export function promoted({ job }: JobView): Progress {
+export function promoted({ job }: JobContext): Progress {
   return { promotedGeneration: job.metadata.generation ?? 0 };
 }
 

@@ -1,19 +1,19 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../../runtime/decision.ts';
-import { dueChecks, verificationEndsMs, verify } from '../analysis.ts';
-import { areComingUp, missedForMs, unreadyForMs } from '../conditions.ts';
-import { sizeExtra } from '../extra-deployment.ts';
-import { failure } from '../failures.ts';
+import { dueChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
+import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
+import { type JobContext, readyCount } from '../job/context.ts';
+import { failure } from '../job/failures.ts';
 import type { Steering } from '../traffic/selector.ts';
-import { type JobView, readyCount } from '../view.ts';
+import { sizeExtra } from '../workload/extra-deployment.ts';
 import { isOver, isPromoted, type Next, type Progress, promoted, type StagePlan, untilMs } from './strategy.ts';
 
 /** So long some of the pods that carry traffic may be unready before it goes back to those that are not. */
 const MISSED_LIMIT_MS = 30_000;
 /** While pods are missed. */
-const LOOK_MS = 5000;
+const RECHECK_MS = 5000;
 /** The registry's view of a service is looked at this often while a verification waits for it. */
-const HEARTBEAT_LOOK_MS = 2000;
+const HEARTBEAT_RECHECK_MS = 2000;
 
 /** What must hold throughout a stage: the size of the extra Deployment, and where the traffic is. */
 export interface Upkeep {
@@ -23,12 +23,12 @@ export interface Upkeep {
   readonly steered: boolean;
   readonly waits: string | undefined;
   /** When time alone changes something, in epoch ms. */
-  readonly lookAgainMs?: number;
+  readonly requeueAtMs?: number;
   readonly failure?: DeliveryFailure;
 }
 
-export function keepUp(view: JobView, size: number, steerings: readonly Steering[]): Upkeep {
-  const sizing = sizeExtra(view, size);
+export function keepUp(context: JobContext, size: number, steerings: readonly Steering[]): Upkeep {
+  const sizing = sizeExtra(context, size);
   const fault = sizing.failure ?? steerings.find((steering) => steering.failure !== undefined)?.failure;
   return {
     changes: [...sizing.changes, ...steerings.flatMap(({ changes }) => changes)],
@@ -36,20 +36,20 @@ export function keepUp(view: JobView, size: number, steerings: readonly Steering
     sized: sizing.ready,
     steered: steerings.every(({ done }) => done),
     waits: steerings.find(({ waits }) => waits !== undefined)?.waits,
-    lookAgainMs: Math.min(...steerings.map(({ lookAgainMs = Infinity }) => lookAgainMs)),
+    requeueAtMs: Math.min(...steerings.map(({ requeueAtMs = Infinity }) => requeueAtMs)),
     ...(fault === undefined ? {} : { failure: fault }),
   };
 }
 
 /** A stage that ends when something has come about, and fails when that takes longer than the progress deadline. */
 export function reach(
-  view: JobView,
+  context: JobContext,
   upkeep: Omit<Upkeep, 'sized' | 'steered' | 'waits'>,
   goal: { readonly reached: boolean; readonly next: Next; readonly message: string; readonly podsReady?: boolean },
 ): StagePlan {
-  const { changes, progress, lookAgainMs = Infinity } = upkeep;
-  const seconds = view.policy.rolling.progressDeadlineSeconds;
-  const late = !goal.reached && isOver(view, seconds) ? lateFailure(goal.message, seconds) : undefined;
+  const { changes, progress, requeueAtMs = Infinity } = upkeep;
+  const seconds = context.policy.rolling.progressDeadlineSeconds;
+  const late = !goal.reached && isOver(context, seconds) ? lateFailure(goal.message, seconds) : undefined;
   const fault = upkeep.failure ?? late;
   return {
     message: goal.message,
@@ -57,7 +57,7 @@ export function reach(
     progress,
     ...(goal.podsReady === undefined ? {} : { podsReady: goal.podsReady }),
     ...(fault === undefined ? {} : { failure: fault }),
-    ...(goal.reached ? { next: goal.next } : { lookAgainMs: Math.min(untilMs(view, seconds), lookAgainMs) }),
+    ...(goal.reached ? { next: goal.next } : { requeueAtMs: Math.min(untilMs(context, seconds), requeueAtMs) }),
   };
 }
 
@@ -66,30 +66,31 @@ export function lateFailure(message: string, seconds: number): DeliveryFailure {
 }
 
 /** A stage that ends when its checks have passed, and `readyMs` has come. */
-export function planVerification(view: JobView, next: Next, readyMs = 0): StagePlan {
-  const { verdict, message, results } = verify(view);
+export function planVerification(context: JobContext, next: Next, readyMs = 0): StagePlan {
+  const { verdict, message, results } = verify(context);
   const progress = { analysis: [...results] };
   if (verdict === 'failed') {
-    if (view.policy.onFailure === 'RollBack') return { message, progress, failure: failure('ChecksFailed', message) };
+    if (context.policy.onFailure === 'RollBack')
+      return { message, progress, failure: failure('ChecksFailed', message) };
     // Only a promote from after the failure is meant for it: one that is left over from before is used up.
-    const isHeld = view.status.phase === 'Paused';
-    if (!isHeld || !isPromoted(view)) {
-      const known = isHeld ? progress : { ...progress, ...promoted(view) };
+    const isHeld = context.status.phase === 'Paused';
+    if (!isHeld || !isPromoted(context)) {
+      const known = isHeld ? progress : { ...progress, ...promoted(context) };
       return { message: `${message}; waits for promote or abort`, progress: known, held: true };
     }
     // Where the stage cannot be left just now, the job stays held, and the promote with it.
-    return { message, progress, held: true, next: goOn(next, { ...progress, ...promoted(view) }) };
+    return { message, progress, held: true, next: goOn(next, { ...progress, ...promoted(context) }) };
   }
-  if (verdict === 'passed' && view.nowMs >= readyMs) return { message, progress, next: goOn(next, progress) };
-  const due = dueChecks(view.snapshot)
+  if (verdict === 'passed' && context.nowMs >= readyMs) return { message, progress, next: goOn(next, progress) };
+  const due = dueChecks(context.snapshot)
     .map(({ dueAt }) => dueAt.getTime())
-    .filter((ms) => ms > view.nowMs);
-  const poll = view.policy.requireHeartbeat ? [view.nowMs + HEARTBEAT_LOOK_MS] : [];
-  const end = verdict === 'passed' ? readyMs : verificationEndsMs(view);
+    .filter((ms) => ms > context.nowMs);
+  const poll = context.policy.requireHeartbeat ? [context.nowMs + HEARTBEAT_RECHECK_MS] : [];
+  const end = verdict === 'passed' ? readyMs : verificationEndsMs(context);
   return {
     message: verdict === 'passed' ? 'All checks have passed so far' : message,
     progress,
-    lookAgainMs: Math.min(end, ...due, ...poll),
+    requeueAtMs: Math.min(end, ...due, ...poll),
   };
 }
 
@@ -100,15 +101,15 @@ function goOn(next: Next, progress: Progress): Next {
 /** Joins what must hold throughout a stage with what the stage waits for. */
 export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePlan> = {}): StagePlan {
   const fault = upkeep.failure ?? missed.failure ?? plan.failure;
-  const looks = [plan.lookAgainMs, missed.lookAgainMs, upkeep.lookAgainMs];
-  const lookAgainMs = Math.min(...looks.map((ms = Infinity) => ms));
+  const looks = [plan.requeueAtMs, missed.requeueAtMs, upkeep.requeueAtMs];
+  const requeueAtMs = Math.min(...looks.map((ms = Infinity) => ms));
   return {
     ...plan,
     changes: [...upkeep.changes, ...(plan.changes ?? [])],
     progress: { ...plan.progress, ...upkeep.progress },
     ...(missed.podsReady === undefined ? {} : { podsReady: missed.podsReady }),
     ...(fault === undefined ? {} : { failure: fault }),
-    ...(lookAgainMs === Infinity ? {} : { lookAgainMs }),
+    ...(requeueAtMs === Infinity ? {} : { requeueAtMs }),
   };
 }
 
@@ -116,38 +117,39 @@ export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePla
  * Pods that have become unready under traffic while the user's Deployment has ready ones, be they old or new: none ready is acted
  * on at once, some for a while.
  */
-export function missedPods(view: JobView, carrying: number): Missed {
-  const ready = readyCount(view.extra);
+export function missedPods(context: JobContext, carrying: number): Missed {
+  const ready = readyCount(context.extra);
   const podsReady = ready >= carrying;
   if (podsReady) return { podsReady };
-  const others = view.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
+  const others = context.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
   // Those that were asked for just now, of a Deployment that is scaled up from nothing, are coming up; but not for ever.
-  const unreadyMs = unreadyForMs(view.status, view.nowMs);
+  const unreadyMs = unreadyForMs(context.status, context.nowMs);
   const isNew =
-    (areComingUp(view.status) && unreadyMs < MISSED_LIMIT_MS) || (view.status.extraReplicas ?? 0) < carrying;
+    (areComingUp(context.status) && unreadyMs < MISSED_LIMIT_MS) || (context.status.extraReplicas ?? 0) < carrying;
   const isHopeless = ready === 0 && others > 0 && !isNew;
-  const deadlineMs = view.policy.rolling.progressDeadlineSeconds * 1000;
+  const deadlineMs = context.policy.rolling.progressDeadlineSeconds * 1000;
   const isLate = unreadyMs >= deadlineMs;
-  if (isHopeless || isLate || (missedForMs(view.status, view.nowMs) >= MISSED_LIMIT_MS && others > ready)) {
-    const message = `${ready} of ${carrying} pods of ${view.job.spec.version} are ready`;
+  if (isHopeless || isLate || (missedForMs(context.status, context.nowMs) >= MISSED_LIMIT_MS && others > ready)) {
+    const message = `${ready} of ${carrying} pods of ${context.job.spec.version} are ready`;
     return { podsReady, failure: failure('PodsNotReady', message) };
   }
-  return { podsReady, lookAgainMs: view.nowMs + LOOK_MS };
+  return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
 }
 
 /**
  * Pods without traffic that a stage cannot be left without. What keeps them away for as long as the progress deadline, such as an
  * API server that refuses to scale them, does not mend itself.
  */
-export function latePods(view: JobView, wanted: number): Missed {
-  const ready = readyCount(view.extra);
+export function latePods(context: JobContext, wanted: number): Missed {
+  const ready = readyCount(context.extra);
   const podsReady = ready >= wanted;
   if (podsReady) return { podsReady };
-  const seconds = view.policy.rolling.progressDeadlineSeconds;
-  if (unreadyForMs(view.status, view.nowMs) < seconds * 1000) return { podsReady, lookAgainMs: view.nowMs + LOOK_MS };
-  const message = `${ready} of ${wanted} pods of ${view.job.spec.version} are ready, after ${seconds} s`;
+  const seconds = context.policy.rolling.progressDeadlineSeconds;
+  if (unreadyForMs(context.status, context.nowMs) < seconds * 1000)
+    return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
+  const message = `${ready} of ${wanted} pods of ${context.job.spec.version} are ready, after ${seconds} s`;
   return { podsReady, failure: failure('PodsNotReady', message) };
 }
 
 /** What {@link missedPods} tells of the pods that carry traffic. */
-type Missed = Pick<StagePlan, 'failure' | 'lookAgainMs'> & { readonly podsReady: boolean };
+type Missed = Pick<StagePlan, 'failure' | 'requeueAtMs'> & { readonly podsReady: boolean };

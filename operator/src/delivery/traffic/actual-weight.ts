@@ -1,5 +1,5 @@
-import type { PodGroup } from '../snapshot.ts';
-import { type JobView, readyCount } from '../view.ts';
+import { type JobContext, readyCount } from '../job/context.ts';
+import type { PodGroup } from '../job/snapshot.ts';
 import { weightOnRoutes } from './http-route.ts';
 import { ownServices, pinOf } from './selector.ts';
 
@@ -8,24 +8,24 @@ import { ownServices, pinOf } from './selector.ts';
  * of several Services, the mean. Undefined of rolling updates, which go from one version to the other pod by pod, and without a
  * Deployment.
  */
-export function actualWeight(view: JobView): number | undefined {
-  const { cluster, extra, saved } = view;
+export function actualWeight(context: JobContext): number | undefined {
+  const { cluster, extra, saved } = context;
   if (cluster === undefined || saved.strategy === 'Rolling') return undefined;
   const groups = extra === undefined ? cluster.replicaSets : [...cluster.replicaSets, extra];
-  const pins = ownServices(view).map(({ service }) => pinOf(service));
+  const pins = ownServices(context).map(({ service }) => pinOf(service));
   const shares = (pins.length === 0 ? [undefined] : pins).map((pin) =>
     newShare(
-      view,
+      context,
       groups.filter(({ hash }) => pin === undefined || hash === pin),
     ),
   );
   const byServices = shares.reduce((sum, share) => sum + share, 0) / shares.length;
-  const byRoutes = weightOnRoutes(view);
+  const byRoutes = weightOnRoutes(context);
   return Math.round(byRoutes + ((100 - byRoutes) * byServices) / 100);
 }
 
 /** The percentage of the ready pods that run the new version. */
-function newShare({ extra, template }: JobView, groups: readonly PodGroup[]): number {
+function newShare({ extra, template }: JobContext, groups: readonly PodGroup[]): number {
   const ready = groups.reduce((sum, group) => sum + readyCount(group), 0);
   if (ready === 0) return 0;
   const isNew = (group: PodGroup) => group === extra || (template === 'target' && group.current);

@@ -1,5 +1,7 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import { describe, expect, test } from 'vitest';
+import { planJob } from '../job/plan.ts';
+import type { ClusterView } from '../job/snapshot.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -13,9 +15,7 @@ import {
   START,
   type StageWish,
   tell,
-} from '../model/build.ts';
-import { planJob } from '../plan.ts';
-import type { ClusterView } from '../snapshot.ts';
+} from '../testing/builders.ts';
 
 const OLD_PODS = ['shop-old-0', 'shop-old-1', 'shop-old-2'];
 const NEW_PODS = ['shop-new-0', 'shop-new-1', 'shop-new-2'];

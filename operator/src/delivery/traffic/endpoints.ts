@@ -1,5 +1,5 @@
-import type { PodGroup } from '../snapshot.ts';
-import { type JobView, readyCount } from '../view.ts';
+import { type JobContext, readyCount } from '../job/context.ts';
+import type { PodGroup } from '../job/snapshot.ts';
 
 /**
  * Stages that move traffic, and are over only when that is known to those who carry it. Selectors and readiness alone are not what
@@ -7,7 +7,7 @@ import { type JobView, readyCount } from '../view.ts';
  */
 const FOLLOWING: ReadonlySet<string> = new Set(['Stepping', 'CuttingOver', 'HandingBack', 'Reverting']);
 /** EndpointSlices are not watched. */
-const LOOK_MS = 1000;
+const RECHECK_MS = 1000;
 
 /** Whether a stage waits for EndpointSlices. */
 export function followsEndpoints(stage: string | undefined): boolean {
@@ -17,7 +17,7 @@ export function followsEndpoints(stage: string | undefined): boolean {
 /** What a stage waits for, and when it looks again. */
 export interface Lag {
   readonly waits: string;
-  readonly lookAgainMs: number;
+  readonly requeueAtMs: number;
 }
 
 /**
@@ -26,36 +26,36 @@ export interface Lag {
  *
  * @returns undefined when all have followed, or nobody may know; where only this time nobody knows, it is waited for.
  */
-export function lagOf(view: JobView, services: readonly string[], group: PodGroup | undefined): Lag | undefined {
-  const { endpoints } = view.around;
+export function lagOf(context: JobContext, services: readonly string[], group: PodGroup | undefined): Lag | undefined {
+  const { endpoints } = context.around;
   if (endpoints === undefined || endpoints === 'forbidden' || group === undefined) return undefined;
-  if (endpoints === 'unknown') return services[0] === undefined ? undefined : lag(view, services[0]);
+  if (endpoints === 'unknown') return services[0] === undefined ? undefined : lag(context, services[0]);
   const own = new Set(group.pods.map(({ name }) => name));
-  const wanted = Math.min(readyCount(group), view.replicas);
+  const wanted = Math.min(readyCount(group), context.replicas);
   const late = services.find((name) => {
     const pods = endpoints.get(name);
     if (pods === undefined || pods.size === 0) return false;
     return pods.size < wanted || ![...pods].every((pod) => own.has(pod));
   });
-  return late === undefined ? undefined : lag(view, late);
+  return late === undefined ? undefined : lag(context, late);
 }
 
 /**
  * Whether the Service that a job made for a canary leads to fewer pods than are to be there before routes lead to it, while the one
  * that it stands beside leads to any. A stage that has just begun has not asked yet, and waits for that.
  */
-export function canaryLagOf(view: JobView, wanted: number): Lag | undefined {
-  const { endpoints, extraServices } = view.around;
+export function canaryLagOf(context: JobContext, wanted: number): Lag | undefined {
+  const { endpoints, extraServices } = context.around;
   if (endpoints === 'forbidden') return undefined;
   const seen = endpoints === 'unknown' ? undefined : endpoints;
   const late = [...extraServices].find(([name, { metadata }]) => {
     const isUsed = seen === undefined || (seen.get(name)?.size ?? 0) > 0;
     return isUsed && (seen?.get(metadata.name)?.size ?? 0) < wanted;
   });
-  return late === undefined ? undefined : lag(view, late[1].metadata.name);
+  return late === undefined ? undefined : lag(context, late[1].metadata.name);
 }
 
-function lag({ nowMs, around }: JobView, service: string): Lag {
+function lag({ nowMs, around }: JobContext, service: string): Lag {
   const doing = around.endpoints === 'unknown' ? 'Cannot list' : 'Waits for';
-  return { waits: `${doing} the EndpointSlices of Service ${service}`, lookAgainMs: nowMs + LOOK_MS };
+  return { waits: `${doing} the EndpointSlices of Service ${service}`, requeueAtMs: nowMs + RECHECK_MS };
 }

@@ -1,6 +1,6 @@
 import type { HttpRoute } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
-import { buildRoute, buildService } from '../model/build.ts';
+import { buildRoute, buildService } from '../testing/builders.ts';
 import { backendsOf, withoutCanaries, withWeight } from './http-route.ts';
 
 type Rules = NonNullable<HttpRoute['spec']['rules']>;

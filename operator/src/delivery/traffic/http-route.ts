@@ -1,10 +1,10 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import { type HttpRoute, httpRouteKind, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
-import { changedFromOutside } from '../failures.ts';
-import { isSameJson } from '../fingerprint.ts';
-import { canaryServiceName } from '../names.ts';
-import type { JobView } from '../view.ts';
+import type { JobContext } from '../job/context.ts';
+import { changedFromOutside } from '../job/failures.ts';
+import { isSameJson } from '../workload/fingerprint.ts';
+import { canaryServiceName } from '../workload/names.ts';
 import type { Steering } from './selector.ts';
 
 type Rules = NonNullable<HttpRoute['spec']['rules']>;
@@ -125,7 +125,7 @@ interface SavedRoute {
 }
 
 /** The routes that the job found, as far as they are still there. */
-function savedRoutes({ saved, around }: JobView): readonly SavedRoute[] {
+function savedRoutes({ saved, around }: JobContext): readonly SavedRoute[] {
   return saved.routes.flatMap(({ name, rules }) => {
     const route = around.routes?.find(({ metadata }) => metadata.name === name);
     return route === undefined || route.metadata.deletionTimestamp !== undefined ? [] : [{ route, rules }];
@@ -133,25 +133,25 @@ function savedRoutes({ saved, around }: JobView): readonly SavedRoute[] {
 }
 
 /** Sends `weight` percent to the canaries, undefined being: rules as they were saved. */
-export function steerRoutes(view: JobView, weight: number | undefined): Steering {
+export function steerRoutes(context: JobContext, weight: number | undefined): Steering {
   const changes: Change[] = [];
-  for (const saved of savedRoutes(view)) {
+  for (const saved of savedRoutes(context)) {
     const { route } = saved;
-    if (!isOurs(view, saved)) {
+    if (!isOurs(context, saved)) {
       return { changes: [], done: false, failure: changedFromOutside(`HTTPRoute ${route.metadata.name}`) };
     }
-    const wanted = wantedRules(view, saved, weight);
+    const wanted = wantedRules(context, saved, weight);
     if (!isSameJson(route.spec.rules, wanted)) changes.push(patchRoute(route, { spec: { rules: wanted } }));
   }
   return { changes, done: changes.length === 0 };
 }
 
 /** Gives routes their saved rules back, and marks them like the Services that are rolled back. */
-export function steerRoutesBack(view: JobView): readonly Change[] {
-  const uid = view.job.metadata.uid ?? '';
-  return savedRoutes(view).flatMap((saved) => {
+export function steerRoutesBack(context: JobContext): readonly Change[] {
+  const uid = context.job.metadata.uid ?? '';
+  return savedRoutes(context).flatMap((saved) => {
     const { route } = saved;
-    const rules = rulesBefore(view, saved);
+    const rules = rulesBefore(context, saved);
     const isThere = isSameJson(route.spec.rules ?? [], rules);
     if (isThere && route.metadata.annotations?.[annotations.rollingBack] === uid) return [];
     const marked = { metadata: { annotations: { [annotations.rollingBack]: uid } } };
@@ -160,10 +160,10 @@ export function steerRoutesBack(view: JobView): readonly Change[] {
 }
 
 /** Leaves the routes as their users made them. */
-export function releaseRoutes(view: JobView): readonly Change[] {
-  return savedRoutes(view).flatMap((saved) => {
+export function releaseRoutes(context: JobContext): readonly Change[] {
+  return savedRoutes(context).flatMap((saved) => {
     const { route } = saved;
-    const rules = rulesBefore(view, saved);
+    const rules = rulesBefore(context, saved);
     const isMarked = route.metadata.annotations?.[annotations.rollingBack] !== undefined;
     const isThere = isSameJson(route.spec.rules ?? [], rules);
     if (isThere && !isMarked) return [];
@@ -173,33 +173,33 @@ export function releaseRoutes(view: JobView): readonly Change[] {
 }
 
 /** As they were saved; of rules that somebody else has edited since, all but what leads to the canaries. */
-function rulesBefore(view: JobView, saved: SavedRoute): Rules {
-  return isOurs(view, saved)
+function rulesBefore(context: JobContext, saved: SavedRoute): Rules {
+  return isOurs(context, saved)
     ? saved.rules
-    : withoutCanaryBackends(saved.route.spec.rules ?? [], servicesOf(view, saved));
+    : withoutCanaryBackends(saved.route.spec.rules ?? [], servicesOf(context, saved));
 }
 
-function wantedRules(view: JobView, saved: SavedRoute, weight: number | undefined): Rules {
-  return weight === undefined ? saved.rules : withWeight(saved.rules, servicesOf(view, saved), weight);
+function wantedRules(context: JobContext, saved: SavedRoute, weight: number | undefined): Rules {
+  return weight === undefined ? saved.rules : withWeight(saved.rules, servicesOf(context, saved), weight);
 }
 
-function servicesOf({ saved }: JobView, { route }: SavedRoute): OwnServices {
+function servicesOf({ saved }: JobContext, { route }: SavedRoute): OwnServices {
   return { namespace: route.metadata.namespace, names: new Set(saved.services.map(({ name }) => name)) };
 }
 
 /** The least weight that the canary has on a route of the job's. */
-export function weightOnRoutes(view: JobView): number {
-  const weights = savedRoutes(view).map((saved) => {
-    const steps = view.policy.canary.steps.map(({ weight }) => weight);
-    return steps.find((weight) => isSameJson(saved.route.spec.rules, wantedRules(view, saved, weight))) ?? 0;
+export function weightOnRoutes(context: JobContext): number {
+  const weights = savedRoutes(context).map((saved) => {
+    const steps = context.policy.canary.steps.map(({ weight }) => weight);
+    return steps.find((weight) => isSameJson(saved.route.spec.rules, wantedRules(context, saved, weight))) ?? 0;
   });
   return weights.length === 0 ? 0 : Math.min(...weights);
 }
 
 /** Whether the rules are as saved, or as the job sets them at one of its steps. */
-function isOurs(view: JobView, saved: SavedRoute): boolean {
-  const weights = [undefined, 0, ...view.policy.canary.steps.map(({ weight }) => weight)];
-  return weights.some((weight) => isSameJson(saved.route.spec.rules, wantedRules(view, saved, weight)));
+function isOurs(context: JobContext, saved: SavedRoute): boolean {
+  const weights = [undefined, 0, ...context.policy.canary.steps.map(({ weight }) => weight)];
+  return weights.some((weight) => isSameJson(saved.route.spec.rules, wantedRules(context, saved, weight)));
 }
 
 function patchRoute(route: HttpRoute, patch: object): Change {

@@ -1,4 +1,4 @@
-import type { Surroundings } from '../snapshot.ts';
+import type { Surroundings } from '../job/snapshot.ts';
 import { pinOf } from './selector.ts';
 
 /** Whether a Service or a route still sends traffic to what the job made, which then must stay. */

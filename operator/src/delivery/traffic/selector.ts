@@ -2,12 +2,12 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
-import { changedFromOutside } from '../failures.ts';
-import { isSameJson } from '../fingerprint.ts';
-import { HASH_LABEL } from '../names.ts';
-import type { PodGroup } from '../snapshot.ts';
-import { type JobView, readyCount } from '../view.ts';
-import { rolloutOf } from '../workload.ts';
+import { type JobContext, readyCount } from '../job/context.ts';
+import { changedFromOutside } from '../job/failures.ts';
+import type { PodGroup } from '../job/snapshot.ts';
+import { isSameJson } from '../workload/fingerprint.ts';
+import { HASH_LABEL } from '../workload/names.ts';
+import { rolloutOf } from '../workload/rollout.ts';
 import { lagOf } from './endpoints.ts';
 
 /** Where Services send their traffic: to all pods that they select, or to those of one ReplicaSet. */
@@ -21,7 +21,7 @@ export interface Steering {
   /** Why it cannot go there, or is not there, yet. */
   readonly waits?: string;
   /** When time alone changes something, in epoch ms. */
-  readonly lookAgainMs?: number;
+  readonly requeueAtMs?: number;
   readonly failure?: DeliveryFailure;
 }
 
@@ -29,10 +29,10 @@ export interface Steering {
  * Steers the traffic of all saved Services to a pin. Only from where the job may have left it: anything else was changed from
  * outside. Pods that are too few get none.
  */
-export function steer(view: JobView, wanted: Pin, from: readonly Pin[] = []): Steering {
-  const known = [wanted, ...from].map((pin) => hashOf(view, pin));
+export function steer(context: JobContext, wanted: Pin, from: readonly Pin[] = []): Steering {
+  const known = [wanted, ...from].map((pin) => hashOf(context, pin));
   const [wantedHash] = known;
-  const services = savedServices(view);
+  const services = savedServices(context);
   for (const { service, selector } of services) {
     const hash = pinOf(service);
     if (!isSameJson(withoutPin(service), selector) || !known.includes(hash ?? '')) {
@@ -46,42 +46,44 @@ export function steer(view: JobView, wanted: Pin, from: readonly Pin[] = []): St
   const astray = services.filter(({ service }) => (pinOf(service) ?? '') !== wantedHash);
   if (astray.length === 0) {
     const names = services.map(({ service }) => service.metadata.name);
-    const lag = wanted === 'none' ? undefined : lagOf(view, names, groupOf(view, wanted));
+    const lag = wanted === 'none' ? undefined : lagOf(context, names, groupOf(context, wanted));
     return { changes: [], done: lag === undefined, ...lag };
   }
-  const waits = whyNot(view, wanted);
+  const waits = whyNot(context, wanted);
   if (waits !== undefined || wantedHash === undefined) return { changes: [], done: false, waits: waits ?? '' };
   return { changes: astray.map(({ service }) => pinService(service, wantedHash)), done: false };
 }
 
 /** Undefined when the pods of the pin may have all traffic. */
-function whyNot(view: JobView, pin: Pin): string | undefined {
+function whyNot(context: JobContext, pin: Pin): string | undefined {
   if (pin === 'none') return undefined;
-  const { cluster } = view;
+  const { cluster } = context;
   // A pin that leaves nothing out takes nothing away, however few they are.
-  if (pin === 'stable' && isAlone(view)) return undefined;
+  if (pin === 'stable' && isAlone(context)) return undefined;
   // Pods of the user's Deployment may be about to go, unless it has no others.
   if (pin !== 'extra' && (cluster === undefined || rolloutOf(cluster.deployment) !== 'complete')) {
     return 'The Deployment has a rollout under way';
   }
-  const ready = readyCount(groupOf(view, pin));
-  if (groupOf(view, pin) !== undefined && ready >= view.replicas) return undefined;
-  return `${ready} of ${view.replicas} pods are ready to take the traffic`;
+  const ready = readyCount(groupOf(context, pin));
+  if (groupOf(context, pin) !== undefined && ready >= context.replicas) return undefined;
+  return `${ready} of ${context.replicas} pods are ready to take the traffic`;
 }
 
 /** Whether the pods that ran before the job are all that there are, and none of them is about to be replaced. */
-function isAlone({ cluster, template, stable, extra }: JobView): boolean {
+function isAlone({ cluster, template, stable, extra }: JobContext): boolean {
   if (cluster === undefined || template !== 'saved' || stable?.current !== true) return false;
   return readyCount(extra) === 0 && cluster.replicaSets.every((group) => group === stable || group.pods.length === 0);
 }
 
 /** The hash of a pin, '' for none; undefined when there are no such pods. */
-function hashOf(view: JobView, pin: Pin): string | undefined {
-  return pin === 'none' ? '' : (groupOf(view, pin)?.hash ?? (pin === 'stable' ? view.status.stableHash : undefined));
+function hashOf(context: JobContext, pin: Pin): string | undefined {
+  return pin === 'none'
+    ? ''
+    : (groupOf(context, pin)?.hash ?? (pin === 'stable' ? context.status.stableHash : undefined));
 }
 
-function groupOf(view: JobView, pin: Exclude<Pin, 'none'>): PodGroup | undefined {
-  return view[pin];
+function groupOf(context: JobContext, pin: Exclude<Pin, 'none'>): PodGroup | undefined {
+  return context[pin];
 }
 
 /** A Service that the job found, and the selector that it had. */
@@ -91,7 +93,7 @@ export interface SavedService {
 }
 
 /** The Services that the job found, as far as they are still there. */
-function savedServices({ saved, around }: JobView): readonly SavedService[] {
+function savedServices({ saved, around }: JobContext): readonly SavedService[] {
   return saved.services.flatMap(({ name, selector }) => {
     const service = around.services.find(({ metadata }) => metadata.name === name);
     return service === undefined || service.metadata.deletionTimestamp !== undefined ? [] : [{ service, selector }];
@@ -99,8 +101,8 @@ function savedServices({ saved, around }: JobView): readonly SavedService[] {
 }
 
 /** Those of them whose selector is, but for our pin, as the job found it: the traffic of the others is no longer the job's. */
-export function ownServices(view: JobView): readonly SavedService[] {
-  return savedServices(view).filter(({ service, selector }) => isSameJson(withoutPin(service), selector));
+export function ownServices(context: JobContext): readonly SavedService[] {
+  return savedServices(context).filter(({ service, selector }) => isSameJson(withoutPin(service), selector));
 }
 
 /** The hash that a Service is pinned to. */
@@ -123,9 +125,9 @@ function pinService(service: Service, hash: string): Change {
  * Sends what traffic is still the job's to a hash, '' being none, and marks the Services as being rolled back: even one that is
  * where it belongs is written once, so that what another operator, that no longer leads, decided on before fails.
  */
-export function steerBack(view: JobView, hash: string): readonly Change[] {
-  const uid = view.job.metadata.uid ?? '';
-  return savedServices(view).flatMap(({ service, selector }) => {
+export function steerBack(context: JobContext, hash: string): readonly Change[] {
+  const uid = context.job.metadata.uid ?? '';
+  return savedServices(context).flatMap(({ service, selector }) => {
     const isOurs = isSameJson(withoutPin(service), selector);
     const wanted = isOurs ? hash : '';
     const isThere = (pinOf(service) ?? '') === wanted;
@@ -139,8 +141,8 @@ export function steerBack(view: JobView, hash: string): readonly Change[] {
 }
 
 /** Leaves the Services as their users made them. */
-export function releaseServices(view: JobView): readonly Change[] {
-  return savedServices(view).flatMap(({ service }) => {
+export function releaseServices(context: JobContext): readonly Change[] {
+  return savedServices(context).flatMap(({ service }) => {
     const isPinned = pinOf(service) !== undefined;
     const isMarked = service.metadata.annotations?.[annotations.rollingBack] !== undefined;
     if (!isPinned && !isMarked) return [];

@@ -1,0 +1,68 @@
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import type { StagePlan } from '../strategies/strategy.ts';
+import { complaintOf } from '../workload/rollout.ts';
+import type { JobContext } from './context.ts';
+
+/** So long nobody asks why a pod is not ready that waits for what every pod waits for. */
+const USUAL_WAIT_MS = 10_000;
+
+/** Failures that say only that something took too long, or not why. */
+const unexplained: ReadonlySet<string> = new Set(['ProgressDeadlineExceeded', 'PodsNotReady', 'RollbackIncomplete']);
+
+/**
+ * A plan whose message, and whose failure where that is one of time, also say what is in the way: what the API server refuses, or
+ * why pods are not ready.
+ */
+export function withDetails(context: JobContext, plan: StagePlan): StagePlan {
+  const refused = context.snapshot.refusal?.message;
+  const pods = podTrouble(context);
+  const details = [refused, pods?.message].filter((text) => text !== undefined);
+  const { failure, requeueAtMs = Infinity } = plan;
+  const requeueMs = Math.min(requeueAtMs, pods?.recheckAtMs ?? Infinity);
+  return {
+    ...plan,
+    message: explained(plan.message, details),
+    ...(failure !== undefined && unexplained.has(failure.reason) ? { failure: explain(failure, details) } : {}),
+    ...(requeueMs === Infinity ? {} : { requeueAtMs: requeueMs }),
+  };
+}
+
+function explain(failure: DeliveryFailure, details: readonly string[]): DeliveryFailure {
+  return { ...failure, message: explained(failure.message, details) };
+}
+
+function explained(message: string, details: readonly string[]): string {
+  const news = details.filter((detail) => !message.includes(detail));
+  return news.length === 0 ? message : `${message} (${news.join('; ')})`;
+}
+
+interface Trouble {
+  readonly message?: string;
+  /** When there may be more to tell, in epoch ms. */
+  readonly recheckAtMs?: number;
+}
+
+/** What keeps the pods from becoming ready that the job waits for: those of the new version, on the way back those of the old one. */
+function podTrouble({
+  extra,
+  current,
+  template,
+  around,
+  cluster,
+  failure,
+  nowMs,
+  stageStartedMs,
+}: JobContext): Trouble {
+  const isOwn = template === 'target' || failure !== undefined;
+  const deployments = [around.extra?.deployment, isOwn ? cluster?.deployment : undefined];
+  const complaint = deployments.map((deployment) => deployment && complaintOf(deployment)).find(Boolean);
+  if (complaint !== undefined) return { message: complaint };
+  const groups = [failure === undefined ? extra : undefined, isOwn ? current : undefined];
+  const waits = groups
+    .flatMap((group) => group?.pods ?? [])
+    .flatMap((pod) => (pod.waits === undefined ? [] : [pod.waits]));
+  const wait = waits.find(({ isUsual }) => !isUsual) ?? waits[0];
+  if (wait === undefined) return {};
+  const explainedAtMs = stageStartedMs + USUAL_WAIT_MS;
+  return wait.isUsual && nowMs < explainedAtMs ? { recheckAtMs: explainedAtMs } : { message: wait.message };
+}

@@ -1,0 +1,83 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
+import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { JobContext } from './context.ts';
+import { changedFromOutside, endOf, failure } from './failures.ts';
+import type { PodFault } from './snapshot.ts';
+
+/** In these the new version has already taken over. */
+const lastStages: ReadonlySet<string | undefined> = new Set(['DrainingExtra', 'RemovingExtra', 'Finishing']);
+
+/** In these nobody may get to the new version but by the job; a Service that it has not pinned would lead there. */
+const beforeCutOver: ReadonlySet<string | undefined> = new Set([
+  'Pinning',
+  'BringingUp',
+  'Testing',
+  'Gate',
+  'Routing',
+  'Stepping',
+  'StepVerifying',
+  'StepPausing',
+  'FullUp',
+]);
+
+/** What ends a job's way forward at any stage, the weightiest first. */
+export function findRollbackTrigger(context: JobContext): DeliveryFailure | undefined {
+  const { job, cluster, template, claim } = context;
+  if (cluster === undefined) return workloadDeleted(context);
+  if (job.metadata.deletionTimestamp !== undefined) return failure('JobDeleted', 'The job was deleted');
+  if (job.spec.abort) return failure('Aborted', 'The job was aborted');
+  if (isHandedBack(context)) return undefined;
+  if (claim === 'other') return changedFromOutside(`The annotation ${annotations.delivering} of ${nameIn(context)}`);
+  if (template === 'foreign') return templateChanged(context);
+  if (cluster.deployment.spec.paused === true) {
+    return failure('WorkloadPaused', `Deployment ${cluster.deployment.metadata.name} was paused during the job`);
+  }
+  const newcomer = beforeCutOver.has(context.status.stage) ? newServiceIn(context) : undefined;
+  if (newcomer !== undefined)
+    return changedFromOutside(`Service ${newcomer.metadata.name}, which came during the job,`);
+  if (lastStages.has(context.status.stage)) return undefined;
+  const fault = findFault(context);
+  if (fault !== undefined) return failure(fault.reason, fault.message);
+  const { refusal } = context.snapshot;
+  return refusal?.isInvalid === true ? failure('ChangeRejected', refusal.message) : undefined;
+}
+
+/** What makes a rollback under way one that cannot restore everything. @param lost that nobody knows what there was before. */
+export function findEscalation(context: JobContext, lost: DeliveryFailure | undefined): DeliveryFailure | undefined {
+  const { failure: known, cluster, template } = context;
+  if (known === undefined || endOf(known) === 'Failed') return undefined;
+  if (lost !== undefined) return lost;
+  if (cluster === undefined) return workloadDeleted(context);
+  if (isHandedBack(context)) return undefined;
+  return template === 'foreign' ? templateChanged(context) : undefined;
+}
+
+function workloadDeleted({ status }: JobContext): DeliveryFailure {
+  return failure('WorkloadDeleted', `Deployment ${status.workload?.name} was deleted during the job`);
+}
+
+function templateChanged(context: JobContext): DeliveryFailure {
+  return changedFromOutside(`The pod template of ${nameIn(context)}`);
+}
+
+function nameIn({ status }: JobContext): string {
+  return `Deployment ${status.workload?.name}`;
+}
+
+/** Whether the job, at its end, has let go of the Deployment and another has taken it: what is there now is that one's. */
+function isHandedBack({ status, claim }: JobContext): boolean {
+  return status.stage === 'Finishing' && claim === 'other';
+}
+
+/** One that leads to the job's pods, and that it did not find when it began. */
+function newServiceIn({ around, saved }: JobContext): Service | undefined {
+  const known = new Set(saved.services.map(({ name }) => name));
+  return around.services.find(({ metadata }) => !known.has(metadata.name) && metadata.deletionTimestamp === undefined);
+}
+
+/** Of the pods of the new version alone: what the old ones suffer from is not the job's. */
+function findFault({ extra, current, template }: JobContext): PodFault | undefined {
+  const pods = [...(extra?.pods ?? []), ...(template === 'target' ? (current?.pods ?? []) : [])];
+  return pods.find(({ fault }) => fault !== undefined)?.fault;
+}

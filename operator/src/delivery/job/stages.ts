@@ -1,0 +1,120 @@
+import type { DeliveryFailure, DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import type { Change, Decision } from '../../runtime/decision.ts';
+import { blueGreenStages } from '../strategies/blue-green.ts';
+import { canaryStages } from '../strategies/canary.ts';
+import { isUnclaimed, planClaiming } from '../strategies/claiming.ts';
+import { rollbackStages } from '../strategies/rollback.ts';
+import { rollingStages } from '../strategies/rolling.ts';
+import { sharedStages } from '../strategies/shared-stages.ts';
+import type { Progress, Stage, StageName, StagePlan } from '../strategies/strategy.ts';
+import { actualWeight } from '../traffic/actual-weight.ts';
+import type { Standing } from './conditions.ts';
+import { buildContext, type JobContext } from './context.ts';
+import { buildStatus, type StatusUpdate, withDeparture, writeStatus } from './status.ts';
+
+/** The whole state machine, but for what comes before anything is saved. */
+const stages: Readonly<Record<StageName, Stage>> = {
+  ...rollingStages,
+  ...blueGreenStages,
+  ...canaryStages,
+  ...sharedStages,
+  ...rollbackStages,
+};
+
+/** Stages whose checks start anew when they begin. */
+const verifying: ReadonlySet<string> = new Set(['Verifying', 'Testing', 'Baking', 'StepVerifying']);
+
+const IDLE_RECHECK_MS = 100;
+/** HTTPRoutes are not watched: that somebody has changed one is seen by looking, also while a job waits for nothing but a promote. */
+const ROUTES_RECHECK_MS = 5000;
+
+/** The row of the state machine; undefined for a name that it does not have. */
+export function stageNamed(name: string | undefined): Stage | undefined {
+  return isStage(name) ? stages[name] : undefined;
+}
+
+function isStage(name: string | undefined): name is StageName {
+  return name !== undefined && Object.hasOwn(stages, name);
+}
+
+/** Status fields that change, at a stage or with it. */
+export interface Fields extends Progress, Partial<Pick<DeliveryJobStatus, 'strategy' | 'stableHash'>> {
+  readonly failure?: DeliveryFailure;
+}
+
+interface Entry extends Fields {
+  /** When the job is to tell of it. */
+  readonly departure?: Standing['departure'];
+}
+
+/** The status of a stage, and at once what that stage begins with. */
+export function enterStage(context: JobContext, stage: StageName, { departure, ...fields }: Entry): Decision {
+  const { job, snapshot } = context;
+  const analysis = verifying.has(stage) ? { analysis: [] } : {};
+  const changed = { ...fields, ...analysis };
+  const undone = fields.failure ?? context.failure;
+  const begun = buildStatus(job, snapshot.now, { phase: 'Progressing', stage, message: '', fields: changed });
+  const nextContext = buildContext(snapshot, context.saved, begun);
+  const row = stages[stage];
+  const plan = row.plan(nextContext);
+  // What is wrong there is dealt with at the next look: its stage must be known first.
+  const isSound = plan.failure === undefined || undone !== undefined;
+  const all = { ...changed, ...(isSound ? plan.progress : {}), ...analysis };
+  const update = { ...describe({ context: nextContext, row, plan, fields: all }), departure };
+  const written = writeStatus(job, buildStatus(job, snapshot.now, update));
+  const told: readonly Change[] =
+    departure === undefined ? [] : [{ action: 'event', regarding: job, type: 'Normal', ...departure }];
+  return decide(context, [...written, ...told, ...(isSound ? (plan.changes ?? []) : [])], context.nowMs);
+}
+
+interface Standpoint {
+  readonly context: JobContext;
+  readonly row: Stage;
+  readonly plan: StagePlan;
+  readonly fields: Fields;
+}
+
+/** Where a job stands at a stage, for its status. */
+export function describe({ context, row, plan, fields }: Standpoint): StatusUpdate {
+  const { status } = context;
+  const undone = fields.failure ?? context.failure;
+  const phase: DeliveryPhase = undone !== undefined ? 'RollingBack' : plan.held === true ? 'Paused' : row.phase;
+  const reason = undone?.reason ?? (plan.held === true ? 'ChecksFailed' : status.stage);
+  const pods = podsOf(context, plan);
+  return {
+    phase,
+    stage: status.stage ?? '',
+    ...(reason === undefined ? {} : { reason }),
+    message:
+      fields.failure?.message ?? (undone === undefined ? withDeparture(context.saved, plan.message) : plan.message),
+    fields: { ...fields, ...measured(context) },
+    ...(pods === undefined ? {} : { pods }),
+    isUnclaimed: isUnclaimed(context),
+  };
+}
+
+/** What share of the traffic the new version has, where that can be told. */
+export function measured(context: JobContext): Pick<DeliveryJobStatus, 'actualWeight'> {
+  const weight = actualWeight(context);
+  return weight === undefined ? {} : { actualWeight: weight };
+}
+
+function podsOf({ status }: JobContext, { podsReady, progress }: StagePlan): Standing['pods'] {
+  if (podsReady === undefined) return undefined;
+  if (podsReady) return 'ready';
+  return (progress?.extraReplicas ?? 0) > (status.extraReplicas ?? 0) ? 'growing' : 'short';
+}
+
+/** The stage's plan; another one as long as the Deployment lacks the claim of a job that goes forward. */
+export function planAt(row: Stage, context: JobContext): StagePlan {
+  return isUnclaimed(context) ? planClaiming(context) : row.plan(context);
+}
+
+/** The changes of a job that has saved what it found, and when to look at it again. */
+export function decide({ nowMs, saved }: JobContext, changes: readonly Change[], requeueAtMs = Infinity): Decision {
+  const nextMs = Math.min(requeueAtMs, saved.routes.length > 0 ? nowMs + ROUTES_RECHECK_MS : Infinity);
+  if (nextMs === Infinity) return { changes };
+  // Nothing written and nothing to wait for would be a loop.
+  const leastMs = changes.length === 0 ? IDLE_RECHECK_MS : 0;
+  return { changes, requeueAfterMs: Math.max(leastMs, nextMs - nowMs) };
+}

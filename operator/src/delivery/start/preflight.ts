@@ -1,0 +1,117 @@
+import { annotations, isLabelValue, labels } from '@rollcall/crds/kinds.ts';
+import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { isUpdate } from '@rollcall/platform/version-order.ts';
+import type { ClusterView, JobSnapshot } from '../job/snapshot.ts';
+import { backendsOf } from '../traffic/http-route.ts';
+import { pinOf } from '../traffic/selector.ts';
+import { targetTemplate } from '../workload/artifact.ts';
+import { claimInTheWay } from '../workload/claim.ts';
+import { isAsDesired } from '../workload/fingerprint.ts';
+import { canaryServiceName, extraDeploymentName } from '../workload/names.ts';
+import { runningVersion } from '../workload/version.ts';
+
+/** What the job asks for, else the policy. */
+export function strategyOf({ spec }: DeliveryJob, policy: DeliveryPolicySpec): DeliveryStrategy {
+  return spec.strategy ?? policy.strategy;
+}
+
+/** Why a job cannot begin, with nothing touched yet; undefined when it can. */
+export function preflightFault(snapshot: JobSnapshot): DeliveryFailure | undefined {
+  const { workload, job } = snapshot;
+  const { serviceName } = job.spec;
+  switch (workload.found) {
+    case 'none':
+      return { reason: 'WorkloadNotFound', message: notFound(serviceName) };
+    case 'forbidden':
+      return {
+        reason: 'NamespaceNotAllowed',
+        message: `The Deployment of ${serviceName} is in the namespace ${workload.namespace}, which is not delivered to`,
+      };
+    case 'many':
+      return {
+        reason: 'WorkloadAmbiguous',
+        message: `More than one Deployment is labelled as the service ${serviceName}: ${workload.names.join(', ')}`,
+      };
+    case 'gone':
+      return { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
+    case 'one':
+    default:
+      return clusterFault(snapshot, workload.cluster);
+  }
+}
+
+function notFound(serviceName: string): string {
+  if (isLabelValue(serviceName)) {
+    return `No Deployment is labelled as the service ${serviceName}: label it ${labels.service}=${serviceName}`;
+  }
+  const marks = `label it ${labels.service}=true, and annotate it ${annotations.serviceName}='${serviceName}'`;
+  return `No Deployment runs the service ${serviceName}, a name that can be no label: ${marks}`;
+}
+
+function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFailure | undefined {
+  const { job, policy, artifact } = snapshot;
+  const { deployment } = cluster;
+  const { name, deletionTimestamp } = deployment.metadata;
+  if (deletionTimestamp !== undefined) {
+    return { reason: 'WorkloadDeleted', message: `Deployment ${name} is being deleted` };
+  }
+  // As another job has it for now; this one waits for how it leaves it.
+  if (claimInTheWay(cluster, job) !== undefined) return undefined;
+  const running = runningVersion(deployment, job.spec.serviceName) ?? '';
+  if (job.spec.onlyIfNewer === true && !isUpdate(running, job.spec.version)) {
+    return { reason: 'NotNewer', message: `Deployment ${name} runs ${running}, and ${job.spec.version} is not newer` };
+  }
+  if (deployment.spec.paused === true) {
+    return { reason: 'WorkloadPaused', message: `Deployment ${name} is paused: nothing that is put there rolls out` };
+  }
+  if (deployment.spec.strategy?.type === 'Recreate') {
+    return {
+      reason: 'StrategyNotSupported',
+      message: `Deployment ${name} has the strategy Recreate, which takes the service down for every update`,
+    };
+  }
+  const target = targetTemplate(job, deployment, artifact);
+  if (target.template === undefined) return { reason: 'ArtifactNotSupported', message: target.fault };
+  const strategy = strategyOf(job, policy);
+  const fault = strategy === 'Rolling' ? undefined : extraFault(cluster, strategy);
+  if (fault !== undefined || isAsDesired(target.template, deployment.spec.template)) return fault;
+  return pinFault(cluster) ?? (strategy === 'BlueGreen' ? noTrafficFault(cluster) : undefined);
+}
+
+/** Both versions of a worker take what there is to do, from its queue: nothing can be switched from one to the other. */
+function noTrafficFault({ deployment, services }: ClusterView): DeliveryFailure | undefined {
+  if (services.length > 0 || deployment.spec.replicas === 0) return undefined;
+  const why = `No Service leads to the pods of Deployment ${deployment.metadata.name}`;
+  const message = `${why}: blue-green has no traffic to switch. Use rolling, or canary for a share of the pods`;
+  return { reason: 'StrategyNotSupported', message };
+}
+
+/** New pods have another hash, by whatever strategy they come: such a Service would be left with none. */
+function pinFault({ services }: ClusterView): DeliveryFailure | undefined {
+  const pinned = services.find((service) => pinOf(service) !== undefined);
+  if (pinned === undefined) return undefined;
+  const message = `Service ${pinned.metadata.name} selects pods by pod-template-hash, which only a job may`;
+  return { reason: 'StrategyNotSupported', message };
+}
+
+/** Strategies with pods of their own need names for them, and Services that they can pin. */
+function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): DeliveryFailure | undefined {
+  const { deployment, taken } = cluster;
+  const names = [
+    `Deployment ${extraDeploymentName(deployment.metadata.name, strategy)}`,
+    ...(strategy === 'Canary' ? routedServices(cluster).map((name) => `Service ${canaryServiceName(name)}`) : []),
+  ];
+  const name = names.find((wanted) => taken.includes(wanted));
+  if (name !== undefined) return { reason: 'NameTaken', message: `${name} is there already, and not this job's` };
+  const [shared] = cluster.shared;
+  if (shared === undefined) return undefined;
+  const { service, pod } = shared;
+  const message = `Service ${service} selects pods of others too, such as ${pod}, which would get nothing from it any more`;
+  return { reason: 'StrategyNotSupported', message };
+}
+
+/** The Services that routes point at. */
+export function routedServices({ services, routes }: Pick<ClusterView, 'services' | 'routes'>): readonly string[] {
+  const names = new Set(services.map(({ metadata }) => metadata.name));
+  return [...new Set((routes ?? []).flatMap((route) => backendsOf(route, names)))];
+}

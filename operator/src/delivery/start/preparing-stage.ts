@@ -1,0 +1,277 @@
+import { annotations, deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
+import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import {
+  type Deployment,
+  deploymentKind,
+  type PodTemplate,
+  type Service,
+  serviceKind,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Change, Decision } from '../../runtime/decision.ts';
+import { buildContext, clusterOf, readyCount } from '../job/context.ts';
+import { NOT_ACCEPTED } from '../job/failures.ts';
+import { saveState } from '../job/saved-state.ts';
+import type { ClusterView, Departure, JobSnapshot, SavedState } from '../job/snapshot.ts';
+import { enterStage, type Fields } from '../job/stages.ts';
+import { buildStatus, endStatus, writeStatus } from '../job/status.ts';
+import type { StageName } from '../strategies/strategy.ts';
+import { backendsOf } from '../traffic/http-route.ts';
+import { withoutPin } from '../traffic/selector.ts';
+import { targetTemplate } from '../workload/artifact.ts';
+import { claimWorkload } from '../workload/changes.ts';
+import { claimInTheWay, claimState } from '../workload/claim.ts';
+import { isAsDesired, isSameJson, templateFingerprint } from '../workload/fingerprint.ts';
+import { REVISION_ANNOTATION } from '../workload/names.ts';
+import { runningArtifact, runningVersion } from '../workload/version.ts';
+import { preflightFault, routedServices, strategyOf } from './preflight.ts';
+import { findStability, type Stability } from './stability.ts';
+
+/** Kubernetes' own default. */
+const DEFAULT_DEADLINE_SECONDS = 600;
+
+/** From the queue: finds the Deployment, and begins or fails. */
+export function begin(snapshot: JobSnapshot): Decision {
+  const { job, policy, now } = snapshot;
+  const cluster = clusterOf(snapshot);
+  const fault = preflightFault(snapshot);
+  if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
+  const { name, namespace = '', uid = '', annotations: notes } = cluster.deployment.metadata;
+  const oldVersion = runningVersion(cluster.deployment, job.spec.serviceName);
+  const oldArtifact = runningArtifact(cluster.deployment, job.spec.serviceName);
+  const revision = Number(notes?.[REVISION_ANNOTATION]);
+  const status = buildStatus(job, now, {
+    phase: 'Progressing',
+    stage: 'Preparing',
+    message: `Prepares to bring ${job.spec.version} to Deployment ${namespace}/${name}`,
+    fields: {
+      startedAt: now.toISOString(),
+      workload: { namespace, name, uid },
+      strategy: strategyOf(job, policy),
+      weight: 0,
+      ...(oldVersion === undefined ? {} : { oldVersion }),
+      ...(oldArtifact === undefined ? {} : { oldArtifact }),
+      ...(Number.isSafeInteger(revision) ? { previousRevision: revision } : {}),
+    },
+  });
+  return { changes: writeStatus(job, status), requeueAfterMs: 0 };
+}
+
+const gone = { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
+
+/** Nothing was changed yet, so nothing has to be undone. */
+function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; readonly message: string }): Decision {
+  const { job, now } = snapshot;
+  // Nothing is wrong with what nobody wants to have any more.
+  const phase = failure.reason === 'Cancelled' || failure.reason === 'NotNewer' ? 'RolledBack' : 'Failed';
+  return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
+}
+
+/** So often a job looks whether another is still behind a claim. */
+const CLAIM_RECHECK_MS = 5000;
+
+/** What is first: the finalizer, the claim, the record of all that is to be handed back. Then the strategy begins. */
+export function planPreparing(snapshot: JobSnapshot): Decision {
+  const { job, saved } = snapshot;
+  if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
+    return failBefore(snapshot, { reason: 'Cancelled', message: 'Cancelled before anything was changed' });
+  }
+  const cluster = clusterOf(snapshot);
+  const fault = preflightFault(snapshot);
+  if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
+  const guarded = job.metadata.finalizers ?? [];
+  if (!guarded.includes(finalizers.delivery)) {
+    return untilDeadline(snapshot, [patchFinalizers(snapshot, [...guarded, finalizers.delivery])]);
+  }
+  if (claimState(cluster, job) !== 'own') return claim(snapshot, cluster);
+  if (saved !== undefined) return beginStrategy(snapshot, cluster, saved);
+  const way = findWay(snapshot, cluster);
+  const leftovers = way.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
+  if (leftovers.length > 0) return untilDeadline(snapshot, leftovers);
+  if (way.stability?.state === 'progressing') return waitForCalm(snapshot, way.stability.why, way.stability.graceMs);
+  return untilDeadline(snapshot, [saveState(job, stateToSave(snapshot, cluster, way))]);
+}
+
+/** Nothing is recorded before: what another job has set for itself is not how things were. */
+function claim(snapshot: JobSnapshot, cluster: ClusterView): Decision {
+  const { job } = snapshot;
+  const { deployment } = cluster;
+  const other = claimInTheWay(cluster, job);
+  if (other === undefined) return untilDeadline(snapshot, claimWorkload(deployment, job));
+  // Of another installation nobody here can tell whether it is still there.
+  const hint =
+    other.namespace === job.metadata.namespace
+      ? ''
+      : ` (if nothing runs that job, remove the annotation ${annotations.delivering})`;
+  const waits = `job ${other.namespace}/${other.name} delivers to Deployment ${deployment.metadata.name}${hint}`;
+  const decision = waitFor(snapshot, { reason: 'WorkloadClaimed', waits, message: `Waits: ${waits}` });
+  const { requeueAfterMs } = decision;
+  if (requeueAfterMs === undefined) return decision;
+  return { ...decision, requeueAfterMs: Math.min(requeueAfterMs, CLAIM_RECHECK_MS) };
+}
+
+/** What the API server refuses for ever must not keep the queue waiting. */
+function untilDeadline(snapshot: JobSnapshot, changes: readonly Change[]): Decision {
+  const { job, policy, now, refusal } = snapshot;
+  if (refusal?.isInvalid === true) return failBefore(snapshot, { reason: 'ChangeRejected', message: refusal.message });
+  const isLate = now.getTime() >= preparedByMs(snapshot);
+  if (!isLate && refusal === undefined) return { changes, requeueAfterMs: 0 };
+  if (!isLate) {
+    const update = { phase: 'Progressing', stage: 'Preparing', message: `Prepares (${refusal?.message})` } as const;
+    return { changes: [...writeStatus(job, buildStatus(job, now, update)), ...changes], requeueAfterMs: 0 };
+  }
+  const seconds = policy.rolling.progressDeadlineSeconds;
+  const why = refusal === undefined ? '' : ` (${refusal.message})`;
+  const message = `After ${seconds} s, ${NOT_ACCEPTED}: the job could not be prepared${why}`;
+  return failBefore(snapshot, { reason: 'ProgressDeadlineExceeded', message });
+}
+
+function preparedByMs({ job, policy, now }: JobSnapshot): number {
+  const startedMs = Date.parse(job.status?.stageStartedAt ?? now.toISOString());
+  return startedMs + policy.rolling.progressDeadlineSeconds * 1000;
+}
+
+/** Of what an ended job has left, where this one is to make its own. */
+function deletion(object: Deployment | Service): Change {
+  return { action: 'delete', kind: object.kind === 'Service' ? serviceKind : deploymentKind, object };
+}
+
+export function patchFinalizers({ job }: JobSnapshot, wanted: readonly string[]): Change {
+  return { action: 'patch', kind: deliveryJobKind, object: job, patch: { metadata: { finalizers: wanted } } };
+}
+
+/** How a job is to go about it. */
+interface Way {
+  readonly target: PodTemplate;
+  readonly strategy: DeliveryStrategy;
+  readonly departure?: Departure;
+  /** Undefined where nothing has to carry the traffic meanwhile. */
+  readonly stability?: Stability;
+}
+
+/** Blue-green and canary where there is traffic to move, and something that carries it meanwhile; else a rolling update. */
+function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
+  const { job, policy, artifact, now } = snapshot;
+  const { spec, metadata } = cluster.deployment;
+  const target = targetTemplate(job, cluster.deployment, artifact).template ?? spec.template;
+  const strategy = strategyOf(job, policy);
+  if (strategy === 'Rolling') return { target, strategy };
+  const rolling = (reason: Departure['reason'], why: string): Way => ({
+    target,
+    strategy: 'Rolling',
+    departure: { reason, message: `Rolling instead of ${strategy}, as ${why}` },
+  });
+  if ((spec.replicas ?? 1) === 0) return rolling('NothingToMove', `Deployment ${metadata.name} asks for no pods`);
+  if (isAsDesired(target, spec.template)) {
+    return rolling('NothingToMove', `Deployment ${metadata.name} has no other template to get`);
+  }
+  const deadlineMs = policy.rolling.progressDeadlineSeconds * 1000;
+  const waitedMs = now.getTime() - (preparedByMs(snapshot) - deadlineMs);
+  const stability = findStability(cluster, waitedMs, waitedMs >= deadlineMs);
+  if (stability.state === 'unavailable') return rolling('WorkloadNotReady', stability.why);
+  const departure =
+    strategy === 'Canary' ? (sharesOfPods(cluster) ?? replicasInsteadOfRoutes(policy, cluster)) : undefined;
+  return { target, strategy, stability, ...(departure === undefined ? {} : { departure }) };
+}
+
+/** Without a Service there is no traffic, and nothing that could lead all of it to the new version. */
+function sharesOfPods({ services, deployment }: ClusterView): Departure | undefined {
+  if (services.length > 0) return undefined;
+  const why = `no Service leads to the pods of Deployment ${deployment.metadata.name}`;
+  return { reason: 'NoService', message: `Weights are shares of the pods, as ${why}` };
+}
+
+/** Without routes to put weights on, weights are made by replicas. */
+function replicasInsteadOfRoutes({ canary }: DeliveryPolicySpec, cluster: ClusterView): Departure | undefined {
+  if (canary.trafficRouter !== 'GatewayAPI' || routesToSave(cluster).length > 0) return undefined;
+  const instead = 'Weights by replicas instead of GatewayAPI, as';
+  return cluster.routes === undefined
+    ? { reason: 'GatewayAPIMissing', message: `${instead} the API server knows no HTTPRoutes` }
+    : {
+        reason: 'NoMatchingRoute',
+        message: `${instead} no HTTPRoute leads to a Service of Deployment ${cluster.deployment.metadata.name}`,
+      };
+}
+
+function waitForCalm(snapshot: JobSnapshot, waits: string, graceMs = Infinity): Decision {
+  const message = `Waits for a stable Deployment: ${waits}`;
+  const decision = waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message });
+  const { requeueAfterMs } = decision;
+  return requeueAfterMs === undefined
+    ? decision
+    : { ...decision, requeueAfterMs: Math.min(requeueAfterMs, Math.max(graceMs, 0)) };
+}
+
+interface Waiting {
+  /** For which the job ends at the deadline. */
+  readonly reason: string;
+  readonly waits: string;
+  readonly message: string;
+}
+
+function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): Decision {
+  const { job, policy, now } = snapshot;
+  const seconds = policy.rolling.progressDeadlineSeconds;
+  const endMs = preparedByMs(snapshot);
+  if (now.getTime() >= endMs) return failBefore(snapshot, { reason, message: `${waits}, after ${seconds} s` });
+  const status = buildStatus(job, now, { phase: 'Progressing', stage: 'Preparing', message });
+  return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
+}
+
+function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
+  const { spec, metadata } = cluster.deployment;
+  const { target, strategy, departure } = way;
+  const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  const isShort = ready < (spec.replicas ?? 1);
+  // Those that are only coming up will be ready by the time that somebody wants to go back.
+  const missing = cluster.replicaSets.flatMap(({ pods }) => pods).filter(({ fault }) => fault !== undefined).length;
+  const pins = strategy === 'Rolling' ? [] : cluster.services;
+  return {
+    deployment: {
+      template: spec.template,
+      strategy: spec.strategy ?? {},
+      progressDeadlineSeconds: spec.progressDeadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
+      version: metadata.annotations?.[annotations.version] ?? null,
+      ...(isShort ? { short: { ready, missing } } : {}),
+    },
+    services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
+    routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
+    target,
+    strategy,
+    policy,
+    ...(departure === undefined ? {} : { departure }),
+  };
+}
+
+function routesToSave(cluster: ClusterView): SavedState['routes'] {
+  const names = new Set(routedServices(cluster));
+  return (cluster.routes ?? [])
+    .filter((route) => backendsOf(route, names).length > 0)
+    .map(({ metadata, spec }) => ({ name: metadata.name, rules: spec.rules ?? [] }));
+}
+
+function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: SavedState): Decision {
+  const { job } = snapshot;
+  if (!isSameJson(cluster.deployment.spec.template, saved.deployment.template)) {
+    const message = `The pod template of Deployment ${cluster.deployment.metadata.name} was changed before the job had begun`;
+    return failBefore(snapshot, { reason: 'ChangedFromOutside', message });
+  }
+  const stage = firstStage(saved);
+  const stableHash = cluster.replicaSets.find(({ current }) => current)?.hash;
+  if (stableHash === undefined && saved.strategy !== 'Rolling') {
+    return waitForCalm(snapshot, `the pods of Deployment ${cluster.deployment.metadata.name} are not to be seen`);
+  }
+  const fields: Fields = {
+    strategy: saved.strategy,
+    templateFingerprint: templateFingerprint(saved.deployment.template),
+    ...(stableHash === undefined ? {} : { stableHash }),
+    ...(stage === 'Stepping' ? { step: 0 } : {}),
+  };
+  const context = buildContext(snapshot, saved, job.status ?? { phase: 'Progressing' });
+  return enterStage(context, stage, { ...fields, departure: saved.departure });
+}
+
+function firstStage({ strategy, routes }: SavedState): StageName {
+  if (strategy === 'Rolling') return 'Updating';
+  if (strategy === 'BlueGreen') return 'Pinning';
+  return routes.length > 0 ? 'Routing' : 'Stepping';
+}

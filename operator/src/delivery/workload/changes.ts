@@ -1,0 +1,166 @@
+import { annotations } from '@rollcall/crds/kinds.ts';
+import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Change } from '../../runtime/decision.ts';
+import type { JobContext } from '../job/context.ts';
+import { isRollbackUnfinished } from '../job/failures.ts';
+import type { SavedState } from '../job/snapshot.ts';
+import { versionParts } from './artifact.ts';
+import { claimOn, ownClaim, writeMark } from './claim.ts';
+import { isSameJson } from './fingerprint.ts';
+import { mergePatch } from './merge-patch.ts';
+import { deadlineSeconds } from './rollout.ts';
+
+/** Where the pods that run are not worth keeping, or on the way back, all pods may come up at once; those that are ready stay. */
+const fastStrategy: DeploymentStrategy = {
+  type: 'RollingUpdate',
+  rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 },
+};
+
+/**
+ * Pods that could not run before the job are not waited for: new ones would stay in their stead. But better those than none, and
+ * never fewer ready ones than there were, however many are asked for by now.
+ */
+function strategyBack({ deployment: { short } }: SavedState, replicas: number): DeploymentStrategy {
+  const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
+  return backWith(Math.max(0, spare));
+}
+
+function backWith(maxUnavailable: number): DeploymentStrategy {
+  return { type: 'RollingUpdate', rollingUpdate: { maxSurge: '100%', maxUnavailable } };
+}
+
+/** Claims a Deployment for a job, whoever may have claimed it before; see `claim.ts`. */
+export function claimWorkload(deployment: Deployment, job: DeliveryJob): readonly Change[] {
+  return patchDeployment(deployment, { annotations: { [annotations.delivering]: ownClaim(job) } });
+}
+
+/** Takes the claim of a job back, of whichever pass, that has changed nothing else. */
+export function unclaimWorkload(deployment: Deployment, job: DeliveryJob): readonly Change[] {
+  if (claimOn(deployment)?.uid !== job.metadata.uid) return [];
+  return patchDeployment(deployment, { annotations: { [annotations.delivering]: null } });
+}
+
+/** Gives the user's Deployment the new version; nothing when it has it. */
+export function updateWorkload(context: JobContext): readonly Change[] {
+  const { cluster, saved, policy, job, template, unchanged } = context;
+  if (cluster === undefined) return [];
+  const { deployment } = cluster;
+  const version = { [annotations.version]: job.spec.version };
+  if (unchanged) return patchDeployment(deployment, { annotations: version });
+  if (template === 'target') return [];
+  const { maxSurge, maxUnavailable } = policy.rolling;
+  const isUrgent = saved.departure?.reason === 'WorkloadNotReady';
+  const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
+  return patchDeployment(deployment, {
+    annotations: { ...version, [annotations.delivering]: written },
+    spec: {
+      template: saved.target,
+      strategy: isUrgent ? fastStrategy : { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      progressDeadlineSeconds: deadlineSeconds(policy, deployment),
+    },
+  });
+}
+
+/**
+ * Takes the new version out of the user's Deployment, unless somebody else has put yet another there. Even where there is
+ * nothing to take out the Deployment is written: what another operator, that no longer leads, decided on before fails then.
+ */
+export function restoreWorkload(context: JobContext): readonly Change[] {
+  const { cluster, saved, job, template, unchanged, claim } = context;
+  if (cluster === undefined || claim === 'other') return [];
+  const { deployment } = cluster;
+  const isReverting = template === 'target' && !unchanged;
+  return patchDeployment(deployment, {
+    annotations: {
+      ...(isReverting || runsOldVersion(context) ? versionBefore(context) : {}),
+      [annotations.delivering]: ownClaim(job),
+      [annotations.rollingBack]: job.metadata.uid ?? '',
+    },
+    ...(isReverting
+      ? { spec: { template: saved.deployment.template, strategy: strategyBack(saved, context.replicas) } }
+      : {}),
+  });
+}
+
+/**
+ * Gives back what only the job wanted. What somebody else has set since stays.
+ *
+ * @param isLast whether the job has nothing else to give back: only then it lets go of the Deployment.
+ */
+export function releaseWorkload(context: JobContext, isLast: boolean): readonly Change[] {
+  const { cluster, saved, policy, failure, claim } = context;
+  if (cluster === undefined || claim === 'other') return [];
+  const { deployment } = cluster;
+  const { strategy, progressDeadlineSeconds } = deployment.spec;
+  const { maxSurge, maxUnavailable } = policy.rolling;
+  const ours: DeploymentStrategy[] = [
+    fastStrategy,
+    // The number of pods may have changed since.
+    ...Array.from({ length: (saved.deployment.short?.missing ?? 0) + 1 }, (_, spare) => backWith(spare)),
+    { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+  ];
+  const before = saved.deployment;
+  return patchDeployment(deployment, {
+    annotations: {
+      ...(failure !== undefined && runsOldVersion(context) ? versionBefore(context) : {}),
+      ...(isLast && claim === 'own' && !isLeft(context) ? { [annotations.delivering]: null } : {}),
+      [annotations.rollingBack]: null,
+    },
+    spec: {
+      ...(ours.some((own) => isSameJson(own, strategy)) ? { strategy: before.strategy } : {}),
+      ...(progressDeadlineSeconds === deadlineSeconds(policy, deployment)
+        ? { progressDeadlineSeconds: before.progressDeadlineSeconds }
+        : {}),
+    },
+  });
+}
+
+/**
+ * Whether a rollback has ended without the old template, and the Deployment is still the job's: a later job, or a user, may have
+ * meant the version that runs to stay.
+ */
+function isLeft({ claim, template, unchanged, failure }: JobContext): boolean {
+  return isRollbackUnfinished(failure) && claim === 'own' && template === 'target' && !unchanged;
+}
+
+/**
+ * Puts the template back that could not be put back in time. The old pods come up as the user's own strategy says, so no Service may be
+ * pinned to those that go for them.
+ */
+export function restoreLate(context: JobContext): readonly Change[] {
+  const { cluster, saved } = context;
+  if (cluster === undefined || !isLeft(context)) return [];
+  return patchDeployment(cluster.deployment, {
+    annotations: versionBefore(context),
+    spec: { template: saved.deployment.template },
+  });
+}
+
+/** Whether what makes the version is as it was, whatever else somebody has put into the template. */
+function runsOldVersion({ cluster, saved, template }: JobContext): boolean {
+  if (cluster === undefined || template === 'saved') return true;
+  return isSameJson(versionParts(cluster.deployment.spec.template), versionParts(saved.deployment.template));
+}
+
+function versionBefore({ cluster, saved, job }: JobContext): Record<string, string | null> {
+  const isOurs = cluster?.deployment.metadata.annotations?.[annotations.version] === job.spec.version;
+  return isOurs ? { [annotations.version]: saved.deployment.version } : {};
+}
+
+interface Wish {
+  readonly annotations: Readonly<Record<string, string | null>>;
+  readonly spec?: Partial<Deployment['spec']>;
+}
+
+function patchDeployment(deployment: Deployment, wish: Wish): readonly Change[] {
+  const { metadata, spec } = deployment;
+  const patch = mergePatch(
+    { metadata: { annotations: metadata.annotations ?? {} }, spec },
+    {
+      metadata: { annotations: { ...metadata.annotations, ...wish.annotations } },
+      spec: { ...spec, ...wish.spec },
+    },
+  );
+  return patch === undefined ? [] : [{ action: 'patch', kind: deploymentKind, object: deployment, patch }];
+}

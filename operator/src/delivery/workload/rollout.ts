@@ -1,0 +1,42 @@
+import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
+
+/** How far the Deployment's controller is with what was last asked of it. */
+export type Rollout = 'complete' | 'progressing' | 'stalled';
+
+/** Reasons of the condition Progressing with which the controller itself watches the progress deadline. */
+const progressReasons: ReadonlySet<string | undefined> = new Set([
+  'NewReplicaSetCreated',
+  'FoundNewReplicaSet',
+  'ReplicaSetUpdated',
+]);
+
+/** Whether the Deployment's controller has seen what was last asked of it. */
+export function isObserved({ metadata, status }: Deployment): boolean {
+  return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+}
+
+/** How the Deployment's controller sees the progress of its rollout, in the word of the condition Progressing. */
+export function progressReason({ status }: Deployment): string | undefined {
+  return status?.conditions?.find(({ type }) => type === 'Progressing')?.reason;
+}
+
+/** Stalled may also be what has only just begun, or what is told of the rollout before: it counts after a deadline only. */
+export function rolloutOf(deployment: Deployment): Rollout {
+  const { spec, status } = deployment;
+  const { replicas = 1 } = spec;
+  if (!isObserved(deployment)) return 'stalled';
+  const { updatedReplicas = 0, availableReplicas = 0, replicas: existing = 0 } = status ?? {};
+  if (updatedReplicas === replicas && existing === updatedReplicas && availableReplicas >= replicas) return 'complete';
+  return progressReasons.has(progressReason(deployment)) ? 'progressing' : 'stalled';
+}
+
+/** What keeps a Deployment's controller from making pods, such as a quota. */
+export function complaintOf({ status }: Deployment): string | undefined {
+  return status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')?.message;
+}
+
+/** The API server wants it to be longer than a pod must have been ready to count. */
+export function deadlineSeconds({ rolling }: DeliveryPolicySpec, { spec }: Deployment): number {
+  return Math.max(rolling.progressDeadlineSeconds, (spec.minReadySeconds ?? 0) + 1);
+}

@@ -1,0 +1,590 @@
+import { annotations, deliveryJobKind, labels } from '@rollcall/crds/kinds.ts';
+import { dueChecks } from '@rollcall/operator/delivery/checks/analysis.ts';
+import { planJob } from '@rollcall/operator/delivery/job/plan.ts';
+import { isFinished } from '@rollcall/operator/delivery/start/queue.ts';
+import { isSameJson } from '@rollcall/operator/delivery/workload/fingerprint.ts';
+import type { Change } from '@rollcall/operator/runtime/decision.ts';
+import {
+  controllerRevisionKind,
+  deploymentKind,
+  httpRouteKind,
+  serviceKind,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { RefusedError } from '../../support/delivery-world/store.ts';
+import {
+  belongings,
+  createWorld,
+  NEW_IMAGE,
+  OLD_IMAGE,
+  type Scenario,
+  userServices,
+  type World,
+} from '../../support/delivery-world/world.ts';
+
+/*
+ * One job, one Deployment with its controller, and a world that is unkind to both: new versions that fail in every way, an
+ * autoscaler, operators that die between any two writes, operators that sleep on a decision and act on it much later, users
+ * who abort, promote, delete, edit. Time goes in seconds.
+ */
+
+const RUNS = Number(process.env['DELIVERY_MODEL_RUNS'] ?? 300);
+/** Some seconds on an idle machine. */
+const TIMEOUT_MS = 120_000 + RUNS * 200;
+const TICK_MS = 1000;
+const LIMIT_TICKS = 900;
+/** A scaled-up Deployment has so long until its new pods are expected. */
+const SCALE_MS = 45_000;
+/** With a rolling update under way its controller may give new pods to a version that never becomes ready. */
+const ROLLING_SCALE_MS = 3 * SCALE_MS;
+
+type WorldEvent =
+  | { readonly type: 'abort' | 'delete job' | 'promote' }
+  | { readonly type: 'scale'; readonly replicas: number }
+  /** The leader dies after so many writes of its next decision. */
+  | { readonly type: 'crash'; readonly writes: number }
+  /** Another operator, which also believes it leads, decides now and writes later. */
+  | { readonly type: 'sleeper'; readonly delayTicks: number }
+  | { readonly type: 'outside'; readonly what: OutsideEdit };
+
+type OutsideEdit =
+  | 'template'
+  | 'restart annotation'
+  | 'template undone'
+  | 'selector'
+  | 'unpin'
+  | 'unclaim'
+  | 'route'
+  | 'route around the canary'
+  | 'delete deployment'
+  | 'delete extra'
+  | 'scale extra'
+  | 'pause'
+  | 'delete record'
+  | 'delete service'
+  | 'new service';
+
+const worldEvent: fc.Arbitrary<WorldEvent> = fc.oneof(
+  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('abort', 'delete job', 'promote') }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ type: fc.constant('scale' as const), replicas: fc.integer({ min: 0, max: 8 }) }),
+  },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('crash' as const), writes: fc.integer({ min: 0, max: 3 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('sleeper' as const),
+      delayTicks: fc.integer({ min: 0, max: 60 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant('outside' as const),
+      what: fc.constantFrom<OutsideEdit>(
+        'template',
+        'restart annotation',
+        'template undone',
+        'selector',
+        'unpin',
+        'unclaim',
+        'route',
+        'route around the canary',
+        'delete deployment',
+        'delete extra',
+        'scale extra',
+        'pause',
+        'delete record',
+        'delete service',
+        'new service',
+      ),
+    }),
+  },
+);
+
+const scenario: fc.Arbitrary<Scenario> = fc.record({
+  strategy: fc.constantFrom('Rolling', 'BlueGreen', 'Canary'),
+  artifact: fc.constantFrom('image', 'image', 'image', 'binary', 'same image'),
+  routed: fc.boolean(),
+  replicas: fc.integer({ min: 0, max: 6 }),
+  services: fc.integer({ min: 0, max: 2 }),
+  fate: fc.constantFrom(
+    'good',
+    'good',
+    'good',
+    'image missing',
+    'never ready',
+    'crashes at once',
+    'crashes later',
+    'unready later',
+  ),
+  standing: fc.constantFrom('sound', 'sound', 'sound', 'short', 'dead'),
+  amended: fc.boolean(),
+  lagging: fc.boolean(),
+  slices: fc.constantFrom('seen', 'at times', 'forbidden'),
+  startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
+  failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
+  policy: fc.record({
+    onFailure: fc.constantFrom('RollBack', 'Hold'),
+    drainSeconds: fc.integer({ min: 0, max: 8 }),
+    bakeSeconds: fc.constantFrom(0, 5),
+    analysis: fc.constantFrom(
+      [],
+      [{ name: 'check', initialDelaySeconds: 1, intervalSeconds: 2, count: 2, failureLimit: 0 }],
+    ),
+    blueGreen: fc.record({ bakeSeconds: fc.integer({ min: 0, max: 8 }), autoPromote: fc.boolean() }),
+    steps: fc.array(
+      fc.oneof(
+        fc.record({ weight: fc.constantFrom(0, 10, 25, 50, 80, 100), pauseSeconds: fc.integer({ min: 0, max: 5 }) }),
+        fc.record({ weight: fc.constantFrom(10, 50, 100) }),
+      ),
+      { minLength: 1, maxLength: 3 },
+    ),
+  }),
+});
+
+/** The API server takes no writes of a kind, from the operator: for lack of a right, or because somebody reviews them. */
+const refusal = fc.record({
+  kind: fc.constantFrom('Service', 'Deployment', 'HTTPRoute', 'ControllerRevision', 'DeliveryJob'),
+  fromTick: fc.integer({ min: 0, max: 60 }),
+  ticks: fc.constantFrom(20, 150, Infinity),
+});
+type Refusal = typeof refusal extends fc.Arbitrary<infer R> ? R : never;
+
+const run = fc.record({
+  scenario,
+  refusal: fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: refusal }),
+  checksPass: fc.constantFrom(true, true, true, false),
+  events: fc.array(fc.record({ tick: fc.integer({ min: 0, max: 90 }), event: worldEvent }), { maxLength: 6 }),
+});
+type Run = typeof run extends fc.Arbitrary<infer R> ? R : never;
+
+/** How many of so many old pods work. */
+function sound({ standing, artifact }: Scenario, replicas: number): number {
+  if (standing === 'sound' || artifact !== 'image') return replicas;
+  return standing === 'dead' ? 0 : Math.max(0, replicas - 1);
+}
+
+interface Sleeper {
+  readonly wakesAt: number;
+  readonly changes: readonly Change[];
+}
+
+function simulate({ scenario, refusal, checksPass, events }: Run): void {
+  const world = createWorld(scenario);
+  for (let tick = 0; tick < 20; tick += 1) {
+    world.nowMs += TICK_MS;
+    world.machinery.tick(world.nowMs);
+  }
+  const before = belongings(world);
+  const sleepers: Sleeper[] = [];
+  const scaled: { readonly atMs: number; readonly replicas: number }[] = [{ atMs: 0, replicas: scenario.replicas }];
+  let crashAfter: number | undefined;
+  let outside: OutsideEdit | undefined;
+  let editedAt: string | undefined;
+  let pausedTicks = 0;
+  let doneTicks = 0;
+  let currentTick = 0;
+  let isRefused = false;
+
+  /** The fewest that were asked for lately, pods needing time to come up; of a version that was short before no more than there were. */
+  function required(): number {
+    const sinceMs = world.nowMs - (world.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
+    const recent = scaled.filter((_, index) => (scaled[index + 1]?.atMs ?? Infinity) > sinceMs);
+    return sound(scenario, Math.min(...recent.map(({ replicas }) => replicas)));
+  }
+
+  function check(context: string): void {
+    // A version that goes bad after it was delivered is nobody's fault.
+    const isDelivered = world.job()?.status?.phase === 'Succeeded' && scenario.fate !== 'good';
+    if (outside !== undefined || isDelivered) return;
+    // Who may not write can neither mend what breaks nor follow who scales.
+    if (isRefused && (scenario.fate !== 'good' || scaled.length > 1)) return;
+    for (const service of userServices(world)) {
+      const { ready, lost } = world.serving(service);
+      if (ready + lost < required()) {
+        throw new Error(
+          `${context}: ${ready} pods serve ${service.metadata.name}, ${required()} are asked for; ${JSON.stringify(service.spec?.selector)} ${JSON.stringify(world.job()?.status)}`,
+        );
+      }
+    }
+    checkRoutes(world, context);
+  }
+
+  function write(change: Change, who: string): boolean {
+    if (refusal !== undefined && isTheOne(refusal, change, currentTick)) {
+      isRefused = true;
+      return false;
+    }
+    try {
+      world.store.apply(change);
+    } catch (error) {
+      if (error instanceof RefusedError) return false;
+      throw error;
+    }
+    if (change.action !== 'event') check(`${who} ${change.action} ${change.kind.kind}`);
+    return true;
+  }
+
+  /** As the controller does. @returns whether all were made. */
+  function writeAll(changes: readonly Change[], who: string): boolean {
+    let isWhole = true;
+    for (const change of changes) {
+      if (write(change, who)) continue;
+      isWhole = false;
+      if (change.action !== 'patch' || change.independent !== true) break;
+    }
+    return isWhole;
+  }
+
+  function look(): void {
+    for (let round = 0; round < 7; round += 1) {
+      const snapshot = world.observe();
+      if (snapshot === undefined) return;
+      const { changes } = planJob(snapshot);
+      const allowed = crashAfter === undefined ? changes : changes.slice(0, crashAfter);
+      const isCrash = crashAfter !== undefined;
+      crashAfter = undefined;
+      const made = writeAll(allowed, 'leader');
+      if (isCrash) return;
+      if (made) forget(world, snapshot.measurements.length);
+      if (changes.length === 0) return;
+    }
+  }
+
+  function happen(event: WorldEvent, tick: number): void {
+    switch (event.type) {
+      case 'abort':
+        return world.store.patch(deliveryJobKind, 'job', { spec: { abort: true } });
+      case 'promote':
+        return world.store.patch(deliveryJobKind, 'job', { spec: { promote: true } });
+      case 'delete job':
+        return world.store.delete(deliveryJobKind, 'job');
+      case 'scale':
+        if (world.deployment() === undefined) return;
+        scaled.push({ atMs: world.nowMs, replicas: event.replicas });
+        return world.store.patch(deploymentKind, 'shop', { spec: { replicas: event.replicas } });
+      case 'crash':
+        crashAfter = event.writes;
+        return;
+      case 'sleeper': {
+        const snapshot = world.observe();
+        if (snapshot === undefined) return;
+        const { changes } = planJob(snapshot);
+        sleepers.push({ wakesAt: tick + event.delayTicks, changes });
+        return;
+      }
+      case 'outside':
+        if (!editFromOutside(world, event.what)) return;
+        outside = event.what;
+        editedAt = world.job()?.status?.stage;
+    }
+  }
+
+  for (let tick = 0; tick < LIMIT_TICKS; tick += 1) {
+    currentTick = tick;
+    world.nowMs += TICK_MS;
+    for (const { event } of events.filter((planned) => planned.tick === tick)) {
+      happen(event, tick);
+      check(`event ${event.type}`);
+    }
+    world.machinery.tick(world.nowMs);
+    check('controllers');
+    measure(world, checksPass);
+    look();
+    for (const sleeper of sleepers.filter(({ wakesAt }) => wakesAt === tick)) {
+      writeAll(sleeper.changes, 'sleeper');
+    }
+    const { status, spec, metadata } = world.job() ?? { metadata: {} };
+    pausedTicks = status?.phase === 'Paused' ? pausedTicks + 1 : 0;
+    // Whose promote is not taken back, because nobody may, takes it back himself.
+    if (pausedTicks > 15 && (spec?.promote === false || pausedTicks > 20))
+      world.store.patch(deliveryJobKind, 'job', { spec: { promote: spec?.promote === false } });
+    const isDone =
+      status !== undefined &&
+      isFinished({ status } as never) &&
+      (metadata.finalizers?.includes('rollcall.dev/delivery') !== true || (isRefused && refusal?.ticks === Infinity));
+    doneTicks = isDone ? doneTicks + 1 : 0;
+    const isQuiet = [...events, ...sleepers.map(({ wakesAt }) => ({ tick: wakesAt }))].every(
+      (planned) => planned.tick < tick,
+    );
+    if (doneTicks > 5 && isQuiet) break;
+  }
+  // What was scaled last comes up.
+  for (let tick = 0; tick < 30; tick += 1) {
+    world.nowMs += TICK_MS;
+    world.machinery.tick(world.nowMs);
+  }
+  const isForGood = isRefused && refusal?.ticks === Infinity;
+  judge({
+    world,
+    before,
+    outside,
+    editedAt,
+    scenario,
+    refused: isRefused ? (isForGood ? 'for good' : 'for a while') : 'never',
+    isEvent: (type) => events.some(({ event }) => event.type === type),
+  });
+}
+
+function isTheOne({ kind, fromTick, ticks }: Refusal, change: Change, tick: number): boolean {
+  // The status is another resource.
+  if (change.action === 'event' || change.action === 'status' || change.kind.kind !== kind) return false;
+  return tick >= fromTick && tick < fromTick + ticks;
+}
+
+function forget(world: World, count: number): void {
+  world.measurements.splice(0, count);
+}
+
+function measure(world: World, passes: boolean): void {
+  if (!['Verifying', 'Paused'].includes(world.job()?.status?.phase ?? '')) return;
+  const snapshot = world.observe();
+  if (snapshot === undefined) return;
+  for (const { check, dueAt } of dueChecks(snapshot)) {
+    const isDue = dueAt.getTime() <= world.nowMs;
+    if (isDue)
+      world.measurements.push({ check: check.name, passed: passes, at: new Date(world.nowMs), message: 'measured' });
+  }
+}
+
+/** A share of the traffic never goes to a Service without pods. */
+function checkRoutes(world: World, context: string): void {
+  for (const { spec } of world.store.list(httpRouteKind)) {
+    for (const { name, weight = 1 } of spec.rules?.flatMap(({ backendRefs }) => backendRefs ?? []) ?? []) {
+      if (!name.endsWith('-canary') || weight === 0) continue;
+      const service = world.store.find(serviceKind, name);
+      const { ready, lost } = service === undefined ? { ready: 0, lost: 0 } : world.serving(service);
+      const isAsked = (world.deployment()?.spec.replicas ?? 0) > 0;
+      if (ready + lost === 0 && isAsked)
+        throw new Error(`${context}: ${weight} of the weight goes to ${name}, which has no pods`);
+    }
+  }
+}
+
+const lateService = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'late', namespace: 'default', annotations: { note: 'of the user' } },
+  spec: { ports: [{ port: 80 }], selector: { app: 'shop' } },
+};
+const beforeCutOver: ReadonlySet<string | undefined> = new Set([
+  'Pinning',
+  'BringingUp',
+  'Testing',
+  'Gate',
+  'Routing',
+  'Stepping',
+  'StepVerifying',
+  'StepPausing',
+  'FullUp',
+]);
+
+/** @returns whether there was anything to edit. */
+function editFromOutside(world: World, what: OutsideEdit): boolean {
+  const { store } = world;
+  const extra = store.list(deploymentKind).find(({ metadata }) => metadata.name !== 'shop');
+  const containers = world.deployment()?.spec.template.spec.containers ?? [];
+  if (world.job() === undefined || world.deployment() === undefined) return false;
+  switch (what) {
+    case 'template': {
+      const changed = containers.map((container) => ({ ...container, env: [{ name: 'BY', value: 'user' }] }));
+      store.patch(deploymentKind, 'shop', { spec: { template: { spec: { containers: changed } } } });
+      return true;
+    }
+    case 'restart annotation':
+      store.patch(deploymentKind, 'shop', {
+        spec: { template: { metadata: { annotations: { restartedAt: 'now' } } } },
+      });
+      return true;
+    case 'template undone': {
+      const changed = containers.map((container) => ({ ...container, image: OLD_IMAGE }));
+      store.patch(deploymentKind, 'shop', { spec: { template: { spec: { containers: changed } } } });
+      return true;
+    }
+    case 'selector':
+      store.patch(serviceKind, 'shop-0', { spec: { selector: { by: 'user' } } });
+      return true;
+    case 'unpin':
+      store.patch(serviceKind, 'shop-0', { spec: { selector: { 'pod-template-hash': null } } });
+      return true;
+    case 'unclaim':
+      store.patch(deploymentKind, 'shop', { metadata: { annotations: { [annotations.delivering]: null } } });
+      return true;
+    case 'route':
+      store.patch(httpRouteKind, 'shop', { spec: { rules: [{ backendRefs: [{ name: 'elsewhere', port: 1 }] }] } });
+      return true;
+    case 'route around the canary': {
+      // As `kubectl edit` does: what it shows is kept, the job's weights among it.
+      const rules = store.find(httpRouteKind, 'shop')?.spec.rules ?? [];
+      const filters = [{ type: 'ByUser' }];
+      store.patch(httpRouteKind, 'shop', { spec: { rules: rules.map((rule) => ({ ...rule, filters })) } });
+      return rules.length > 0;
+    }
+    case 'delete deployment':
+      store.delete(deploymentKind, 'shop');
+      return true;
+    case 'delete extra':
+      if (extra !== undefined) store.delete(deploymentKind, extra.metadata.name);
+      return extra !== undefined;
+    case 'scale extra':
+      if (extra !== undefined) store.patch(deploymentKind, extra.metadata.name, { spec: { replicas: 1 } });
+      return extra !== undefined;
+    case 'pause':
+      store.patch(deploymentKind, 'shop', { spec: { paused: true } });
+      return true;
+    case 'delete record':
+      store.delete(controllerRevisionKind, 'job');
+      return true;
+    case 'new service':
+      if (store.find(serviceKind, 'late') === undefined) store.create(serviceKind, lateService);
+      return true;
+    case 'delete service':
+    default:
+      store.delete(serviceKind, 'shop-1');
+      return true;
+  }
+}
+
+interface Outcome {
+  readonly world: World;
+  readonly before: unknown;
+  readonly outside: OutsideEdit | undefined;
+  /** The stage of the job at the last edit. */
+  readonly editedAt: string | undefined;
+  readonly scenario: Scenario;
+  readonly refused: 'never' | 'for a while' | 'for good';
+  readonly isEvent: (type: WorldEvent['type']) => boolean;
+}
+
+function judge({ world, before, outside, editedAt, scenario, refused, isEvent }: Outcome): void {
+  const job = world.job();
+  const status = job?.status;
+  expect(status?.phase, `ends: ${JSON.stringify(status)}`).toMatch(/^(Succeeded|RolledBack|Failed)$/);
+  if (refused === 'for good') return;
+  const extras = world.store.list(deploymentKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
+  const isShort = scenario.standing !== 'sound' && oldReady(world) < (world.deployment()?.spec.replicas ?? 0);
+  if (isShort && status?.failure?.reason === 'RollbackIncomplete' && extras.some(({ spec }) => spec.replicas !== 0)) {
+    // Pods of the old version that fail while the job runs cannot come back: it keeps its own, and itself, until somebody mends that.
+    expect(job?.metadata.finalizers).toContain('rollcall.dev/delivery');
+    expect(world.deployment()?.spec.template.spec.containers[0]?.image).toBe(OLD_IMAGE);
+    for (const service of userServices(world)) expect(world.serving(service).ready).toBeGreaterThan(0);
+    return;
+  }
+  expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');
+  // What an operator makes after the job has ended is without pods.
+  expect(extras.filter(({ spec }) => spec.replicas !== 0)).toEqual([]);
+  if (!isEvent('sleeper')) {
+    expect(extras).toEqual([]);
+    expect(world.store.list(serviceKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined)).toEqual(
+      [],
+    );
+  }
+  for (const service of userServices(world)) {
+    expect(service.spec?.selector).not.toHaveProperty('pod-template-hash');
+    expect(service.metadata.annotations).not.toHaveProperty('rollcall.dev/rolling-back');
+  }
+  const deployment = world.deployment();
+  expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/rolling-back');
+  // What users do with a version that was delivered is theirs, and so is what they do once the job has looked for the last time.
+  const isTheirs = editedAt === 'Finishing' || editedAt === 'Failed' || editedAt === 'RolledBack';
+  if (!isTheirs && deployment !== undefined && scenario.artifact === 'image' && status?.phase !== 'Succeeded') {
+    const isNew = deployment.spec.template.spec.containers[0]?.image === NEW_IMAGE;
+    expect(deployment.metadata.annotations?.['rollcall.dev/version']).toBe(isNew ? '2' : undefined);
+  }
+  expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/delivering');
+  // An operator that slept may have gone on before the new Service was seen.
+  if (outside === 'new service' && beforeCutOver.has(editedAt) && !isEvent('sleeper') && !isEvent('crash')) {
+    expect(status?.phase).not.toBe('Succeeded');
+  }
+  if (outside !== undefined) return judgeEdited(world, outside);
+  // What could not be restored in time is restored as soon as that is allowed.
+  if (status?.failure?.reason === 'RollbackIncomplete') {
+    expect({ ...(belongings(world) as object), services: userBelongings(belongings(world)) }).toStrictEqual(before);
+  }
+  if (refused !== 'never' && status?.phase === 'Failed') return;
+  const image = status?.phase === 'Succeeded' && scenario.artifact === 'image' ? NEW_IMAGE : OLD_IMAGE;
+  for (const service of userServices(world)) {
+    if (status?.phase === 'Succeeded' && scenario.fate !== 'good') continue;
+    const { replicas = 0 } = deployment?.spec ?? {};
+    const { images, ready } = world.serving(service);
+    if (image === NEW_IMAGE) expect(ready).toBe(replicas);
+    // Better pods of the new version than none.
+    else if (scenario.standing !== 'sound' && sound(scenario, Math.min(replicas, scenario.replicas)) === 0) continue;
+    // Or than those of the old one that fell over once the job had begun: Kubernetes keeps the others in their stead.
+    if (image === OLD_IMAGE && isShort && images.length > 1) {
+      expect(ready).toBeLessThanOrEqual(replicas);
+      continue;
+    }
+    expect(images).toEqual(replicas === 0 ? [] : [image]);
+  }
+  const after = belongings(world);
+  const withoutMade = { ...(after as object), services: userBelongings(after) };
+  if (status?.phase === 'Succeeded') {
+    expect(deployment?.metadata.annotations?.['rollcall.dev/version']).toBe('2');
+    expect(shapeOf(withoutMade)).toEqual(shapeOf(before));
+  } else {
+    expect(withoutMade).toStrictEqual(before);
+  }
+  if (
+    refused === 'never' &&
+    scenario.fate === 'good' &&
+    !isEvent('abort') &&
+    !isEvent('delete job') &&
+    status?.phase !== 'Succeeded'
+  ) {
+    // Blue-green has nothing to switch without a Service.
+    const isPointless = scenario.strategy === 'BlueGreen' && scenario.services === 0;
+    const expected = isPointless ? /ChecksFailed|Progress|StrategyNotSupported/ : /ChecksFailed|Progress/;
+    expect(status?.failure?.reason).toMatch(expected);
+  }
+}
+
+/** Pods of the old version that are ready. */
+function oldReady(world: World): number {
+  const pods = world.machinery.replicaSets.flatMap((set) => set.pods);
+  return pods.filter(({ image, ready }) => ready && image === OLD_IMAGE).length;
+}
+
+function userBelongings(after: unknown): unknown {
+  return (after as { services: { name: string }[] }).services.filter(({ name }) => !name.endsWith('-canary'));
+}
+
+/** All but the version. */
+function shapeOf(all: unknown): unknown {
+  const { deployment, ...rest } = all as { deployment: { strategy: unknown; progressDeadlineSeconds: unknown } };
+  return { ...rest, strategy: deployment.strategy, progressDeadlineSeconds: deployment.progressDeadlineSeconds };
+}
+
+function judgeEdited(world: World, outside: OutsideEdit): void {
+  const { template } = world.deployment()?.spec ?? {};
+  const service = world.store.find(serviceKind, 'shop-0');
+  if (outside === 'template')
+    expect(template?.spec.containers[0]).toMatchObject({ env: [{ name: 'BY', value: 'user' }] });
+  if (outside === 'selector' && service !== undefined) expect(service.spec?.selector).toMatchObject({ by: 'user' });
+  for (const { spec } of world.store.list(httpRouteKind)) {
+    const backends = spec.rules?.flatMap(({ backendRefs = [] }) => backendRefs) ?? [];
+    expect(backends.map(({ name }) => name)).not.toContain('shop-0-canary');
+    if (outside !== 'route around the canary') continue;
+    expect(spec.rules).toMatchObject([{ filters: [{ type: 'ByUser' }] }]);
+    // Everything that was the Service's is its own again.
+    const weightOf = (wanted: string) => backends.find(({ name }) => name === wanted)?.weight ?? 0;
+    expect(weightOf('shop-0')).toBe(3 * weightOf('other'));
+  }
+  if (outside === 'route') {
+    for (const { spec } of world.store.list(httpRouteKind)) {
+      expect(isSameJson(spec.rules, [{ backendRefs: [{ name: 'elsewhere', port: 1 }] }])).toBe(true);
+    }
+  }
+}
+
+test(
+  'whatever happens, a job ends, and its service is served throughout by as many pods as it asks for',
+  () => {
+    expect.hasAssertions();
+    fc.assert(fc.property(run, simulate), { numRuns: RUNS });
+  },
+  TIMEOUT_MS,
+);

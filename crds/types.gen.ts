@@ -807,7 +807,7 @@ export interface ServiceRegistrationSpec {
   serviceName: string;
   /**
    * The base URL where the service can be reached: absolute, http or https, with a host and without credentials,
-   * at most 2048 characters. For example http://shop.default.svc:8080.
+   * query and fragment, at most 2048 characters. For example http://shop.default.svc:8080.
    */
   url: string;
   /**

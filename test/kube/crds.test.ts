@@ -11,7 +11,7 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection, type Query } from '@rollcall/platform/kube/connection.ts';
 import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import { httpUrlFault, serviceNameFault } from '@rollcall/platform/service-address.ts';
+import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
@@ -102,7 +102,7 @@ describe('the API server accepts', () => {
         part,
       )
       .map((parts) => parts.join(''));
-    const legal = urls.filter((url) => httpUrlFault(url) === undefined);
+    const legal = urls.filter((url) => serviceUrlFault(url) === undefined);
     for (const url of fc.sample(legal, 300)) {
       const object = { name: 'shop', spec: { serviceName: 'shop', url } };
       const stored = await send(serviceRegistrationKind, object, { dryRun: 'All' });

@@ -185,6 +185,7 @@ describe('defaults', () => {
       drainSeconds: 30,
       supersede: false,
       autoDeploy: false,
+      preReleases: false,
     });
   });
 
@@ -274,13 +275,14 @@ describe('kubectl', () => {
     },
     {
       shortName: 'dj',
-      headings: 'NAME|SERVICE|OLD VERSION|VERSION|STRATEGY|PHASE|STEP|WEIGHT|ACTUAL|AGE|MESSAGE|OPERATION|REQUESTED BY',
-      cells: /^deploy-shop-2\|shop\|\|2\|\|Pending\|\|\|\|\d+s\|\|Deploy\|ci$/,
+      headings:
+        'NAME|PHASE|REASON|WEIGHT|ACTUAL|AGE|SERVICE|OPERATION|OLD VERSION|VERSION|STRATEGY|STEP|REQUESTED BY|MESSAGE',
+      cells: /^deploy-shop-2\|Pending\|\|\|\|\d+s\|shop\|Deploy\|\|2\|\|\|ci\|$/,
     },
     {
       shortName: 'dp',
-      headings: 'NAME|SERVICE|STRATEGY|ON FAILURE|AUTO DEPLOY|TRAFFIC ROUTER|HEARTBEAT|AGE',
-      cells: /^all\|\*\|Rolling\|RollBack\|false\|Replicas\|false\|\d+s$/,
+      headings: 'NAME|SERVICE|STRATEGY|ON FAILURE|AUTO DEPLOY|USED|TRAFFIC ROUTER|HEARTBEAT|AGE',
+      cells: /^all\|\*\|Rolling\|RollBack\|false\|\|Replicas\|false\|\d+s$/,
     },
     {
       shortName: 'whc',

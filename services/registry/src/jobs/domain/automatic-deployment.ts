@@ -1,4 +1,4 @@
-import { isUpdate } from '@rollcall/platform/version-order.ts';
+import { isPreRelease, isUpdate } from '@rollcall/platform/version-order.ts';
 import type { HistoryStore } from '../../releases/domain/history-store.ts';
 import type { Release } from '../../releases/domain/release.ts';
 import { type ReleasesDeps, runningVersion } from '../../releases/domain/releases.ts';
@@ -11,6 +11,8 @@ export interface Policy {
   readonly strategy: DeliveryStrategy;
   /** Whether an announced version is deployed without a deploy call. */
   readonly autoDeploy: boolean;
+  /** Whether that is true of pre-releases too. */
+  readonly preReleases: boolean;
 }
 
 export interface PolicyStore {
@@ -64,7 +66,7 @@ export async function deployAutomatically(
 ): Promise<string | undefined> {
   const { release } = deployment;
   const policy = await deps.policies.fetch(release.serviceName);
-  if (policy?.autoDeploy !== true) return undefined;
+  if (policy?.autoDeploy !== true || (!policy.preReleases && isPreRelease(release.version))) return undefined;
   return deps.automatic.alone(release.serviceName, async () => {
     if (!(await isNewest(deps, release))) return undefined;
     const at = await deps.automatic.begin(deployment);

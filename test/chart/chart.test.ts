@@ -53,7 +53,10 @@ describe('values that the schema refuses', () => {
     ['a field that no process has', { processes: { registry: { replica: 3 } } }, 'replica'],
     ['a default that no process has', { defaults: { resource: {} } }, 'resource'],
     ['a number of replicas in words', { processes: { registry: { replicas: 'two' } } }, 'replicas'],
-    ['an unknown way to authenticate', { authentication: { mode: 'basic' } }, 'mode'],
+    ['an unknown way to authenticate', { registry: { authentication: { mode: 'basic' } } }, 'mode'],
+    ['reads that are neither', { registry: { authentication: { reads: 'none' } } }, 'reads'],
+    ['a token for nobody', { registry: { authentication: { audience: '' } } }, 'audience'],
+    ['a quota of something else', { quota: { hard: { 'requests.cpu': 1 } } }, 'requests.cpu'],
     ['an unknown level of logs', { logLevel: 'loud' }, 'logLevel'],
     ['a namespace that can be none', { delivery: { namespaces: ['Shop'] } }, 'namespaces'],
     ['a digest of another kind', { image: { digest: 'md5:1' } }, 'digest'],
@@ -126,7 +129,12 @@ describe('what values lead to', () => {
       ROLLCALL_NAMESPACE: NAMESPACE,
       ROLLCALL_DATABASE_URL: { secretKeyRef: { name: 'rollcall-postgresql', key: 'url' } },
     });
-    expect(objects.filter(({ kind }) => kind.startsWith('ClusterRole'))).toEqual([]);
+    // To have tokens reviewed, and nothing else.
+    const clusterWide = objects.filter(({ kind }) => kind.startsWith('ClusterRole'));
+    expect(clusterWide.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+      expect.stringMatching(/^ClusterRole .*registry-tokens$/),
+      expect.stringMatching(/^ClusterRoleBinding .*registry-tokens$/),
+    ]);
   });
 
   test('a new process needs an entry and no template', async () => {
@@ -275,7 +283,11 @@ describe('what values lead to', () => {
       ROLLCALL_IMPORT_NAMESPACES: '',
     });
     const wide = objects.filter(({ kind }) => kind === 'ClusterRole').map(({ metadata }) => metadata.name);
-    expect(wide.toSorted()).toEqual(['rollcall:rollcall-operator-delivery', 'rollcall:rollcall-operator-import']);
+    expect(wide.toSorted()).toEqual([
+      'rollcall:rollcall-operator-delivery',
+      'rollcall:rollcall-operator-import',
+      'rollcall:rollcall-registry-tokens',
+    ]);
   });
 
   test('a Service can have the name of the release', async () => {

@@ -24,7 +24,7 @@ function configOf(objects: readonly ChartObject[]): ReturnType<typeof gatewayCon
 
 /** Whose clients the registry lets in. */
 async function gatewayOfRegistry(processes: Values) {
-  const objects = await renderChart({ authentication: { mode: 'token-review' }, processes });
+  const objects = await renderChart({ processes });
   const environment = {
     ...givenTo(objects, 'rollcall-registry'),
     ROLLCALL_DATABASE_URL: 'postgres://postgresql/rollcall',
@@ -60,7 +60,7 @@ describe('the gateway', () => {
       registry: {
         urls: ['http://rollcall-registry:3001'],
         grpcOrigin: 'http://rollcall-registry:50051',
-        tokenFile: undefined,
+        tokenFile: '/var/run/secrets/rollcall/token',
       },
       keys: { namespace: NAMESPACE, secretName: 'rollcall-gateway-keys', rotateAfterMs: 30 * 86_400_000 },
       token: { issuer: 'rollcall', audience: 'rollcall', lifetimeSeconds: 3600 },
@@ -125,11 +125,16 @@ describe('the gateway', () => {
   });
 
   test('has a token for the registry where that asks for one, and else none', async () => {
-    const { volumes } = podOf(await renderChart());
+    const { volumes } = podOf(await renderChart({ registry: { authentication: { mode: 'off' } } }));
     expect(JSON.stringify(volumes)).not.toContain('serviceAccountToken');
-    for (const audience of ['', 'rollcall']) {
-      const objects = await renderChart({ authentication: { mode: 'token-review', audience } });
-      const serviceAccountToken = { path: 'token', expirationSeconds: 3600, ...(audience === '' ? {} : { audience }) };
+    for (const [given, audience] of [
+      [{}, 'rollcall'],
+      [{ audience: 'shop' }, 'shop'],
+      [{ audience: 'api-server' }, undefined],
+    ] as const) {
+      const objects = await renderChart({ registry: { authentication: given } });
+      const meant = audience === undefined ? {} : { audience };
+      const serviceAccountToken = { path: 'token', expirationSeconds: 3600, ...meant };
       const projected = { sources: [{ serviceAccountToken }] };
       expect(podOf(objects).volumes).toContainEqual({ name: 'registry-token', projected });
       const mount = { name: 'registry-token', mountPath: '/var/run/secrets/rollcall', readOnly: true };

@@ -45,9 +45,15 @@ const dimensions = {
     'apart from the release': { customResources: { namespace: 'shop' }, import: { enabled: false } },
   },
   authentication: {
-    off: {},
-    tokens: { authentication: { mode: 'token-review' } },
-    audience: { authentication: { mode: 'token-review', audience: 'rollcall' } },
+    tokens: {},
+    'tokens of every pod, for reading, too': {
+      registry: { authentication: { audience: 'api-server', reads: 'authenticated' }, registrationsPerSubject: 10 },
+    },
+    off: {
+      registry: { authentication: { mode: 'off' }, namespaces: ['shop', 'rollcall'] },
+      webhooks: { allowUnsigned: true, legacySignatures: true, plainSignatures: false },
+      quota: { hard: { 'count/deliveryjobs.rollcall.dev': 100 } },
+    },
   },
   entrance: {
     none: {},

@@ -57,6 +57,7 @@ async function admitted(values: Values = {}): Promise<Record<string, readonly st
   return result;
 }
 
+const own = ['gateway', 'namespace {"kubernetes.io/metadata.name":"rollcall"}', 'test'];
 const prometheus = ['namespace {"kubernetes.io/metadata.name":"monitoring"}'];
 
 test('programs reach the registry and the gateway, Prometheus the admin ports, and the databases are for those that use them', async () => {
@@ -64,8 +65,8 @@ test('programs reach the registry and the gateway, Prometheus the admin ports, a
     // It listens on nothing.
     test: ['anyone'],
     'operator:9090': prometheus,
-    'registry:3001': ['anyone'],
-    'registry:50051': ['anyone'],
+    'registry:3001': own,
+    'registry:50051': own,
     'registry:9090': prometheus,
     'gateway:3000': ['anyone'],
     'gateway:50051': ['anyone'],
@@ -73,6 +74,19 @@ test('programs reach the registry and the gateway, Prometheus the admin ports, a
     'postgresql:5432': ['registry'],
     'redis:6379': ['gateway', 'test'],
   });
+});
+
+const name = (namespace: string) => `namespace {"kubernetes.io/metadata.name":"${namespace}"}`;
+
+test('pods of the namespaces that are named reach the registry, or those of all', async () => {
+  const named = await admitted({ registry: { namespaces: ['shop', 'rollcall'] } });
+  expect(named['registry:3001']).toEqual(['gateway', name('rollcall'), name('shop'), 'test']);
+  expect(named['registry:50051']).toEqual(named['registry:3001']);
+  const all = await admitted({ registry: { namespaces: ['*'] } });
+  expect(all['registry:3001']).toEqual(['gateway', 'namespace {}', 'test']);
+  const http = { port: 3001, from: 'anywhere' };
+  const anybody = await admitted({ processes: { registry: { ports: { http } } } });
+  expect([anybody['registry:3001'], anybody['registry:50051']]).toEqual([['anyone'], ['anyone']]);
 });
 
 test('ports can be closed to all but some, and to all but those that need them', async () => {

@@ -60,7 +60,7 @@ const WEBHOOK_SECRETS = 'rollcall-webhooks';
 const values = {
   delivery: { namespaces: [DELIVERY_NAMESPACE] },
   import: { namespaces: [IMPORT_NAMESPACE] },
-  authentication: { mode: 'token-review' },
+  registry: { authentication: { audience: 'api-server' } },
 };
 
 /** Asked for where it may be refused: only to say where a Deployment is that may not be delivered to. */
@@ -443,7 +443,7 @@ describe('Secrets', () => {
       expect(await secrets.read({ name: 'rollcall-postgresql', key: 'password' })).toBeUndefined();
       expect(await secrets.read(await secrets.add('shop', 's3cret'))).toBe('s3cret');
       await resourceClient(admin, secretKind, NAMESPACE).delete(WEBHOOK_SECRETS);
-      await expect(secrets.add('shop', 's3cret')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+      await expect(secrets.add('shop', 's3cret')).rejects.toMatchObject({ code: 'SECRET_MISSING' });
     });
   });
 

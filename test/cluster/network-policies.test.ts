@@ -91,9 +91,9 @@ describe.skipIf(noCluster)('NetworkPolicies', () => {
         redis: [],
         test: [...others, ...apiServer, ...registry, ...gateway, 'redis:6379'],
         stranger: [...without('stranger:8080'), ...registry, ...gateway],
-        // So does an ingress controller.
-        visitor: [...without('visitor:8080'), ...registry, ...gateway],
-        prometheus: [...without('prometheus:8080'), ...registry, ...gateway, ...admin],
+        // An ingress controller comes to the gateway alone, and so does who is in no namespace that the values name.
+        visitor: [...without('visitor:8080'), ...gateway],
+        prometheus: [...without('prometheus:8080'), ...gateway, ...admin],
       });
       await expect.poll(reach, REACH_POLL).toEqual(allowed);
     });

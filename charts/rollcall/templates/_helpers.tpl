@@ -176,9 +176,24 @@ rollcall.dev/{{ $database }}-url-version: {{ include "rollcall.urlVersion" (dict
       - serviceAccountToken:
           path: token
           expirationSeconds: 3600
-          {{- with .root.Values.authentication.audience }}
+          {{- with .root.Values.registry.authentication.audience }}
+          {{- if ne . "api-server" }}
           audience: {{ . | quote }}
           {{- end }}
+          {{- end }}
+{{- end -}}
+
+{{/* The pods that may reach the registry, as peers of a NetworkPolicy. */}}
+{{- define "rollcall.namespacePeers" -}}
+{{- if has "*" .Values.registry.namespaces -}}
+- namespaceSelector: {}
+{{- else -}}
+{{- range prepend .Values.registry.namespaces .Release.Namespace | uniq }}
+- namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: {{ . }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* What the restricted Pod Security Standard asks of a container. */}}

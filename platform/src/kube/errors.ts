@@ -73,6 +73,11 @@ export function isForbidden(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === 403;
 }
 
+/** The object is one more than a ResourceQuota of its namespace allows. The API server has no reason of its own for that. */
+export function isQuotaExceeded(error: unknown): boolean {
+  return isForbidden(error) && error instanceof KubeApiError && /\bexceeded quota\b/.test(error.message);
+}
+
 /** The resource version is too old to watch or page from: list again. */
 export function isGone(error: unknown): boolean {
   return error instanceof KubeApiError && (error.code === 410 || error.reason === 'Expired');
@@ -86,5 +91,7 @@ export function isInvalid(error: unknown): boolean {
 /** The API server is away, overloaded or starting: the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof KubeUnreachableError) return true;
+  // A ResourceQuota that nobody has counted yet is so for a moment.
+  if (isForbidden(error) && error instanceof KubeApiError) return /\bstatus unknown for quota\b/.test(error.message);
   return error instanceof KubeApiError && (error.code === 429 || error.code >= 500);
 }

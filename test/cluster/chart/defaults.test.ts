@@ -60,8 +60,10 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
   });
 
   test('registers a program, keeps it by heartbeats and shows it to kubectl', async () => {
-    const { call } = await access();
+    const { call, url } = await access();
     const shop = { service_name: 'shop', service_url: 'http://shop.example:8080', capabilities: ['rest'] };
+    const unknown = await fetch(`${url}/api/v1/services/shop/heartbeat`, { method: 'POST' });
+    expect(unknown.status).toBe(401);
     expect(await call('POST', '/services/register', shop)).toMatchObject({ status: 200, body: { ttl: 60 } });
     expect(await call('POST', '/services/shop/heartbeat')).toMatchObject({ status: 200 });
     expect(await call('GET', '/services/shop')).toMatchObject({ status: 200, body: { service_url: shop.service_url } });
@@ -81,14 +83,15 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
   });
 
   test('serves the command line', async () => {
-    const { url } = await access();
+    const { url, token = '' } = await access();
     const listed: { services: { service_name: string }[] } = JSON.parse(
       await rollcall(url, ['services', '--output', 'json']),
     );
     expect(listed.services.map(({ service_name }) => service_name).toSorted()).toEqual(['rollcall-registry', 'shop']);
     const member = ['run', '--name', 'member', '--url', 'http://member.example', '--'];
     const inspection = [process.execPath, '-e', LOOK_UP_MEMBER, `${url}/api/v1/services/member`];
-    expect(await rollcall(url, [...member, ...inspection])).toMatch(/^200$/m);
+    expect(await rollcall(url, [...member, ...inspection], { ROLLCALL_TOKEN: token })).toMatch(/^200$/m);
+    await expect(rollcall(url, [...member, ...inspection])).rejects.toThrow(/token/);
     await expect(rollcall(url, ['get', 'member'])).rejects.toThrow(/member/);
     expect(await rollcall(url, ['health'])).toMatch(/healthy/);
   });

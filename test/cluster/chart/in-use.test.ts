@@ -8,7 +8,7 @@ import {
   sharedCluster,
   waitForRollout,
 } from '../support/namespace.ts';
-import { type Access, type Answer, openGateway, openRegistry } from './support/access.ts';
+import { type Access, type Answer, openGateway, openRegistry, registryToken } from './support/access.ts';
 import { createApiClient, tokenOf } from './support/api-client.ts';
 import { rollcall } from './support/cli.ts';
 import { createInstallation, type Installation, noChart, type Values } from './support/installation.ts';
@@ -46,7 +46,11 @@ describe.skipIf(noChart)('the chart in use', () => {
     users = await createClusterNamespace();
     installation = await createInstallation({ crds: false });
     // No caller is to be stopped by its limit.
-    values = { delivery: { namespaces: [users.name] }, gateway: { limits: { premium: 1_000_000 } } };
+    values = {
+      delivery: { namespaces: [users.name] },
+      gateway: { limits: { premium: 1_000_000 } },
+      registry: { namespaces: [users.name] },
+    };
     await installation.install(values);
     for (const name of STEADY) {
       const steady = { service_name: name, service_url: `http://${name}.example` };
@@ -55,13 +59,21 @@ describe.skipIf(noChart)('the chart in use', () => {
     }
     const api = `${installation.registryUrl}/api/v1/services`;
     const targets = STEADY.flatMap((name) => [`POST ${api}/${name}/heartbeat`, `GET ${api}/${name}`, `GET ${api}`]);
-    load = await startLoad(users, { name: 'steady', image: image('v1'), targets });
+    // A name belongs to who registered it.
+    const owner = await registryToken(installation.namespace);
+    load = await startLoad(users, { name: 'steady', image: image('v1'), token: owner, targets });
     await users.apply(memberPod('member-serves', image('v1'), installation.registryUrl));
     await users.kubectl('wait', '--for=condition=Ready', 'pod/member-serves', '--timeout=120s');
     const client = await createApiClient(installation, 'buyer');
     {
       await using gateway = await openGateway(installation.namespace);
       token = await tokenOf(gateway.url, client);
+    }
+    {
+      await using gateway = await openGateway(installation.namespace, token);
+      const outside = { service_name: 'outside', service_url: 'http://outside.example' };
+      const { status, body } = await gateway.call('POST', '/registry/services/register', outside);
+      if (status !== 200) throw new Error(`outside was not registered: ${JSON.stringify(body)}`);
     }
     const outer = `${installation.gatewayUrl}/api/v1`;
     outerLoad = await startLoad(users, {
@@ -71,7 +83,7 @@ describe.skipIf(noChart)('the chart in use', () => {
       rate: OUTER_RATE,
       targets: [
         `GET ${outer}/registry/services/steady-1`,
-        `POST ${outer}/registry/services/steady-2/heartbeat`,
+        `POST ${outer}/registry/services/outside/heartbeat`,
         `GET ${outer}/member-serves/anything`,
       ],
     });
@@ -358,7 +370,7 @@ async function callSigned({ url, token }: Access, path: string, body: object): P
   const text = ` ${JSON.stringify(body, undefined, 3)}\n`;
   const headers = {
     'content-type': 'application/json',
-    'x-webhook-signature': await signWebhook(SECRET, text),
+    ...(await signWebhook(SECRET, { path: `/api/v1${path}`, body: text, at: new Date() })),
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
   };
   const response = await fetch(`${url}/api/v1${path}`, { method: 'POST', headers, body: text });

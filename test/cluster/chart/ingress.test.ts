@@ -50,13 +50,16 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
   let users: ClusterNamespace;
   let url: string;
   let token: string;
+  let values: Values;
   const resources = new AsyncDisposableStack();
 
   beforeAll(async () => {
     traefik = resources.use(await openTraefik());
     users = resources.use(await createClusterNamespace());
     chart = resources.use(await createInstallation({ crds: false }));
-    await chart.install();
+    // Where those run that register by themselves.
+    values = { registry: { namespaces: [users.name] } };
+    await chart.install(values);
     url = traefik.hostUrl ?? '';
     const client = await createApiClient(chart, 'buyer');
     await using gateway = await openGateway(chart.namespace);
@@ -80,13 +83,14 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
     expect({ status, type: headers.get('content-type') }).toEqual({ status: 404, type: NOT_OURS });
   });
 
-  describe.each(ways)("by the chart's $kind", ({ kind, values, status, expectedStatus, elsewhere }) => {
+  describe.each(ways)("by the chart's $kind", ({ kind, values: entrance, status, expectedStatus, elsewhere }) => {
     beforeAll(async () => {
-      await chart.upgrade({ gateway: { trustedProxies: ['10.244.0.0/16'] }, processes: { gateway: values(traefik) } });
+      const gateway = { trustedProxies: ['10.244.0.0/16'] };
+      await chart.upgrade({ ...values, gateway, processes: { gateway: entrance(traefik) } });
       await untilHealth(200);
     });
     afterAll(async () => {
-      await chart.upgrade();
+      await chart.upgrade(values);
       await untilHealth(404);
     });
 

@@ -24,8 +24,14 @@ export interface Access extends AsyncDisposable {
 /** Of a process' Service. */
 const PORTS = { registry: 3001, gateway: 3000 } as const;
 
-export function openRegistry(namespace: ClusterNamespace): Promise<Access> {
-  return openAccess(namespace, 'registry');
+/** As the service account `default` of the namespace. */
+export async function openRegistry(namespace: ClusterNamespace): Promise<Access> {
+  return openAccess(namespace, 'registry', await registryToken(namespace));
+}
+
+/** A token as one that is projected into a pod of the namespace, for as long as tests last. */
+export async function registryToken(namespace: ClusterNamespace): Promise<string> {
+  return (await namespace.kubectl('create', 'token', 'default', '--audience=rollcall', '--duration=3h')).trim();
 }
 
 /** @param token shown with every call. */

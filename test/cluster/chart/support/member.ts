@@ -1,4 +1,8 @@
-/** A pod with the program of app/member.ts, which registers its own address under its own name. @param registryUrl of the registry. */
+/**
+ * A pod with the program of app/member.ts, which registers its own address under its own name, with the token that its volume brings.
+ *
+ * @param registryUrl of the registry.
+ */
 export function memberPod(name: string, image: string, registryUrl: string): object {
   return {
     apiVersion: 'v1',
@@ -9,6 +13,12 @@ export function memberPod(name: string, image: string, registryUrl: string): obj
       // Otherwise the program would be the first process, which nobody in its container can kill.
       shareProcessNamespace: true,
       terminationGracePeriodSeconds: 20,
+      volumes: [
+        {
+          name: 'rollcall-token',
+          projected: { sources: [{ serviceAccountToken: { audience: 'rollcall', path: 'token' } }] },
+        },
+      ],
       containers: [
         {
           name: 'member',
@@ -20,6 +30,7 @@ export function memberPod(name: string, image: string, registryUrl: string): obj
             { name: 'ADDRESS', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
             { name: 'URL', value: 'http://$(ADDRESS):8080' },
           ],
+          volumeMounts: [{ name: 'rollcall-token', mountPath: '/var/run/secrets/rollcall', readOnly: true }],
           readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
         },
       ],

@@ -17,7 +17,8 @@ import { asksForJson, explain, failureAsJson } from './failure.ts';
 
 const overview = `
 The registry is, in this order: --server, the variable ROLLCALL_SERVER, the one named by .local/endpoints.json in this
-directory or above it (npm start writes it), http://127.0.0.1:3001. Where it wants a token: --token or ROLLCALL_TOKEN.
+directory or above it (npm start writes it), http://127.0.0.1:3001. Where it wants a token: --token,
+ROLLCALL_TOKEN, or the file that ROLLCALL_TOKEN_FILE names (in a pod /var/run/secrets/rollcall/token).
 Behind the gateway it is at https://<gateway>/api/v1/registry.
 
 Examples:

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { link, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 
 const REFRESH_MS = 5_000;
@@ -20,8 +19,7 @@ export type LockAttempt = { readonly lock: FileLock } | { readonly heldBy: numbe
  * correct without it; it saves work, no more.
  */
 export async function tryLock(path: string): Promise<LockAttempt> {
-  // One process may try several times at once.
-  const ticket = `${path}.${randomUUID()}`;
+  const ticket = `${path}.${process.pid}`;
   await writeFile(ticket, String(process.pid));
   try {
     while (true) {

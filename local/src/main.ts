@@ -108,6 +108,7 @@ Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and ev
   PostgreSQL     127.0.0.1:${postgres.port}
   samples        ${samples.map(({ name, url, pid }) => `${name} ${url} (process ${pid})`).join('\n                 ')}
   logs           ${logDirectory}
+  webhooks       deploys need no signature of services without a secret (ROLLCALL_WEBHOOK_ALLOW_UNSIGNED)
 
 Try, in another terminal:
 

@@ -88,6 +88,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       // Receivers of notifications are on this machine, and so is what checks ask.
       ROLLCALL_WEBHOOK_ADDRESSES: 'any',
       ROLLCALL_CHECK_ADDRESSES: 'any',
+      // Deploys without a secret, to try things out: what listens here is reached from this machine alone.
+      ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',
       // Of the cluster that is only there to be tried out, everything may be delivered to; pods are made up, images never pulled.
       ROLLCALL_DELIVERY_NAMESPACES: '*',
       ROLLCALL_FETCHER_IMAGE: 'rollcall.local/rollcall:latest',
@@ -115,7 +117,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
   const gatewayGrpc = `127.0.0.1:${ports.gatewayGrpc}`;
-  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, demoClient: client, registry, gateway, gatewayGrpc };
+  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry, gateway, gatewayGrpc };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
   const failed = Promise.race([controlPlane, postgres, redis, ...services].map((part) => part.failed));
@@ -283,7 +285,6 @@ async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions
 
 async function writeAtomically(file: string, content: string): Promise<void> {
   const temporary = `${file}.${process.pid}`;
-  // It has the secret of the demo client.
-  await writeFile(temporary, content, { mode: 0o600 });
+  await writeFile(temporary, content);
   await rename(temporary, file);
 }

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
 import { printed, rollcall, startRollcall } from './rollcall-process.ts';
@@ -119,6 +122,22 @@ describe('the token', () => {
     await rollcall(args, { env: { ROLLCALL_TOKEN: '' } });
     const sent = server.calls.map(({ headers }) => headers.authorization);
     expect(sent).toEqual(['Bearer from-variable', 'Bearer from-option', undefined]);
+  });
+
+  it('is the one that Kubernetes projects into the pod where there is no other', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'rollcall-token-'));
+    const ROLLCALL_TOKEN_FILE = join(directory, 'token');
+    await writeFile(ROLLCALL_TOKEN_FILE, 'projected\n');
+    try {
+      await rollcall(['services', '--server', server.url], { env: { ROLLCALL_TOKEN_FILE } });
+      await rollcall(runOf('process.exit(0)'), { env: { ROLLCALL_TOKEN_FILE } });
+      await rollcall(['services', '--server', server.url], { env: { ROLLCALL_TOKEN_FILE, ROLLCALL_TOKEN: 'own' } });
+      const sent = new Set(server.calls.slice(0, -1).map(({ headers }) => headers.authorization));
+      expect(sent).toEqual(new Set(['Bearer projected']));
+      expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer own');
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 
   it('is not repeated in the error when it is unusable', async () => {

@@ -40,8 +40,9 @@ describe('the calls for jobs', () => {
       `POST /jobs/${job_id}/promote`,
       `POST /jobs/${job_id}/abort`,
     ]);
-    for (const { body, headers } of writes) {
-      const mac = createHmac('sha256', 'top secret').update(body).digest('hex');
+    for (const { what, body, headers } of writes) {
+      const signed = `${String(headers['x-webhook-timestamp'])}./api/v1${what.replace('POST ', '')}.${body}`;
+      const mac = createHmac('sha256', 'top secret').update(signed).digest('hex');
       expect(headers['x-webhook-signature']).toBe(`sha256=${mac}`);
     }
   });

@@ -26,7 +26,7 @@ async function giveUp(service: string, secret?: string): Promise<string> {
     endpoints: { chat: 'http://127.0.0.1:1' },
     ...(secret === undefined ? {} : { secret }),
   });
-  await client().notify({ service_name: service, channel: 'chat', message: 'Hello' });
+  await client().notify({ service_name: service, channel: 'chat', message: 'Hello' }, { secret });
   await client().configureWebhooks({ service_name: service, endpoints: {} }, { secret });
   const dead = () => client().listDeliveries({ service_name: service, state: 'dead' });
   await vi.waitFor(async () => expect((await dead()).total).toBe(1), { timeout: 90_000, interval: 200 });
@@ -77,7 +77,7 @@ describe('against the real registry', () => {
         code: 1,
         signal: null,
         out: '',
-        err: 'rollcall: There is no delivery of this id\n',
+        err: 'rollcall: There is no notification of this id\n',
       });
     }
   });

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type RegisterOptions, type Registration, register } from '@rollcall/client/registration.ts';
+import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { tokenFromFile } from '@rollcall/client/token-file.ts';
 import { describe, expect, it, vi } from 'vitest';
 import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
@@ -162,6 +163,34 @@ describe('register', () => {
     await vi.waitFor(() => expect(heard.slice(before + 1)).toContain('heartbeat'));
     expect(server.calls[0]?.headers.authorization).toBe('Bearer old');
     expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer new');
+  });
+
+  it('finds the token that Kubernetes projects into a pod by itself', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'rollcall-token-'));
+    const file = join(directory, 'token');
+    await using server = await startContractServer();
+    const sent = () => server.calls.at(-1)?.headers.authorization;
+    vi.stubEnv('ROLLCALL_TOKEN_FILE', file);
+    try {
+      const client = createRegistryClient({ servers: server.url });
+      // As long as there is none, calls go without.
+      await client.listServices();
+      expect(sent()).toBeUndefined();
+      await writeFile(file, 'projected\n');
+      await client.listServices();
+      expect(sent()).toBe('Bearer projected');
+      await rm(file);
+      await client.listServices();
+      expect(sent()).toBe('Bearer projected');
+      await createRegistryClient({ servers: server.url, token: 'given' }).listServices();
+      expect(sent()).toBe('Bearer given');
+      vi.stubEnv('ROLLCALL_TOKEN_FILE', '');
+      await createRegistryClient({ servers: server.url }).listServices();
+      expect(sent()).toBeUndefined();
+    } finally {
+      vi.unstubAllEnvs();
+      await rm(directory, { recursive: true });
+    }
   });
 
   it.each([{ heartbeatIntervalMs: 0 }, { heartbeatIntervalMs: Number.NaN }])('refuses %o', (options) => {

@@ -154,8 +154,10 @@ describe('registry client', () => {
     await using server = await startContractServer();
     server.misbehave('', { status: 200, body: {} });
     await clientOf(server).deploy(release, { secret: 'top secret' });
-    const mac = createHmac('sha256', 'top secret').update(JSON.stringify(release)).digest('hex');
-    expect(server.calls[0]?.headers['x-webhook-signature']).toBe(`sha256=${mac}`);
+    const headers = server.calls[0]?.headers ?? {};
+    const signed = `${String(headers['x-webhook-timestamp'])}./api/v1/webhooks/deploy.${JSON.stringify(release)}`;
+    const mac = createHmac('sha256', 'top secret').update(signed).digest('hex');
+    expect(headers['x-webhook-signature']).toBe(`sha256=${mac}`);
     expect(server.calls[0]?.body).not.toContain('top secret');
   });
 

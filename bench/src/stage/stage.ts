@@ -104,6 +104,7 @@ export async function startStage(stack: AsyncDisposableStack, options: StageOpti
       start.rollcall('registry', 'services/registry/src/main.ts', {
         ROLLCALL_NAMESPACE: namespace,
         ROLLCALL_DATABASE_URL: databaseUrl,
+        ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',
         ...settings,
       }),
     startOperator: ({ namespace, settings }) =>

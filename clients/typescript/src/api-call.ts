@@ -10,7 +10,7 @@ export interface CallOptions {
 
 /** @public */
 export interface WebhookOptions extends CallOptions {
-  /** The service's webhook secret: the body is signed with it. */
+  /** The service's webhook secret: the call is signed with it. */
   readonly secret?: string | undefined;
 }
 
@@ -24,10 +24,12 @@ export function post(path: string, body: unknown): ApiRequest {
   return { method: 'POST', path, body: JSON.stringify(body), repeatable: false };
 }
 
-/** The request with the signature of its body, where there is a secret to sign with. */
-export async function signed(request: ApiRequest, { secret, signal }: WebhookOptions): Promise<ApiRequest> {
-  const headers = secret === undefined ? {} : { 'x-webhook-signature': await signWebhook(secret, request.body ?? '') };
-  return { ...request, headers, signal };
+/** The request, signed anew at every attempt where there is a secret to sign with: one that was lost has used its signature up. */
+export function signed(request: ApiRequest, { secret, signal }: WebhookOptions): ApiRequest {
+  if (secret === undefined) return { ...request, signal };
+  const { body = '' } = request;
+  const path = `/api/v1${request.path}`;
+  return { ...request, signal, sign: () => signWebhook(secret, { path, body, at: new Date() }) };
 }
 
 /**

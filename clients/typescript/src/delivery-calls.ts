@@ -23,7 +23,7 @@ export function deliveryCalls(transport: Transport) {
     replayDelivery: async (id: string, options: WebhookOptions = {}): Promise<AcceptedReplay> => {
       // The body repeats what the path says, so that a signature of it is good for this alone: without, the registry refuses it.
       const request = post(`/webhooks/deliveries/${deliverySegment(id)}/replay`, { delivery_id: id, action: 'replay' });
-      return json(transport, await signed(request, options));
+      return json(transport, signed(request, options));
     },
   };
 }

@@ -25,12 +25,12 @@ export function jobCalls(transport: Transport) {
 
     /** `POST /jobs/{job_id}/promote`: ends the pause it is in. Status 409: it is in none. */
     promoteJob: async (jobId: string, options: WebhookOptions = {}): Promise<AcceptedJobCall> =>
-      json(transport, await signed(steer(jobId, 'promote'), options)),
+      json(transport, signed(steer(jobId, 'promote'), options)),
 
     /** `POST /jobs/{job_id}/abort`: returns all traffic to the old version. Status 409: it has finished. */
     abortJob: async (jobId: string, options: WebhookOptions = {}): Promise<AcceptedJobCall> => {
       const request = { ...steer(jobId, 'abort'), repeatable: true };
-      return json(transport, await signed(request, options));
+      return json(transport, signed(request, options));
     },
   };
 }

@@ -133,7 +133,7 @@ function updateCalls(transport: Transport) {
 
 function webhookCalls(transport: Transport) {
   const send = async <Answer extends object>(path: string, body: unknown, options: WebhookOptions): Promise<Answer> =>
-    json(transport, await signed(post(path, body), options));
+    json(transport, signed(post(path, body), options));
   return {
     /** `POST /webhooks/update`. */
     announceUpdate: (body: UpdateNotification, options: WebhookOptions = {}): Promise<AcceptedUpdate> =>
@@ -160,8 +160,8 @@ function webhookCalls(transport: Transport) {
       send('/webhooks/rollback', body, options),
 
     /** `POST /webhooks/notify`. */
-    notify: (body: Notification, { signal }: CallOptions = {}): Promise<Confirmation> =>
-      json(transport, { ...post('/webhooks/notify', body), signal }),
+    notify: (body: Notification, options: WebhookOptions = {}): Promise<Confirmation> =>
+      send('/webhooks/notify', body, options),
 
     /** `POST /webhooks/config`. */
     configureWebhooks: (body: WebhookConfigRequest, options: WebhookOptions = {}): Promise<Confirmation> =>

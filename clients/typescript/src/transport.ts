@@ -1,13 +1,14 @@
 import { type Deadline, startDeadline } from './deadline.ts';
+import { projectedToken } from './projected-token.ts';
 import { errorFromAnswer, RegistryError, unreachable } from './registry-error.ts';
 import { apiUrl, createServers } from './servers.ts';
 
 /**
- * A bearer token, or where to get the current one; asked for every request.
+ * A bearer token, or where to get the current one; asked for every request. Undefined: without.
  *
  * @public
  */
-export type TokenSource = string | (() => string | Promise<string>);
+export type TokenSource = string | (() => string | undefined | Promise<string | undefined>);
 
 /**
  * As much of `fetch` as is used, so that undici's passes for it, too.
@@ -32,6 +33,7 @@ export interface ConnectionOptions {
    * the gateway. The first that answers is used until it fails.
    */
   readonly servers: string | readonly string[];
+  /** By default the one of {@link projectedToken}, where there is one. */
   readonly token?: TokenSource | undefined;
   /** Longest wait for an answer of one registry, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number | undefined;
@@ -45,6 +47,8 @@ export interface ApiRequest {
   readonly path: string;
   readonly body?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Makes headers that are good for one attempt. */
+  readonly sign?: (() => Promise<Readonly<Record<string, string>>>) | undefined;
   /** Whether doing it twice is as good as once, so that another registry may be asked after an unclear failure. */
   readonly repeatable: boolean;
   readonly signal?: AbortSignal | undefined;
@@ -99,15 +103,12 @@ export function checkToken(token: string): string {
 
 /** @throws TypeError where a URL or the token is unusable. */
 export function createTransport(options: ConnectionOptions): Transport {
-  const { token, timeoutMs = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch } = options;
+  const { token = projectedToken(), timeoutMs = DEFAULT_TIMEOUT_MS, fetch = globalThis.fetch } = options;
   const servers = createServers(options.servers);
   if (typeof token === 'string') checkToken(token);
 
   async function start(server: string, request: ApiRequest, deadline: Deadline): Promise<Response> {
-    const headers: Record<string, string> = { accept: 'application/json', ...request.headers };
-    if (request.body !== undefined) headers['content-type'] = 'application/json';
-    const bearer = typeof token === 'function' ? checkToken(await token()) : token;
-    if (bearer !== undefined) headers['authorization'] = `Bearer ${bearer}`;
+    const headers = await headersOf(request, token);
     try {
       return await fetch(`${apiUrl(server)}${request.path}`, {
         method: request.method,
@@ -182,6 +183,18 @@ export function createTransport(options: ConnectionOptions): Transport {
 
     distrust: (server) => servers.distrust(server),
   };
+}
+
+async function headersOf(request: ApiRequest, token: TokenSource): Promise<Record<string, string>> {
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    ...request.headers,
+    ...(await request.sign?.()),
+  };
+  if (request.body !== undefined) headers['content-type'] = 'application/json';
+  const bearer = typeof token === 'function' ? await token() : token;
+  if (bearer !== undefined) headers['authorization'] = `Bearer ${checkToken(bearer)}`;
+  return headers;
 }
 
 function isEndless({ headers }: Response): boolean {

@@ -197,11 +197,6 @@ export interface DeliveryJobSpec {
    */
   requestedBy?: string;
   /**
-   * For an instant way back: the job that runs is undone and those that wait are given up for it, and it rolls all
-   * pods at once, whatever the policy says, without its checks.
-   */
-  immediate?: boolean;
-  /**
    * The job ends as RolledBack, with the reason NotNewer and nothing touched, unless version is newer than what
    * the Deployment runs: higher by Semantic Versioning, or another one where either is no such version. Jobs that
    * autoDeploy makes say so.
@@ -309,7 +304,7 @@ export interface AnalysisResult {
    */
   measurements: number;
   /**
-   * How many failed, of the last one to count measurements; the count begins anew when they are complete.
+   * How many of them failed.
    */
   failures: number;
   /**
@@ -746,18 +741,13 @@ export interface DeliveryPolicySpec {
    */
   drainSeconds: number;
   /**
-   * Whether a deploy that still waits for its turn is cancelled when a later deploy of the same service is asked
-   * for. Rollbacks that wait never are.
+   * Whether a job that still waits for its turn is cancelled when a later deploy of the same service is asked for.
    */
   supersede: boolean;
   /**
    * Whether a version announced by an update webhook is deployed without a deploy call.
    */
   autoDeploy: boolean;
-  /**
-   * Whether autoDeploy also deploys pre-releases, such as 2.0.0-rc.1.
-   */
-  preReleases: boolean;
 }
 
 /**
@@ -817,7 +807,7 @@ export interface ServiceRegistrationSpec {
   serviceName: string;
   /**
    * The base URL where the service can be reached: absolute, http or https, with a host and without credentials,
-   * query and fragment, at most 2048 characters. For example http://shop.default.svc:8080.
+   * at most 2048 characters. For example http://shop.default.svc:8080.
    */
   url: string;
   /**

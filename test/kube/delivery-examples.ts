@@ -281,12 +281,6 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
     refusal: jobFault,
   },
   {
-    sentence: 'to be immediate, as an afterthought',
-    before: job({}),
-    patch: { spec: { immediate: true } },
-    refusal: jobFault,
-  },
-  {
     sentence: 'to be newer, as an afterthought',
     before: job({}),
     patch: { spec: { onlyIfNewer: true } },

@@ -9,68 +9,141 @@ const AUDIENCE = 'rollcall';
 let namespace: TestNamespace;
 let database: TestDatabase;
 let registry: TestRegistry;
+/** Reads of this one take tokens, too, and it lets a subject have two registrations. */
+let strict: TestRegistry;
 const tokens: Record<string, string> = {};
 
 beforeAll(async () => {
   namespace = await createNamespace('auth');
   database = await createDatabase();
-  for (const account of ['alice', 'bob']) {
+  for (const account of ['alice', 'bob', 'carol', 'dave']) {
     await namespace.kubectl(['create', 'serviceaccount', account]);
     tokens[account] = (await namespace.kubectl(['create', 'token', account, '--audience', AUDIENCE])).trim();
   }
   tokens['foreign'] = (await namespace.kubectl(['create', 'token', 'alice', '--audience', 'somebody-else'])).trim();
-  registry = await startRegistry({
-    namespace: namespace.name,
-    databaseUrl: database.url,
-    settings: {
-      ROLLCALL_AUTHENTICATION: 'token-review',
-      ROLLCALL_TOKEN_AUDIENCE: AUDIENCE,
-      ROLLCALL_LOG_LEVEL: 'trace',
-    },
-  });
+  const start = (settings: Record<string, string>) =>
+    startRegistry({
+      namespace: namespace.name,
+      databaseUrl: database.url,
+      settings: {
+        ROLLCALL_AUTHENTICATION: 'token-review',
+        ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'false',
+        ROLLCALL_LOG_LEVEL: 'trace',
+        ...settings,
+      },
+    });
+  registry = await start({});
+  strict = await start({ ROLLCALL_READS: 'authenticated', ROLLCALL_REGISTRATIONS_PER_SUBJECT: '2' });
 });
 
 afterAll(async () => {
+  await strict[Symbol.asyncDispose]();
   await registry[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
   await namespace[Symbol.asyncDispose]();
 });
 
-/** @param request method and path, such as `GET /services`. */
+/** @param request method and path, such as `GET /services`, and the URL of another registry than the one whose reads are open. */
 async function call(authorization: string | undefined, request: string, body?: object): Promise<Response> {
-  const [method = '', path = ''] = request.split(' ');
+  const [method = '', path = '', to = registry.url] = request.split(' ');
   const headers: Record<string, string> = {};
   if (authorization !== undefined) headers['authorization'] = authorization;
   if (body !== undefined) headers['content-type'] = 'application/json';
-  const url = `${registry.url}/api/v1${path}`;
+  const url = `${to}/api/v1${path}`;
   return fetch(url, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
 }
 
 const as = (account: string) => `Bearer ${tokens[account]}`;
 const shop = { service_name: 'shop', service_url: 'http://shop' };
 
-test('health, metrics and the documentation stay open; everything else wants a token', async () => {
-  for (const path of ['/health', '/metrics', '/openapi.json'])
-    expect((await call(undefined, `GET ${path}`)).status).toBe(200);
-  for (const [method, path] of [
-    ['GET', '/services'],
-    ['GET', '/services/watch'],
-    ['POST', '/services/register'],
-    ['POST', '/services/shop/heartbeat'],
-    ['DELETE', '/services/shop'],
-    ['GET', '/updates/history'],
-    ['POST', '/webhooks/deploy'],
-    ['GET', '/jobs'],
-    ['GET', '/jobs/x/events'],
-    ['POST', '/jobs/x/abort'],
-    ['GET', '/webhooks/deliveries'],
-    ['POST', '/webhooks/deliveries/x/replay'],
-  ] as const) {
-    const answer = await call(undefined, `${method} ${path}`, method === 'POST' ? shop : undefined);
-    expect([path, answer.status]).toEqual([path, 401]);
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer');
-    expect(await answer.json()).toEqual({ error: 'Unauthenticated', message: expect.any(String) });
-  }
+const WRITES = [
+  'POST /services/register',
+  'POST /services/shop/heartbeat',
+  'DELETE /services/shop',
+  'POST /webhooks/update',
+  'POST /webhooks/check-updates',
+  'POST /webhooks/health',
+  'POST /webhooks/lifecycle',
+  'POST /webhooks/deploy',
+  'POST /webhooks/rollback',
+  'POST /webhooks/notify',
+  'POST /webhooks/config',
+  'POST /jobs/x/promote',
+  'POST /jobs/x/abort',
+  'POST /webhooks/deliveries/x/replay',
+];
+/** They hold URLs that let anybody call them, and messages. */
+const PRIVATE = ['GET /webhooks/config', 'GET /webhooks/deliveries', 'GET /webhooks/deliveries/x'];
+const READS = [
+  'GET /services',
+  'GET /services/x',
+  'GET /services/watch',
+  'GET /jobs',
+  'GET /jobs/x',
+  'GET /jobs/x/events',
+  'GET /jobs/watch',
+  'GET /updates/history',
+  'GET /updates/history/x',
+  'GET /updates/statistics',
+  'GET /updates/history/x/export/csv',
+];
+
+/** The status alone: event streams do not end. */
+async function statusOf(authorization: string | undefined, request: string): Promise<number> {
+  const answer = await call(authorization, request, request.startsWith('POST') ? shop : undefined);
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+test.each([...WRITES, ...PRIVATE])('%s wants a token', async (request) => {
+  const answer = await call(undefined, request, request.startsWith('POST') ? shop : undefined);
+  expect(answer.status).toBe(401);
+  expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+  expect(await answer.json()).toEqual({ error: 'Unauthenticated', message: expect.any(String) });
+});
+
+test.each(READS)('%s is open unless reads are not, and a token that is shown has to be good', async (request) => {
+  expect([200, 404]).toContain(await statusOf(undefined, request));
+  expect([200, 404]).toContain(await statusOf(as('alice'), request));
+  expect(await statusOf(as('foreign'), request)).toBe(401);
+  expect(await statusOf(undefined, `${request} ${strict.url}`)).toBe(401);
+  expect([200, 404]).toContain(await statusOf(as('alice'), `${request} ${strict.url}`));
+});
+
+test.each(['/health', '/metrics', '/openapi.json'])('%s is open to all', async (path) => {
+  expect(await statusOf(undefined, `GET ${path} ${strict.url}`)).toBe(200);
+});
+
+test('a known caller needs no secret where the service has none', async () => {
+  const release = { service_name: 'unsigned', version: '1.0.0', artifact_url: 'shop:1.0.0' };
+  expect((await call(as('alice'), 'POST /webhooks/deploy', release)).status).toBe(200);
+  expect((await call(as('alice'), 'POST /webhooks/config', { service_name: 'unsigned', endpoints: {} })).status).toBe(
+    200,
+  );
+});
+
+test('a subject has as many registrations as it may have', async () => {
+  const register = (account: string, service_name: string) =>
+    call(as(account), `POST /services/register ${strict.url}`, { service_name, service_url: 'http://shop' });
+  for (const name of ['one', 'two']) expect((await register('carol', name)).status).toBe(200);
+  const refused = await register('carol', 'three');
+  expect(refused.status).toBe(403);
+  expect(await refused.json()).toEqual({ error: 'Too many registrations', message: expect.stringContaining('2') });
+  expect((await register('dave', 'three')).status).toBe(200);
+  expect((await register('carol', 'two')).status).toBe(200);
+  expect((await call(as('carol'), `DELETE /services/one ${strict.url}`)).status).toBe(200);
+  expect((await register('carol', 'four')).status).toBe(200);
+});
+
+const registerOneMore = () => call(as('bob'), 'POST /services/register', { ...shop, service_name: 'one-more' });
+
+test('what a ResourceQuota does not allow is told as such', async () => {
+  await namespace.kubectl(['create', 'quota', 'full', '--hard=count/serviceregistrations.rollcall.dev=0']);
+  // Until a controller has counted, which may take a moment, the quota's status is not known.
+  await expect.poll(async () => (await registerOneMore()).status).toBe(507);
+  const answer = await registerOneMore();
+  await namespace.kubectl(['delete', 'quota', 'full']);
+  expect(await answer.json()).toEqual({ error: 'Store is full', message: expect.stringContaining('ResourceQuota') });
 });
 
 test.each([

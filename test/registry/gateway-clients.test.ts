@@ -23,6 +23,7 @@ let pair: Awaited<ReturnType<typeof generateKeyPair>>;
 
 const asking = (keysUrl: string) => ({
   ROLLCALL_AUTHENTICATION: 'token-review',
+  ROLLCALL_READS: 'authenticated',
   ROLLCALL_GATEWAY_KEYS_URL: `${keysUrl}/.well-known/jwks.json`,
 });
 
@@ -35,7 +36,7 @@ beforeAll(async () => {
   const behind = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl, settings }));
   await namespace.kubectl(['create', 'serviceaccount', 'gateway']);
   const tokenFile = join(inject('temporaryDirectory'), `${namespace.name}-token`);
-  await writeFile(tokenFile, await namespace.kubectl(['create', 'token', 'gateway']));
+  await writeFile(tokenFile, await namespace.kubectl(['create', 'token', 'gateway', '--audience', 'rollcall']));
   gateway = stack.use(
     await startReadyReplica('services/gateway/src/main.ts', {
       logDirectory: inject('temporaryDirectory'),

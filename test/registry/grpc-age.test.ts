@@ -26,7 +26,7 @@ test('a stream that is quiet stays open for half an hour, and ends in order', as
     backend: quiet as RegistryBackend,
     log: createLogger('registry', 'silent'),
     metrics: createMetrics('registry'),
-    authenticate: undefined,
+    authentication: undefined,
     tracer: undefined,
   });
   await server.start();

@@ -22,7 +22,7 @@ async function startServer(
     backend: backend as RegistryBackend,
     log: createLogger('registry', 'silent'),
     metrics: createMetrics('registry'),
-    authenticate,
+    authentication: { authenticate, reads: 'authenticated' },
     tracer: undefined,
   });
   await server.start();

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const namespace = stack.use(await createNamespace('places'));
   const { url: databaseUrl } = stack.use(await createDatabase());
   await namespace.kubectl(['create', 'serviceaccount', 'gateway']);
-  token = (await namespace.kubectl(['create', 'token', 'gateway'])).trim();
+  token = (await namespace.kubectl(['create', 'token', 'gateway', '--audience', 'rollcall'])).trim();
   pair = await generateKeyPair('ES256');
   const published = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'ES256' }] };
   const keys = stack.use(await startBackend((_, response) => void response.end(JSON.stringify(published))));

@@ -80,6 +80,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
   const started = {
     registries: await replicas(registries, 'services/registry/src/main.ts', {
       ROLLCALL_DATABASE_URL: databaseUrl,
+      ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',
       ...registrySettings,
     }),
     operators: await replicas(operators, 'operator/src/main.ts'),

@@ -29,6 +29,8 @@ export function startRegistry({
     namespace,
     settings: {
       ROLLCALL_DATABASE_URL: databaseUrl,
+      // As `npm start` has it.
+      ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',
       // Tests say of jobs that they finished at any time.
       ROLLCALL_JOB_RETENTION_SECONDS: String(10 * 365 * 86_400),
       ...settings,

@@ -2,6 +2,10 @@ import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platfo
 import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
+import type { WebhookRules } from './webhooks/domain/call-admission.ts';
+
+/** Stands for the audience of the API server. */
+const API_SERVER = 'api-server';
 
 const schema = Type.Object({
   ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
@@ -14,7 +18,16 @@ const schema = Type.Object({
   ROLLCALL_TTL_SECONDS: Type.Integer({ minimum: 5, maximum: 86_400, default: 60 }),
   ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
-  ROLLCALL_TOKEN_AUDIENCE: Type.Optional(Type.String({ minLength: 1 })),
+  ROLLCALL_TOKEN_AUDIENCE: Type.String({
+    minLength: 1,
+    default: 'rollcall',
+    description: `Audience of service accounts' tokens; '${API_SERVER}': that of the API server`,
+  }),
+  ROLLCALL_READS: Type.Enum(['open', 'authenticated'], {
+    default: 'open',
+    description: 'Whether reading takes credentials, too, where authentication is on',
+  }),
+  ROLLCALL_REGISTRATIONS_PER_SUBJECT: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1000 }),
   ROLLCALL_GATEWAY_KEYS_URL: Type.Optional(
     Type.String({ minLength: 1, description: "The gateway's key set, /.well-known/jwks.json" }),
   ),
@@ -25,12 +38,17 @@ const schema = Type.Object({
     default: 'rollcall-webhooks',
     description: 'The Secret in which the secrets of webhooks are kept',
   }),
+  ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: Type.Boolean({ default: false }),
+  ROLLCALL_WEBHOOK_LEGACY_SIGNATURES: Type.Boolean({ default: false }),
+  ROLLCALL_WEBHOOK_PLAIN_SIGNATURES: Type.Boolean({ default: true }),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
 
 export interface AuthenticationConfig {
   /** Of service accounts' tokens. Undefined: the API server. */
   readonly audience: string | undefined;
+  /** Whether what only reads takes credentials, too. */
+  readonly reads: 'open' | 'authenticated';
   /** Whose clients may call, too. */
   readonly gateway: { readonly jwksUrl: URL; readonly issuer: string } | undefined;
 }
@@ -52,6 +70,10 @@ export interface RegistryConfig {
   readonly ttlSeconds: number;
   /** Undefined: anyone may call (contract 1, "Authentication"). */
   readonly authentication: AuthenticationConfig | undefined;
+  /** How many registrations one authenticated subject may have. */
+  readonly registrationsPerSubject: number;
+  /** Which calls of webhooks may be made. */
+  readonly webhookRules: WebhookRules;
   /** How long finished delivery jobs are kept in the cluster; the history keeps them. */
   readonly jobRetentionMs: number;
   /** Name of the Secret in which the secrets of webhooks are kept. */
@@ -74,6 +96,12 @@ export function registryConfig(environment: Environment): RegistryConfig {
     drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
     authentication: authentication(parsed),
+    registrationsPerSubject: parsed.ROLLCALL_REGISTRATIONS_PER_SUBJECT,
+    webhookRules: {
+      allowUnsigned: parsed.ROLLCALL_WEBHOOK_ALLOW_UNSIGNED,
+      legacySignatures: parsed.ROLLCALL_WEBHOOK_LEGACY_SIGNATURES,
+      plainSignatures: parsed.ROLLCALL_WEBHOOK_PLAIN_SIGNATURES,
+    },
     jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
     webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRET_STORE,
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
@@ -86,5 +114,6 @@ function authentication(parsed: Static<typeof schema>): RegistryConfig['authenti
   const fault = url === undefined ? undefined : httpUrlFault(url);
   if (fault !== undefined) throw new Error(`Invalid configuration:\n  ROLLCALL_GATEWAY_KEYS_URL ${fault}`);
   const gateway = url === undefined ? undefined : { jwksUrl: new URL(url), issuer };
-  return { audience: parsed.ROLLCALL_TOKEN_AUDIENCE, gateway };
+  const { ROLLCALL_TOKEN_AUDIENCE: audience, ROLLCALL_READS: reads } = parsed;
+  return { audience: audience === API_SERVER ? undefined : audience, reads, gateway };
 }

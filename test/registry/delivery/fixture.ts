@@ -9,6 +9,7 @@ import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createHistoryStore } from '@rollcall/registry/releases/store/history.ts';
+import type { WebhookRules } from '@rollcall/registry/webhooks/domain/call-admission.ts';
 import { buildApp } from '@rollcall/registry/wiring/app.ts';
 import { createDelivery } from '@rollcall/registry/wiring/delivery.ts';
 import { inject } from 'vitest';
@@ -22,6 +23,8 @@ export interface DeliveryOptions {
   readonly retryLimit?: number;
   /** Where notifications may go; anywhere by default, for the receivers are on this machine. */
   readonly webhookAddresses?: AllowedAddresses;
+  /** Which calls may be made; by default as with `npm start`. */
+  readonly webhookRules?: Partial<WebhookRules>;
   /** How long finished jobs are kept; for good by default, for tests finish them at any time. */
   readonly jobRetentionMs?: number;
 }
@@ -81,6 +84,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     pool,
     databaseUrl,
     webhookSecrets: 'rollcall-webhooks',
+    webhookRules: { allowUnsigned: true, legacySignatures: false, plainSignatures: true, ...options.webhookRules },
     webhookAddresses: options.webhookAddresses ?? 'any',
     jobRetentionMs: options.jobRetentionMs ?? Number.POSITIVE_INFINITY,
     clock,
@@ -94,7 +98,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     log,
     metrics,
     version: '0',
-    authenticate: undefined,
+    authentication: undefined,
     routes,
     closingLimitMs: 1000,
     isStopping: () => false,

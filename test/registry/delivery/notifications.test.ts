@@ -10,6 +10,8 @@ let namespace: TestNamespace;
 let database: TestDatabase;
 let delivery: DeliveryFixture;
 let receiver: Receiver;
+/** By service, `*` for all. */
+const secrets = new Map<string, string>();
 
 beforeAll(async () => {
   namespace = await createNamespace('notify');
@@ -39,10 +41,14 @@ async function configure(service_name: string, more: Record<string, unknown> = {
     ...more,
   });
   expect(answer.status).toBe(200);
+  if (typeof more['secret'] === 'string') secrets.set(service_name, more['secret']);
 }
 
+/** As the service does, by its secret where there is one. */
 function notify(service_name: string, more: Record<string, unknown> = {}) {
-  return delivery.post('/webhooks/notify', { service_name, channel: 'chat', message: 'Hello', ...more });
+  const webhook_secret = secrets.get(service_name) ?? secrets.get('*');
+  const message = { service_name, channel: 'chat', message: 'Hello', webhook_secret };
+  return delivery.post('/webhooks/notify', { ...message, ...more });
 }
 
 /** What the API says of a service's notifications, newest first. */
@@ -156,6 +162,7 @@ test('the channel of the service comes before the global one, each signed with i
     endpoints: { chat: `${receiver.url}/global`, ops: `${receiver.url}/ops` },
     secret: 'global-and-long-enough',
   });
+  secrets.set('*', 'global-and-long-enough');
   await configure('both', { secret: 'both-and-long-enough', webhook_secret: 'global-and-long-enough' });
   await configure('plain', { webhook_secret: 'global-and-long-enough' });
   for (const [service, channel, path, secret] of [

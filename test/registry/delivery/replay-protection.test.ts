@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { sign, signStandard } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { callParts, sign, signStandard } from '@rollcall/registry/webhooks/domain/signatures.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
@@ -47,6 +47,8 @@ interface Call {
   readonly id?: string;
   readonly timestamp?: number;
   readonly path?: string;
+  /** Where it is not the path that it goes to. */
+  readonly signedPath?: string;
   readonly body: string;
   readonly secret?: string;
   readonly via?: DeliveryFixture;
@@ -71,13 +73,14 @@ function standard({
 function stamped({
   timestamp = second,
   path = '/webhooks/deploy',
+  signedPath = path,
   body,
   secret = SECRET,
   via = delivery,
 }: Call): Promise<Answer> {
   return via.postRaw(path, body, {
     'x-webhook-timestamp': `${timestamp}`,
-    'x-webhook-signature': sign(secret, `${timestamp}.${body}`),
+    'x-webhook-signature': sign(secret, callParts({ timestamp: `${timestamp}`, path: `/api/v1${signedPath}`, body })),
   });
 }
 
@@ -300,11 +303,35 @@ test('what was signed for something else neither promotes nor aborts', async () 
     for (const body of ['', '{}', message, JSON.stringify({ job_id }), JSON.stringify({ action })]) {
       const plain = { 'x-webhook-signature': sign(SECRET, body) };
       expect(await delivery.postRaw(path, body, plain)).toMatchObject(refused);
-      expect(await stamped({ path, body })).toMatchObject(refused);
+      expect(await stamped({ path, body, signedPath: '/webhooks/notify' })).toMatchObject(refused);
       expect(await standard({ path, body })).toMatchObject(refused);
     }
   }
   expect((await delivery.jobs.get(String(job_id))).spec).toMatchObject({ promote: false, abort: false });
+});
+
+test.each([
+  ['/webhooks/update', '/webhooks/deploy'],
+  ['/webhooks/deploy', '/webhooks/update'],
+])('what was signed for %s is no good for %s, though the bodies are alike', async (signedPath, path) => {
+  const service = await newService();
+  const body = deployment(service);
+  const refusal = await stamped({ path, body, signedPath });
+  expect(refusal).toMatchObject(refused);
+  expect(refusal.body['message']).toContain(`/api/v1${path}`);
+  // A Standard Webhooks id is good for the path that it first came for.
+  expect((await standard({ id: 'msg_1', path: signedPath, body })).status).toBe(200);
+  expect(await standard({ id: 'msg_1', path, body, via: replica })).toMatchObject(refused);
+  // Signed for both, in the same second, they are two calls.
+  expect((await stamped({ path: signedPath, body })).status).toBe(200);
+  expect((await stamped({ path, body })).status).toBe(200);
+});
+
+test('a signature that covers the path proves a call without a body', async () => {
+  const service = await newService();
+  const { job_id } = (await standard({ body: deployment(service) })).body;
+  await setStatus(delivery.jobs, String(job_id), { phase: 'Paused' });
+  expect((await stamped({ path: `/jobs/${String(job_id)}/abort`, body: '' })).status).toBe(200);
 });
 
 test('a service without a secret is not asked for anything', async () => {

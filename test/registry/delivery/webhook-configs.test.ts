@@ -345,11 +345,13 @@ describe('a configuration call that another one overtakes between its look and i
     });
     const replacement = { serviceName: service_name, endpoints: ours, secret };
     const none = { id: undefined, timestamp: undefined, signature: undefined };
-    const bytes = { action: 'config', body: Buffer.from('{}'), signature: undefined, timestamp: undefined };
+    const path = '/api/v1/webhooks/config';
+    const bytes = { path, subject: undefined, body: Buffer.from('{}'), signature: undefined, timestamp: undefined };
+    const rules = { allowUnsigned: true, legacySignatures: false, plainSignatures: true };
     await configureWebhooks(
-      { configs: store, calls: createCallLedger(() => delivery.pool), clock: systemClock },
+      { configs: store, calls: createCallLedger(() => delivery.pool), rules, clock: systemClock },
       replacement,
-      { ...bytes, isBound: true, standard: none, secrets: [proof, secret] },
+      { ...bytes, isBound: true, isHarmless: false, standard: none, secrets: [proof, secret] },
     );
   }
 
@@ -474,13 +476,14 @@ describe('signatures', () => {
       ...release,
       webhook_secret: 'x-and-long-enough',
     });
-    expect(answer.status).toBe(401);
+    const missing = { error: 'Secret is missing', message: expect.stringContaining('lost') };
+    expect(answer).toMatchObject({ status: 503, body: missing });
     expect(
       (await delivery.post('/webhooks/update', { service_name: 'lost', ...release, webhook_secret: '' })).status,
-    ).toBe(401);
+    ).toBe(503);
   });
 
-  test('other calls need none', async () => {
+  test('checking for updates needs none, notifying does', async () => {
     await configure({
       service_name: 'locked',
       endpoints: {},
@@ -489,8 +492,9 @@ describe('signatures', () => {
     });
     delivery.registered.set('locked', '1');
     expect((await delivery.post('/webhooks/check-updates', { service_name: 'locked' })).status).toBe(200);
-    expect(
-      (await delivery.post('/webhooks/notify', { service_name: 'locked', channel: 'x', message: 'm' })).status,
-    ).toBe(404);
+    const notification = { service_name: 'locked', channel: 'x', message: 'm' };
+    expect((await delivery.post('/webhooks/notify', notification)).status).toBe(401);
+    const proven = { ...notification, webhook_secret: 'k3y-and-long-enough' };
+    expect((await delivery.post('/webhooks/notify', proven)).status).toBe(404);
   });
 });

@@ -245,7 +245,6 @@ function policyOf({ policy, routed, strategy }: Scenario): DeliveryPolicySpec {
     requireHeartbeat: false,
     supersede: false,
     autoDeploy: false,
-    preReleases: false,
     ...rest,
   };
 }

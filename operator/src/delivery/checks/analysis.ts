@@ -39,15 +39,11 @@ function checksOf(stage: string | undefined, policy: DeliveryPolicySpec): readon
     case 'Verifying':
     case 'Baking':
     case 'StepVerifying':
-    case 'StepPausing':
       return policy.analysis ?? [];
     default:
       return [];
   }
 }
-
-/** Stages that last longer than their checks: those go on, and what is true of the last `count` measurements counts. */
-const lasting: ReadonlySet<string | undefined> = new Set(['Verifying', 'Baking', 'StepPausing']);
 
 const once = { initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 
@@ -67,9 +63,8 @@ export function dueChecks({ job, policy, saved, measurements }: JobSnapshot): re
   if (status?.failure !== undefined || status?.stageStartedAt === undefined) return [];
   const startedMs = Date.parse(status.stageStartedAt);
   return checksOf(status.stage, saved?.policy ?? policy).flatMap((check) => {
-    const result = withMeasurements(resultOf(status, check.name), { check, measurements, sinceMs: startedMs });
-    const verdict = verdictOf(check, result);
-    if (verdict === 'failed' || (verdict === 'passed' && !lasting.has(status.stage))) return [];
+    const result = withMeasurements(resultOf(status, check.name), measurements, startedMs);
+    if (verdictOf(check, result) !== 'running') return [];
     const { lastMeasuredAt } = result;
     const dueMs =
       lastMeasuredAt === undefined
@@ -83,18 +78,16 @@ export function dueChecks({ job, policy, saved, measurements }: JobSnapshot): re
 export function verify(context: JobContext): Verification {
   const { status, snapshot, policy, stageStartedMs } = context;
   const checks = checksOf(status.stage, policy);
-  const { measurements } = snapshot;
-  const results = checks.map((check) =>
-    withMeasurements(resultOf(status, check.name), { check, measurements, sinceMs: stageStartedMs }),
+  const results = checks.map(({ name }) =>
+    withMeasurements(resultOf(status, name), snapshot.measurements, stageStartedMs),
   );
-  const heard = status.analysis?.filter(({ name }) => name === HEARTBEAT) ?? [];
-  const all = [...results, ...(needsHeartbeat(status.stage, policy) ? [heartbeatResult(context)] : heard)];
+  const all = needsHeartbeat(status.stage, policy) ? [...results, heartbeatResult(context)] : results;
   const failed = checks.find((check, index) => verdictOf(check, results[index]) === 'failed');
-  if (failed !== undefined) return { verdict: 'failed', message: describeFailure(failed, all), results: all };
+  if (failed !== undefined) return { verdict: 'failed', message: describeFailure(failed.name, all), results: all };
   const waiting = checks
     .filter((check, index) => verdictOf(check, results[index]) === 'running')
     .map(({ name }) => name)
-    .concat(needsHeartbeat(status.stage, policy) && all.at(-1)?.measurements === 0 ? [HEARTBEAT] : []);
+    .concat(all.filter(({ name, measurements }) => name === HEARTBEAT && measurements === 0).map(({ name }) => name));
   if (waiting.length === 0) return { verdict: 'passed', message: 'All checks have passed', results: all };
   if (context.nowMs >= verificationEndsMs(context)) {
     return {
@@ -103,8 +96,7 @@ export function verify(context: JobContext): Verification {
       results: all,
     };
   }
-  const names = waiting.map((name) => (name === HEARTBEAT ? told(name, all) : name));
-  return { verdict: 'running', message: `Waits for the checks ${names.join(', ')}`, results: all };
+  return { verdict: 'running', message: `Waits for the checks ${waiting.join(', ')}`, results: all };
 }
 
 /** When what has not passed by then counts as failed; so that a job ends even when nobody measures. */
@@ -122,15 +114,9 @@ function verdictOf(check: AnalysisCheck, result: AnalysisResult | undefined): Ve
   return measurements >= check.count ? 'passed' : 'running';
 }
 
-function describeFailure({ name, count }: AnalysisCheck, results: readonly AnalysisResult[]): string {
+function describeFailure(name: string, results: readonly AnalysisResult[]): string {
   const { failures = 0, measurements = 0 } = results.find((result) => result.name === name) ?? {};
-  const which = measurements > count ? 'the last ' : '';
-  return `Check ${told(name, results)} (${failures} of ${which}${ofRound(measurements, count)} measurements failed)`;
-}
-
-/** Failures are counted in rounds of `count` measurements: how many measurements the last round has. */
-function ofRound(measurements: number, count: number): number {
-  return measurements === 0 ? 0 : ((measurements - 1) % count) + 1;
+  return `Check ${told(name, results)} (${failures} of ${measurements} measurements failed)`;
 }
 
 function told(name: string, results: readonly AnalysisResult[]): string {
@@ -145,18 +131,17 @@ function resultOf({ analysis }: DeliveryJobStatus, name: string): AnalysisResult
 /** Adds what is newer than what is known; what was measured before the stage began is of another one. */
 function withMeasurements(
   known: AnalysisResult,
-  news: { readonly check: AnalysisCheck; readonly measurements: readonly Measurement[]; readonly sinceMs: number },
+  measurements: readonly Measurement[],
+  stageStartedMs: number,
 ): AnalysisResult {
   let result = known;
-  const own = news.measurements.filter(({ check, at }) => check === known.name && at.getTime() >= news.sinceMs);
+  const own = measurements.filter(({ check, at }) => check === known.name && at.getTime() >= stageStartedMs);
   for (const { at, passed, message } of own.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
     if (result.lastMeasuredAt !== undefined && at.getTime() <= Date.parse(result.lastMeasuredAt)) continue;
-    const measurements = result.measurements + 1;
-    const isNewRound = ofRound(measurements, news.check.count) === 1;
     result = {
       name: result.name,
-      measurements,
-      failures: (isNewRound ? 0 : result.failures) + (passed ? 0 : 1),
+      measurements: result.measurements + 1,
+      failures: result.failures + (passed ? 0 : 1),
       lastMeasuredAt: at.toISOString(),
       message: message.slice(0, MESSAGE_LIMIT),
     };

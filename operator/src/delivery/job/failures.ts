@@ -3,7 +3,6 @@ import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 /** Every reason for which a job that has changed something is undone. */
 export type FailureReason =
   | 'Aborted'
-  | 'Preempted'
   | 'JobDeleted'
   | 'ChangedFromOutside'
   | 'WorkloadDeleted'

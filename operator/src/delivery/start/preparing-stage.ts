@@ -23,7 +23,6 @@ import { claimInTheWay, claimState } from '../workload/claim.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from '../workload/fingerprint.ts';
 import { REVISION_ANNOTATION } from '../workload/names.ts';
 import { runningArtifact, runningVersion } from '../workload/version.ts';
-import { supersededMessage } from './messages.ts';
 import { preflightFault, routedServices, strategyOf } from './preflight.ts';
 import { findStability, type Stability } from './stability.ts';
 
@@ -59,13 +58,11 @@ export function begin(snapshot: JobSnapshot): Decision {
 
 const gone = { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
 
-const withoutFault: ReadonlySet<string> = new Set(['Cancelled', 'Superseded', 'NotNewer']);
-
 /** Nothing was changed yet, so nothing has to be undone. */
 function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; readonly message: string }): Decision {
   const { job, now } = snapshot;
   // Nothing is wrong with what nobody wants to have any more.
-  const phase = withoutFault.has(failure.reason) ? 'RolledBack' : 'Failed';
+  const phase = failure.reason === 'Cancelled' || failure.reason === 'NotNewer' ? 'RolledBack' : 'Failed';
   return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
 }
 
@@ -77,10 +74,6 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
     return failBefore(snapshot, { reason: 'Cancelled', message: 'Cancelled before anything was changed' });
-  }
-  const { supersededBy } = snapshot.queue;
-  if (supersededBy !== undefined) {
-    return failBefore(snapshot, { reason: 'Superseded', message: supersededMessage(supersededBy) });
   }
   const cluster = clusterOf(snapshot);
   const fault = preflightFault(snapshot);
@@ -224,12 +217,7 @@ function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): De
   return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
 }
 
-/** Checks may still see what is to be got rid of. */
-function withoutChecks(policy: DeliveryPolicySpec): DeliveryPolicySpec {
-  return { ...policy, analysis: [], requireHeartbeat: false };
-}
-
-function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
+function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
   const { spec, metadata } = cluster.deployment;
   const { target, strategy, departure } = way;
   const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
@@ -249,7 +237,7 @@ function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Wa
     routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
     target,
     strategy,
-    policy: job.spec.immediate === true ? withoutChecks(policy) : policy,
+    policy,
     ...(departure === undefined ? {} : { departure }),
   };
 }

@@ -5,7 +5,7 @@ test('refuses what is over the limit at once, and takes more when some has ended
   const bulkhead = createBulkhead(2);
   const gate = Promise.withResolvers<string>();
   const first = [bulkhead.run(() => gate.promise), bulkhead.run(() => gate.promise)];
-  await expect(bulkhead.run(async () => 'third')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  await expect(bulkhead.run(async () => 'third')).rejects.toMatchObject({ code: 'OVERLOADED' });
   gate.reject(new Error('store away'));
   await Promise.allSettled(first);
   expect(await bulkhead.run(async () => 'fourth')).toBe('fourth');

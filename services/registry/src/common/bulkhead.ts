@@ -2,7 +2,7 @@ import { RegistryError } from './errors.ts';
 
 /** Keeps one kind of work from taking all there is. */
 export interface Bulkhead {
-  /** @throws RegistryError STORE_UNAVAILABLE at once when too much of it is under way. */
+  /** @throws RegistryError OVERLOADED at once when too much of it is under way. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** How often work was done or refused. */
   readonly runs: number;
@@ -18,7 +18,7 @@ export function createBulkhead(limit: number, refusal = 'Too many lookups of unk
   return {
     async run(work) {
       runs += 1;
-      if (underWay >= limit) throw new RegistryError('STORE_UNAVAILABLE', refusal);
+      if (underWay >= limit) throw new RegistryError('OVERLOADED', refusal);
       underWay += 1;
       try {
         return await work();

@@ -12,10 +12,20 @@ export const errorCatalogue = {
     'The gateway let the request in for another service; the registry is reached under the name registry',
   NAME_OWNED_BY_ANOTHER: 'The name belongs to another subject',
   STORE_UNAVAILABLE: 'The Kubernetes API cannot be reached',
+  STORE_FULL: 'The cluster holds as many of these objects as its ResourceQuota allows',
+  TOO_MANY_REGISTRATIONS: 'The caller has as many registrations as one subject may have',
+  CONTENTION: 'Others keep changing the same object; try again',
+  OVERLOADED: 'Too much of this work is under way or waits at this replica; try again',
+  STOPPING: 'The replica is stopping; connect again',
+  GATEWAY_KEYS_UNAVAILABLE: 'The keys by which callers from the gateway are known cannot be fetched',
   TOO_MANY_STREAMS: 'This replica has as many open event streams as it can serve',
   STREAM_SHARE_TAKEN:
     'The caller, or all clients of gateways together, have as many open event streams at this replica as they may have',
   DATABASE_UNAVAILABLE: 'The database cannot be reached',
+  SIGNATURE_REQUIRED:
+    'The service has no webhook secret to sign with, and the registry asks nobody who they are. Set a secret (a WebhookConfig with a ' +
+    'secretRef), turn authentication on (ROLLCALL_AUTHENTICATION=token-review), or allow it (ROLLCALL_WEBHOOK_ALLOW_UNSIGNED=true)',
+  SECRET_MISSING: 'A Secret that the registry needs is missing or cannot be read',
   INVALID_SIGNATURE: 'The webhook signature or secret is missing or wrong',
   RELEASE_NOT_FOUND: 'No such version was recorded for the service',
   CHANNEL_NOT_FOUND: 'No endpoint is configured for the channel',

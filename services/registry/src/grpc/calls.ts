@@ -8,9 +8,14 @@ import {
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
-import { RegistryError } from '../common/errors.ts';
 import type { StreamCaller } from '../feeds/stream-limits.ts';
-import { type Authenticate, type Credentials, credentialsOf, refuseOtherNames } from '../http/authentication.ts';
+import {
+  type Authentication,
+  type Credentials,
+  credentialsOf,
+  refuseOtherNames,
+  subjectOf,
+} from '../http/authentication.ts';
 import { streamCaller } from '../http/stream-caller.ts';
 import { endCallSpan, startCallSpan } from './call-span.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
@@ -19,10 +24,13 @@ export interface CallsDeps {
   readonly log: Logger;
   readonly metrics: Registry;
   /** Undefined: no authentication. */
-  readonly authenticate: Authenticate | undefined;
+  readonly authentication: Authentication | undefined;
   /** Undefined: calls are not traced. */
   readonly tracer: Tracer | undefined;
 }
+
+/** Methods that change nothing. */
+const READS: ReadonlySet<string> = new Set(['Get', 'List', 'Watch']);
 
 /** What a unary method does. @param subject who calls; undefined where authentication is off. */
 type UnaryMethod<Request, Response> = (request: Request, subject: string | undefined) => Response | Promise<Response>;
@@ -42,7 +50,7 @@ export interface Calls {
   measure(name: string): (code: status) => void;
 }
 
-export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): Calls {
+export function createCalls({ log, metrics, authentication, tracer }: CallsDeps): Calls {
   const duration = new Histogram({
     name: 'rollcall_registry_grpc_call_duration_seconds',
     help: 'Duration of gRPC calls, streams included.',
@@ -63,7 +71,7 @@ export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): 
       if (span !== undefined) endCallSpan(span, code);
     };
     try {
-      const subject = await subjectOf(shownIn(call.metadata));
+      const subject = await callerOf(name, shownIn(call.metadata));
       // Nobody waits for it any more: its deadline is over, or its caller gave it up.
       if (call.cancelled) return ended(status.CANCELLED);
       const message = await method(call.request, subject);
@@ -77,19 +85,16 @@ export function createCalls({ log, metrics, authenticate, tracer }: CallsDeps): 
   }
 
   /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
-  async function subjectOf(credentials: Credentials): Promise<string | undefined> {
+  async function callerOf(name: string, credentials: Credentials): Promise<string | undefined> {
     refuseOtherNames(credentials);
-    if (authenticate === undefined) return undefined;
-    const subject = await authenticate(credentials);
-    if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
-    return subject;
+    return subjectOf(authentication, credentials, READS.has(name));
   }
 
   const calls: Calls = {
     unary: (name, method) => (call, callback) => void answer({ name, method }, call, callback),
     async streamCallerOf(call) {
       const credentials = shownIn(call.metadata);
-      const subject = await subjectOf(credentials);
+      const subject = await callerOf('Watch', credentials);
       // `<address>:<port>`. The gateway lets nobody in here without an identity.
       const address = call.getPeer().replace(/:\d+$/, '');
       return streamCaller({ credentials, subject, address, isProxied: false });

@@ -1,7 +1,7 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { type GrpcStatus, retryTrailers } from '@rollcall/platform/grpc/status.ts';
-import { isUnavailable } from '@rollcall/platform/kube/errors.ts';
-import { type ErrorCode, RegistryError } from '../common/errors.ts';
+import { isQuotaExceeded, isUnavailable } from '@rollcall/platform/kube/errors.ts';
+import { type ErrorCode, errorCatalogue, RegistryError } from '../common/errors.ts';
 
 /** How a call ends that failed. */
 export type CallFailure = Pick<StatusObject, 'code' | 'details'> & Partial<Pick<StatusObject, 'metadata'>>;
@@ -19,9 +19,17 @@ const statuses = {
   LET_IN_FOR_ANOTHER: status.PERMISSION_DENIED,
   NAME_OWNED_BY_ANOTHER: status.PERMISSION_DENIED,
   STORE_UNAVAILABLE: status.UNAVAILABLE,
+  STORE_FULL: status.RESOURCE_EXHAUSTED,
+  TOO_MANY_REGISTRATIONS: status.RESOURCE_EXHAUSTED,
+  CONTENTION: status.ABORTED,
+  OVERLOADED: status.UNAVAILABLE,
+  STOPPING: status.UNAVAILABLE,
+  GATEWAY_KEYS_UNAVAILABLE: status.UNAVAILABLE,
   TOO_MANY_STREAMS: status.UNAVAILABLE,
   STREAM_SHARE_TAKEN: status.RESOURCE_EXHAUSTED,
   DATABASE_UNAVAILABLE: status.UNAVAILABLE,
+  SIGNATURE_REQUIRED: status.UNAUTHENTICATED,
+  SECRET_MISSING: status.UNAVAILABLE,
   INVALID_SIGNATURE: status.UNAUTHENTICATED,
   RELEASE_NOT_FOUND: status.NOT_FOUND,
   CHANNEL_NOT_FOUND: status.NOT_FOUND,
@@ -37,11 +45,13 @@ const statuses = {
 /** The end of a call that failed; undefined: an error that is none of the domain's. */
 export function statusOfError(error: unknown): CallFailure | undefined {
   if (error instanceof RegistryError) return failure(error.code, error.message);
-  if (isUnavailable(error)) return failure('STORE_UNAVAILABLE', 'The Kubernetes API cannot be reached');
+  if (isQuotaExceeded(error)) return failure('STORE_FULL', errorCatalogue.STORE_FULL);
+  if (isUnavailable(error)) return failure('STORE_UNAVAILABLE', errorCatalogue.STORE_UNAVAILABLE);
   return undefined;
 }
 
-function failure(errorCode: ErrorCode, details: string): CallFailure {
+/** The end of a call that fails with this error. */
+export function failure(errorCode: ErrorCode, details: string): CallFailure {
   const code = statuses[errorCode];
   const metadata = new Metadata();
   metadata.set('rollcall-error', errorCode);

@@ -4,7 +4,7 @@ import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
 import { createStreamLimits } from '../feeds/stream-limits.ts';
 import type { Feed, FeedEvent } from '../registrations/domain/feed.ts';
 import type { Calls } from './calls.ts';
-import { type CallFailure, unavailable } from './errors.ts';
+import { type CallFailure, failure } from './errors.ts';
 import { serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';
 
 type WatchCall = ServerWritableStream<WatchRequest, WatchResponse>;
@@ -112,7 +112,7 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
 }
 
 function stopping(): CallFailure {
-  return unavailable('The registry is stopping; go on with the last cursor');
+  return failure('STOPPING', 'The registry is stopping; go on with the last cursor');
 }
 
 /** Resolves when the signal aborts. */

@@ -9,8 +9,11 @@ declare module 'fastify' {
     subject: string | undefined;
   }
   interface FastifyContextConfig {
-    /** Anyone may call the route, even where authentication is on. */
-    anonymous?: boolean;
+    /**
+     * Who may call the route where authentication is on: anybody (`public`), or anybody unless reads take credentials, too (`read`).
+     * By default only who shows credentials.
+     */
+    access?: 'public' | 'read';
   }
 }
 
@@ -24,6 +27,40 @@ export interface Credentials {
 
 /** @returns the subject of valid credentials, or undefined. Throws when that cannot be found out now. */
 export type Authenticate = (shown: Credentials) => Promise<string | undefined>;
+
+/** How callers are known. */
+export interface Authentication {
+  readonly authenticate: Authenticate;
+  /** Whether what only reads takes credentials, too. */
+  readonly reads: 'open' | 'authenticated';
+}
+
+/**
+ * Who calls. Credentials that are shown have to be good, also where none are needed: nobody is counted as another. A reader who needs none
+ * is served while they cannot be checked.
+ *
+ * @param authentication undefined: nobody has to say who they are.
+ * @param isRead whether the call changes nothing.
+ * @throws RegistryError UNAUTHENTICATED; the errors of {@link Authenticate}.
+ */
+export async function subjectOf(
+  authentication: Authentication | undefined,
+  shown: Credentials,
+  isRead: boolean,
+): Promise<string | undefined> {
+  if (authentication === undefined) return undefined;
+  const isOpen = isRead && authentication.reads === 'open';
+  if (isOpen && shown.token === undefined && shown.identity === undefined) return undefined;
+  let subject: string | undefined;
+  try {
+    subject = await authentication.authenticate(shown);
+  } catch (error) {
+    if (isOpen) return undefined;
+    throw error;
+  }
+  if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
+  return subject;
+}
 
 /** By which the gateway knows the registry, and its rules. */
 export const OWN_NAME = 'registry';
@@ -68,10 +105,10 @@ function bearerToken(authorization: string | undefined): string | undefined {
 }
 
 /**
- * Requires credentials, such as a bearer token (RFC 6750), on every route of the app that is not marked `anonymous`; and of who comes by
- * the gateway on all of them, that it came for the registry.
+ * Requires credentials, such as a bearer token (RFC 6750), on every route of the app but those whose `access` says otherwise; and of who
+ * comes by the gateway on all of them, that it came for the registry.
  */
-export function authentication(app: App, authenticate: Authenticate | undefined): void {
+export function requireCredentials(app: App, authentication: Authentication | undefined): void {
   app.decorateRequest('subject', undefined);
   app.addHook('onRequest', ({ headers }, _reply, done) => {
     refuseOtherNames({
@@ -80,11 +117,10 @@ export function authentication(app: App, authenticate: Authenticate | undefined)
     });
     done();
   });
-  if (authenticate === undefined) return;
+  if (authentication === undefined) return;
   app.addHook('onRequest', async (request) => {
-    if (request.routeOptions.config.anonymous === true) return;
-    const subject = await authenticate(headerCredentials(request.headers));
-    if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
-    request.subject = subject;
+    const { access } = request.routeOptions.config;
+    if (access === 'public') return;
+    request.subject = await subjectOf(authentication, headerCredentials(request.headers), access === 'read');
   });
 }

@@ -19,7 +19,7 @@ export function authenticator({ review, gateway }: AuthenticatorDeps): Authentic
       // A service account's name begins with `system:`.
       return caller === undefined ? undefined : `rollcall:client:${caller.subject}`;
     } catch (err) {
-      throw new RegistryError('STORE_UNAVAILABLE', 'The keys of the gateway cannot be had', { cause: err });
+      throw new RegistryError('GATEWAY_KEYS_UNAVAILABLE', undefined, { cause: err });
     }
   };
 }

@@ -27,5 +27,5 @@ export async function documentation(app: App, version: string): Promise<void> {
 
 /** `/api/v1/openapi.json`. */
 export function openApiRoute(app: App): void {
-  app.get('/openapi.json', { schema: { hide: true }, config: { anonymous: true } }, () => app.swagger());
+  app.get('/openapi.json', { schema: { hide: true }, config: { access: 'public' } }, () => app.swagger());
 }

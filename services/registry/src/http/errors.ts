@@ -1,5 +1,5 @@
 import { HttpError } from '@rollcall/platform/http/errors.ts';
-import { isUnavailable } from '@rollcall/platform/kube/errors.ts';
+import { isQuotaExceeded, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import { type ErrorCode, errorCatalogue, RegistryError } from '../common/errors.ts';
 
@@ -20,9 +20,17 @@ export const answers: Record<ErrorCode, Answer> = {
   LET_IN_FOR_ANOTHER: { status: 403, error: 'Forbidden' },
   NAME_OWNED_BY_ANOTHER: { status: 403, error: 'Forbidden' },
   STORE_UNAVAILABLE: { status: 503, error: 'Store is not available' },
+  STORE_FULL: { status: 507, error: 'Store is full' },
+  TOO_MANY_REGISTRATIONS: { status: 403, error: 'Too many registrations' },
+  CONTENTION: { status: 409, error: 'Contention' },
+  OVERLOADED: { status: 503, error: 'Overloaded' },
+  STOPPING: { status: 503, error: 'Stopping' },
+  GATEWAY_KEYS_UNAVAILABLE: { status: 503, error: "Gateway's keys are not available" },
   TOO_MANY_STREAMS: { status: 503, error: 'Too many streams' },
   STREAM_SHARE_TAKEN: { status: 429, error: 'Too many streams' },
   DATABASE_UNAVAILABLE: { status: 503, error: 'Store is not available' },
+  SIGNATURE_REQUIRED: { status: 401, error: 'Signature required' },
+  SECRET_MISSING: { status: 503, error: 'Secret is missing' },
   INVALID_SIGNATURE: { status: 401, error: 'Invalid signature' },
   RELEASE_NOT_FOUND: { status: 404, error: 'Release not found' },
   CHANNEL_NOT_FOUND: { status: 404, error: 'Channel not found' },
@@ -38,16 +46,19 @@ export const answers: Record<ErrorCode, Answer> = {
 /** The HTTP answer to an error of the domain or of a store that is away; undefined for anything else. */
 export function mapError(error: unknown): HttpError | undefined {
   if (error instanceof RegistryError) return answerTo(error.code, error.message);
+  if (isQuotaExceeded(error)) return answerTo('STORE_FULL');
   if (isUnavailable(error)) return answerTo('STORE_UNAVAILABLE');
   if (isDatabaseUnavailable(error)) return answerTo('DATABASE_UNAVAILABLE');
   return undefined;
 }
 
 const PASSING = new Set([429, 503]);
+/** Conflicts that pass, too. */
+const PASSING_CODES: ReadonlySet<ErrorCode> = new Set(['CONTENTION']);
 
 function answerTo(code: ErrorCode, message: string = errorCatalogue[code]): HttpError {
   const { status, error } = answers[code];
-  const headers: Record<string, string> = PASSING.has(status) ? { 'retry-after': '1' } : {};
+  const headers: Record<string, string> = PASSING.has(status) || PASSING_CODES.has(code) ? { 'retry-after': '1' } : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';
   return new HttpError(status, error, { message, headers });
 }

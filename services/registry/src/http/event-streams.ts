@@ -28,7 +28,7 @@ interface EventStream {
 export interface EventStreams {
   /**
    * Takes the reply over. @returns undefined when the subscriber has gone already, or asked for the head alone.
-   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE once all are closed, for none may be left open.
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STOPPING once all are closed, for none may be left open.
    */
   open(reply: FastifyReply): EventStream | undefined;
   readonly size: number;
@@ -46,7 +46,7 @@ export function createEventStreams(): EventStreams {
         reply.raw.writeHead(200, STREAM_HEADERS).end();
         return undefined;
       }
-      if (isClosed) throw new RegistryError('STORE_UNAVAILABLE', 'This replica is stopping');
+      if (isClosed) throw new RegistryError('STOPPING');
       const leave = limits.acquire(callerOf(reply.request));
       reply.hijack();
       const { raw } = reply;

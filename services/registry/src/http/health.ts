@@ -27,7 +27,7 @@ export function healthRoutes(app: App, { version, startedAt, state, metrics }: H
     '/health',
     {
       schema: { tags: ['health'], summary: 'Health report', response: { 200: HealthReport, 503: HealthReport } },
-      config: { anonymous: true },
+      config: { access: 'public' },
     },
     async (_request, reply) => {
       const { storeConnected, databaseConnected, cacheSize, hits, misses, lastRefreshAt } = state();
@@ -48,7 +48,7 @@ export function healthRoutes(app: App, { version, startedAt, state, metrics }: H
       });
     },
   );
-  app.get('/metrics', { schema: { hide: true }, config: { anonymous: true } }, async (_request, reply) =>
+  app.get('/metrics', { schema: { hide: true }, config: { access: 'public' } }, async (_request, reply) =>
     reply.type(metrics.contentType).send(await metrics.metrics()),
   );
 }

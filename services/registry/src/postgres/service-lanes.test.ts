@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const refused = (message: string) => ({ code: 'STORE_UNAVAILABLE', message });
+const refused = (message: string) => ({ code: 'OVERLOADED', message });
 
 /** Work that takes five seconds, and notes when it is begun. */
 function slowWork(lanes: ServiceLanes) {

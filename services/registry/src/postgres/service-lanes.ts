@@ -14,7 +14,7 @@ export interface ServiceLanes {
    * Does the work once no other of the service is under way in this process. Services take turns: one of which much waits does
    * not hold up the others.
    *
-   * @throws RegistryError STORE_UNAVAILABLE, at once when too much waits, or when the turn has not come within some seconds: the
+   * @throws RegistryError OVERLOADED, at once when too much waits, or when the turn has not come within some seconds: the
    *   work is not begun.
    */
   run<T>(serviceName: string, work: () => Promise<T>): Promise<T>;
@@ -60,7 +60,7 @@ export function createServiceLanes(count: number, refusal: string): ServiceLanes
     queues.set(serviceName, (queues.get(serviceName) ?? new Set()).add(resolve));
     const waiting = setTimeout(() => {
       leave(serviceName, resolve);
-      reject(new RegistryError('STORE_UNAVAILABLE', 'What was asked for before takes too long: nothing was done'));
+      reject(new RegistryError('OVERLOADED', 'What was asked for before takes too long: nothing was done'));
     }, WAIT_MAX_MS);
     beginNext();
     return promise.finally(() => clearTimeout(waiting));
@@ -69,8 +69,7 @@ export function createServiceLanes(count: number, refusal: string): ServiceLanes
   return {
     async run(serviceName, work) {
       const queue = queues.get(serviceName);
-      if (queue !== undefined && queue.size >= WAITING_OF_SERVICE_MAX)
-        throw new RegistryError('STORE_UNAVAILABLE', refusal);
+      if (queue !== undefined && queue.size >= WAITING_OF_SERVICE_MAX) throw new RegistryError('OVERLOADED', refusal);
       return places.run(async () => {
         await turn(serviceName);
         try {

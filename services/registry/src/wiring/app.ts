@@ -2,7 +2,7 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Registry } from 'prom-client';
-import { type Authenticate, authentication } from '../http/authentication.ts';
+import { type Authentication, requireCredentials } from '../http/authentication.ts';
 import { documentation, openApiRoute } from '../http/documentation.ts';
 import { mapError } from '../http/errors.ts';
 
@@ -17,7 +17,7 @@ export interface AppDeps {
   /** Of the registry, for the OpenAPI document. */
   readonly version: string;
   /** Undefined: no authentication, as the contract has it. */
-  readonly authenticate: Authenticate | undefined;
+  readonly authentication: Authentication | undefined;
   readonly routes: readonly Routes[];
   /** How long answers may take to be fetched once the app closes. */
   readonly closingLimitMs: number;
@@ -29,13 +29,13 @@ export interface AppDeps {
 
 /** The registry's HTTP application. It does not listen. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { version, authenticate, routes, ...options } = deps;
+  const { version, authentication, routes, ...options } = deps;
   const app = createServer({ ...options, bodyLimit: BODY_LIMIT_BYTES, mapError });
   await app.register(
     async (scope) => {
       const api = scope as App;
       await documentation(api, version);
-      authentication(api, authenticate);
+      requireCredentials(api, authentication);
       for (const register of routes) register(api);
       openApiRoute(api);
     },

@@ -37,6 +37,7 @@ import { historyRoutes } from '../releases/routes/history.ts';
 import { releaseRoutes } from '../releases/routes/releases.ts';
 import { createHistoryStore } from '../releases/store/history.ts';
 import { createReleaseStore } from '../releases/store/releases.ts';
+import type { WebhookRules } from '../webhooks/domain/call-admission.ts';
 import { webhookConfigRoutes } from '../webhooks/routes/webhook-configs.ts';
 import { createCallLedger } from '../webhooks/store/call-ledger.ts';
 import { createWebhookConfigs } from '../webhooks/store/webhook-configs.ts';
@@ -60,6 +61,8 @@ export interface DeliveryDeps {
   readonly databaseUrl: string;
   /** Name of the Secret in which the secrets of webhooks are kept. */
   readonly webhookSecrets: string;
+  /** Which calls of webhooks may be made. */
+  readonly webhookRules: WebhookRules;
   /** Where notifications may go. */
   readonly webhookAddresses: AllowedAddresses;
   /** How long finished delivery jobs are kept in the cluster. */
@@ -116,7 +119,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     newestVersion: newestVersionReader({ ...deps, kind: deliveryJobKind }),
   };
   const watchers = createJobWatchers({ feed, source, describe });
-  const common = { ...store, clock, currentVersion };
+  const common = { ...store, rules: deps.webhookRules, clock, currentVersion };
   const events = createJobEventsWorker({ informer: informers.jobs, channels, notifications, describe, clock, log });
   const recorder = createRecorder({
     informer: informers.jobs,

@@ -35,6 +35,8 @@ export interface DiscoveryDeps {
   readonly connection: KubeConnection;
   readonly namespace: string;
   readonly ttlSeconds: number;
+  /** How many registrations one authenticated subject may have. */
+  readonly registrationsPerSubject: number;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -61,7 +63,7 @@ export interface Discovery {
 }
 
 export function createDiscovery(deps: DiscoveryDeps): Discovery {
-  const { connection, namespace, ttlSeconds, clock, log, metrics } = deps;
+  const { connection, namespace, ttlSeconds, registrationsPerSubject, clock, log, metrics } = deps;
   const common = { connection, namespace, clock, log };
   const registrationInformer = createInformer({ ...common, kind: serviceRegistrationKind });
   const leaseInformer = createInformer<Lease>({
@@ -96,7 +98,15 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     onFlushFailure: (serviceName, message) => log.warn({ serviceName, message }, 'heartbeat not written yet'),
   });
   const misses = createBulkhead(MAX_MISSES);
-  const registrations: RegistrationsDeps = { store, heartbeats, mutex: createKeyedMutex(), misses, clock, ttlSeconds };
+  const registrations: RegistrationsDeps = {
+    store,
+    heartbeats,
+    mutex: createKeyedMutex(),
+    misses,
+    clock,
+    ttlSeconds,
+    registrationsPerSubject,
+  };
 
   followLeases({ registrationInformer, leaseInformer, heartbeats, directory, namespace, ttlSeconds });
   followRegistrations(registrationInformer, feed);

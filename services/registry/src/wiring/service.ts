@@ -15,7 +15,7 @@ import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
 import type { AuthenticationConfig, RegistryConfig } from '../config.ts';
 import { createGrpcServer } from '../grpc/server.ts';
-import { type Authenticate, OWN_NAME } from '../http/authentication.ts';
+import { type Authentication, OWN_NAME } from '../http/authentication.ts';
 import { authenticator } from '../http/authenticator.ts';
 import { type HealthRoutesDeps, healthRoutes } from '../http/health.ts';
 import { tokenReviewer } from '../kube/token-review.ts';
@@ -69,31 +69,27 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
     log,
   });
   const common = { connection, namespace, clock, log, metrics };
-  const discovery = createDiscovery({ ...common, ttlSeconds: config.ttlSeconds });
+  const { ttlSeconds, registrationsPerSubject } = config;
+  const discovery = createDiscovery({ ...common, ttlSeconds, registrationsPerSubject });
   const currentVersion = (serviceName: string) => discovery.currentVersion(serviceName);
   const delivery = await createDelivery({ ...config, ...common, pool, currentVersion });
-  const health = {
-    version,
-    startedAt: clock.now(),
-    metrics,
-    state: () => healthState(discovery, delivery),
-  };
+  const health = { version, startedAt: clock.now(), metrics, state: () => healthState(discovery, delivery) };
   let stopping = false;
-  const authenticate =
-    config.authentication === undefined ? undefined : createAuthenticate({ connection, clock }, config.authentication);
+  const authentication = createAuthentication({ connection, clock }, config.authentication);
   const app = await buildApp({
     log,
     metrics,
     version,
-    authenticate,
+    authentication,
     closingLimitMs: Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS),
     isStopping: () => stopping,
     tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
 
-  const door = { host: config.host, port: config.grpcPort, backend: discovery.backend, tracer: tracing?.tracer };
-  const grpc = createGrpcServer({ ...door, log, metrics, authenticate });
+  const listening = { host: config.host, port: config.grpcPort };
+  const serving = { backend: discovery.backend, authentication, tracer: tracing?.tracer };
+  const grpc = createGrpcServer({ ...listening, ...serving, log, metrics });
   const closeStreams = () => {
     grpc.closeStreams();
     discovery.closeStreams();
@@ -133,14 +129,17 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
   });
 }
 
-function createAuthenticate(
+function createAuthentication(
   common: { readonly connection: KubeConnection; readonly clock: Clock },
-  { audience, gateway }: AuthenticationConfig,
-): Authenticate {
-  return authenticator({
+  config: AuthenticationConfig | undefined,
+): Authentication | undefined {
+  if (config === undefined) return undefined;
+  const { audience, reads, gateway } = config;
+  const authenticate = authenticator({
     review: tokenReviewer({ ...common, audience }),
     gateway: gateway === undefined ? undefined : createIdentityReader({ ...common, ...gateway, service: OWN_NAME }),
   });
+  return { authenticate, reads };
 }
 
 function healthState(discovery: Discovery, delivery: Delivery): ReturnType<HealthRoutesDeps['state']> {

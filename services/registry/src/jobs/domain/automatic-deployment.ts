@@ -1,4 +1,4 @@
-import { isPreRelease, isUpdate } from '@rollcall/platform/version-order.ts';
+import { isUpdate } from '@rollcall/platform/version-order.ts';
 import type { HistoryStore } from '../../releases/domain/history-store.ts';
 import type { Release } from '../../releases/domain/release.ts';
 import { type ReleasesDeps, runningVersion } from '../../releases/domain/releases.ts';
@@ -11,8 +11,6 @@ export interface Policy {
   readonly strategy: DeliveryStrategy;
   /** Whether an announced version is deployed without a deploy call. */
   readonly autoDeploy: boolean;
-  /** Whether that is true of pre-releases too. */
-  readonly preReleases: boolean;
 }
 
 export interface PolicyStore {
@@ -33,7 +31,7 @@ export interface AutomaticDeployments {
   /**
    * Does the work of one service at a time, whichever replica asks for it.
    *
-   * @throws RegistryError STORE_UNAVAILABLE at once when too much of it waits.
+   * @throws RegistryError OVERLOADED at once when too much of it waits.
    */
   alone<T>(serviceName: string, work: () => Promise<T>): Promise<T>;
   /**
@@ -52,8 +50,16 @@ export interface AutoDeployDeps extends ReleasesDeps {
   readonly jobs: Pick<DeliveryJobStore, 'create'> & Pick<JobCommands, 'fetchOf'>;
 }
 
+/** Whether a version of the service is deployed once it is announced. */
+export async function deploysAutomatically(
+  { policies }: Pick<AutoDeployDeps, 'policies'>,
+  serviceName: string,
+): Promise<boolean> {
+  return (await policies.fetch(serviceName))?.autoDeploy === true;
+}
+
 /**
- * Makes a job of a release that was just announced, where the policy of the service says so and the version is newer than what
+ * Makes a job of a release that was just announced, of a service that {@link deploysAutomatically}, where the version is newer than what
  * runs and than what is under way. Announced again, it makes no other job. Of versions that are announced at the same moment, at
  * whatever replicas, the newest has the last job.
  *
@@ -65,8 +71,6 @@ export async function deployAutomatically(
   deployment: AutomaticDeployment,
 ): Promise<string | undefined> {
   const { release } = deployment;
-  const policy = await deps.policies.fetch(release.serviceName);
-  if (policy?.autoDeploy !== true || (!policy.preReleases && isPreRelease(release.version))) return undefined;
   return deps.automatic.alone(release.serviceName, async () => {
     if (!(await isNewest(deps, release))) return undefined;
     const at = await deps.automatic.begin(deployment);

@@ -192,7 +192,7 @@ interface Steering {
  * Ends the pause that a job is in, or takes it back to the old version; a job that still waits for its turn is cancelled. Asked
  * for again, it is the same; a promotion asked for before the stage began that the job is in now ended an earlier pause.
  *
- * @throws RegistryError JOB_NOT_FOUND, JOB_FINISHED, JOB_NOT_PAUSED, STORE_UNAVAILABLE when it keeps changing.
+ * @throws RegistryError JOB_NOT_FOUND, JOB_FINISHED, JOB_NOT_PAUSED, CONTENTION when it keeps changing.
  */
 export async function steerJob(
   { jobs, history }: SteerJobDeps,
@@ -213,7 +213,7 @@ export async function steerJob(
     const written = await jobs.command(job, command);
     if (written !== undefined) return written;
   }
-  throw new RegistryError('STORE_UNAVAILABLE', `Job '${jobId}' keeps changing; try again`);
+  throw new RegistryError('CONTENTION', `Job '${jobId}' keeps changing; try again`);
 }
 
 function hasGoneOnSince({ stageStartedAt }: Job, at: Date): boolean {

@@ -29,7 +29,7 @@ export function createJobWatchers({ feed, source, describe }: JobWatchDeps): Job
     async open(exchange) {
       // An empty list would be taken for the truth.
       if (feed.version === undefined) {
-        throw new RegistryError('STORE_UNAVAILABLE', 'The local copy of the jobs is not complete yet');
+        throw new RegistryError('STORE_UNAVAILABLE', 'The jobs have not been read from the Kubernetes API yet');
       }
       await streamFeed(streams, exchange, { feed, source, data: ({ job }) => JSON.stringify(describe(job)) });
     },
@@ -48,6 +48,7 @@ export function jobWatchRoute(app: App, { watchers, directory, describe }: JobWa
   app.get(
     '/jobs/watch',
     {
+      config: { access: 'read' },
       schema: {
         tags: ['jobs'],
         summary: 'Follow all delivery jobs as server-sent events: added, modified, removed, each with the record',

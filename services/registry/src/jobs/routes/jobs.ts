@@ -38,6 +38,7 @@ export function jobRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs/:job_id/events',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'Follow a job as server-sent events: `job` with the record now and at every change, to its end',
@@ -59,6 +60,7 @@ function readRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'List delivery jobs that run, wait or have finished lately, newest first',
@@ -75,6 +77,7 @@ function readRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs/:job_id',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'Get one delivery job, also one that has finished and is gone',
@@ -112,7 +115,7 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
         throw new RegistryError('INVALID_REQUEST', 'job_id or action of the body is not that of the path');
       }
       const proof = {
-        ...proofOf(request, request.body, `${command} ${job_id}`),
+        ...proofOf(request, request.body),
         isBound: namedId !== undefined && action !== undefined,
       };
       const job = await steer(deps, { jobId: job_id, command, proof });

@@ -26,7 +26,7 @@ export function createJobDirectory(informer: Informer<DeliveryJob>, namespace: s
   return {
     all() {
       if (!informer.hasSynced())
-        throw new RegistryError('STORE_UNAVAILABLE', 'The local copy of the jobs is not complete yet');
+        throw new RegistryError('STORE_UNAVAILABLE', 'The jobs have not been read from the Kubernetes API yet');
       return Array.from(informer.store.values(), toJob);
     },
     find(jobId) {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import { channelFault, findEndpoint, type WebhookConfigsDeps } from '../../webhooks/domain/webhook-configs.ts';
+import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
+import type { CallProof } from '../../webhooks/domain/call-proof.ts';
+import { authorizeCall, channelFault, findEndpoint } from '../../webhooks/domain/webhook-configs.ts';
 import { channelFull, laneOf, type NotificationStore, type Severity } from './notifications.ts';
 
 const MESSAGE_MAX_BYTES = 16 * 1024;
@@ -14,19 +15,23 @@ export interface NotificationInput {
   readonly severity: Severity;
 }
 
-export interface NotifyDeps extends WebhookConfigsDeps {
+export interface NotifyDeps extends AdmissionDeps {
   readonly notifications: Pick<NotificationStore, 'add'>;
-  readonly clock: Clock;
 }
 
 /**
  * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once this returns.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL, and as {@link authorizeCall}.
  */
-export async function notify(deps: NotifyDeps, input: NotificationInput): Promise<void> {
+export async function notify(deps: NotifyDeps, input: NotificationInput, proof: CallProof): Promise<void> {
+  checkServiceName(input.serviceName);
+  const admission = await authorizeCall(deps, input.serviceName, proof);
+  await admission.carryOut((at) => store(deps, input, at));
+}
+
+async function store(deps: NotifyDeps, input: NotificationInput, createdAt: Date): Promise<void> {
   const { serviceName, channel, message, severity } = input;
-  checkServiceName(serviceName);
   const fault = channelFault(channel) ?? messageFault(message);
   if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
   const endpoint = await findEndpoint(deps, serviceName, channel);
@@ -34,7 +39,6 @@ export async function notify(deps: NotifyDeps, input: NotificationInput): Promis
     const reason = `No endpoint is configured for channel '${channel}' of service '${serviceName}'`;
     throw new RegistryError('CHANNEL_NOT_FOUND', reason);
   }
-  const createdAt = deps.clock.now();
   const isStored = await deps.notifications.add({
     id: randomUUID(),
     serviceName,

@@ -69,6 +69,10 @@ export const NotifyBody = Type.Object({
   channel: Type.String({ description: 'A channel of the webhook configuration of the service, or of the global one' }),
   message: Type.String({ description: 'At most 16 KiB' }),
   severity: Type.Optional(Type.Enum(['info', 'warning', 'error', 'critical'], { default: 'info' })),
+  webhook_secret: Type.Optional(Secret),
+  id: Type.Optional(
+    Type.Never({ description: 'What the registry sends has one: its signature is not good for calling here' }),
+  ),
 });
 
 export const NotifyResponse = Type.Object({ status: Type.Literal('sent'), message: Message });

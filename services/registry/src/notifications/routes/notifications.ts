@@ -32,7 +32,6 @@ export interface NotificationRoutesDeps extends NotificationsDeps, NotifyDeps {
 
 /** What is sent to channels: to ask for, to read, and to send again. */
 export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void {
-  notifyRoute(app, deps);
   app.get(
     '/webhooks/deliveries',
     {
@@ -62,6 +61,7 @@ export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void
     async (request) => notificationRecord(await readNotification(deps, request.params.id)),
   );
   withRawBody(app, (signed) => {
+    notifyRoute(signed, deps);
     signed.post(
       '/webhooks/deliveries/:id/replay',
       {
@@ -81,7 +81,7 @@ export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void
           throw new RegistryError('INVALID_REQUEST', 'delivery_id of the body is not that of the path');
         }
         const isBound = namedId !== undefined && action !== undefined;
-        await replayNotification(deps, id, { ...proofOf(request, request.body, `replay ${id}`), isBound });
+        await replayNotification(deps, id, { ...proofOf(request, request.body), isBound });
         return { status: 'accepted' as const, id };
       },
     );
@@ -95,13 +95,15 @@ function notifyRoute(app: App, deps: NotificationRoutesDeps): void {
       schema: {
         tags,
         summary: 'Send a notification to a configured channel',
+        headers: SignatureHeaders,
         body: NotifyBody,
         response: { 200: NotifyResponse, ...errors },
       },
     },
     async (request) => {
       const { service_name, channel, message, severity = 'info' } = request.body;
-      await notify(deps, { serviceName: service_name, channel, message, severity });
+      const proof = proofOf(request, request.body);
+      await notify(deps, { serviceName: service_name, channel, message, severity }, proof);
       return { status: 'sent' as const, message: `Notification of '${service_name}' is on its way to '${channel}'` };
     },
   );

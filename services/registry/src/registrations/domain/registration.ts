@@ -58,6 +58,8 @@ export class ChangedMeanwhileError extends Error {
 export interface RegistrationStore {
   /** From the local copy, expired ones included. */
   find(serviceName: string): Registration | undefined;
+  /** How many registrations the subject has, expired ones included, from the local copy. */
+  countOf(owner: string): number;
   /** From the backing store itself. */
   fetch(serviceName: string): Promise<Registration | undefined>;
   /** A new registration with its first heartbeat. @throws ChangedMeanwhileError when the name was taken first. */

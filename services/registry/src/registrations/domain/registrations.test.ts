@@ -78,6 +78,7 @@ function memoryStore() {
 
   const store: RegistrationStore = {
     find: (serviceName) => local.get(serviceName),
+    countOf: (owner) => [...local.values()].filter((registration) => registration.owner === owner).length,
     async fetch(serviceName) {
       await begin('fetch');
       const found = stored.get(serviceName);
@@ -178,6 +179,7 @@ function setUp() {
     misses: createBulkhead(1),
     clock,
     ttlSeconds: TTL_SECONDS,
+    registrationsPerSubject: 2,
   };
   const beat = async (serviceName = 'shop', subject?: string) => recordHeartbeat(deps, serviceName, subject);
   return { ...memory, deps, heartbeats, beat };
@@ -289,7 +291,7 @@ describe('registering', () => {
   test('a name that others win again and again is refused as unavailable', async () => {
     const { deps, store, calls } = setUp();
     const contested = { ...deps, store: { ...store, create: () => Promise.reject(new ChangedMeanwhileError()) } };
-    await expect(registerService(contested, shop)).rejects.toEqual(code('STORE_UNAVAILABLE'));
+    await expect(registerService(contested, shop)).rejects.toEqual(code('CONTENTION'));
     expect(calls.filter((call) => call === 'fetch').length).toBeLessThan(20);
   });
 
@@ -476,7 +478,7 @@ describe('heartbeats', () => {
     const answers = await Promise.allSettled([beat('one'), beat('two')]);
     expect(answers).toEqual([
       { status: 'rejected', reason: code('SERVICE_NOT_FOUND') },
-      { status: 'rejected', reason: code('STORE_UNAVAILABLE') },
+      { status: 'rejected', reason: code('OVERLOADED') },
     ]);
   });
 });
@@ -499,5 +501,42 @@ describe('reports', () => {
     const { deps } = setUp();
     await registerService(deps, { ...shop, owner: 'alice' });
     await expect(reportService(deps, { ...input, subject: 'bob' })).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+  });
+});
+
+function named(serviceName: string, owner: string | undefined): RegistrationRequest {
+  return { ...shop, serviceName, owner };
+}
+
+describe('the share of a subject', () => {
+  test('bounds what one subject may register, and no other', async () => {
+    const { deps } = setUp();
+    await registerService(deps, named('a', 'me'));
+    await registerService(deps, named('b', 'me'));
+    await expect(registerService(deps, named('c', 'me'))).rejects.toEqual(code('TOO_MANY_REGISTRATIONS'));
+    await registerService(deps, named('c', 'you'));
+    // What it has, it may change; and once one is gone, there is room for another.
+    await registerService(deps, { ...named('a', 'me'), url: 'http://elsewhere:1' });
+    await unregisterService(deps, 'a', 'me');
+    await registerService(deps, named('d', 'me'));
+  });
+
+  test('counts a name without an owner that it takes over, and an expired one as its own', async () => {
+    const { deps, others, sync } = setUp();
+    await registerService(deps, named('free', undefined));
+    await registerService(deps, named('a', 'me'));
+    await registerService(deps, named('b', 'me'));
+    await expect(registerService(deps, named('free', 'me'))).rejects.toEqual(code('TOO_MANY_REGISTRATIONS'));
+    await expect(registerService(deps, named('other', 'me'))).rejects.toEqual(code('TOO_MANY_REGISTRATIONS'));
+    others.expire('a');
+    sync();
+    await registerService(deps, named('a', 'me'));
+  });
+
+  test('is none where callers are unknown', async () => {
+    const { deps } = setUp();
+    for (const name of ['a', 'b', 'c', 'd']) {
+      expect(await registerService(deps, named(name, undefined))).toMatchObject({ serviceName: name });
+    }
   });
 });

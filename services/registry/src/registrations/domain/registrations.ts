@@ -2,7 +2,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Bulkhead } from '../../common/bulkhead.ts';
 import { RegistryError } from '../../common/errors.ts';
 import type { KeyedMutex } from '../../common/keyed-mutex.ts';
-import { checkReport, checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
+import { checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
 import {
   ChangedMeanwhileError,
@@ -24,6 +24,8 @@ export interface RegistrationsDeps {
   /** Lookups of names that are unknown here, in the store: anyone can cause them, and heartbeats must not wait for them. */
   readonly misses: Bulkhead;
   readonly clock: Clock;
+  /** How many registrations a subject may have; a few more where several are made at once. */
+  readonly registrationsPerSubject: number;
   /** TTL of every registration made over HTTP, in seconds. */
   readonly ttlSeconds: number;
 }
@@ -36,7 +38,8 @@ export function isDiscoverable(registration: Registration): boolean {
 /**
  * Registers a service, or renews a live registration of that name with a new URL and capabilities; its id stays then.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_SERVICE_URL, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, STORE_UNAVAILABLE.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_SERVICE_URL, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, TOO_MANY_REGISTRATIONS,
+ *   CONTENTION; the store's errors.
  */
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
   checkServiceName(request.serviceName);
@@ -52,7 +55,7 @@ export async function registerService(deps: RegistrationsDeps, request: Registra
         known = await store.fetch(request.serviceName);
       }
     }
-    throw new RegistryError('STORE_UNAVAILABLE', `The name '${request.serviceName}' is being changed by others`);
+    throw new RegistryError('CONTENTION', `The name '${request.serviceName}' is being changed by others`);
   });
 }
 
@@ -62,9 +65,13 @@ async function registerOver(
   request: RegistrationRequest,
 ): Promise<Registration> {
   const { store, heartbeats } = deps;
-  if (known === undefined) return create(deps, request);
+  if (known === undefined) {
+    checkShare(deps, request.owner);
+    return create(deps, request);
+  }
   checkChangeable(known, request.owner);
   if (known.source !== 'API') throw managedElsewhere(known);
+  if (known.owner !== request.owner) checkShare(deps, request.owner);
   if (known.phase === 'Expired') {
     await store.remove(known);
     heartbeats.forget(known.id);
@@ -173,7 +180,8 @@ async function reviveOrRefuse(deps: RegistrationsDeps, known: Registration): Pro
 /**
  * Removes a registration.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, SERVICE_NOT_FOUND, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, STORE_UNAVAILABLE.
+ * @throws RegistryError INVALID_SERVICE_NAME, SERVICE_NOT_FOUND, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, CONTENTION; the store's
+ *   errors.
  */
 export async function unregisterService(
   deps: RegistrationsDeps,
@@ -197,21 +205,20 @@ export async function unregisterService(
         known = await store.fetch(serviceName);
       }
     }
-    throw new RegistryError('STORE_UNAVAILABLE', `The name '${serviceName}' is being changed by others`);
+    throw new RegistryError('CONTENTION', `The name '${serviceName}' is being changed by others`);
   });
 }
 
 /**
  * Keeps what a service said of itself.
  *
- * @throws RegistryError INVALID_REQUEST, SERVICE_NOT_FOUND, NAME_OWNED_BY_ANOTHER.
+ * @throws RegistryError SERVICE_NOT_FOUND, NAME_OWNED_BY_ANOTHER.
  */
 export async function reportService(
   deps: RegistrationsDeps,
   input: { readonly serviceName: string; readonly subject: string | undefined; readonly report: ServiceReport },
 ): Promise<void> {
   checkServiceName(input.serviceName);
-  checkReport(input.report);
   const known = await lookUpService(deps, input.serviceName);
   checkChangeable(known, input.subject);
   try {
@@ -234,6 +241,13 @@ function sameFacts(known: Registration, request: RegistrationRequest): boolean {
     known.capabilities.length === request.capabilities.length &&
     known.capabilities.every((capability) => request.capabilities.includes(capability))
   );
+}
+
+/** @throws RegistryError TOO_MANY_REGISTRATIONS where the subject may not have one more. */
+function checkShare({ store, registrationsPerSubject }: RegistrationsDeps, owner: string | undefined): void {
+  if (owner === undefined || store.countOf(owner) < registrationsPerSubject) return;
+  const message = `You have ${registrationsPerSubject} registrations, as many as one subject may have; unregister some`;
+  throw new RegistryError('TOO_MANY_REGISTRATIONS', message);
 }
 
 /** A name belongs to the subject that registered it, where subjects are known. */

@@ -78,6 +78,7 @@ function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutes
   app.get(
     '/services',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'List services',
@@ -110,6 +111,7 @@ function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutes
   app.get<{ Params: { service_name: string } }>(
     '/services/:service_name',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'Get one service',

@@ -48,6 +48,7 @@ export function watchRoute(app: App, { watchers, find }: WatchRouteDeps): void {
   app.get(
     '/services/watch',
     {
+      config: { access: 'read' },
       schema: {
         tags: ['services'],
         summary: 'Follow registrations as server-sent events: added, modified, expired, removed',

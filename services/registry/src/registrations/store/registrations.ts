@@ -23,6 +23,7 @@ import {
 import { toRegistration } from './registration-objects.ts';
 
 const LEASE_TRIES = 4;
+const VERSION_MAX_LENGTH = 128;
 
 export interface RegistrationStoreDeps {
   readonly connection: KubeConnection;
@@ -61,6 +62,11 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
 
   return {
     find: (serviceName) => known.get(serviceName),
+    countOf(owner) {
+      let count = 0;
+      for (const registration of known.values()) if (registration.owner === owner) count += 1;
+      return count;
+    },
     fetch(serviceName) {
       const pending = fetching.get(serviceName);
       if (pending !== undefined) return pending;
@@ -153,7 +159,7 @@ async function updateRegistration(
  * name, a stranger's leader election perhaps, is left alone; and by its version: a heartbeat that is written late, after its
  * absorb window, must not replace a newer one of another replica of which the watch has not told yet.
  *
- * @throws RegistryError STORE_UNAVAILABLE when others were faster each time.
+ * @throws RegistryError CONTENTION when others were faster each time.
  */
 async function renewLease(context: Context, life: RegistrationLife, heartbeat: HeartbeatWrite): Promise<boolean> {
   const { clock, leases, leaseObjects, namespace } = context;
@@ -180,7 +186,7 @@ async function renewLease(context: Context, life: RegistrationLife, heartbeat: H
     const { ageMs, renewTime = 0 } = heartbeatOf(lease);
     if (clock.monotonicMs() - storedAgeMs({ at: new Date(renewTime), ageMs }, clock) >= beatMs) return true;
   }
-  throw new RegistryError('STORE_UNAVAILABLE', `The heartbeats of '${life.serviceName}' are being written by others`);
+  throw new RegistryError('CONTENTION', `The heartbeats of '${life.serviceName}' are being written by others`);
 }
 
 function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): lease is Lease {
@@ -284,11 +290,16 @@ async function writeReport(context: Context, registration: Registration, report:
       { fieldManager: `rollcall-registry-${kind}`, force: true, subresource: 'status' },
     );
     context.registrations.recordWrite(object);
-    if (typeof version !== 'string' || version === object.status?.currentVersion) return;
+    if (typeof version !== 'string' || !isVersion(version) || version === object.status?.currentVersion) return;
     const patch = { status: { currentVersion: version } };
     const versioned = await context.objects.patch(name, patch, { uid: registration.id, subresource: 'status' });
     context.registrations.recordWrite(versioned);
   });
+}
+
+/** What `status.currentVersion` can hold. */
+function isVersion(text: string): boolean {
+  return text.length > 0 && text.length <= VERSION_MAX_LENGTH;
 }
 
 /** Tells "somebody was faster" and "the API server finds it invalid" from failures. */

@@ -34,6 +34,7 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'Update history of all services, newest first',
@@ -49,6 +50,7 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history/:service_name',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'Update history of one service, newest first',
@@ -65,7 +67,10 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   );
   app.get(
     '/updates/statistics',
-    { schema: { tags, summary: 'Update statistics', response: { 200: StatisticsResponse, ...errors } } },
+    {
+      config: { access: 'read' },
+      schema: { tags, summary: 'Update statistics', response: { 200: StatisticsResponse, ...errors } },
+    },
     async () => statisticsRecord(await readStatistics(history)),
   );
   exportRoute(app, deps);
@@ -75,6 +80,7 @@ function exportRoute(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history/:service_name/export/:format',
     {
+      config: { access: 'read' },
       schema: {
         tags,
         summary: 'Export the history of one service as a file, newest first',

@@ -1,7 +1,11 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { withRawBody } from '../../http/raw-body.ts';
 import { ErrorResponse } from '../../http/schemas.ts';
-import { type AutoDeployDeps, deployAutomatically } from '../../jobs/domain/automatic-deployment.ts';
+import {
+  type AutoDeployDeps,
+  deployAutomatically,
+  deploysAutomatically,
+} from '../../jobs/domain/automatic-deployment.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 import { proofOf } from '../../webhooks/routes/request-proof.ts';
@@ -44,11 +48,13 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
     },
     async (request) => {
       const { service_name, version } = request.body;
-      const admission = await authorizeCall(deps, service_name, proofOf(request, request.body, 'update'));
+      const isDeployed = await deploysAutomatically(deps, service_name);
+      const proof = { ...proofOf(request, request.body), isHarmless: !isDeployed };
+      const admission = await authorizeCall(deps, service_name, proof);
       const job_id = await admission.carryOut(async (at) => {
         const release = parseRelease(releaseInput(request.body));
         await announceRelease(deps, release);
-        return deployAutomatically(deps, { release, at });
+        return isDeployed ? deployAutomatically(deps, { release, at }) : undefined;
       });
       const deployed = job_id === undefined ? '' : ' and is deployed by itself if it is newer than what runs';
       const message = `Update of '${service_name}' to version ${version} was announced${deployed}`;

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { hasCode, RegistryError } from '../../common/errors.ts';
-import { type CallProof, judgeProof } from './call-proof.ts';
+import { type CallProof, judgeProof, type SignatureRules } from './call-proof.ts';
 import type { WebhookConfigStore, WebhookSettings } from './webhook-settings.ts';
 
 /** A call that is to be made once. */
@@ -25,9 +25,16 @@ export interface CallLedger {
   forget(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
 }
 
+/** Which calls of webhooks may be made. */
+export interface WebhookRules extends SignatureRules {
+  /** Whether anybody may make those that need a proof, of a service without a secret, where nobody has to say who they are. */
+  readonly allowUnsigned: boolean;
+}
+
 export interface AdmissionDeps {
   readonly configs: WebhookConfigStore;
   readonly calls: CallLedger;
+  readonly rules: WebhookRules;
   readonly clock: Clock;
 }
 
@@ -45,6 +52,19 @@ export interface Admission {
   carryOut<T>(work: (at: Date, isAgain: boolean) => Promise<T>): Promise<T>;
 }
 
+/**
+ * Lets a call through of a service without a secret: that of a known caller, or any where that is allowed.
+ *
+ * @throws RegistryError SIGNATURE_REQUIRED.
+ */
+export function admitUnsigned(
+  { rules, clock }: Pick<AdmissionDeps, 'rules' | 'clock'>,
+  { subject, isHarmless }: CallProof,
+): Admission {
+  if (isHarmless || subject !== undefined || rules.allowUnsigned) return freeAdmission(clock);
+  throw new RegistryError('SIGNATURE_REQUIRED');
+}
+
 /** What needs no proof may be made at any time. */
 export function freeAdmission(clock: Clock): Admission {
   return { done: () => Promise.resolve(), carryOut: (work) => work(clock.now(), false) };
@@ -53,20 +73,21 @@ export function freeAdmission(clock: Clock): Admission {
 /**
  * Lets a call through that proves to know the secret of the settings.
  *
- * @throws RegistryError INVALID_SIGNATURE; the stores' errors.
+ * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING; the stores' errors.
  */
 export async function admit(
-  { configs, calls, clock }: AdmissionDeps,
+  { configs, calls, rules, clock }: AdmissionDeps,
   settings: WebhookSettings,
   proof: CallProof,
 ): Promise<Admission> {
   const secret = await configs.readSecret(settings);
   // A secret that was set and cannot be found must not open the door.
   if (secret === undefined) {
-    throw new RegistryError('INVALID_SIGNATURE', 'The secret that the call must be signed with is missing');
+    const message = `The secret of '${settings.serviceName}' is configured and cannot be read; restore its Secret, or set a new one`;
+    throw new RegistryError('SECRET_MISSING', message);
   }
   const now = clock.now();
-  const verdict = judgeProof(secret, proof, now);
+  const verdict = judgeProof(secret, proof, { now, rules });
   if (!verdict.proven) throw new RegistryError('INVALID_SIGNATURE', verdict.reason);
   if (verdict.once === undefined) return freeAdmission(clock);
   const { id, digest, until } = verdict.once;

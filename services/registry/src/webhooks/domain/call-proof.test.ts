@@ -1,16 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { type CallProof, judgeProof } from './call-proof.ts';
-import { sign, signStandard } from './signatures.ts';
+import { type CallProof, judgeProof, type SignatureRules } from './call-proof.ts';
+import { callParts, sign, signStandard } from './signatures.ts';
 
 const SECRET = 'k3y';
 const now = new Date('2026-11-20T12:00:00.500Z');
 const seconds = Math.floor(now.getTime() / 1000);
 const body = Buffer.from('{"service_name":"shop"}');
+const path = '/api/v1/webhooks/deploy';
+const strict: SignatureRules = { plainSignatures: false, legacySignatures: false };
+const contract: SignatureRules = { plainSignatures: true, legacySignatures: false };
+const legacy: SignatureRules = { plainSignatures: true, legacySignatures: true };
 
 function proof(fields: Partial<CallProof>): CallProof {
   const standard = { id: undefined, timestamp: undefined, signature: undefined };
   return {
-    action: 'deploy',
+    path,
+    subject: undefined,
+    isHarmless: false,
     body,
     isBound: true,
     signature: undefined,
@@ -25,19 +31,28 @@ function standard(timestamp: number | string = seconds, id = 'msg_1') {
   return { id, timestamp: `${timestamp}`, signature: signStandard(SECRET, { id, timestamp: `${timestamp}`, body }) };
 }
 
-function stamped(timestamp: number | string = seconds) {
+function stamped(timestamp: number | string = seconds, signedPath = path) {
+  return {
+    timestamp: `${timestamp}`,
+    signature: sign(SECRET, callParts({ timestamp: `${timestamp}`, path: signedPath, body })),
+  };
+}
+
+/** As senders signed before the path was part of it. */
+function pathless(timestamp: number | string = seconds) {
   return { timestamp: `${timestamp}`, signature: sign(SECRET, `${timestamp}.${body.toString()}`) };
 }
 
-const judge = (fields: Partial<CallProof>, at = now) => judgeProof(SECRET, proof(fields), at);
+const judge = (fields: Partial<CallProof>, at = now, rules = contract) =>
+  judgeProof(SECRET, proof(fields), { now: at, rules });
 
-function idOf(fields: Partial<CallProof>): string | undefined {
-  const verdict = judge(fields);
+function idOf(fields: Partial<CallProof>, rules = contract): string | undefined {
+  const verdict = judge(fields, now, rules);
   return verdict.proven ? verdict.once?.id : 'not proven';
 }
 
-function digestOf(action: string): string | undefined {
-  const verdict = judge({ standard: standard(), action });
+function digestOf(of: string): string | undefined {
+  const verdict = judge({ standard: standard(), path: of });
   return verdict.proven ? verdict.once?.digest.toString('hex') : 'not proven';
 }
 
@@ -64,15 +79,56 @@ describe('a call without a timestamp', () => {
 describe('a call whose body does not say what it is for', () => {
   test.each<[string, Partial<CallProof>]>([
     ['the signature of the body', { signature: sign(SECRET, body) }],
-    ['a signature with its time', stamped()],
+    ['a signature with its time alone', pathless()],
     ['a Standard signature', { standard: standard() }],
   ])('is not proven by %s', (_what, fields) => {
-    expect(judge(fields).proven).toBe(true);
-    expect(judge({ ...fields, isBound: false })).toEqual({ proven: false, reason: expect.stringContaining('name') });
+    expect(judge(fields, now, legacy).proven).toBe(true);
+    const unbound = judge({ ...fields, isBound: false }, now, legacy);
+    expect(unbound).toEqual({ proven: false, reason: expect.stringContaining('name') });
+  });
+
+  test('is proven by a signature that covers the path', () => {
+    expect(judge({ ...stamped(), isBound: false }).proven).toBe(true);
+    const bare = { body: Buffer.alloc(0), timestamp: `${seconds}`, isBound: false };
+    const signature = sign(SECRET, `${seconds}.${path}.`);
+    expect(judge({ ...bare, signature }).proven).toBe(true);
+    expect(judge({ ...bare, signature, path: '/api/v1/jobs/other/abort' }).proven).toBe(false);
   });
 
   test('is proven by the secret in it', () => {
     expect(judge({ isBound: false, secrets: [SECRET], signature: sign(SECRET, body) }).proven).toBe(true);
+  });
+});
+
+describe('the path', () => {
+  test('of a signature with a timestamp is the one that was signed', () => {
+    expect(judge(stamped()).proven).toBe(true);
+    for (const other of ['/api/v1/webhooks/update', '/api/v1/webhooks/deploy/', '/api/v1/registry/webhooks/deploy']) {
+      expect(judge(stamped(seconds, other))).toEqual({ proven: false, reason: expect.stringContaining(path) });
+    }
+    // The same bytes at the same time, signed for two paths, are two calls.
+    const update = { ...stamped(seconds, '/api/v1/webhooks/update'), path: '/api/v1/webhooks/update' };
+    expect(idOf(update)).not.toBe(idOf(stamped()));
+  });
+
+  test('may be left out of it where that is allowed, and the call is then good for the first path alone', () => {
+    expect(judge(pathless())).toEqual({ proven: false, reason: expect.stringContaining('<timestamp>.<path>.<body>') });
+    expect(judge(pathless(), now, legacy).proven).toBe(true);
+    expect(judge(stamped(), now, legacy).proven).toBe(true);
+    const elsewhere = { ...pathless(), path: '/api/v1/webhooks/update' };
+    expect(idOf(elsewhere, legacy)).toBe(idOf(pathless(), legacy));
+    expect(judge(elsewhere, now, legacy)).not.toEqual(judge(pathless(), now, legacy));
+  });
+
+  test('and the time are asked for where signatures of the body alone are switched off', () => {
+    const signature = sign(SECRET, body);
+    expect(judge({ signature }, now, strict)).toEqual({
+      proven: false,
+      reason: expect.stringContaining('send X-Webhook-Timestamp'),
+    });
+    expect(judge({ secrets: [SECRET] }, now, strict).proven).toBe(true);
+    expect(judge(stamped(), now, strict).proven).toBe(true);
+    expect(judge({ standard: standard() }, now, strict).proven).toBe(true);
   });
 });
 
@@ -128,8 +184,8 @@ describe('a call with a timestamp', () => {
   });
 
   test('to do something else is another call of the same id', () => {
-    expect(digestOf('deploy')).toBe(digestOf('deploy'));
-    expect(digestOf('rollback')).not.toBe(digestOf('deploy'));
+    expect(digestOf('/a')).toBe(digestOf('/a'));
+    expect(digestOf('/b')).not.toBe(digestOf('/a'));
   });
 
   test.each<[string, Partial<CallProof['standard']>]>([

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isSameSecret, isSignedWith, isStandardSignedWith } from './signatures.ts';
+import { callParts, isSameSecret, isSignedWith, isStandardSignedWith } from './signatures.ts';
 
 /** How far the timestamp of a call may be from our clock, in both directions. */
 const TOLERANCE_MS = 5 * 60_000;
@@ -9,15 +9,27 @@ const SLACK_MS = 60_000;
 const ID_REMEMBERED_MS = 3 * 24 * 60 * 60_000;
 const ID_MAX_LENGTH = 256;
 
+/** Which signatures of our own headers are accepted; those of Standard Webhooks always are. */
+export interface SignatureRules {
+  /** Those of the body alone, without X-Webhook-Timestamp: good for ever, and for every path that takes the body. */
+  readonly plainSignatures: boolean;
+  /** Those of `<timestamp>.<body>`, which do not cover the path. */
+  readonly legacySignatures: boolean;
+}
+
 /** What a call brings to show that it may be made. Headers are as they were sent. */
 export interface CallProof {
-  /** What is to be done, such as `deploy`: the same call to do something else is another call. */
-  readonly action: string;
+  /** Canonical path of the operation: the same call to another path is another call. */
+  readonly path: string;
+  /** Who calls, as authentication has it; undefined where that is off. */
+  readonly subject: string | undefined;
+  /** Whether it makes nothing run and nothing be sent: then anybody may make it, of a service without a secret. */
+  readonly isHarmless: boolean;
   /** The body, byte for byte. */
   readonly body: Buffer;
-  /** The body says what is to be done, and to what. A signature of one that does not may have been made for anything. */
+  /** The body says what is to be done, and to what. A signature that does not cover the path is of no use where it does not. */
   readonly isBound: boolean;
-  /** `X-Webhook-Signature`: of the body, or of `timestamp.body` where there is a timestamp. */
+  /** `X-Webhook-Signature`: of the body, or of `<timestamp>.<path>.<body>` where there is a timestamp. */
   readonly signature: string | undefined;
   /** `X-Webhook-Timestamp`, unix seconds. */
   readonly timestamp: string | undefined;
@@ -45,13 +57,18 @@ export type Verdict =
   | { readonly proven: false; readonly reason: string }
   | { readonly proven: true; readonly once: OneTimeCall | undefined };
 
+interface Judgement {
+  readonly now: Date;
+  readonly rules: SignatureRules;
+}
+
 /**
- * Judges a call by the secret that it has to know (docs/decisions.md, "Deliveries and webhooks"). One valid signature of a
- * body that says what it is for, or the right secret suffices. A timestamp that is sent has to be within five minutes of `now`,
- * whatever else proves the call, and `X-Webhook-Timestamp` has to be signed. Only what is signed tells one call from another.
+ * Judges a call by the secret that it has to know (docs/delivery.md, "Signed calls"). The right secret suffices, or one valid
+ * signature that covers the path, or one of a body that says what it is for. A timestamp that is sent has to be within five minutes of
+ * `now`, whatever else proves the call, and `X-Webhook-Timestamp` has to be signed. Only what is signed tells one call from another.
  */
-export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict {
-  const { action, body, timestamp, standard } = proof;
+export function judgeProof(secret: string, proof: CallProof, { now, rules }: Judgement): Verdict {
+  const { timestamp, standard } = proof;
   if (timestamp !== undefined && Object.values(standard).some((header) => header !== undefined)) {
     return { proven: false, reason: 'X-Webhook-Timestamp and the headers of Standard Webhooks exclude each other' };
   }
@@ -63,39 +80,55 @@ export function judgeProof(secret: string, proof: CallProof, now: Date): Verdict
   if ((standard.id?.length ?? 0) > ID_MAX_LENGTH) {
     return { proven: false, reason: `webhook-id must have at most ${ID_MAX_LENGTH} characters` };
   }
-  if (!isSecretGiven(secret, proof)) {
-    if (!isSigned(secret, proof) && !isStandardSigned(secret, proof)) {
-      return { proven: false, reason: 'The webhook signature or secret is missing or wrong' };
-    }
+  const isStandard = isStandardSigned(secret, proof);
+  if (!isSecretGiven(secret, proof) && !isSigned(secret, proof)) {
+    const isBodySigned = isStandard || isBodySignedAlone(secret, proof, rules);
+    if (!isBodySigned) return { proven: false, reason: refusalOf(proof, rules) };
     if (!proof.isBound) return { proven: false, reason: 'The signed body must name the action and what it is for' };
   }
-  const content = createHash('sha256').update(body).digest('hex');
-  const digest = createHash('sha256').update(`${action}\n${content}`).digest();
+  const content = createHash('sha256').update(proof.body).digest('hex');
+  const digest = createHash('sha256').update(`${proof.path}\n${content}`).digest();
   // An id that is not signed could be changed at will.
-  if (isStandardSigned(secret, proof)) {
+  if (isStandard) {
     const until = new Date(sentAtMs + ID_REMEMBERED_MS);
     return { proven: true, once: { id: `id.${standard.id}`, digest, until } };
   }
   if (timestamp === undefined) return { proven: true, once: undefined };
-  // The same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways.
+  // The same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways. Where the path is not
+  // signed, they are good for the first path alone.
   const until = new Date(sentAtMs + TOLERANCE_MS + SLACK_MS);
-  return { proven: true, once: { id: `${timestamp}.${content}`, digest, until } };
+  const id = isSigned(secret, proof) ? digest.toString('hex') : content;
+  return { proven: true, once: { id: `${timestamp}.${id}`, digest, until } };
 }
 
 function isSecretGiven(secret: string, { secrets }: CallProof): boolean {
   return secrets.some((given) => given !== undefined && isSameSecret(secret, given));
 }
 
-function isSigned(secret: string, { body, signature, timestamp }: CallProof): boolean {
+/** With the path. */
+function isSigned(secret: string, { path, body, signature, timestamp }: CallProof): boolean {
+  if (signature === undefined || timestamp === undefined) return false;
+  return isSignedWith(secret, callParts({ timestamp, path, body }), signature);
+}
+
+/** Without the path, by our own headers, where that is allowed. */
+function isBodySignedAlone(secret: string, { body, signature, timestamp }: CallProof, rules: SignatureRules): boolean {
   if (signature === undefined) return false;
-  const signed = timestamp === undefined ? body : Buffer.concat([Buffer.from(`${timestamp}.`), body]);
-  return isSignedWith(secret, signed, signature);
+  if (timestamp === undefined) return rules.plainSignatures && isSignedWith(secret, body, signature);
+  return rules.legacySignatures && isSignedWith(secret, [`${timestamp}.`, body], signature);
 }
 
 function isStandardSigned(secret: string, { body, standard }: CallProof): boolean {
   const { id, timestamp, signature } = standard;
   if (id === undefined || timestamp === undefined || signature === undefined) return false;
   return isStandardSignedWith(secret, { id, timestamp, body }, signature);
+}
+
+function refusalOf({ path, signature, timestamp }: CallProof, { plainSignatures }: SignatureRules): string {
+  const wanted = `sign <timestamp>.<path>.<body> with the webhook secret, the path being ${path}`;
+  if (timestamp !== undefined) return `The webhook signature or secret is missing or wrong; ${wanted}`;
+  if (signature === undefined || plainSignatures) return 'The webhook signature or secret is missing or wrong';
+  return `Signatures of the body alone are not accepted; send X-Webhook-Timestamp, and ${wanted}`;
 }
 
 /** @returns milliseconds since 1970; undefined for anything but unix seconds. */

@@ -1,7 +1,7 @@
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import { type Admission, type AdmissionDeps, admit, freeAdmission } from './call-admission.ts';
+import { type Admission, type AdmissionDeps, admit, admitUnsigned, freeAdmission } from './call-admission.ts';
 import type { CallProof } from './call-proof.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from './webhook-settings.ts';
 
@@ -17,21 +17,22 @@ export interface WebhookConfigsDeps {
 }
 
 /**
- * Lets a call through for which no secret is set, or that proves to know it (DESIGN section 6).
+ * Lets a call through that proves to know the secret of the service, or the global one where it has none (DESIGN section 6). Where there is
+ * neither, the caller has to be known, unless the rules allow any.
  *
- * @throws RegistryError INVALID_SIGNATURE, INVALID_SERVICE_NAME.
+ * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING, SIGNATURE_REQUIRED, INVALID_SERVICE_NAME.
  */
 export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: CallProof): Promise<Admission> {
   checkScope(serviceName);
   const settings = await settingsWithSecret(deps, serviceName);
-  return settings === undefined ? freeAdmission(deps.clock) : admit(deps, settings, proof);
+  return settings === undefined ? admitUnsigned(deps, proof) : admit(deps, settings, proof);
 }
 
 /**
  * Sets where notifications go, and the secret (contract 1, `/webhooks/config`). The call is authorised against the very
  * configuration that it replaces: one that was free to come while there was no secret is not, once another call has set one.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, INVALID_SIGNATURE. No URL is repeated: it may hold a password.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, and as {@link authorizeCall}. No URL is repeated: it may hold a password.
  */
 export async function configureWebhooks(
   deps: AdmissionDeps,
@@ -50,7 +51,7 @@ export async function configureWebhooks(
   let admission = freeAdmission(deps.clock);
   await deps.configs.replace(input, async (present) => {
     const settings = present?.secretRef === undefined ? await globalWithSecret(deps, input.serviceName) : present;
-    if (settings !== undefined) admission = await admit(deps, settings, proof);
+    admission = settings === undefined ? admitUnsigned(deps, proof) : await admit(deps, settings, proof);
   });
   await admission.done();
 }

@@ -6,24 +6,24 @@ interface ProvingBody {
   readonly secret?: string;
 }
 
+/** As much of a request as proves that it may be made. */
+type ProvingRequest = Pick<FastifyRequest, 'headers' | 'params' | 'rawBody' | 'routeOptions' | 'subject'>;
+
 /**
  * What a request brings to show that it may be made.
  *
- * @param action what it is to do; see {@link CallProof}.
- * @returns one whose body says that too, as those do that have to name the service and what is to be done with it.
+ * @returns one whose body says what it is for, as those do that have to name the service and what is to be done with it.
  */
-export function proofOf(
-  { headers, rawBody }: Pick<FastifyRequest, 'headers' | 'rawBody'>,
-  body: ProvingBody | null,
-  action: string,
-): CallProof {
+export function proofOf(request: ProvingRequest, body: ProvingBody | null): CallProof {
   const header = (name: string) => {
-    const value = headers[name];
+    const value = request.headers[name];
     return typeof value === 'string' ? value : undefined;
   };
   return {
-    action,
-    body: rawBody,
+    path: canonicalPath(request.routeOptions.url ?? '', request.params),
+    subject: request.subject,
+    isHarmless: false,
+    body: request.rawBody,
     isBound: true,
     signature: header('x-webhook-signature'),
     timestamp: header('x-webhook-timestamp'),
@@ -34,4 +34,17 @@ export function proofOf(
     },
     secrets: [body?.webhook_secret, body?.secret],
   };
+}
+
+/**
+ * The path that a signature covers: that of the operation at the registry itself, whatever the gateway has it under, without a query,
+ * each parameter percent-encoded as encodeURIComponent does. Proxies may encode the path in another way on its way here.
+ *
+ * @param route such as `/api/v1/jobs/:job_id/promote`.
+ */
+export function canonicalPath(route: string, params: unknown): string {
+  return route.replace(/:(\w+)/g, (_parameter, name: string) => {
+    const value: unknown = typeof params === 'object' && params !== null ? Reflect.get(params, name) : undefined;
+    return encodeURIComponent(String(value));
+  });
 }

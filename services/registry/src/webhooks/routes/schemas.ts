@@ -12,12 +12,14 @@ export const Message = Type.String({ description: 'For people; names the service
 export const SignatureHeaders = Type.Object({
   'x-webhook-signature': Type.Optional(
     Type.String({
-      description: 'sha256=<hex HMAC-SHA256 of the raw body> with the configured secret; several by spaces',
+      description:
+        'sha256=<hex HMAC-SHA256> with the configured secret, of <timestamp>.<path>.<body>, the path being that at the ' +
+        'registry; of the raw body alone without X-Webhook-Timestamp; several by spaces',
     }),
   ),
   'x-webhook-timestamp': Type.Optional(
     Type.String({
-      description: 'Unix seconds. With it, X-Webhook-Signature is of `timestamp.body`, and the call good once',
+      description: 'Unix seconds. With it the call is good once, within five minutes, and for this path',
     }),
   ),
   'webhook-id': Type.Optional(

@@ -36,7 +36,7 @@ function writeConfigRoute(app: App, deps: AdmissionDeps): void {
     },
     async (request) => {
       const { service_name = ALL_SERVICES, endpoints, secret } = request.body;
-      const proof = proofOf(request, request.body, 'config');
+      const proof = proofOf(request, request.body);
       await configureWebhooks(deps, { serviceName: service_name, endpoints, secret }, proof);
       return { status: 'configured' as const, message: `Webhooks of '${service_name}' were configured` };
     },

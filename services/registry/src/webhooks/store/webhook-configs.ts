@@ -53,7 +53,7 @@ export function createWebhookConfigs(deps: WebhookConfigsStoreDeps): WebhookConf
         await permit(present === undefined ? undefined : toSettings(present));
         if (await replaceOnce(context, present, replacement)) return;
       }
-      throw new RegistryError('STORE_UNAVAILABLE', `The configuration of '${serviceName}' keeps changing; try again`);
+      throw new RegistryError('CONTENTION', `The configuration of '${serviceName}' keeps changing; try again`);
     },
     readSecret: async ({ secretRef }) => (secretRef === undefined ? undefined : context.secrets.read(secretRef)),
   };

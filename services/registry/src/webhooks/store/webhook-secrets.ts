@@ -65,7 +65,12 @@ export function createWebhookSecrets(deps: WebhookSecretsDeps): WebhookSecrets {
       if (isAlreadyExists(error)) await secrets.patch(secretName, { data });
       else if (!isForbidden(error)) throw error;
       // Where it is part of the installation, nobody else is to make Secrets.
-      else throw new RegistryError('STORE_UNAVAILABLE', `The Secret '${secretName}' is missing`, { cause: error });
+      else
+        throw new RegistryError(
+          'SECRET_MISSING',
+          `The Secret '${secretName}', in which secrets are kept, is missing; make it, empty`,
+          { cause: error },
+        );
     }
   }
 

@@ -9,7 +9,7 @@ const UNCHECKED = new Set([
   'CONTRIBUTING.md',
   'README.md',
   'clients/typescript/README.md',
-  'docs/architecture.md',
+  'docs/internals.md',
   'docs/benchmarks.md',
   'docs/decisions.md',
   'docs/delivery.md',

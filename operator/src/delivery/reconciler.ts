@@ -24,7 +24,7 @@ export interface DeliveryReconcilerDeps {
   readonly requeue: (jobKey: string) => void;
 }
 
-/** Takes jobs from stage to stage; see docs/architecture.md, "Deliver". */
+/** Takes jobs from stage to stage; see docs/internals.md, "Deliver". */
 export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<JobSnapshot> {
   const { jobs, observer, metrics } = deps;
 

@@ -22,7 +22,7 @@ export interface RegistrationReconcilerDeps {
   readonly leaderLease: () => Lease | undefined;
 }
 
-/** Keeps the status of registrations and expires them; see docs/architecture.md, "Expire". */
+/** Keeps the status of registrations and expires them; see docs/internals.md, "Expire". */
 export function registrationReconciler(deps: RegistrationReconcilerDeps): Reconciler<RegistrationSnapshot> {
   const { store, observer, clock, metrics } = deps;
   const massLapse = createMassLapse();

@@ -21,7 +21,7 @@ const savedStateLost = failure(
   'What the job had saved is gone; traffic goes to whatever the Deployment runs',
 );
 
-/** The next step of a delivery job; see docs/architecture.md, "Deliver". */
+/** The next step of a delivery job; see docs/internals.md, "Deliver". */
 export function planJob(snapshot: JobSnapshot): Decision {
   const { job } = snapshot;
   if (isFinished(job)) return planCleanup(snapshot);

@@ -8,7 +8,7 @@ import type {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 
 /**
- * All that a decision about one delivery job rests on; see docs/architecture.md, "Deliver". Jobs that have ended are decided
+ * All that a decision about one delivery job rests on; see docs/internals.md, "Deliver". Jobs that have ended are decided
  * on too, until they have lost the finalizer `rollcall.dev/delivery`.
  */
 export interface JobSnapshot {

@@ -40,7 +40,7 @@ interface Context extends RegistrationStoreDeps {
   readonly leaseObjects: ResourceClient<Lease>;
 }
 
-/** Registrations as custom resources, their heartbeats as Leases (docs/architecture.md). */
+/** Registrations as custom resources, their heartbeats as Leases (docs/internals.md). */
 export function createRegistrationStore(deps: RegistrationStoreDeps): RegistrationStore {
   const { connection, namespace } = deps;
   const context: Context = {

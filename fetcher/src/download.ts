@@ -1,5 +1,5 @@
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { AddressRefusedError } from '@rollcall/platform/http/guarded-agent.ts';
+import { AddressRefusedError } from '@rollcall/platform/outbound/address-rules.ts';
 import { type BackoffOptions, backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { FetchError } from './errors.ts';
 import { type Answer, type FollowOptions, follow, type Source } from './follow.ts';

@@ -1,4 +1,5 @@
-import { type AddressRule, createGuardedAgent } from '@rollcall/platform/http/guarded-agent.ts';
+import { type AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
+import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { type Checksum, fileMatches } from './checksum.ts';
 import { type DownloadOptions, download } from './download.ts';
 import { FetchError } from './errors.ts';

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { GuardedAgent } from '@rollcall/platform/http/guarded-agent.ts';
+import type { GuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { FetchError } from './errors.ts';
 import type { AnswerHeaders } from './response-headers.ts';
 

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { isPublicAddress } from '@rollcall/platform/http/public-address.ts';
+import { isPublicAddress } from '@rollcall/platform/outbound/address-scope.ts';
 import { parseCommonArguments, parseFetchArguments, usage } from './arguments.ts';
 import { readAuthorization } from './credentials.ts';
 import { exitCodes, FetchError } from './errors.ts';

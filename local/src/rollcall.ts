@@ -85,7 +85,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
-      // Receivers of notifications are on this machine, and so is what checks ask.
+      // Services and receivers of notifications are on this machine, and so is what checks ask.
+      ROLLCALL_SERVICE_ADDRESSES: 'any',
       ROLLCALL_WEBHOOK_ADDRESSES: 'any',
       ROLLCALL_CHECK_ADDRESSES: 'any',
       // Deploys without a secret, to try things out: what listens here is reached from this machine alone.

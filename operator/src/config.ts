@@ -1,5 +1,5 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
-import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
+import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { type Static, Type } from 'typebox';
 import type { ArtifactSettings } from './delivery/job/snapshot.ts';
 

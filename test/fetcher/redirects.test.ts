@@ -1,4 +1,4 @@
-import { isPublicAddress } from '@rollcall/platform/http/public-address.ts';
+import { isPublicAddress } from '@rollcall/platform/outbound/address-scope.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type ArtifactServer, redirect, status, whole } from './artifact-server.ts';
 import { type FetcherFixture, startFetcherFixture } from './fixture.ts';

@@ -8,6 +8,7 @@ import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
 import { createLookups } from '@rollcall/gateway/upstream/discovery/lookups.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { afterAll, expect, test } from 'vitest';
 import { type Backend, startBackend } from './gateway.ts';
 
@@ -40,6 +41,7 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
     bodyLimit: 1000,
   });
   const endpointsOf = endpointsBy({
+    mayConnect: addressRules.any,
     resolve: async () => [],
     breakerPolicy: defaultBreakerPolicy,
     mostUnderWay: 16,

@@ -27,6 +27,7 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { inject } from 'vitest';
 import type { BackendStats } from './grpc-backend.ts';
 import { methodDefinition } from './grpc-methods.ts';
@@ -116,6 +117,7 @@ export function callerNamed(subject: string): Caller {
 /** A registration on this machine. @param addresses of its host name; by default there is none to choose. */
 export function targetAt(service: string, port: number, addresses: readonly string[] = []): GrpcTarget {
   const endpointsOf = endpointsBy({
+    mayConnect: addressRules.any,
     resolve: async () => addresses.map((address) => ({ address, family: 4 })),
     breakerPolicy: defaultBreakerPolicy,
     mostUnderWay: 16,

@@ -9,6 +9,7 @@ import { createLookups, type Lookups, type Resolve } from '@rollcall/gateway/ups
 import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 
 /** The proxy for HTTP/1.1 in this process, and servers before and behind it. */
 export interface RestFixture {
@@ -93,6 +94,7 @@ export function portOf(server: Server): number {
 /** A service at a host name. */
 export function targetNamed(hostname: string, port: number, { resolve }: { readonly resolve: Resolve }): Target {
   const endpointsOf = endpointsBy({
+    mayConnect: addressRules.any,
     resolve,
     breakerPolicy: defaultBreakerPolicy,
     mostUnderWay: MOST_UNDER_WAY,

@@ -1,13 +1,10 @@
 import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import {
-  AddressRefusedError,
-  type AddressRule,
-  createGuardedAgent,
-  guardedLookup,
-} from '@rollcall/platform/http/guarded-agent.ts';
-import { isPublicAddress } from '@rollcall/platform/http/public-address.ts';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
+import { AddressRefusedError, type AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
+import { isPublicAddress } from '@rollcall/platform/outbound/address-scope.ts';
+import { createGuardedAgent, guardedLookup } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 
 let server: Server;
@@ -108,4 +105,25 @@ test('a name is judged by the answer that is connected to, not by an earlier one
 test('a name that does not resolve fails as it always does', async () => {
   const error = await get('nowhere.invalid', isPublicAddress).catch((error: unknown) => error);
   expect(error).toMatchObject({ code: expect.stringMatching(/^(ENOTFOUND|EAI_AGAIN)$/) });
+});
+
+test('a 100 that nobody asked for is passed over', async () => {
+  const eager = createSocketServer((socket) => {
+    socket.once('data', () =>
+      socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
+    );
+  });
+  eager.listen(0, '127.0.0.1');
+  await once(eager, 'listening');
+  const { port: eagerPort } = eager.address() as AddressInfo;
+  const agent = createGuardedAgent({ mayConnect: () => true, connectTimeoutMs: 10_000, keepAlive: false });
+  const { body } = await agent.request({
+    origin: `http://127.0.0.1:${eagerPort}`,
+    path: '/',
+    method: 'POST',
+    body: 'x',
+  });
+  expect(await body.text()).toBe('ok');
+  await agent.close();
+  eager.close();
 });

@@ -44,6 +44,8 @@ export async function startReplica(script: string, options: ReplicaOptions): Pro
         KUBECONFIG: options.kubeconfig,
         ROLLCALL_NAMESPACE: options.namespace,
         ROLLCALL_HOST: '127.0.0.1',
+        // Services of tests are on this machine.
+        ROLLCALL_SERVICE_ADDRESSES: 'any',
         ROLLCALL_PORT: String(port),
         // Any that is free.
         ROLLCALL_GRPC_PORT: '0',

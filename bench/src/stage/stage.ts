@@ -160,6 +160,8 @@ function processStarter(
         ROLLCALL_PORT: String(port),
         ROLLCALL_GRPC_PORT: '0',
         ROLLCALL_ADMIN_PORT: String(adminPort),
+        // What is measured is on this machine.
+        ROLLCALL_SERVICE_ADDRESSES: 'any',
       };
       const startedAtMs = performance.now();
       const started = await startService(

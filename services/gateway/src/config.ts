@@ -1,4 +1,5 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
+import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
@@ -45,6 +46,10 @@ const schema = Type.Object({
   ROLLCALL_CORS_ORIGINS: Type.String({
     default: '',
     description: 'Origins of pages that may call, separated by commas; *: all',
+  }),
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
+    default: 'cluster',
+    description: 'Where registered services may be',
   }),
   ROLLCALL_ROUTES_FILE: Type.Optional(Type.String({ minLength: 1, description: 'Rules besides the built-in ones' })),
   ROLLCALL_LIMIT_PREMIUM: perWindow(DEFAULT_LIMITS.premium.requests),
@@ -113,6 +118,8 @@ export interface GatewayConfig {
   readonly trustedProxies: TrustedProxies;
   /** Of pages that may call, as browsers send them; `*`: all. */
   readonly corsOrigins: ReadonlySet<string>;
+  /** Where registered services may be. */
+  readonly serviceAddresses: AllowedAddresses;
   readonly routesFile: string | undefined;
   readonly limits: TierLimits;
   /** Of a request's body. */
@@ -154,6 +161,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     externalIssuers: externalIssuers(parsed.ROLLCALL_EXTERNAL_ISSUERS, parsed.ROLLCALL_TOKEN_ISSUER),
     trustedProxies: trustedProxies(parsed.ROLLCALL_TRUSTED_PROXIES),
     corsOrigins: corsOrigins(parsed.ROLLCALL_CORS_ORIGINS),
+    serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
     routesFile: parsed.ROLLCALL_ROUTES_FILE,
     limits: tierLimits(parsed),
     bodyLimit: parsed.ROLLCALL_BODY_LIMIT_BYTES,

@@ -15,6 +15,7 @@ export const errorCatalogue = {
   RATE_LIMITED: { status: 429, message: 'The rate limit is used up' },
   UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached' },
   UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is no HTTP' },
+  ADDRESS_REFUSED: { status: 502, message: 'The service is registered at an address that may not be called' },
   UPSTREAM_UNAVAILABLE: { status: 503, message: 'The service has failed too often and gets a pause' },
   IDENTITY_UNAVAILABLE: { status: 503, message: "The keys of the token's issuer cannot be fetched" },
   DISCOVERY_UNAVAILABLE: { status: 503, message: 'What is registered is not known yet' },

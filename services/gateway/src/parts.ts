@@ -6,6 +6,7 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
@@ -26,7 +27,8 @@ import { createWebSockets } from './doors/websocket/websockets.ts';
 import { createIdentity, type GatewayIdentity, type IdentityDeps } from './identity/identity.ts';
 import { defaultBreakerPolicy } from './upstream/breaker.ts';
 import { endpointsBy } from './upstream/discovery/endpoints.ts';
-import { createLookups } from './upstream/discovery/lookups.ts';
+import { guardedResolve } from './upstream/discovery/guarded-resolve.ts';
+import { createLookups, resolveBySystem } from './upstream/discovery/lookups.ts';
 import { createTargets } from './upstream/discovery/targets.ts';
 import { createDispatchers } from './upstream/dispatchers.ts';
 import { createRouteTable } from './upstream/routing/routes-file.ts';
@@ -103,19 +105,28 @@ type Upstream = ReturnType<typeof createUpstream>;
 
 /** The services that there are, and the ways to them. */
 function createUpstream({ config, log, clock }: PartsDeps, metrics: Registry) {
-  const lookups = createLookups();
+  const mayConnect = addressRules[config.serviceAddresses];
+  const lookups = createLookups(guardedResolve(resolveBySystem, { mayConnect, except: configuredHosts(config) }));
   const dispatchers = createDispatchers({ connectTimeoutMs: config.upstream.connectMs, lookups }, clock);
   const { urls, tokenFile } = config.registry;
   const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
   const registry = { servers: urls, token, fetch };
-  const endpointsOf = endpointsBy({
+  const endpoints = {
     resolve: lookups.resolve,
     breakerPolicy: defaultBreakerPolicy,
     mostUnderWay: ADDRESS_REQUESTS,
     clock,
-  });
-  const targets = createTargets({ registry, endpointsOf, log, metrics });
-  return { lookups, dispatchers, registry, endpointsOf, targets };
+  };
+  const registryEndpoints = endpointsBy({ ...endpoints, mayConnect: addressRules.any });
+  const endpointsOf = endpointsBy({ ...endpoints, mayConnect });
+  const targets = createTargets({ registry, endpointsOf, registryEndpoints, log, metrics });
+  return { lookups, dispatchers, registry, registryEndpoints, targets };
+}
+
+/** Hosts that no registration has chosen: those of the registry, and of the keys of other issuers. */
+function configuredHosts({ registry, externalIssuers }: GatewayConfig): ReadonlySet<string> {
+  const urls = [...registry.urls, registry.grpcOrigin ?? [], externalIssuers.map(({ jwksUrl }) => jwksUrl)].flat();
+  return new Set(urls.map((url) => new URL(url).hostname));
 }
 
 interface DoorsParts {
@@ -163,7 +174,7 @@ function createDoors({ config, log, clock }: PartsDeps, parts: DoorsParts) {
       authenticator,
       take: takeCall(limits),
       lookups: upstream.lookups,
-      targets: grpcTargets(upstream.targets, config.registry.grpcOrigin, upstream.endpointsOf),
+      targets: grpcTargets(upstream.targets, config.registry.grpcOrigin, upstream.registryEndpoints),
       identityHeaders: (caller, service) => identity.backend.headersFor(caller, service),
       log,
       metrics,

@@ -1,5 +1,5 @@
 import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
-import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
+import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 import type { WebhookRules } from './webhooks/domain/call-admission.ts';
@@ -42,6 +42,7 @@ const schema = Type.Object({
   ROLLCALL_WEBHOOK_LEGACY_SIGNATURES: Type.Boolean({ default: false }),
   ROLLCALL_WEBHOOK_PLAIN_SIGNATURES: Type.Boolean({ default: true }),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
 
 export interface AuthenticationConfig {
@@ -80,6 +81,8 @@ export interface RegistryConfig {
   readonly webhookSecrets: string;
   /** Where notifications may go. */
   readonly webhookAddresses: AllowedAddresses;
+  /** Where services may be registered. */
+  readonly serviceAddresses: AllowedAddresses;
 }
 
 /** @throws ConfigError naming every faulty variable. */
@@ -105,6 +108,7 @@ export function registryConfig(environment: Environment): RegistryConfig {
     jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
     webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRET_STORE,
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
+    serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { AllowedAddresses } from '@rollcall/platform/http/address-rules.ts';
+import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { createPost } from '@rollcall/registry/notifications/workers/sender.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Receiver, startReceiver } from './receiver.ts';

@@ -1,7 +1,7 @@
 import type { AnalysisCheck } from '@rollcall/crds/types.gen.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { type AllowedAddresses, addressRules } from '@rollcall/platform/http/address-rules.ts';
-import { createGuardedAgent } from '@rollcall/platform/http/guarded-agent.ts';
+import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { Agent } from 'undici';
 import type { Check, Checks } from './check.ts';
 import { createHttpProbe } from './http-probe.ts';

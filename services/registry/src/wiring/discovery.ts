@@ -8,10 +8,12 @@ import { createInformer, type Informer } from '@rollcall/platform/kube/informer.
 import { objectKey, versionOf } from '@rollcall/platform/kube/store.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { createBulkhead } from '../common/bulkhead.ts';
 import { RegistryError } from '../common/errors.ts';
 import { createKeyedMutex } from '../common/keyed-mutex.ts';
+import type { RegistryConfig } from '../config.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import type { RegistryBackend } from '../grpc/registry-service.ts';
 import type { Rendered } from '../http/rendered.ts';
@@ -34,9 +36,7 @@ const MAX_MISSES = 16;
 export interface DiscoveryDeps {
   readonly connection: KubeConnection;
   readonly namespace: string;
-  readonly ttlSeconds: number;
-  /** How many registrations one authenticated subject may have. */
-  readonly registrationsPerSubject: number;
+  readonly config: Pick<RegistryConfig, 'ttlSeconds' | 'registrationsPerSubject' | 'serviceAddresses'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -63,7 +63,8 @@ export interface Discovery {
 }
 
 export function createDiscovery(deps: DiscoveryDeps): Discovery {
-  const { connection, namespace, ttlSeconds, registrationsPerSubject, clock, log, metrics } = deps;
+  const { connection, namespace, clock, log, metrics } = deps;
+  const { ttlSeconds, registrationsPerSubject, serviceAddresses } = deps.config;
   const common = { connection, namespace, clock, log };
   const registrationInformer = createInformer({ ...common, kind: serviceRegistrationKind });
   const leaseInformer = createInformer<Lease>({
@@ -103,6 +104,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     heartbeats,
     mutex: createKeyedMutex(),
     misses,
+    mayConnect: addressRules[serviceAddresses],
     clock,
     ttlSeconds,
     registrationsPerSubject,

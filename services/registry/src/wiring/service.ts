@@ -69,8 +69,7 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
     log,
   });
   const common = { connection, namespace, clock, log, metrics };
-  const { ttlSeconds, registrationsPerSubject } = config;
-  const discovery = createDiscovery({ ...common, ttlSeconds, registrationsPerSubject });
+  const discovery = createDiscovery({ ...common, config });
   const currentVersion = (serviceName: string) => discovery.currentVersion(serviceName);
   const delivery = await createDelivery({ ...config, ...common, pool, currentVersion });
   const health = { version, startedAt: clock.now(), metrics, state: () => healthState(discovery, delivery) };

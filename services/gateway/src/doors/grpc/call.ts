@@ -6,7 +6,7 @@ import { closeWhenSent, endWithTrailers, isClosed, refuse } from './answer.ts';
 import type { Attempt } from './attempts.ts';
 import type { CallMemory, HeldCall } from './call-memory.ts';
 import { isGrpc, readTrailers, responseHead } from './headers.ts';
-import { Refusal, type Trailers } from './refusal.ts';
+import { Refusal, refusalOf, type Trailers } from './refusal.ts';
 
 /** As much of a call is kept until its answer begins, to be sent again where a backend did not take it. */
 const REPLAY_MAX_BYTES = 64 * 1024;
@@ -235,7 +235,7 @@ class Forwarding implements OpenCall {
 
   #failedToBegin(error: unknown): void {
     this.#attempt = undefined;
-    this.fail(error instanceof Refusal ? error : new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
+    this.fail(refusalOf(error) ?? new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
   }
 
   /** Nothing was sent anywhere. */

@@ -39,7 +39,9 @@ export class Refusal extends Error {
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (!(error instanceof GatewayError)) return undefined;
-  const status = STATUS_OF.get(errorCatalogue[error.code].status) ?? grpcStatus.INTERNAL;
+  const byHttp = STATUS_OF.get(errorCatalogue[error.code].status) ?? grpcStatus.INTERNAL;
+  // To try it again is of no use before it is registered anew.
+  const status = error.code === 'ADDRESS_REFUSED' ? grpcStatus.FAILED_PRECONDITION : byHttp;
   return new Refusal(status, error.message, { cause: error });
 }
 

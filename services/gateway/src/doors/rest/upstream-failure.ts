@@ -1,4 +1,5 @@
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { AddressRefusedError } from '@rollcall/platform/outbound/address-rules.ts';
 import { errors } from 'undici';
 import type { ErrorCode } from '../../errors.ts';
 import { isOfLookup } from '../../upstream/discovery/lookups.ts';
@@ -37,7 +38,12 @@ export class TokenEndedError extends Error {
 export interface UpstreamFailure {
   readonly code: Extract<
     ErrorCode,
-    'UPSTREAM_UNREACHABLE' | 'UPSTREAM_INVALID' | 'UPSTREAM_TIMEOUT' | 'BODY_TOO_LARGE' | 'INVALID_TOKEN'
+    | 'UPSTREAM_UNREACHABLE'
+    | 'ADDRESS_REFUSED'
+    | 'UPSTREAM_INVALID'
+    | 'UPSTREAM_TIMEOUT'
+    | 'BODY_TOO_LARGE'
+    | 'INVALID_TOKEN'
   >;
   /** Whether a request that may be repeated is worth repeating: not where it has waited for long already, or the next would for the same name. */
   readonly retryable: boolean;
@@ -68,6 +74,8 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   if (error instanceof UploadBrokenOffError) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
   if (error instanceof InvalidAnswerError) return { ...failure, code: 'UPSTREAM_INVALID' };
   if (error instanceof UpstreamTimeoutError) return { ...failure, code: 'UPSTREAM_TIMEOUT' };
+  if (error instanceof AddressRefusedError)
+    return { ...failure, code: 'ADDRESS_REFUSED', unsent: true, blame: 'unclear' };
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT')
     return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };

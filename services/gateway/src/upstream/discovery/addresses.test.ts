@@ -1,4 +1,5 @@
 import type { LookupAddress } from 'node:dns';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { expect, test, vi } from 'vitest';
 import { type Addresses, followAddresses } from './addresses.ts';
 import { createLookups } from './lookups.ts';
@@ -16,7 +17,11 @@ function namesAt(hostname = 'shop') {
     if (answer instanceof Error) throw answer;
     return answer;
   };
-  const addresses = followAddresses(hostname, resolve, { now: () => new Date(nowMs), monotonicMs: () => nowMs });
+  const addresses = followAddresses(hostname, {
+    resolve,
+    mayConnect: addressRules.cluster,
+    clock: { now: () => new Date(nowMs), monotonicMs: () => nowMs },
+  });
   return {
     addresses,
     lookups: () => lookups,
@@ -108,7 +113,11 @@ test('a lookup that never ends is waited for some seconds, and the addresses sta
   try {
     const clock = { now: () => new Date(), monotonicMs: () => performance.now() };
     const answers = [Promise.resolve(v4(1, 2)), new Promise<never>(() => undefined)];
-    const addresses = followAddresses('shop', createLookups(async () => answers.shift() ?? []).resolve, clock);
+    const addresses = followAddresses('shop', {
+      resolve: createLookups(async () => answers.shift() ?? []).resolve,
+      mayConnect: addressRules.cluster,
+      clock,
+    });
     const before = await used(addresses);
     vi.advanceTimersByTime(30_000);
     let isOver = false;
@@ -125,4 +134,32 @@ test('a lookup that never ends is waited for some seconds, and the addresses sta
   } finally {
     vi.useRealTimers();
   }
+});
+
+test.each(['127.0.0.1', '[::1]', '169.254.169.254', '[fe80::1]', '[::ffff:127.0.0.1]', '0.0.0.0', '100.100.100.200'])(
+  '%s is no address of a service',
+  async (hostname) => {
+    const { addresses, lookups } = namesAt(hostname);
+    await used(addresses);
+    expect([addresses.isRefused(), lookups()]).toEqual([true, 0]);
+  },
+);
+
+test.each(['10.0.0.1', '[fd00::1]', '192.0.1.1'])('%s may be one', (hostname) => {
+  expect(namesAt(hostname).addresses.isRefused()).toBe(false);
+});
+
+test('a name that leads to this machine is refused until it leads elsewhere, and of several addresses such are left out', async () => {
+  const { addresses, become, sleep } = namesAt();
+  become([{ address: '127.0.0.1', family: 4 }]);
+  await used(addresses);
+  expect(addresses.isRefused()).toBe(true);
+  become([...v4(2, 1), { address: '169.254.169.254', family: 4 }]);
+  sleep(30_000);
+  expect(await used(addresses)).toEqual(['10.0.0.1', '10.0.0.2']);
+  expect(addresses.isRefused()).toBe(false);
+  become(new Error('no answer'));
+  sleep(30_000);
+  await used(addresses);
+  expect(addresses.isRefused()).toBe(false);
 });

@@ -1,6 +1,12 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import {
+  AddressRefusedError,
+  type AddressRule,
+  allowedOf,
+  isRefusedAddress,
+} from '@rollcall/platform/outbound/address-rules.ts';
 import type { Resolve } from './lookups.ts';
 
 /** Where a host name leads, as it is now. */
@@ -9,6 +15,8 @@ export interface Addresses {
   current(): readonly string[];
   /** @returns what is to be waited for before {@link current} can be relied on; undefined: nothing. It never rejects. */
   refresh(): Promise<void> | undefined;
+  /** Whether it leads nowhere but where no connection may be made. */
+  isRefused(): boolean;
   /** One of them took no connection: they may be others by now. */
   suspect(): void;
 }
@@ -21,13 +29,21 @@ const USABLE_MS = 30_000;
 const LEAST_PAUSE_MS = 1000;
 const NONE: readonly string[] = [];
 
+interface FollowDeps {
+  readonly resolve: Resolve;
+  /** Addresses that it forbids are left out. */
+  readonly mayConnect: AddressRule;
+  readonly clock: Clock;
+}
+
 /**
  * Follows a host name while it is used. What could not be looked up stays as it was.
  *
  * @param hostname as in a URL: IPv6 addresses are bracketed. An address is not looked up.
  */
-export function followAddresses(hostname: string, resolve: Resolve, clock: Clock): Addresses {
+export function followAddresses(hostname: string, { resolve, mayConnect, clock }: FollowDeps): Addresses {
   let current = NONE;
+  let isRefused = isRefusedAddress(hostname, mayConnect);
   let askedAtMs = Number.NEGATIVE_INFINITY;
   let goodUntilMs = isIP(hostname.replaceAll(/^\[|\]$/g, '')) > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
   let usableUntilMs = goodUntilMs;
@@ -35,10 +51,12 @@ export function followAddresses(hostname: string, resolve: Resolve, clock: Clock
 
   async function ask(): Promise<void> {
     try {
-      const answer = severalOf(await resolve(hostname));
+      const answer = severalOf(allowedOf(hostname, await resolve(hostname), mayConnect));
+      isRefused = false;
       if (answer.join() !== current.join()) current = answer;
-    } catch {
+    } catch (error) {
       // A name that cannot be looked up shows when a connection is made to it.
+      if (error instanceof AddressRefusedError) isRefused = true;
     } finally {
       asking = undefined;
       goodUntilMs = clock.monotonicMs() + FRESH_MS;
@@ -48,6 +66,7 @@ export function followAddresses(hostname: string, resolve: Resolve, clock: Clock
 
   return {
     current: () => current,
+    isRefused: () => isRefused,
     refresh() {
       const nowMs = clock.monotonicMs();
       if (nowMs < goodUntilMs) return undefined;

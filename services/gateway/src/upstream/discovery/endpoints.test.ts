@@ -6,9 +6,15 @@ import { createEndpoints, type Endpoint } from './endpoints.ts';
 function endpointsAt(first: readonly string[]) {
   let nowMs = 0;
   let current = first;
+  let isRefused = false;
   const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs };
   const policy = { consecutiveFailures: 2, openMs: 1000, maxOpenMs: 4000, probeMs: 1000 };
-  const addresses = { current: () => current, refresh: () => undefined, suspect: () => undefined };
+  const addresses = {
+    current: () => current,
+    refresh: () => undefined,
+    isRefused: () => isRefused,
+    suspect: () => undefined,
+  };
   const endpoints = createEndpoints(addresses, {
     newBreaker: () => createBreaker(clock, policy),
     retries: createRetryBudget(0, 1),
@@ -27,6 +33,7 @@ function endpointsAt(first: readonly string[]) {
     take,
     use,
     become: (next: readonly string[]) => (current = next),
+    refuse: () => (isRefused = true),
     sleep: (ms: number) => (nowMs += ms),
   };
 }
@@ -105,4 +112,10 @@ test('one that has as many requests as it may have is left out until one is over
   expect(take()).toBe('none');
   if (first !== undefined) first.underWay = 1;
   expect(take()).toBe('a');
+});
+
+test('where no connection may be made, no request is taken', () => {
+  const { take, refuse } = endpointsAt(['a', 'b']);
+  refuse();
+  expect(() => take()).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
 });

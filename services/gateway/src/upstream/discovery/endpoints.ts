@@ -1,4 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
+import { GatewayError } from '../../errors.ts';
 import { type Breaker, type BreakerPolicy, type BreakerState, createBreaker } from '../breaker.ts';
 import { createRetryBudget, type RetryBudget } from '../retry-budget.ts';
 import { type Addresses, followAddresses } from './addresses.ts';
@@ -24,6 +26,7 @@ export interface Endpoints {
    *
    * @param failed has just failed: chosen again only where no other takes any.
    * @returns undefined: none takes a request now. Who gets one tells its breaker what became of the request.
+   * @throws GatewayError ADDRESS_REFUSED where the service is registered at an address that may not be called.
    */
   acquire(failed?: Endpoint): Endpoint | undefined;
   /** Whether those that could take a request have as many as they may have. */
@@ -69,6 +72,7 @@ export function createEndpoints(addresses: Addresses, options: EndpointsOptions)
     retries,
     refresh: () => addresses.refresh(),
     acquire(failed) {
+      if (addresses.isRefused()) throw new GatewayError('ADDRESS_REFUSED');
       const all = endpoints();
       for (let step = 0; step < all.length; step += 1) {
         const index = (turn + step) % all.length;
@@ -90,6 +94,8 @@ export function createEndpoints(addresses: Addresses, options: EndpointsOptions)
 
 export interface EndpointsDeps {
   readonly resolve: Resolve;
+  /** Where services may be. */
+  readonly mayConnect: AddressRule;
   readonly breakerPolicy: BreakerPolicy;
   readonly mostUnderWay: number;
   readonly clock: Clock;
@@ -100,9 +106,9 @@ const RETRY_RESERVE = 10;
 
 /** @returns makes the endpoints of a service out of the host name in its URL. */
 export function endpointsBy(deps: EndpointsDeps): (hostname: string) => Endpoints {
-  const { resolve, breakerPolicy, mostUnderWay, clock } = deps;
+  const { resolve, mayConnect, breakerPolicy, mostUnderWay, clock } = deps;
   return (hostname) =>
-    createEndpoints(followAddresses(hostname, resolve, clock), {
+    createEndpoints(followAddresses(hostname, { resolve, mayConnect, clock }), {
       newBreaker: () => createBreaker(clock, breakerPolicy),
       retries: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
       mostUnderWay,

@@ -40,7 +40,7 @@ const MOST_REMEMBERED = 1000;
  * wait for it; and while one is overdue, those who come later fail at once. Others wait in line, and are not begun when nobody waits
  * any more.
  */
-export function createLookups(resolve: Resolve = askSystem): Lookups {
+export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
   /** In line, under way, or answered a moment ago. */
   const asked = new Map<string, Promise<readonly LookupAddress[]>>();
   const inLine = new Set<() => Promise<void>>();
@@ -130,7 +130,7 @@ export function isOfLookup(error: unknown): boolean {
 }
 
 /** As Node does for connections: families that this machine has no address of are left out. */
-function askSystem(hostname: string): Promise<readonly LookupAddress[]> {
+export function resolveBySystem(hostname: string): Promise<readonly LookupAddress[]> {
   return lookup(hostname, { all: true, hints: ADDRCONFIG });
 }
 

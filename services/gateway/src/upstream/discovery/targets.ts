@@ -24,6 +24,12 @@ export interface Target {
   readonly grpcEndpoints: Endpoints | undefined;
 }
 
+interface Place {
+  readonly service: string;
+  readonly url: string;
+  readonly capabilities: readonly string[];
+}
+
 /** The registry's replicas, or the Kubernetes Service before them. */
 interface RegistryConnection extends ConnectionOptions {
   readonly servers: readonly string[];
@@ -32,6 +38,8 @@ interface RegistryConnection extends ConnectionOptions {
 export interface TargetsDeps {
   readonly registry: RegistryConnection;
   readonly endpointsOf: (hostname: string) => Endpoints;
+  /** The same for the registry, which is where the configuration says. */
+  readonly registryEndpoints: (hostname: string) => Endpoints;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -58,12 +66,12 @@ export const REGISTRY = 'registry';
  * is found by its failures, one that stayed is not lost.
  */
 export function createTargets(deps: TargetsDeps): Targets {
-  const { registry, endpointsOf, log, metrics } = deps;
+  const { registry, log, metrics } = deps;
   const known = new Map<string, Target>();
   let directory: ReturnType<typeof discover> | undefined;
   let isComplete = false;
 
-  const targetOf = (service: string, url: string, capabilities: readonly string[]): Target => {
+  const targetOf = ({ service, url, capabilities }: Place, endpointsOf: TargetsDeps['endpointsOf']): Target => {
     const { origin, hostname, pathname } = new URL(url);
     const basePath = pathname.replace(/\/+$/, '');
     const grpcEndpoints = capabilities.includes('grpc') ? endpointsOf(hostname) : undefined;
@@ -74,7 +82,7 @@ export function createTargets(deps: TargetsDeps): Targets {
     const previous = known.get(service_name);
     let target: Target;
     try {
-      target = targetOf(service_name, service_url, capabilities);
+      target = targetOf({ service: service_name, url: service_url, capabilities }, deps.endpointsOf);
     } catch {
       known.delete(service_name);
       log.warn({ service: service_name }, 'the registered URL is none');
@@ -87,7 +95,10 @@ export function createTargets(deps: TargetsDeps): Targets {
   observe(metrics, known);
   // The watch goes from one to the next. A target has one origin, so calls go to the first: a Service before several replicas.
   const [own] = registry.servers;
-  const ownTarget = own === undefined ? undefined : targetOf(REGISTRY, own, ['rest']);
+  const ownTarget =
+    own === undefined
+      ? undefined
+      : targetOf({ service: REGISTRY, url: own, capabilities: ['rest'] }, deps.registryEndpoints);
 
   return {
     actor: {

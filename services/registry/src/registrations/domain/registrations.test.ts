@@ -1,3 +1,4 @@
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createBulkhead } from '../../common/bulkhead.ts';
 import { createKeyedMutex } from '../../common/keyed-mutex.ts';
@@ -177,6 +178,7 @@ function setUp() {
     heartbeats,
     mutex: createKeyedMutex(),
     misses: createBulkhead(1),
+    mayConnect: addressRules.cluster,
     clock,
     ttlSeconds: TTL_SECONDS,
     registrationsPerSubject: 2,
@@ -306,6 +308,7 @@ describe('registering', () => {
     ['a name with a colon', { serviceName: 'a:b' }, 'INVALID_SERVICE_NAME'],
     ['an empty name', { serviceName: '' }, 'INVALID_SERVICE_NAME'],
     ['a relative URL', { url: '/shop' }, 'INVALID_SERVICE_URL'],
+    ['a loopback address', { url: 'http://127.0.0.1' }, 'INVALID_SERVICE_URL'],
   ])('%s is refused without asking the store', async (_what, fields, refusal) => {
     const { deps, calls } = setUp();
     await expect(registerService(deps, { ...shop, ...fields })).rejects.toEqual(code(refusal));

@@ -1,4 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Bulkhead } from '../../common/bulkhead.ts';
 import { RegistryError } from '../../common/errors.ts';
 import type { KeyedMutex } from '../../common/keyed-mutex.ts';
@@ -26,6 +27,8 @@ export interface RegistrationsDeps {
   readonly clock: Clock;
   /** How many registrations a subject may have; a few more where several are made at once. */
   readonly registrationsPerSubject: number;
+  /** Where services may be registered. */
+  readonly mayConnect: AddressRule;
   /** TTL of every registration made over HTTP, in seconds. */
   readonly ttlSeconds: number;
 }
@@ -43,7 +46,7 @@ export function isDiscoverable(registration: Registration): boolean {
  */
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
   checkServiceName(request.serviceName);
-  checkServiceUrl(request.url);
+  checkServiceUrl(request.url, deps.mayConnect);
   const { store, mutex } = deps;
   return mutex.run(request.serviceName, async () => {
     let known = store.find(request.serviceName) ?? (await store.fetch(request.serviceName));

@@ -1,18 +1,8 @@
 import { lookup as lookupName } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector } from 'undici';
-import { CodedError } from '../errors.ts';
-
-/** Whether a connection to an IP address may be made. */
-export type AddressRule = (address: string) => boolean;
-
-/** Thrown in place of connecting. */
-export class AddressRefusedError extends CodedError<'ADDRESS_REFUSED'> {
-  constructor(host: string, addresses: readonly string[]) {
-    const where = addresses.includes(host) ? host : `${host} (${addresses.join(', ')})`;
-    super('ADDRESS_REFUSED', `Connections to ${where} are not allowed`);
-  }
-}
+import { AddressRefusedError, type AddressRule, allowedOf } from './address-rules.ts';
+import { passOverUnexpectedContinue } from './unexpected-continue.ts';
 
 /** Closed or destroyed after use. */
 export type GuardedAgent = Agent;
@@ -32,6 +22,7 @@ export interface GuardedAgentOptions {
  * Requests are rejected with AddressRefusedError.
  */
 export function createGuardedAgent({ mayConnect, connectTimeoutMs, keepAlive }: GuardedAgentOptions): GuardedAgent {
+  passOverUnexpectedContinue();
   const connect = buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,
@@ -62,18 +53,14 @@ export function guardedLookup(mayConnect: AddressRule, resolve: typeof lookupNam
         callback(error, []);
         return;
       }
-      const allowed = found.filter(({ address }) => mayConnect(address));
-      const [first] = allowed;
-      if (first === undefined) {
-        callback(
-          new AddressRefusedError(
-            hostname,
-            found.map(({ address }) => address),
-          ),
-          [],
-        );
-      } else if (options.all === true) callback(null, allowed);
-      else callback(null, first.address, first.family);
+      try {
+        const allowed = allowedOf(hostname, found, mayConnect);
+        const [first] = allowed;
+        if (options.all === true || first === undefined) callback(null, allowed);
+        else callback(null, first.address, first.family);
+      } catch (refused) {
+        callback(refused instanceof Error ? refused : new Error(String(refused)), []);
+      }
     });
   };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addressScope, isPublicAddress } from './public-address.ts';
+import { addressScope, isPublicAddress } from './address-scope.ts';
 
 test.each([
   { address: '8.8.8.8', scope: 'public' },

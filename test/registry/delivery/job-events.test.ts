@@ -4,7 +4,7 @@ import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
-import { isStandardSignedWith, sign } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { isStandardSignedWith, sign } from '@rollcall/platform/webhooks/signatures.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { sign } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { sign } from '@rollcall/platform/webhooks/signatures.ts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EventStream, openEventStream } from '../../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isStandardSignedWith, sign } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { isStandardSignedWith, sign } from '@rollcall/platform/webhooks/signatures.ts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';

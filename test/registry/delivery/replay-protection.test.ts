@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { callParts, sign, signStandard } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { callParts, sign, signStandard } from '@rollcall/platform/webhooks/signatures.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';

@@ -1,6 +1,6 @@
 import { deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { sign } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { sign } from '@rollcall/platform/webhooks/signatures.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';

@@ -6,10 +6,10 @@ import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.t
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
-import { sign } from '@rollcall/registry/webhooks/domain/signatures.ts';
+import { createCallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
+import { sign } from '@rollcall/platform/webhooks/signatures.ts';
 import { configureWebhooks } from '@rollcall/registry/webhooks/domain/webhook-configs.ts';
 import type { WebhookConfigStore } from '@rollcall/registry/webhooks/domain/webhook-settings.ts';
-import { createCallLedger } from '@rollcall/registry/webhooks/store/call-ledger.ts';
 import { createWebhookConfigs } from '@rollcall/registry/webhooks/store/webhook-configs.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';

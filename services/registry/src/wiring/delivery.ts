@@ -9,6 +9,7 @@ import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import { createCallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
 import type { Registry } from 'prom-client';
 import { createBulkhead } from '../common/bulkhead.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
@@ -39,7 +40,6 @@ import { createHistoryStore } from '../releases/store/history.ts';
 import { createReleaseStore } from '../releases/store/releases.ts';
 import type { WebhookRules } from '../webhooks/domain/call-admission.ts';
 import { webhookConfigRoutes } from '../webhooks/routes/webhook-configs.ts';
-import { createCallLedger } from '../webhooks/store/call-ledger.ts';
 import { createWebhookConfigs } from '../webhooks/store/webhook-configs.ts';
 import type { Routes } from './app.ts';
 

@@ -4,8 +4,7 @@ import { RegistryError } from '../../common/errors.ts';
 import { withRawBody } from '../../http/raw-body.ts';
 import { rendered, sendRendered } from '../../http/rendered.ts';
 import { ErrorResponse } from '../../http/schemas.ts';
-import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
-import type { CallProof } from '../../webhooks/domain/call-proof.ts';
+import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 import { proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
@@ -128,7 +127,7 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
 
 async function steer(
   deps: JobRoutesDeps,
-  { jobId, command, proof }: { readonly jobId: string; readonly command: JobCommand; readonly proof: CallProof },
+  { jobId, command, proof }: { readonly jobId: string; readonly command: JobCommand; readonly proof: WebhookCall },
 ): Promise<Job> {
   const { serviceName } = await readJob(deps, jobId);
   const admission = await authorizeCall(deps, serviceName, proof);

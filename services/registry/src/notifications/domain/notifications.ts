@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
-import type { CallProof } from '../../webhooks/domain/call-proof.ts';
+import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 
 const LIMIT_DEFAULT = 100;
@@ -124,7 +123,7 @@ export async function readNotification(
  *
  * @throws RegistryError DELIVERY_NOT_FOUND, INVALID_SIGNATURE, CHANNEL_FULL.
  */
-export async function replayNotification(deps: NotificationsDeps, id: string, proof: CallProof): Promise<void> {
+export async function replayNotification(deps: NotificationsDeps, id: string, proof: WebhookCall): Promise<void> {
   const notification = await readNotification(deps, id);
   const admission = await authorizeCall(deps, notification.serviceName, proof);
   await admission.carryOut(async () => {

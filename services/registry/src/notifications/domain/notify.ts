@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
-import type { CallProof } from '../../webhooks/domain/call-proof.ts';
+import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall, channelFault, findEndpoint } from '../../webhooks/domain/webhook-configs.ts';
 import { channelFull, laneOf, type NotificationStore, type Severity } from './notifications.ts';
 
@@ -24,7 +23,7 @@ export interface NotifyDeps extends AdmissionDeps {
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL, and as {@link authorizeCall}.
  */
-export async function notify(deps: NotifyDeps, input: NotificationInput, proof: CallProof): Promise<void> {
+export async function notify(deps: NotifyDeps, input: NotificationInput, proof: WebhookCall): Promise<void> {
   checkServiceName(input.serviceName);
   const admission = await authorizeCall(deps, input.serviceName, proof);
   await admission.carryOut((at) => store(deps, input, at));

@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { type StandardMessage, sign, signStandard } from '../../webhooks/domain/signatures.ts';
+import { type StandardMessage, sign, signStandard } from '@rollcall/platform/webhooks/signatures.ts';
 import {
   type Endpoint,
   findEndpoint,

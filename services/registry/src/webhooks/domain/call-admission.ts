@@ -1,28 +1,15 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { CallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
+import { type CallProof, judgeProof, type SignatureRules } from '@rollcall/platform/webhooks/call-proof.ts';
 import { hasCode, RegistryError } from '../../common/errors.ts';
-import { type CallProof, judgeProof, type SignatureRules } from './call-proof.ts';
 import type { WebhookConfigStore, WebhookSettings } from './webhook-settings.ts';
 
-/** A call that is to be made once. */
-interface CallEntry {
-  /** Whose secret proves it: ids are unique there. */
-  readonly scope: string;
-  readonly id: string;
-  /** Of what it is to do. */
-  readonly digest: Buffer;
-  readonly at: Date;
-  /** When it may be forgotten. */
-  readonly until: Date;
-}
-
-/** The calls of the last minutes, those with an id of the last days, the same for all replicas. */
-export interface CallLedger {
-  /** Writes the call down, unless one of its id is there. @returns the one that is there now. */
-  begin(call: CallEntry): Promise<Pick<CallEntry, 'digest' | 'at'> & { readonly done: boolean }>;
-  /** It was carried out. */
-  end(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
-  /** It was refused and has changed nothing: it may be made again. */
-  forget(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
+/** A call of a webhook, with what it shows. */
+export interface WebhookCall extends CallProof {
+  /** Who calls, as authentication has it; undefined where that is off. */
+  readonly subject: string | undefined;
+  /** Whether it makes nothing run and nothing be sent: then anybody may make it, of a service without a secret. */
+  readonly isHarmless: boolean;
 }
 
 /** Which calls of webhooks may be made. */
@@ -59,7 +46,7 @@ export interface Admission {
  */
 export function admitUnsigned(
   { rules, clock }: Pick<AdmissionDeps, 'rules' | 'clock'>,
-  { subject, isHarmless }: CallProof,
+  { subject, isHarmless }: WebhookCall,
 ): Admission {
   if (isHarmless || subject !== undefined || rules.allowUnsigned) return freeAdmission(clock);
   throw new RegistryError('SIGNATURE_REQUIRED');
@@ -78,7 +65,7 @@ export function freeAdmission(clock: Clock): Admission {
 export async function admit(
   { configs, calls, rules, clock }: AdmissionDeps,
   settings: WebhookSettings,
-  proof: CallProof,
+  proof: WebhookCall,
 ): Promise<Admission> {
   const secret = await configs.readSecret(settings);
   // A secret that was set and cannot be found must not open the door.

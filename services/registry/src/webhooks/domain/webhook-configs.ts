@@ -1,8 +1,14 @@
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
-import { type Admission, type AdmissionDeps, admit, admitUnsigned, freeAdmission } from './call-admission.ts';
-import type { CallProof } from './call-proof.ts';
+import {
+  type Admission,
+  type AdmissionDeps,
+  admit,
+  admitUnsigned,
+  freeAdmission,
+  type WebhookCall,
+} from './call-admission.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from './webhook-settings.ts';
 
 /** Stands for all services. */
@@ -22,7 +28,7 @@ export interface WebhookConfigsDeps {
  *
  * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING, SIGNATURE_REQUIRED, INVALID_SERVICE_NAME.
  */
-export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: CallProof): Promise<Admission> {
+export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: WebhookCall): Promise<Admission> {
   checkScope(serviceName);
   const settings = await settingsWithSecret(deps, serviceName);
   return settings === undefined ? admitUnsigned(deps, proof) : admit(deps, settings, proof);
@@ -37,7 +43,7 @@ export async function authorizeCall(deps: AdmissionDeps, serviceName: string, pr
 export async function configureWebhooks(
   deps: AdmissionDeps,
   input: WebhookReplacement,
-  proof: CallProof,
+  proof: WebhookCall,
 ): Promise<void> {
   checkScope(input.serviceName);
   const channels = Object.entries(input.endpoints);

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { CallProof } from '../domain/call-proof.ts';
+import type { WebhookCall } from '../domain/call-admission.ts';
 
 interface ProvingBody {
   readonly webhook_secret?: string;
@@ -14,7 +14,7 @@ type ProvingRequest = Pick<FastifyRequest, 'headers' | 'params' | 'rawBody' | 'r
  *
  * @returns one whose body says what it is for, as those do that have to name the service and what is to be done with it.
  */
-export function proofOf(request: ProvingRequest, body: ProvingBody | null): CallProof {
+export function proofOf(request: ProvingRequest, body: ProvingBody | null): WebhookCall {
   const header = (name: string) => {
     const value = request.headers[name];
     return typeof value === 'string' ? value : undefined;

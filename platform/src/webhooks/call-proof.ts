@@ -21,10 +21,6 @@ export interface SignatureRules {
 export interface CallProof {
   /** Canonical path of the operation: the same call to another path is another call. */
   readonly path: string;
-  /** Who calls, as authentication has it; undefined where that is off. */
-  readonly subject: string | undefined;
-  /** Whether it makes nothing run and nothing be sent: then anybody may make it, of a service without a secret. */
-  readonly isHarmless: boolean;
   /** The body, byte for byte. */
   readonly body: Buffer;
   /** The body says what is to be done, and to what. A signature that does not cover the path is of no use where it does not. */

@@ -15,8 +15,6 @@ function proof(fields: Partial<CallProof>): CallProof {
   const standard = { id: undefined, timestamp: undefined, signature: undefined };
   return {
     path,
-    subject: undefined,
-    isHarmless: false,
     body,
     isBound: true,
     signature: undefined,

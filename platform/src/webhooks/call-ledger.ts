@@ -1,7 +1,28 @@
-import type { Pool } from '@rollcall/platform/postgres/pool.ts';
-import type { CallLedger } from '../domain/call-admission.ts';
+import type { Pool } from '../postgres/pool.ts';
 
 const FORGOTTEN_AT_ONCE = 100;
+
+/** A call that is to be made once. */
+interface CallEntry {
+  /** Whose secret proves it: ids are unique there. */
+  readonly scope: string;
+  readonly id: string;
+  /** Of what it is to do. */
+  readonly digest: Buffer;
+  readonly at: Date;
+  /** When it may be forgotten. */
+  readonly until: Date;
+}
+
+/** The calls of the last minutes, those with an id of the last days, the same for all replicas. */
+export interface CallLedger {
+  /** Writes the call down, unless one of its id is there. @returns the one that is there now. */
+  begin(call: CallEntry): Promise<Pick<CallEntry, 'digest' | 'at'> & { readonly done: boolean }>;
+  /** It was carried out. */
+  end(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
+  /** It was refused and has changed nothing: it may be made again. */
+  forget(call: Pick<CallEntry, 'scope' | 'id'>): Promise<void>;
+}
 
 interface CallRow {
   readonly digest: Buffer;
@@ -9,7 +30,11 @@ interface CallRow {
   readonly done: boolean;
 }
 
-/** @param pool throws while the schema is not there yet. */
+/**
+ * Calls in the table `webhook_calls` (scope, id, digest, first_at, until, done) of the pool's schema, whose key is scope and id.
+ *
+ * @param pool throws while the schema is not there yet.
+ */
 export function createCallLedger(pool: () => Pool): CallLedger {
   return {
     async begin({ scope, id, digest, at, until }) {

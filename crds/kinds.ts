@@ -70,6 +70,8 @@ export const annotations = {
   capabilities: 'rollcall.dev/capabilities',
   /** On a Deployment: the version of the service that it runs. */
   version: 'rollcall.dev/version',
+  /** On a Deployment: what `rollcall.dev/version` was written for, as JSON; for anything else that version does not count. */
+  versionOf: 'rollcall.dev/version-of',
   /** On a Deployment: the container whose image is the service's; absent, the one named like the service, else the first. */
   container: 'rollcall.dev/container',
   /** On a Deployment: where a binary is mounted in that container, an absolute path of a file. */

@@ -174,11 +174,13 @@ export interface Pod {
   readonly status?: {
     readonly phase?: string;
     readonly podIP?: string;
+    readonly startTime?: string;
     readonly conditions?: readonly {
       readonly type: string;
       readonly status: string;
       readonly reason?: string;
       readonly message?: string;
+      readonly lastTransitionTime?: string;
     }[];
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly initContainerStatuses?: readonly ContainerStatus[];

@@ -69,13 +69,16 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
   const cluster = clusterOf(snapshot);
   const { services, routes } = surroundingsOf(snapshot);
   const { template = { spec: { containers: [] } }, strategy, progressDeadlineSeconds } = cluster?.deployment.spec ?? {};
+  const version = cluster === undefined ? null : versionThen(job, cluster);
+  const versionOf = cluster?.deployment.metadata.annotations?.[annotations.versionOf] ?? null;
   const touched = services.filter((service) => pinOf(service) !== undefined || isRollingBack(service));
   return {
     deployment: {
       template,
       strategy: strategy ?? {},
       progressDeadlineSeconds: progressDeadlineSeconds ?? policy.rolling.progressDeadlineSeconds,
-      version: cluster === undefined ? null : versionThen(job, cluster),
+      version,
+      versionOf: version === null ? null : versionOf,
     },
     services: touched.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: withoutCanaries(routes ?? [], services, isRollingBack),
@@ -90,9 +93,9 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
  * that the job knows to be its own, nor what its last write has made.
  */
 function versionThen(job: DeliveryJob, { deployment, fingerprint }: ClusterView): string | null {
-  const told = deployment.metadata.annotations?.[annotations.version] ?? null;
+  const noted = deployment.metadata.annotations?.[annotations.version] ?? null;
   const { oldVersion, templateFingerprint: known } = job.status ?? {};
-  const isOwn = told === job.spec.version && told !== oldVersion;
+  const isOwn = noted === job.spec.version && noted !== oldVersion;
   const isGone = known !== undefined && known !== fingerprint && !isMarked(deployment, job);
-  return isOwn && isGone ? null : told;
+  return isOwn && isGone ? null : noted;
 }

@@ -128,6 +128,8 @@ export interface PodView {
   readonly ready: boolean;
   /** Of all of its containers together. */
   readonly restarts: number;
+  /** Of one that is not ready: whether it is coming up, as it has never been ready and no container of it has ended. */
+  readonly isComingUp?: boolean;
   /** Why it cannot run, where that will not mend itself; see `observe/pod-faults.ts`. */
   readonly fault: PodFault | undefined;
   /** What a pod that is not ready waits for. */
@@ -157,6 +159,8 @@ export interface SavedState {
     readonly progressDeadlineSeconds: number;
     /** `rollcall.dev/version`; null when there was none. */
     readonly version: string | null;
+    /** `rollcall.dev/version-of`; jobs that began before there was one have not saved it. */
+    readonly versionOf?: string | null;
     /** How many of its pods were ready where not all were, and how many could not run: more need not be ready after a rollback. */
     readonly short?: { readonly ready: number; readonly missing: number };
   };

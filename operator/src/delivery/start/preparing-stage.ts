@@ -231,6 +231,7 @@ function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): S
       strategy: spec.strategy ?? {},
       progressDeadlineSeconds: spec.progressDeadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       version: metadata.annotations?.[annotations.version] ?? null,
+      versionOf: metadata.annotations?.[annotations.versionOf] ?? null,
       ...(isShort ? { short: { ready, missing } } : {}),
     },
     services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),

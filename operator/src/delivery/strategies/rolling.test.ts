@@ -151,10 +151,12 @@ test('what keeps pods from being made is told', () => {
 
 test('a version that runs already only gets its name', () => {
   const wish: Partial<StageWish> = { saved: { target: buildTemplate(OLD) } };
+  const record = JSON.stringify({ version: '1.1.0', runs: OLD, label: null });
+  const notes = { [annotations.version]: '1.1.0', [annotations.versionOf]: record };
   expect(tell(decide(wish)).does).toEqual([
-    `patch Deployment shop {"metadata":{"annotations":{"${annotations.version}":"1.1.0"}}}`,
+    `patch Deployment shop {"metadata":{"annotations":${JSON.stringify(notes)}}}`,
   ]);
-  const named = buildCluster({ deployment: buildDeployment({ metadata: version('1.1.0') }) });
+  const named = buildCluster({ deployment: buildDeployment({ metadata: { annotations: notes } }) });
   expect(tell(decide({ ...wish, cluster: named })).status.stage).toBe('Finishing');
 });
 

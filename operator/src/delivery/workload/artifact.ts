@@ -7,6 +7,7 @@ import type { ArtifactSettings } from '../job/snapshot.ts';
 /** The init container that fetches a binary. */
 export const FETCHER_CONTAINER = 'rollcall-fetch';
 
+const CHECKSUM_ARGUMENT = '--checksum=';
 const ARTIFACT_VOLUME = 'rollcall-artifact';
 const SECRET_VOLUME = 'rollcall-artifact-secret';
 const ARTIFACT_DIRECTORY = '/artifact';
@@ -38,6 +39,15 @@ export function serviceContainer({ metadata, spec }: Deployment, serviceName: st
   const wanted = metadata.annotations?.[annotations.container];
   if (wanted !== undefined) return containers.find(({ name }) => name === wanted);
   return containers.find(({ name }) => name === serviceName) ?? containers[0];
+}
+
+/** The checksum of the binary that a pod template fetches; '' for one that cannot be told, undefined without a binary. */
+export function fetchedChecksum({ spec }: PodTemplate): string | undefined {
+  const fetcher = spec.initContainers?.find(({ name }) => name === FETCHER_CONTAINER);
+  if (fetcher === undefined) return undefined;
+  const given = fetcher['args'];
+  const texts = Array.isArray(given) ? given.map(String) : [];
+  return texts.find((text) => text.startsWith(CHECKSUM_ARGUMENT))?.slice(CHECKSUM_ARGUMENT.length) ?? '';
 }
 
 /** What jobs change to bring a version: of two templates with the same, whatever else is in them, run the same version. */
@@ -139,7 +149,7 @@ function fetcherArguments(
   return [
     'fetch',
     `--url=${literal(url)}`,
-    `--checksum=${checksum}`,
+    `${CHECKSUM_ARGUMENT}${checksum}`,
     `--output=${literal(`${ARTIFACT_DIRECTORY}/${rest.file}`)}`,
     `--max-bytes=${rest.settings.maxBytes}`,
     ...(rest.settings.allowPrivateAddresses ? ['--allow-private'] : []),

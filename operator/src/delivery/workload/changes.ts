@@ -10,6 +10,7 @@ import { claimOn, ownClaim, writeMark } from './claim.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
 import { deadlineSeconds } from './rollout.ts';
+import { versionAnnotations } from './version.ts';
 
 /** Where the pods that run are not worth keeping, or on the way back, all pods may come up at once; those that are ready stay. */
 const fastStrategy: DeploymentStrategy = {
@@ -46,7 +47,7 @@ export function updateWorkload(context: JobContext): readonly Change[] {
   const { cluster, saved, policy, job, template, unchanged } = context;
   if (cluster === undefined) return [];
   const { deployment } = cluster;
-  const version = { [annotations.version]: job.spec.version };
+  const version = versionAnnotations(deployment, unchanged ? deployment.spec.template : saved.target, job.spec);
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') return [];
   const { maxSurge, maxUnavailable } = policy.rolling;
@@ -89,7 +90,7 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
  * @param isLast whether the job has nothing else to give back: only then it lets go of the Deployment.
  */
 export function releaseWorkload(context: JobContext, isLast: boolean): readonly Change[] {
-  const { cluster, saved, policy, failure, claim } = context;
+  const { cluster, saved, policy, claim } = context;
   if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const { strategy, progressDeadlineSeconds } = deployment.spec;
@@ -103,7 +104,7 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
   const before = saved.deployment;
   return patchDeployment(deployment, {
     annotations: {
-      ...(failure !== undefined && runsOldVersion(context) ? versionBefore(context) : {}),
+      ...versionAtEnd(context),
       ...(isLast && claim === 'own' && !isLeft(context) ? { [annotations.delivering]: null } : {}),
       [annotations.rollingBack]: null,
     },
@@ -143,9 +144,21 @@ function runsOldVersion({ cluster, saved, template }: JobContext): boolean {
   return isSameJson(versionParts(cluster.deployment.spec.template), versionParts(saved.deployment.template));
 }
 
+/** Whoever reviews for the API server may have made another image of what the job had asked for. */
+function versionAtEnd(context: JobContext): Readonly<Record<string, string | null>> {
+  const { cluster, failure, job, template, unchanged } = context;
+  if (failure !== undefined) return runsOldVersion(context) ? versionBefore(context) : {};
+  if (cluster === undefined || (template !== 'target' && !unchanged)) return {};
+  const { deployment } = cluster;
+  const { [annotations.version]: version, [annotations.versionOf]: record } = deployment.metadata.annotations ?? {};
+  const isOurs = version === job.spec.version && record !== undefined;
+  return isOurs ? versionAnnotations(deployment, deployment.spec.template, job.spec) : {};
+}
+
 function versionBefore({ cluster, saved, job }: JobContext): Record<string, string | null> {
   const isOurs = cluster?.deployment.metadata.annotations?.[annotations.version] === job.spec.version;
-  return isOurs ? { [annotations.version]: saved.deployment.version } : {};
+  const { version, versionOf = null } = saved.deployment;
+  return isOurs ? { [annotations.version]: version, [annotations.versionOf]: versionOf } : {};
 }
 
 interface Wish {

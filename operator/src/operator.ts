@@ -43,6 +43,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
   const link = {
     clock,
     environment,
+    fieldManager: COMPONENT,
     onRequest: (method: string, code: string, host: string) => metrics.request(method, code, host),
   };
   const connection = await connect({

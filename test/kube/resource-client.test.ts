@@ -13,7 +13,7 @@ import {
   KubeApiError,
 } from '@rollcall/platform/kube/errors.ts';
 import { type KubeObject, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { connectionOptions, errorOf, leaseManifest } from './fixtures.ts';
 
@@ -76,6 +76,18 @@ test('tells absent, existing, conflicting and invalid apart', async () => {
   ]);
   const unknown: ResourceKind<KubeObject> = { apiVersion: 'no.such/v1', kind: 'No', plural: 'nos', namespaced: true };
   expect(await verdict(resourceClient(connection, unknown, namespace).get('a'))).toEqual(['isNotFound']);
+});
+
+test('whoever writes owns what is written by the name that the connection was given', async () => {
+  const owned = await connectByFile(inject('kubeconfig'), { ...connectionOptions, fieldManager: 'rollcall-test' });
+  onTestFinished(() => owned.close());
+  const own = resourceClient(owned, leaseKind, namespace);
+  await own.create(leaseManifest('owned'));
+  await own.patch('owned', { spec: { holderIdentity: 'somebody' } });
+  const { metadata } = await own.jsonPatch('owned', [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }]);
+  const managers = (metadata as { managedFields?: { manager: string }[] }).managedFields?.map(({ manager }) => manager);
+  expect(managers).toEqual(['rollcall-test']);
+  await own.delete('owned');
 });
 
 interface Preconditions {

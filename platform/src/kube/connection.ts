@@ -56,6 +56,8 @@ export interface ConnectionOptions {
   readonly requestTimeoutMs: number;
   /** Most sockets that requests (not watches) use at once. */
   readonly maxSockets: number;
+  /** The owner of the fields that are written, unless a request names one; without it the API server calls it `unknown`. */
+  readonly fieldManager?: string;
   /** Called after every answer or failure, for `rest_client_requests_total`; `host` is that of the API server. */
   readonly onRequest?: (method: string, code: string, host: string) => void;
 }
@@ -73,7 +75,7 @@ export async function connectByFile(path: string, options: ConnectionOptions): P
 }
 
 async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
-  const { clock, requestTimeoutMs, maxSockets } = options;
+  const { clock, requestTimeoutMs, maxSockets, fieldManager } = options;
   const { origin, pathname, host } = new URL(access.server);
   const basePath = pathname.replace(/\/$/, '');
   const source = await createCredentialSource(access, clock);
@@ -83,6 +85,7 @@ async function connectTo(access: KubeAccess, options: ConnectionOptions): Promis
 
   async function send(request: KubeRequest, credentials: Credentials, deadline: number): Promise<Answer> {
     const { method, body, signal } = request;
+    const owner = method === 'GET' || method === 'DELETE' ? {} : { fieldManager };
     const headers: Record<string, string> = { accept: 'application/json', ...credentials.headers };
     if (body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
     try {
@@ -91,7 +94,7 @@ async function connectTo(access: KubeAccess, options: ConnectionOptions): Promis
         {
           origin,
           method,
-          path: basePath + request.path + queryString(request.query),
+          path: basePath + request.path + queryString({ ...owner, ...request.query }),
           headers,
           body: body === undefined ? null : JSON.stringify(body),
           // A DELETE with a body would cost its socket, and every one a TLS handshake: undici takes it for a mistake.

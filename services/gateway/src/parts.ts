@@ -64,7 +64,13 @@ export async function createParts(deps: PartsDeps) {
   const version = packageVersion();
   const tracing = await createTracing(deps.tracing, { version, log, clock });
   const requestTracing = tracing && tracingOfRequests(tracing.tracer, config.trustedProxies);
-  const connection = await connect({ clock, environment, requestTimeoutMs: KUBE_TIMEOUT_MS, maxSockets: KUBE_SOCKETS });
+  const connection = await connect({
+    clock,
+    environment,
+    fieldManager: 'rollcall-gateway',
+    requestTimeoutMs: KUBE_TIMEOUT_MS,
+    maxSockets: KUBE_SOCKETS,
+  });
   const namespace = config.namespace ?? connection.namespace;
   const upstream = createUpstream(deps, metrics);
   const { redisUrl: url, redisTimeoutMs: waitMs } = config;

@@ -46,6 +46,8 @@ type WorldEvent =
   | { readonly type: 'crash'; readonly writes: number }
   /** Another operator, which also believes it leads, decides now and writes later. */
   | { readonly type: 'sleeper'; readonly delayTicks: number }
+  /** A node is drained: pods of the new version, or of the old one, are deleted. */
+  | { readonly type: 'evict'; readonly isNew: boolean; readonly count: number }
   | { readonly type: 'outside'; readonly what: OutsideEdit };
 
 type OutsideEdit =
@@ -77,6 +79,14 @@ const worldEvent: fc.Arbitrary<WorldEvent> = fc.oneof(
     arbitrary: fc.record({
       type: fc.constant('sleeper' as const),
       delayTicks: fc.integer({ min: 0, max: 60 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('evict' as const),
+      isNew: fc.boolean(),
+      count: fc.integer({ min: 1, max: 6 }),
     }),
   },
   {
@@ -274,6 +284,14 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
         if (snapshot === undefined) return;
         const { changes } = planJob(snapshot);
         sleepers.push({ wakesAt: tick + event.delayTicks, changes });
+        return;
+      }
+      case 'evict': {
+        const wanted = event.isNew ? NEW_IMAGE : OLD_IMAGE;
+        const sets = world.machinery.replicaSets.filter(
+          ({ template }) => template.spec.containers[0]?.image === wanted,
+        );
+        for (const set of sets) world.machinery.evict(set, event.count, world.nowMs);
         return;
       }
       case 'outside':

@@ -11,6 +11,8 @@ interface SimulatedPod {
   /** Of the pods of its ReplicaSet, when it was made. */
   readonly index: number;
   ready: boolean;
+  /** Whether it was ever ready. */
+  wasReady: boolean;
   fault: PodFault | undefined;
   /** When it stopped being ready by itself. */
   failedMs: number | undefined;
@@ -39,11 +41,16 @@ export type PodFate = (
 export interface Machinery {
   readonly replicaSets: SimulatedReplicaSet[];
   tick(nowMs: number): void;
+  /** Deletes pods of a ReplicaSet, as a node does that is drained; its controller makes others. */
+  evict(set: SimulatedReplicaSet, count: number, nowMs: number): void;
+  /** Pods that were evicted while they were ready. */
+  readonly evicted: readonly SimulatedPod[];
 }
 
 export function createMachinery(store: Store, fate: PodFate): Machinery {
   const replicaSets: SimulatedReplicaSet[] = [];
   const progressedMs = new Map<string, { ms: number; mark: string; reason: string }>();
+  const evicted: SimulatedPod[] = [];
   let podCount = 0;
 
   function ownOf({ metadata }: Deployment): SimulatedReplicaSet[] {
@@ -136,6 +143,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
         bornMs: nowMs,
         index: set.pods.length,
         ready: false,
+        wasReady: false,
         fault: undefined,
         failedMs: undefined,
       });
@@ -147,6 +155,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       const { ready, fault } = fate(pod.image, nowMs - pod.bornMs, pod.index);
       if (pod.ready && !ready) pod.failedMs = nowMs;
       pod.ready = ready;
+      pod.wasReady ||= ready;
       pod.fault = fault;
     }
   }
@@ -182,6 +191,11 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
 
   return {
     replicaSets,
+    evicted,
+    evict(set, count, nowMs) {
+      for (const pod of set.pods.slice(0, count)) if (pod.ready) evicted.push({ ...pod, failedMs: nowMs });
+      set.pods = set.pods.slice(count);
+    },
     tick(nowMs) {
       const deployments = store.list(deploymentKind);
       const owners = new Set(deployments.map(({ metadata }) => metadata.uid));

@@ -192,13 +192,11 @@ export function createWorld(scenario: Scenario): World {
     },
     serving(service) {
       const selector = Object.entries(service.spec?.selector ?? {});
-      const pods = machinery.replicaSets
-        .flatMap((set) => set.pods)
-        .filter((pod) => selector.every(([key, value]) => pod.labels[key] === value));
-      const ready = pods.filter((pod) => pod.ready);
-      const lost = pods.filter(
-        ({ ready, failedMs }) => !ready && failedMs !== undefined && world.nowMs - failedMs < reactionMs(),
+      const pods = [...machinery.replicaSets.flatMap((set) => set.pods), ...machinery.evicted].filter((pod) =>
+        selector.every(([key, value]) => pod.labels[key] === value),
       );
+      const ready = pods.filter((pod) => pod.ready && pod.failedMs === undefined);
+      const lost = pods.filter(({ failedMs }) => failedMs !== undefined && world.nowMs - failedMs < reactionMs());
       return { images: [...new Set(ready.map(({ image }) => image))], ready: ready.length, lost: lost.length };
     },
   };
@@ -206,7 +204,13 @@ export function createWorld(scenario: Scenario): World {
 }
 
 function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
-  return pods.map(({ name, ready, fault }) => ({ name, ready, restarts: 0, fault }));
+  return pods.map(({ name, ready, wasReady, fault }) => ({
+    name,
+    ready,
+    restarts: 0,
+    fault,
+    ...(ready || wasReady || fault !== undefined ? {} : { isComingUp: true }),
+  }));
 }
 
 /** So old do the pods become that fail before the job begins. */

@@ -119,11 +119,27 @@ export function isInUse({ metadata, status }: Pod): boolean {
 function viewOf(pod: Pod): PodView {
   const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
   const waits = ready ? undefined : podWait(pod);
+  const restarts = pod.status?.containerStatuses?.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0) ?? 0;
+  const fault = podFault(pod);
   return {
     name: pod.metadata.name,
     ready,
     ...(waits === undefined ? {} : { waits }),
-    restarts: pod.status?.containerStatuses?.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0) ?? 0,
-    fault: podFault(pod),
+    restarts,
+    fault,
+    ...(!ready && restarts === 0 && fault === undefined && !wasReady(pod) ? { isComingUp: true } : {}),
   };
+}
+
+/** The kubelet says with the first status of a pod, which has its start time, that the pod is not ready. */
+const FIRST_STATUS_MS = 1000;
+
+/** Whether a pod that is not ready has been; also where nothing tells. */
+function wasReady({ status }: Pod): boolean {
+  const condition = status?.conditions?.find(({ type }) => type === 'Ready');
+  if (condition === undefined) return false;
+  const { lastTransitionTime = '' } = condition;
+  const changedMs = Date.parse(lastTransitionTime);
+  const startedMs = Date.parse(status?.startTime ?? '');
+  return !(changedMs <= startedMs + FIRST_STATUS_MS);
 }

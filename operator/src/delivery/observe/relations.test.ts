@@ -233,7 +233,7 @@ test('the current pods are those of the template, also before the controller has
       false,
       [
         { name: 'old-1', ready: true, restarts: 0, fault: undefined },
-        { name: 'old-2', ready: false, restarts: 0, fault: undefined },
+        { name: 'old-2', ready: false, restarts: 0, fault: undefined, isComingUp: true },
       ],
     ],
     ['stable', 2, false, []],

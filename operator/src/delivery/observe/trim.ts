@@ -70,6 +70,7 @@ export function trimPod({ apiVersion, kind, metadata, status }: Pod): Pod {
   const known = {
     ...(status?.phase === undefined ? {} : { phase: status.phase }),
     ...(status?.podIP === undefined ? {} : { podIP: status.podIP }),
+    ...(status?.startTime === undefined ? {} : { startTime: status.startTime }),
     conditions: status?.conditions?.filter(isReported).map(trimCondition) ?? [],
     containerStatuses: status?.containerStatuses?.map(trimContainer) ?? [],
     initContainerStatuses: status?.initContainerStatuses?.map(trimContainer) ?? [],
@@ -89,11 +90,12 @@ function isReported({ type, status }: PodCondition): boolean {
   return type === 'Ready' || (type === 'PodScheduled' && status !== 'True');
 }
 
-function trimCondition({ type, status, reason, message }: PodCondition): PodCondition {
+function trimCondition({ type, status, reason, message, lastTransitionTime }: PodCondition): PodCondition {
   if (status === 'True') return { type, status };
   return {
     type,
     status,
+    ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }),
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message: message.slice(0, MESSAGE_LIMIT) }),
   };

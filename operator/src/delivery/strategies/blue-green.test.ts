@@ -621,6 +621,72 @@ test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, boolean]>([
   expect(status.failure?.reason).toBe(isEnded ? 'PodsNotReady' : undefined);
 });
 
+/** Green pods of which so many are ready; the others are in the place of ones that were evicted. */
+const evicted = (ready: number, others = 3) => {
+  const extra = buildExtra(3, { ready });
+  const pods = extra.pods.pods
+    .slice(0, ready + others)
+    .map((pod) => ({ ...pod, ...(pod.ready ? {} : { isComingUp: true }) }));
+  return { extra: { ...extra, pods: { ...extra.pods, pods } } };
+};
+
+test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, string | undefined, string[]]>([
+  ['Baking', 'some of them', { ...GREEN_PINNED, ...evicted(2) }, missedFor(90, BEFORE), undefined, []],
+  [
+    'Baking',
+    'all of them: the old pods serve',
+    { ...GREEN_PINNED, ...evicted(0) },
+    missedFor(1, BEFORE),
+    undefined,
+    [pin('old')],
+  ],
+  [
+    'Baking',
+    'all of them, and nothing in their place yet',
+    { ...GREEN_PINNED, ...evicted(0, 0) },
+    missedFor(1, BEFORE),
+    undefined,
+    [pin('old')],
+  ],
+  [
+    'Baking',
+    'until they are back',
+    { services: [pinnedTo('old')], ...evicted(2) },
+    missedFor(60, BEFORE),
+    undefined,
+    [],
+  ],
+  [
+    'Baking',
+    'and are back',
+    { services: [pinnedTo('old')], ...green(3) },
+    missedFor(60, BEFORE),
+    undefined,
+    [pin('new')],
+  ],
+  ['Draining', 'all of them', { ...GREEN_PINNED, ...evicted(0) }, missedFor(1, BEFORE), undefined, [pin('old')]],
+  [
+    'UpdatingWorkload',
+    'while old and new pods can serve',
+    { ...GREEN_PINNED, ...evicted(0), ...updating(2, 1) },
+    missedFor(1),
+    undefined,
+    [pin(null)],
+  ],
+  [
+    'Baking',
+    'for longer than the deadline',
+    { ...GREEN_PINNED, ...evicted(2) },
+    missedFor(600, BEFORE),
+    'PodsNotReady',
+    [],
+  ],
+])('%s: green pods are evicted: %s', ([stage, , cluster, wish, reason, does]) => {
+  const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
+  expect(tell(decision).status.failure?.reason).toBe(reason);
+  if (reason === undefined) expect(tell(decision).does.filter((change) => change.includes('Service'))).toEqual(does);
+});
+
 test('pods that were asked for just now are coming up, not missed', () => {
   const cluster = buildCluster({ ...oneOfTwo, ...green(0) });
   const wish = { strategy: 'BlueGreen', stage: 'CuttingOver', cluster, saved: TWO } as const;

@@ -3,7 +3,7 @@ import type { JobContext } from '../job/context.ts';
 import { steer } from '../traffic/selector.ts';
 import { cutOver } from './shared-stages.ts';
 import { isPromoted, type Next, promoted, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
-import { during, keepUp, latePods, missedPods, planVerification, reach } from './upkeep.ts';
+import { during, keepUp, latePods, missedPods, planVerification, reach, steerToExtra } from './upkeep.ts';
 
 /** A full second set of pods beside the first, then all traffic at once. */
 export const blueGreenStages = {
@@ -56,10 +56,14 @@ function planGate(context: JobContext): StagePlan {
 
 function planBaking(context: JobContext): StagePlan {
   const { bakeSeconds } = context.policy.blueGreen;
-  const upkeep = keepUp(context, context.replicas, [steer(context, 'extra')]);
+  const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
   // The old pods have had no traffic for as long as the new ones were baked.
   const isDrained = bakeSeconds >= context.policy.drainSeconds;
   const next: Next = { stage: isDrained ? 'UpdatingWorkload' : 'Draining' };
   const plan = planVerification(context, next, untilMs(context, bakeSeconds));
-  return during(upkeep, upkeep.sized ? plan : withoutNext(plan), missedPods(context, context.replicas));
+  return during(
+    upkeep,
+    upkeep.sized && upkeep.steered ? plan : withoutNext(plan),
+    missedPods(context, context.replicas),
+  );
 }

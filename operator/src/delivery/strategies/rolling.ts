@@ -6,7 +6,7 @@ import { updateWorkload } from '../workload/changes.ts';
 import { rolloutOf } from '../workload/rollout.ts';
 import type { Next, Stage, StagePlan } from './strategy.ts';
 import { isOver, untilMs, withoutNext } from './strategy.ts';
-import { lateFailure, planVerification } from './upkeep.ts';
+import { areReplaced, lateFailure, planVerification } from './upkeep.ts';
 
 /** The Deployment's own rolling update, followed to its end. */
 export const rollingStages = {
@@ -39,7 +39,8 @@ function planVerifying(context: JobContext): StagePlan {
   const told = { podsReady, progress: { ...plan.progress, restarts } };
   if (podsReady) return { ...plan, ...told };
   const message = `${ready} of ${replicas} pods of ${context.job.spec.version} are ready`;
-  const limitMs = ready === 0 ? MISSED_LIMIT_MS : policy.rolling.progressDeadlineSeconds * 1000;
+  const limitMs =
+    ready === 0 && !areReplaced(current) ? MISSED_LIMIT_MS : policy.rolling.progressDeadlineSeconds * 1000;
   // A job that is held has no end: it waits for somebody to decide.
   const isOverdue = plan.held !== true && nowMs >= verificationEndsMs(context) + bakeMs;
   const isMissed = missedForMs(status, nowMs) >= limitMs || isOverdue;

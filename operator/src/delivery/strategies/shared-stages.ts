@@ -10,7 +10,7 @@ import { isExtraGone, removeExtra } from '../workload/extra-deployment.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
-import { during, keepUp, missedPods, reach, type Upkeep } from './upkeep.ts';
+import { during, keepUp, missedPods, reach, steerToExtra, type Upkeep } from './upkeep.ts';
 
 /** From then on the new version may have traffic, if only of some Services. */
 export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
@@ -50,9 +50,9 @@ function whileWaiting(upkeep: Upkeep, plan: StagePlan, missed: ReturnType<typeof
 /** Requests that the old pods were given before the cut-over come to their end. */
 function planDraining(context: JobContext): StagePlan {
   const { drainSeconds } = context.policy;
-  const upkeep = keepUp(context, context.replicas, [steer(context, 'extra')]);
+  const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
   const message = `${context.job.spec.version} has all traffic; the old pods are kept for ${drainSeconds} s`;
-  const isDone = isOver(context, drainSeconds) && upkeep.sized;
+  const isDone = isOver(context, drainSeconds) && upkeep.sized && upkeep.steered;
   const plan: StagePlan = isDone
     ? { message, next: { stage: 'UpdatingWorkload' } }
     : { message, ...(isOver(context, drainSeconds) ? {} : { requeueAtMs: untilMs(context, drainSeconds) }) };
@@ -61,7 +61,7 @@ function planDraining(context: JobContext): StagePlan {
 
 /** Behind the pin: whatever happens to the pods of the user's Deployment now, none of them has traffic. */
 function planUpdatingWorkload(context: JobContext): StagePlan {
-  const upkeep = keepUp(context, context.replicas, [steer(context, 'extra')]);
+  const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
   const plan = rollOut(context, { stage: 'HandingBack' });
   return during(
     upkeep,
@@ -71,7 +71,7 @@ function planUpdatingWorkload(context: JobContext): StagePlan {
 }
 
 function planHandingBack(context: JobContext): StagePlan {
-  const steering = steer(context, 'current', ['extra']);
+  const steering = steer(context, 'current', ['extra', 'none']);
   // A Service in front of the wrong pods would get the canary's share back: first the Services, then the routes.
   const routes = steering.done ? [steerRoutes(context, undefined)] : [];
   const upkeep = keepUp(context, context.replicas, [steering, ...routes]);

@@ -4,8 +4,10 @@ import { dueChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
 import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
-import type { Steering } from '../traffic/selector.ts';
+import type { PodGroup } from '../job/snapshot.ts';
+import { ownServices, type Pin, pinOf, type Steering, steer } from '../traffic/selector.ts';
 import { sizeExtra } from '../workload/extra-deployment.ts';
+import { rolloutOf } from '../workload/rollout.ts';
 import { isOver, isPromoted, type Next, type Progress, promoted, type StagePlan, untilMs } from './strategy.ts';
 
 /** So long some of the pods that carry traffic may be unready before it goes back to those that are not. */
@@ -121,19 +123,59 @@ export function missedPods(context: JobContext, carrying: number): Missed {
   const ready = readyCount(context.extra);
   const podsReady = ready >= carrying;
   if (podsReady) return { podsReady };
+  const deadlineMs = context.policy.rolling.progressDeadlineSeconds * 1000;
+  const unreadyMs = unreadyForMs(context.status, context.nowMs);
+  // Of a node that is drained or given back; nothing is wrong with the version.
+  if (
+    areReplaced(context.extra) &&
+    unreadyMs < deadlineMs &&
+    (ready > 0 || !isPinnedTo(context) || canDivert(context))
+  ) {
+    return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
+  }
   const others = context.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
   // Those that were asked for just now, of a Deployment that is scaled up from nothing, are coming up; but not for ever.
-  const unreadyMs = unreadyForMs(context.status, context.nowMs);
   const isNew =
     (areComingUp(context.status) && unreadyMs < MISSED_LIMIT_MS) || (context.status.extraReplicas ?? 0) < carrying;
   const isHopeless = ready === 0 && others > 0 && !isNew;
-  const deadlineMs = context.policy.rolling.progressDeadlineSeconds * 1000;
   const isLate = unreadyMs >= deadlineMs;
   if (isHopeless || isLate || (missedForMs(context.status, context.nowMs) >= MISSED_LIMIT_MS && others > ready)) {
     const message = `${ready} of ${carrying} pods of ${context.job.spec.version} are ready`;
     return { podsReady, failure: failure('PodsNotReady', message) };
   }
   return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
+}
+
+/** Whether all pods that are missed were deleted or evicted: those in their stead are coming up, or not there yet. */
+export function areReplaced(group: PodGroup | undefined): boolean {
+  return group?.pods.every(({ ready, isComingUp }) => ready || isComingUp === true) === true;
+}
+
+/** Whether a Service leads to the extra pods alone. */
+function isPinnedTo(context: JobContext): boolean {
+  return ownServices(context).some(({ service }) => pinOf(service) === context.extra?.hash);
+}
+
+/** Whether the user's Deployment can carry the traffic until the extra pods are back. */
+function canDivert({ cluster, replicas }: JobContext): boolean {
+  const own = cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
+  return replicas > 0 && own >= replicas;
+}
+
+/**
+ * All traffic to the extra pods. While all of them are being replaced it goes to the old pods; once those are about to go, to all
+ * that are ready.
+ */
+export function steerToExtra(context: JobContext): Steering {
+  const { extra, stable, cluster, template, replicas } = context;
+  const isUpdating = template === 'target';
+  const passing: readonly Pin[] = isUpdating ? ['stable', 'none'] : ['stable'];
+  const isLost = readyCount(extra) === 0 && areReplaced(extra) && canDivert(context);
+  if (!isLost) return steer(context, 'extra', passing);
+  const isWhole = cluster !== undefined && rolloutOf(cluster.deployment) === 'complete';
+  const isStable = !isUpdating && isWhole && readyCount(stable) >= replicas;
+  const steering = isStable ? steer(context, 'stable', ['extra']) : steer(context, 'none', ['extra', 'stable']);
+  return { ...steering, done: false };
 }
 
 /**

@@ -58,6 +58,7 @@ export async function runRegistry(deps: RegistryDeps): Promise<number> {
   const connection = await connect({
     clock,
     environment,
+    fieldManager: 'rollcall-registry',
     requestTimeoutMs: KUBE_TIMEOUT_MS,
     maxSockets: KUBE_SOCKETS,
   });

@@ -114,9 +114,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     stopRequested,
     graceMs: STOP_GRACE_MS,
     onReady: () => log.info({ namespace }, 'operator is ready'),
-    onStopping: () => {
-      stopping = true;
-    },
+    onStopping: () => void (stopping = true),
     mustAbandon: (failure) => failure instanceof LeadershipLostError,
   });
 }

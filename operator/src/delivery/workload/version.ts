@@ -70,9 +70,12 @@ function imageTag(deployment: Deployment, serviceName: string): string | undefin
 
 /** 2.0 and v2.0.0 are the same release, and 2.0.0-rc.1 or 2.0.0+build is a variant of it. */
 function isSameRelease(label: string, tag: string): boolean {
-  const numbers = (text: string) => text.replace(/^v/, '').split(/[-+]/, 1)[0]?.split('.').map(Number) ?? [];
-  const [a, b] = [numbers(label), numbers(tag)];
+  const [a, b] = [numbersOf(label), numbersOf(tag)];
   return [0, 1, 2].every((index) => (a[index] ?? 0) === (b[index] ?? 0));
+}
+
+function numbersOf(version: string): number[] {
+  return version.replace(/^v/, '').split(/[-+]/, 1)[0]?.split('.').map(Number) ?? [];
 }
 
 function parseRecord(text: string | undefined): VersionRecord | undefined {

@@ -197,6 +197,11 @@ export interface DeliveryJobSpec {
    */
   requestedBy?: string;
   /**
+   * For an instant way back: the job that runs is undone and those that wait are given up for it, and it rolls all
+   * pods at once, whatever the policy says, without its checks.
+   */
+  immediate?: boolean;
+  /**
    * The job ends as RolledBack, with the reason NotNewer and nothing touched, unless version is newer than what
    * the Deployment runs: higher by Semantic Versioning, or another one where either is no such version. Jobs that
    * autoDeploy makes say so.
@@ -304,7 +309,7 @@ export interface AnalysisResult {
    */
   measurements: number;
   /**
-   * How many of them failed.
+   * How many failed, of the last one to count measurements; the count begins anew when they are complete.
    */
   failures: number;
   /**
@@ -741,13 +746,18 @@ export interface DeliveryPolicySpec {
    */
   drainSeconds: number;
   /**
-   * Whether a job that still waits for its turn is cancelled when a later deploy of the same service is asked for.
+   * Whether a deploy that still waits for its turn is cancelled when a later deploy of the same service is asked
+   * for. Rollbacks that wait never are.
    */
   supersede: boolean;
   /**
    * Whether a version announced by an update webhook is deployed without a deploy call.
    */
   autoDeploy: boolean;
+  /**
+   * Whether autoDeploy also deploys pre-releases, such as 2.0.0-rc.1.
+   */
+  preReleases: boolean;
 }
 
 /**
@@ -807,7 +817,7 @@ export interface ServiceRegistrationSpec {
   serviceName: string;
   /**
    * The base URL where the service can be reached: absolute, http or https, with a host and without credentials,
-   * at most 2048 characters. For example http://shop.default.svc:8080.
+   * query and fragment, at most 2048 characters. For example http://shop.default.svc:8080.
    */
   url: string;
   /**

@@ -23,6 +23,15 @@ describe('tryLock', () => {
     if ('lock' in again) await again.lock.release();
   });
 
+  test('is had by one of many who try at once, in one process as well', async () => {
+    for (let round = 0; round < 50; round += 1) {
+      const attempts = await Promise.all(Array.from({ length: 8 }, () => tryLock(path)));
+      const taken = attempts.flatMap((attempt) => ('lock' in attempt ? [attempt.lock] : []));
+      expect(taken).toHaveLength(1);
+      for (const lock of taken) await lock.release();
+    }
+  });
+
   test.each([
     ['whose process is gone', '2147483646', 0],
     ['that was not touched for long', String(process.pid), 60_000],

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { link, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 
 const REFRESH_MS = 5_000;
@@ -19,7 +20,8 @@ export type LockAttempt = { readonly lock: FileLock } | { readonly heldBy: numbe
  * correct without it; it saves work, no more.
  */
 export async function tryLock(path: string): Promise<LockAttempt> {
-  const ticket = `${path}.${process.pid}`;
+  // One process may try several times at once.
+  const ticket = `${path}.${randomUUID()}`;
   await writeFile(ticket, String(process.pid));
   try {
     while (true) {

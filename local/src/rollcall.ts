@@ -118,7 +118,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
   const gatewayGrpc = `127.0.0.1:${ports.gatewayGrpc}`;
-  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, registry, gateway, gatewayGrpc };
+  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, demoClient: client, registry, gateway, gatewayGrpc };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
   const failed = Promise.race([controlPlane, postgres, redis, ...services].map((part) => part.failed));
@@ -286,6 +286,7 @@ async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions
 
 async function writeAtomically(file: string, content: string): Promise<void> {
   const temporary = `${file}.${process.pid}`;
-  await writeFile(temporary, content);
+  // It has the secret of the demo client.
+  await writeFile(temporary, content, { mode: 0o600 });
   await rename(temporary, file);
 }

@@ -1,12 +1,28 @@
 import { expect, test } from 'vitest';
-import { httpUrlFault, serviceNameFault } from './service-address.ts';
+import { httpUrlFault, serviceNameFault, serviceUrlFault } from './service-address.ts';
 
-test.each(['shop', 'Shop', 'a', 'größe-日本', 'a.b_c', 'x'.repeat(253), 'emoji-😀', '-', '_proto_', '__proto__'])(
-  'the name %j is legal',
-  (name) => {
-    expect(serviceNameFault(name)).toBeUndefined();
-  },
-);
+test.each([
+  'shop',
+  'Shop',
+  'a',
+  'größe-日本',
+  'a.b_c',
+  'x'.repeat(253),
+  'emoji-😀',
+  '-',
+  '_proto_',
+  '__proto__',
+  '...',
+  '.a',
+  '..a',
+  '%2e',
+  '%2F',
+  '?',
+  '#',
+  ';',
+])('the name %j is legal', (name) => {
+  expect(serviceNameFault(name)).toBeUndefined();
+});
 
 test.each([
   ['', 'empty'],
@@ -20,6 +36,14 @@ test.each([
   ['a\u2028', 'white space'],
   ['\ud800', 'surrogates'],
   ['*', 'all services'],
+  ['.', "'..'"],
+  ['..', "'..'"],
+  ['..;x', "'..'"],
+  ['.;', "'..'"],
+  ['a/b', "'/'"],
+  ['../a', "'/'"],
+  ['a\\b', 'backslash'],
+  ['a\ufffdb', 'decoded'],
   ['x'.repeat(254), '253'],
   ['x'.repeat(10_000), '253'],
 ])('the name %j is refused with the reason: %s', (name, reason) => {
@@ -55,6 +79,8 @@ test.each([
   ['http://shop\n', 'white space'],
   ['http://shop/\udfff', 'surrogates'],
   ['http://shop:99999', 'absolute'],
+  ['http://shop:0', 'port 0'],
+  ['http://shop:000/base', 'port 0'],
   ['http://a\\b', 'backslash'],
   ['http://a%41b/', 'percent sign'],
   [`http://shop/${'x'.repeat(2048)}`, '2048'],
@@ -62,3 +88,17 @@ test.each([
   expect(httpUrlFault(url)).toContain(reason);
   expect(httpUrlFault(url)).not.toContain('password');
 });
+
+test.each(['http://shop', 'https://shop:8443/base', 'http://[::1]:80/', 'http://shop/a%3Fb%23c'])(
+  'a service may be at %j',
+  (url) => {
+    expect(serviceUrlFault(url)).toBeUndefined();
+  },
+);
+
+test.each(['http://shop?', 'http://shop/base?x=1', 'http://shop#', 'http://shop/#top', 'http://shop?x#y'])(
+  'a service may not be at %j',
+  (url) => {
+    expect(serviceUrlFault(url)).toContain('query or a fragment');
+  },
+);

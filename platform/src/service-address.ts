@@ -6,6 +6,10 @@ const NAME_MAX_LENGTH = 253;
 /** As long as the custom resources allow any URL. */
 export const URL_MAX_LENGTH = 2048;
 const FORBIDDEN_IN_NAME = /[:\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
+/** Servers and URL libraries fold such a segment of a path, or take its separators for their own, whatever is encoded of it. */
+const NO_SEGMENT = /^\.{1,2}(?:;|$)|[/\\]/;
+/** Stands for what could not be decoded: two names would become one. */
+const REPLACEMENT_CHARACTER = '\uFFFD';
 const FORBIDDEN_IN_URL = /[\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
 
 /**
@@ -19,7 +23,18 @@ export function serviceNameFault(name: string): string | undefined {
   if (FORBIDDEN_IN_NAME.test(name)) {
     return "must not contain ':', white space, control characters or broken surrogates";
   }
+  if (NO_SEGMENT.test(name)) return "must not be '.' or '..' nor contain '/' or a backslash, so that a URL can name it";
+  if (name.includes(REPLACEMENT_CHARACTER))
+    return 'must not contain U+FFFD, which stands for what could not be decoded';
   return undefined;
+}
+
+/**
+ * What is wrong with the base URL of a service: as {@link httpUrlFault}, and without query and fragment, which the paths of calls
+ * would have to come before.
+ */
+export function serviceUrlFault(url: string): string | undefined {
+  return httpUrlFault(url) ?? (/[?#]/.test(url) ? 'must not have a query or a fragment' : undefined);
 }
 
 /**
@@ -36,5 +51,6 @@ export function httpUrlFault(url: string): string | undefined {
   const parsed = URL.parse(url);
   if (parsed === null || parsed.hostname === '') return 'must be an absolute http or https URL';
   if (/^[^/?#]*\/\/[^/?#]*@/.test(url)) return 'must not carry credentials';
+  if (parsed.port === '0') return 'must not have port 0';
   return undefined;
 }

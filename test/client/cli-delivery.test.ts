@@ -138,10 +138,10 @@ describe('rollcall deploy --wait', () => {
     ).toEqual([
       "rollcall: deploy of 'shop' was requested",
       'TIME Pending - - waits for its turn',
-      'TIME Progressing 25% step 1 1 of 3 pods is ready',
-      'TIME Verifying 25% step 1 checks run',
-      'TIME Succeeded 100% step 1 done',
-      "rollcall: 'shop' runs version 1.4.0 after 2m13s",
+      'TIME Progressing 25% step 0 1 of 3 pods is ready',
+      'TIME Verifying 25% step 0 checks run',
+      'TIME Succeeded 100% step 0 done',
+      "rollcall: version 1.4.0 of 'shop' was delivered after 2m13s",
       '',
     ]);
   });
@@ -243,9 +243,19 @@ describe('rollcall rollback', () => {
     expect(await running.ended).toMatchObject({
       code: 0,
       out: 'rollback-shop-1.3.0-1795257600\n',
-      err: expect.stringContaining("'shop' runs version 1.3.0"),
+      err: expect.stringContaining("version 1.3.0 of 'shop' was delivered"),
     });
     expect(JSON.parse(server.callsOf('POST')[0]?.body ?? '')).toEqual({ service_name: 'shop', version: '1.3.0' });
+  });
+
+  it('takes an instant way back, or a strategy however it is spelt', async () => {
+    await run('rollback', 'shop', '1.3.0', '--now');
+    await run('rollback', 'shop', '1.3.0', '--strategy', 'BlueGreen');
+    const back = { service_name: 'shop', version: '1.3.0' };
+    expect(server.callsOf('POST').map(({ body }): unknown => JSON.parse(body))).toEqual([
+      { ...back, immediate: true },
+      { ...back, strategy: 'blue-green' },
+    ]);
   });
 
   it('ends with 1 for a version that was never delivered: 3 is for the time limit', async () => {
@@ -335,7 +345,7 @@ describe('rollcall job, promote and abort', () => {
   it('shows one job', async () => {
     const job = server.put(ID, { phase: 'Verifying', step: 1, weight: 25 });
     expect((await run('job', ID)).out).toMatch(
-      /^Job: +deploy-shop-1\.4\.0-1795257600\nService: +shop\n[^]*Step: +step 2\n/,
+      /^Job: +deploy-shop-1\.4\.0-1795257600\nService: +shop\n[^]*Step: +step 1\n/,
     );
     expect(JSON.parse((await run('job', ID, '-o', 'json')).out)).toEqual(job);
   });

@@ -136,7 +136,7 @@ describe('against the real registry', () => {
     });
     expect(await run('job', jobId, '--wait')).toMatchObject({
       code: 0,
-      err: expect.stringContaining("rollcall: 'gone' runs version 1.4.0 after 2m13s\n"),
+      err: expect.stringContaining("rollcall: version 1.4.0 of 'gone' was delivered after 2m13s\n"),
     });
   });
 

@@ -1,5 +1,5 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { TRUSTING_IMAGE } from './images/rollcall-image.ts';
 import { type ArtifactPod, FETCHED_ANSWER, startArtifactPod } from './support/artifacts.ts';
 import { loadUntil, openDeliveryStage, type StageOptions } from './support/delivery.ts';
@@ -22,7 +22,9 @@ describe.skipIf(noNode || noRollcallImage)('a binary', () => {
   });
   afterAll(() => namespace?.[Symbol.asyncDispose]());
 
-  test("is fetched by Rollcall's own image, and serves in place of what was there, without a failed request", async () => {
+  test.concurrent("is fetched by Rollcall's own image, and serves in place of what was there, without a failed request", async ({
+    expect,
+  }) => {
     await using stage = await openDeliveryStage(stageOptions);
     const before = await stage.load();
     const artifact = { type: 'binary', url: server.programUrl, checksum: server.programChecksum } as const;
@@ -37,7 +39,7 @@ describe.skipIf(noNode || noRollcallImage)('a binary', () => {
     expect(failuresSince(before, await stage.load())).toEqual([]);
   });
 
-  test('with another checksum than the job says never serves', async () => {
+  test.concurrent('with another checksum than the job says never serves', async ({ expect }) => {
     await using stage = await openDeliveryStage(stageOptions);
     const checksum = `sha256:${'0'.repeat(64)}`;
     const job = await stage.deploy('Rolling', { type: 'binary', url: server.programUrl, checksum });

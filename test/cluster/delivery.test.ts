@@ -38,10 +38,10 @@ const failingCheck = {
   analysis: [{ name: 'old', http: { port: 8080, bodyContains: 'v1' }, initialDelaySeconds: 5, intervalSeconds: 1 }],
 };
 
-/** Three or four jobs at once, each with a namespace, a client and an operator of its own: they wait for most of their time. */
-describe.skipIf(noCluster)('a client that keeps its connections sees no failed request while a job', () => {
+/** Five jobs at once, each with a namespace, a client and an operator of its own: they wait for most of their time. */
+describe.skipIf(noCluster).concurrent('a client that keeps its connections sees no failed request while a job', () => {
   describe('succeeds', () => {
-    test.concurrent.for(cases)('$strategy', async ({ strategy, policy }, { expect }) => {
+    test.for(cases)('$strategy', async ({ strategy, policy }, { expect }) => {
       await using stage = await openDeliveryStage({ policy });
       const before = await stage.load();
       const job = await stage.deploy(strategy);
@@ -50,7 +50,7 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
       await expectOnly('v2', stage);
     });
 
-    test.concurrent('a canary gets the share of the requests that its pods allow', async ({ expect }) => {
+    test('a canary gets the share of the requests that its pods allow', async ({ expect }) => {
       // Beside four pods, one is a fifth of all and four are half.
       const steps = [
         { weight: 20, pauseSeconds: 25 },
@@ -67,7 +67,7 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
   });
 
   describe('is aborted', () => {
-    test.concurrent.for(cases)('$strategy', async ({ aborted, exposed, rollbackLimitMs, ...each }, { expect }) => {
+    test.for(cases)('$strategy', async ({ aborted, exposed, rollbackLimitMs, ...each }, { expect }) => {
       const { strategy, policy } = each;
       await using stage = await openDeliveryStage({ policy, ...aborted });
       const before = await stage.load();
@@ -82,7 +82,7 @@ describe.skipIf(noCluster)('a client that keeps its connections sees no failed r
   });
 
   describe('fails its checks and is rolled back', () => {
-    test.concurrent.for(cases)('$strategy', async ({ strategy, policy, rollbackLimitMs }, { expect }) => {
+    test.for(cases)('$strategy', async ({ strategy, policy, rollbackLimitMs }, { expect }) => {
       await using stage = await openDeliveryStage({ policy: { ...policy, ...failingCheck } });
       const before = await stage.load();
       const job = await stage.deploy(strategy);

@@ -91,6 +91,17 @@ test('the gateway issues a token for the client that is told, and passes request
   expect(await (await fetch(`${gateway}/api/health`)).json()).toMatchObject({ status: 'healthy' });
 });
 
+test('endpoints.json has the client by which the gateway can be tried', async () => {
+  const { demoClient } = JSON.parse(await readFile(ENDPOINTS, 'utf8'));
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: demoClient.id,
+    client_secret: demoClient.secret,
+  });
+  const answer = await fetch(`${gateway}/api/v1/auth/token`, { method: 'POST', body });
+  expect(await answer.json()).toMatchObject({ token_type: 'Bearer', scope: '*' });
+});
+
 test('endpoints.json says where the gateway takes gRPC calls', async () => {
   const session = connect(`http://${gatewayGrpc}`);
   const [head] = await once(session.request({ ':path': '/' }), 'response');

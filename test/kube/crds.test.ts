@@ -11,7 +11,7 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection, type Query } from '@rollcall/platform/kube/connection.ts';
 import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import { httpUrlFault, serviceNameFault } from '@rollcall/platform/service-address.ts';
+import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
@@ -102,7 +102,7 @@ describe('the API server accepts', () => {
         part,
       )
       .map((parts) => parts.join(''));
-    const legal = urls.filter((url) => httpUrlFault(url) === undefined);
+    const legal = urls.filter((url) => serviceUrlFault(url) === undefined);
     for (const url of fc.sample(legal, 300)) {
       const object = { name: 'shop', spec: { serviceName: 'shop', url } };
       const stored = await send(serviceRegistrationKind, object, { dryRun: 'All' });
@@ -185,6 +185,7 @@ describe('defaults', () => {
       drainSeconds: 30,
       supersede: false,
       autoDeploy: false,
+      preReleases: false,
     });
   });
 
@@ -274,13 +275,14 @@ describe('kubectl', () => {
     },
     {
       shortName: 'dj',
-      headings: 'NAME|SERVICE|OLD VERSION|VERSION|STRATEGY|PHASE|STEP|WEIGHT|ACTUAL|AGE|MESSAGE|OPERATION|REQUESTED BY',
-      cells: /^deploy-shop-2\|shop\|\|2\|\|Pending\|\|\|\|\d+s\|\|Deploy\|ci$/,
+      headings:
+        'NAME|PHASE|REASON|WEIGHT|ACTUAL|AGE|SERVICE|OPERATION|OLD VERSION|VERSION|STRATEGY|STEP|REQUESTED BY|MESSAGE',
+      cells: /^deploy-shop-2\|Pending\|\|\|\|\d+s\|shop\|Deploy\|\|2\|\|\|ci\|$/,
     },
     {
       shortName: 'dp',
-      headings: 'NAME|SERVICE|STRATEGY|ON FAILURE|AUTO DEPLOY|TRAFFIC ROUTER|HEARTBEAT|AGE',
-      cells: /^all\|\*\|Rolling\|RollBack\|false\|Replicas\|false\|\d+s$/,
+      headings: 'NAME|SERVICE|STRATEGY|ON FAILURE|AUTO DEPLOY|USED|TRAFFIC ROUTER|HEARTBEAT|AGE',
+      cells: /^all\|\*\|Rolling\|RollBack\|false\|\|Replicas\|false\|\d+s$/,
     },
     {
       shortName: 'whc',

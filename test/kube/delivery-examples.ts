@@ -281,6 +281,12 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
     refusal: jobFault,
   },
   {
+    sentence: 'to be immediate, as an afterthought',
+    before: job({}),
+    patch: { spec: { immediate: true } },
+    refusal: jobFault,
+  },
+  {
     sentence: 'to be newer, as an afterthought',
     before: job({}),
     patch: { spec: { onlyIfNewer: true } },

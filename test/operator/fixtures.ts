@@ -68,7 +68,9 @@ export async function createWorld({ onTestFinished }: Pick<TestContext, 'onTestF
         path: collectionPath(eventKind, namespace),
         query: { fieldSelector: `involvedObject.name=${name}` },
       });
-      return items.toSorted((a, b) => a.firstTimestamp.localeCompare(b.firstTimestamp));
+      return items
+        .filter(({ reason }) => reason !== 'ClusterIPNotAllocated')
+        .toSorted((a, b) => a.firstTimestamp.localeCompare(b.firstTimestamp));
     },
   };
 }

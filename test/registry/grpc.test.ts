@@ -135,6 +135,12 @@ describe('what is wrong is told by its status', () => {
     ['a page that is too large', ['List', { pageSize: 10_001 }], [INVALID_ARGUMENT, 'INVALID_REQUEST']],
     ['a heartbeat of nobody', ['Heartbeat', { serviceName: 'nobody' }], [NOT_FOUND, 'SERVICE_NOT_FOUND']],
     ['no such service', ['Unregister', { serviceName: 'nobody' }], [NOT_FOUND, 'SERVICE_NOT_FOUND']],
+    [
+      'a control character',
+      ['ReportHealth', { serviceName: 'shop', status: 'a\nb' }],
+      [INVALID_ARGUMENT, 'INVALID_REQUEST'],
+    ],
+    ['a name that URLs fold', ['Register', { ...shop, serviceName: '..' }], [INVALID_ARGUMENT, 'INVALID_SERVICE_NAME']],
     ['no status', ['ReportHealth', { serviceName: 'shop', status: '' }], [INVALID_ARGUMENT, 'INVALID_REQUEST']],
     [
       'an instant that is none',

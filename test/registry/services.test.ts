@@ -145,7 +145,8 @@ describe('contract 1, registration', () => {
       'constructor',
       '__proto__',
       'x'.repeat(253),
-      '😀/?#%',
+      '😀?#%',
+      '...',
     ];
     const ids = new Set<unknown>();
     for (const name of names) {
@@ -180,7 +181,7 @@ describe('hostile input changes nothing', () => {
     ['capabilities that are a string', { service_name: 'bad', service_url: 'http://a', capabilities: 'rest' }],
     ['an unknown capability', { service_name: 'bad', service_url: 'http://a', capabilities: ['soap'] }],
     ['a capability twice', { service_name: 'bad', service_url: 'http://a', capabilities: ['rest', 'rest'] }],
-    ...['', ' ', 'a b', 'a:b', 'tab\t', 'nul\0', 'nbsp\u00a0', '*', 'x'.repeat(10_000)].map(
+    ...['', ' ', 'a b', 'a:b', 'tab\t', 'nul\0', 'nbsp\u00a0', '*', '.', '..', 'a/b', 'x'.repeat(10_000)].map(
       (name): [string, unknown] => [
         `the name ${JSON.stringify(name).slice(0, 20)}`,
         { service_name: name, service_url: 'http://a' },
@@ -195,6 +196,9 @@ describe('hostile input changes nothing', () => {
       'http://',
       'http://user:secret@a',
       'http://a b',
+      'http://a/base?x=1',
+      'http://a#top',
+      'http://a:0',
       `http://a/${'x'.repeat(10_000)}`,
     ].map((url): [string, unknown] => [`the URL ${url.slice(0, 20)}`, { service_name: 'bad', service_url: url }]),
   ];
@@ -362,6 +366,13 @@ describe('what services say of themselves', () => {
     ['an unknown service', { service_name: 'stranger', status: 'healthy' }, 404],
     ['no status', { service_name: 'talker' }, 400],
     ['a bad time', { service_name: 'talker', status: 'ok', timestamp: 'yesterday' }, 400],
+    ['a day that there is not', { service_name: 'talker', status: 'ok', timestamp: '2026-02-30T00:00:00Z' }, 400],
+    ['a line feed in the status', { service_name: 'talker', status: 'x\ny' }, 400],
+    ['an escape in the status', { service_name: 'talker', status: '\u001b[31m' }, 400],
+    ['text that runs backwards', { service_name: 'talker', status: 'ok\u202e' }, 400],
+    ['a line feed in the version', { service_name: 'talker', status: 'ok', details: { version: 'a\nb' } }, 400],
+    ['an escape in the details', { service_name: 'talker', status: 'ok', details: { a: [{ b: '\u009b' }] } }, 400],
+    ['an escape in a name there', { service_name: 'talker', status: 'ok', details: { 'a\u0007': 1 } }, 400],
     ['details that are a list', { service_name: 'talker', status: 'ok', details: [1] }, 400],
     ['details that are too large', { service_name: 'talker', status: 'ok', details: { x: 'y'.repeat(20_000) } }, 400],
   ])('%s is refused', async (_what, body, status) => {

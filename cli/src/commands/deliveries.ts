@@ -1,7 +1,7 @@
 import { type DeliveryState, deliveryStates } from '@rollcall/client/delivery-types.ts';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { type Command, Option } from 'commander';
-import { connectionOf, parseCount, printResult, withExamples } from '../command.ts';
+import { connectionOf, oneOf, parseCount, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { formatDeliveries, formatDelivery } from '../output/deliveries.ts';
 import { printable } from '../output/text.ts';
@@ -27,7 +27,7 @@ function addListCommand(program: Command, deps: CliDeps): void {
       .command('deliveries')
       .description('list notifications to channels, newest first, of all services or of one')
       .argument('[service]', 'name of the service')
-      .addOption(new Option('--state <state>', 'only those in it; dead: given up').choices(deliveryStates))
+      .addOption(oneOf(new Option('--state <state>', 'only those in it; dead: given up'), deliveryStates))
       .option('--limit <count>', 'at most so many', parseCount),
     ['rollcall deliveries', 'rollcall deliveries shop --state dead', 'rollcall deliveries -o json'],
   ).action(async function (this: Command, service: string | undefined) {

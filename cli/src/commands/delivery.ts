@@ -1,8 +1,8 @@
 import { type Strategy, strategies } from '@rollcall/client/job-types.ts';
 import { createRegistryClient, type RegistryClient } from '@rollcall/client/registry-client.ts';
-import type { AcceptedJob, DeployRequest } from '@rollcall/client/registry-types.ts';
+import type { AcceptedJob, DeployRequest, RollbackRequest } from '@rollcall/client/registry-types.ts';
 import { type Command, Option } from 'commander';
-import { connectionOf, printResult, wantsJson, withExamples } from '../command.ts';
+import { connectionOf, oneOf, printResult, wantsJson, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { UsageError } from '../exit-codes.ts';
 import { printable } from '../output/text.ts';
@@ -14,6 +14,18 @@ interface DeployOptions {
   readonly binary?: string;
   readonly checksum?: string;
   readonly strategy?: Strategy;
+}
+
+interface RollbackOptions {
+  readonly strategy?: Strategy;
+  readonly now?: boolean;
+}
+
+function strategyOption(): Option {
+  return oneOf(
+    new Option('--strategy <strategy>', "how traffic is moved; else as the service's policy says"),
+    strategies,
+  );
 }
 
 /** `rollcall deploy` and `rollcall rollback`. */
@@ -31,11 +43,7 @@ function addDeployCommand(program: Command, deps: CliDeps): void {
     .addOption(new Option('--image <reference>', 'container image to run').conflicts('binary'))
     .option('--binary <url>', 'https URL of a file to run')
     .option('--checksum <digest>', 'sha256:<hex> or sha512:<hex> of it; required for a binary')
-    .addOption(
-      new Option('--strategy <strategy>', "how traffic is moved; else as the service's policy says").choices(
-        strategies,
-      ),
-    );
+    .addOption(strategyOption());
   addWaitOptions(
     withExamples(addSecretOption(command), [
       'rollcall deploy shop 1.4.0 --image registry.example/shop:1.4.0',
@@ -70,14 +78,27 @@ function addRollbackCommand(program: Command, deps: CliDeps): void {
     .command('rollback')
     .description('take a service back to a version that was announced or deployed before; prints the id of the job')
     .argument('<service>', 'name of the service')
-    .argument('<version>', 'version to return to; see: history');
+    .argument('<version>', 'version to return to; see: history')
+    .addOption(strategyOption())
+    .option('--now', 'undo the job that runs, give up those that wait, and roll all pods at once');
   addWaitOptions(
-    withExamples(addSecretOption(command), ['rollcall rollback shop 1.3.0', 'rollcall rollback shop 1.3.0 --wait']),
+    withExamples(addSecretOption(command), [
+      'rollcall rollback shop 1.3.0',
+      'rollcall rollback shop 1.3.0 --now --wait',
+      'rollcall rollback shop 1.3.0 --strategy rolling',
+    ]),
   ).action(async function (this: Command, service: string, version: string) {
     const isWaiting = wantsToWait(this);
     const secret = secretOf(this, deps);
     const client = createRegistryClient(connectionOf(this, deps));
-    const body = await client.rollBack({ service_name: service, version }, { secret });
+    const { strategy, now = false }: RollbackOptions = this.opts();
+    const request: RollbackRequest = {
+      service_name: service,
+      version,
+      ...(strategy === undefined ? {} : { strategy }),
+      ...(now ? { immediate: true } : {}),
+    };
+    const body = await client.rollBack(request, { secret });
     await tellAccepted(this, deps, { body, client, isWaiting });
   });
 }

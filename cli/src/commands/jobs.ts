@@ -1,7 +1,7 @@
 import { type JobPhase, jobPhases } from '@rollcall/client/job-types.ts';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { type Command, Option } from 'commander';
-import { connectionOf, parseCount, printResult, withExamples } from '../command.ts';
+import { connectionOf, oneOf, parseCount, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { formatJob, formatJobs } from '../output/jobs.ts';
 import { printable } from '../output/text.ts';
@@ -29,7 +29,7 @@ function addListCommand(program: Command, deps: CliDeps): void {
       .command('jobs')
       .description('list deploy and rollback jobs, newest first, of all services or of one')
       .argument('[service]', 'name of the service')
-      .addOption(new Option('--phase <phase>', 'only jobs in it').choices(jobPhases))
+      .addOption(oneOf(new Option('--phase <phase>', 'only jobs in it'), jobPhases))
       .option('--limit <count>', 'at most so many', parseCount)
       .option('--watch', 'then follow changes until interrupted; -o json: one record a line'),
     ['rollcall jobs', 'rollcall jobs shop --phase Failed', 'rollcall jobs --watch'],

@@ -76,7 +76,7 @@ it('shows a job and what its checks have measured', () => {
       'Strategy:       canary',
       'Phase:          Verifying',
       'Stage:          StepVerifying',
-      'Step:           step 2',
+      'Step:           step 1',
       'Weight:         25% (33% of the traffic now)',
       'Reason:         ChecksRunning',
       'Message:        2 of 5 measurements',
@@ -101,7 +101,7 @@ it('shows a job that waits, of which little is known', () => {
 
 describe('a line of the log', () => {
   it('is about one job', () => {
-    expect(formatProgress(job, '12:00:00')).toBe('12:00:00   Verifying     25%    step 2   2 of 5 measurements\n');
+    expect(formatProgress(job, '12:00:00')).toBe('12:00:00   Verifying     25%    step 1   2 of 5 measurements\n');
     expect(formatProgress(waiting, '12:00:00')).toBe('12:00:00   Pending       -      -        -\n');
   });
 
@@ -109,7 +109,7 @@ describe('a line of the log', () => {
     expect(changeTitles + formatChange(job, '12:00:00')).toBe(
       [
         'TIME       JOB                                    PHASE         WEIGHT   STEP     MESSAGE',
-        '12:00:00   deploy-shop-1.4.0-1795257600           Verifying     25%      step 2   2 of 5 measurements',
+        '12:00:00   deploy-shop-1.4.0-1795257600           Verifying     25%      step 1   2 of 5 measurements',
         '',
       ].join('\n'),
     );
@@ -117,14 +117,14 @@ describe('a line of the log', () => {
 
   it('shows no control characters', () => {
     const line = formatProgress({ ...job, message: 'a\u001b[2Jb\nc' }, '12:00:00');
-    expect(line).toBe('12:00:00   Verifying     25%    step 2   a\uFFFD[2Jb\uFFFDc\n');
+    expect(line).toBe('12:00:00   Verifying     25%    step 1   a\uFFFD[2Jb\uFFFDc\n');
   });
 });
 
 describe('the live line', () => {
   it('shows versions, weight, phase, step, time and message', () => {
     expect(formatLiveLine(job, { now, columns: 120 })).toBe(
-      'shop 1.3.0 -> 1.4.0  [#####---------------]  25%  Verifying  step 2  102s  2 of 5 measurements',
+      'shop 1.3.0 -> 1.4.0  [#####---------------]  25%  Verifying  step 1  102s  2 of 5 measurements',
     );
   });
 
@@ -155,7 +155,7 @@ describe('the live line', () => {
 describe('the outcome', () => {
   const finished_at = '2026-11-20T12:00:31.000+00:00';
   it.each([
-    [{ phase: 'Succeeded', finished_at, message: 'all done' }, "'shop' runs version 1.4.0 after 2m13s"],
+    [{ phase: 'Succeeded', finished_at, message: 'all done' }, "version 1.4.0 of 'shop' was delivered after 2m13s"],
     [
       { phase: 'RolledBack', finished_at, reason: 'AnalysisFailed', message: 'too many errors' },
       "version 1.4.0 of 'shop' was rolled back after 2m13s (AnalysisFailed: too many errors)",

@@ -110,9 +110,9 @@ function formatWeights(job: JobRecord): string {
     : `${formatWeight(job)} (${actual}% of the traffic now)`;
 }
 
-/** The API counts steps from 0, people from 1. */
+/** Counted from 0, as by the API and kubectl. */
 function formatStep({ step }: JobRecord): string {
-  return step === null ? '' : `step ${step + 1}`;
+  return step === null ? '' : `step ${step}`;
 }
 
 /** How a finished job ended, as a sentence. */
@@ -121,7 +121,7 @@ export function formatOutcome(job: JobRecord): string {
   const seconds =
     started_at === null || finished_at === null ? 0 : (Date.parse(finished_at) - Date.parse(started_at)) / 1000;
   const took = seconds > 0 ? ` after ${formatDuration(seconds)}` : '';
-  if (phase === 'Succeeded') return printable(`'${service_name}' runs version ${version}${took}`);
+  if (phase === 'Succeeded') return printable(`version ${version} of '${service_name}' was delivered${took}`);
   const why = [reason, message].filter((part) => part !== null && part !== '').join(': ');
   const end = phase === 'RolledBack' ? 'was rolled back' : 'failed';
   return printable(`version ${version} of '${service_name}' ${end}${took}${why === '' ? '' : ` (${why})`}`);

@@ -135,6 +135,10 @@ export interface DeployRequest extends UpdateNotification {
 export interface RollbackRequest {
   readonly service_name: string;
   readonly version: string;
+  /** Absent: as the policy of the service says. */
+  readonly strategy?: Strategy;
+  /** The job that runs is undone for it, those that wait are given up, and all pods roll at once. */
+  readonly immediate?: boolean;
 }
 
 /** Answer of `POST /webhooks/update`. */

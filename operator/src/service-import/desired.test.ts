@@ -28,8 +28,8 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
   { sentence: 'all is derived where only registration is asked for', annotations: {}, expected: spec() },
   {
     sentence: 'the name can be given',
-    annotations: { 'rollcall.dev/service-name': 'Großer Laden/EU'.replace(' ', '-') },
-    expected: spec({ serviceName: 'Großer-Laden/EU' }),
+    annotations: { 'rollcall.dev/service-name': 'Großer Laden.EU'.replace(' ', '-') },
+    expected: spec({ serviceName: 'Großer-Laden.EU' }),
   },
   {
     sentence: 'the URL can be given',
@@ -86,16 +86,43 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
     expected: spec({ url: 'http://elsewhere' }),
   },
   {
-    sentence: 'another value than true asks for nothing',
-    annotations: { 'rollcall.dev/register': 'yes' },
+    sentence: 'UDP ports are passed over',
+    annotations: {},
+    ports: [
+      { name: 'http', port: 53, protocol: 'UDP' },
+      { name: 'other', port: 8080, protocol: 'TCP' },
+      { name: 'late', port: 1 },
+    ],
+    expected: spec({ url: 'http://shop.team.svc:8080' }),
+  },
+  {
+    sentence: 'false asks for nothing',
+    annotations: { 'rollcall.dev/register': 'false' },
     expected: { wanted: 'nothing' },
   },
+  ...['True', 'yes', '1', ''].map((value) => ({
+    sentence: `'${value}' is not understood`,
+    annotations: { 'rollcall.dev/register': value },
+    expected: { wanted: 'nothing', fault: 'rollcall.dev/register must be "true" or "false"' },
+  })),
 ])('$sentence', ({ annotations, ports, expected }) => {
   expect(ports === undefined ? desired(annotations) : desired(annotations, ports)).toEqual(expected);
 });
 
 test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports; fault: RegExp }>([
   { sentence: 'no port and no URL', annotations: {}, ports: [], fault: /url is needed/ },
+  {
+    sentence: 'no TCP port and no URL',
+    annotations: {},
+    ports: [
+      { port: 53, protocol: 'UDP' },
+      { port: 54, protocol: 'SCTP' },
+    ],
+    fault: /no TCP port/,
+  },
+  { sentence: 'a URL with a query', annotations: { 'rollcall.dev/url': 'http://shop/?a=b' }, fault: /query/ },
+  { sentence: 'a URL with port 0', annotations: { 'rollcall.dev/url': 'http://shop:0' }, fault: /port 0/ },
+  { sentence: 'a name that URLs fold', annotations: { 'rollcall.dev/service-name': '..' }, fault: /'\.\.'/ },
   {
     sentence: 'a name with a colon',
     annotations: { 'rollcall.dev/service-name': 'a:b' },

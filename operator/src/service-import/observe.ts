@@ -6,7 +6,7 @@ import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
 import type { EndpointLiveness } from '../registration/observe.ts';
 import type { Connectivity } from '../runtime/connectivity.ts';
-import { desiredRegistration, importedFrom, isAnnotated } from './desired.ts';
+import { desiredRegistration, importedFrom, isAnnotated, mentionsRegistration } from './desired.ts';
 import type { ImportSnapshot } from './plan.ts';
 import { createReadiness } from './readiness.ts';
 import { hasReadyEndpoint, SERVICE_LABEL } from './trim.ts';
@@ -45,7 +45,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
   function tell(serviceKey: string): void {
     const keys = imported.registrationKeys(serviceKey);
     const service = findService(serviceKey);
-    if (keys.length === 0 && (service === undefined || !isAnnotated(service))) return;
+    if (keys.length === 0 && (service === undefined || !mentionsRegistration(service))) return;
     for (const listener of listeners) listener(serviceKey, keys);
   }
 
@@ -105,7 +105,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
     *serviceKeys() {
       yield* imported.serviceKeys();
       for (const { store } of services) {
-        for (const service of store.values()) if (isAnnotated(service)) yield objectKey(service);
+        for (const service of store.values()) if (mentionsRegistration(service)) yield objectKey(service);
       }
     },
     onChange: (listener) => void listeners.push(listener),

@@ -66,6 +66,11 @@ const own = registration();
 const held = (holder: ServiceRegistration) => ({ holder, imported: [holder] });
 
 test.each<{ sentence: string; snapshot: Partial<ImportSnapshot>; expected: string[] }>([
+  {
+    sentence: 'a word that is not understood ends the registration and is told',
+    snapshot: { ...held(own), desired: { wanted: 'nothing', fault: 'register must be "true" or "false"' } },
+    expected: ['delete shop', 'event InvalidRegistration'],
+  },
   { sentence: 'a Service without a registration gets one', snapshot: {}, expected: ['create shop'] },
   { sentence: 'even before an endpoint is ready', snapshot: { ready: false }, expected: ['create shop'] },
   { sentence: 'one that has its registration is left alone', snapshot: held(own), expected: [] },

@@ -27,9 +27,13 @@ export interface ImportSnapshot {
 /** Makes the registrations of a Service be the one that it asks for. */
 export function planImport(snapshot: ImportSnapshot): Decision {
   const { desired, service, imported } = snapshot;
-  if (service === undefined || desired.wanted === 'nothing') return { changes: imported.flatMap(planRemoval) };
+  if (service === undefined) return { changes: imported.flatMap(planRemoval) };
+  if (desired.wanted === 'nothing') {
+    const warnings = desired.fault === undefined ? [] : [invalid(service, [desired.fault])];
+    return { changes: [...imported.flatMap(planRemoval), ...warnings] };
+  }
   if (desired.wanted === 'impossible') {
-    return { changes: [warn(service, 'InvalidRegistration', `Not registered: ${desired.faults.join('; ')}`)] };
+    return { changes: [invalid(service, desired.faults)] };
   }
   const name = objectNameFor(desired.spec.serviceName);
   const others = imported.filter((registration) => registration.metadata.name !== name).flatMap(planRemoval);
@@ -76,6 +80,10 @@ function planCreation({ serviceKey, namespace }: ImportSnapshot, spec: DesiredSp
       spec,
     },
   };
+}
+
+function invalid(regarding: Service, faults: readonly string[]): Change {
+  return warn(regarding, 'InvalidRegistration', `Not registered: ${faults.join('; ')}`);
 }
 
 function warn(regarding: Service, reason: string, message: string): Change {

@@ -20,7 +20,13 @@ export interface Service {
   readonly kind: 'Service';
   readonly metadata: ObjectMeta;
   readonly spec?: {
-    readonly ports?: readonly { readonly name?: string; readonly port: number; readonly appProtocol?: string }[];
+    readonly ports?: readonly {
+      readonly name?: string;
+      readonly port: number;
+      /** TCP where absent. */
+      readonly protocol?: string;
+      readonly appProtocol?: string;
+    }[];
     readonly selector?: Readonly<Record<string, string>>;
   };
 }

@@ -169,7 +169,7 @@ function deployment(owner: string): object {
             name: NAME,
             image,
             args: programArguments(owner),
-            readinessProbe: { httpGet: { path: '/ping', port: PING_PORT }, periodSeconds: 1 },
+            readinessProbe: { httpGet: { path: '/ping', port: PING_PORT }, periodSeconds: 1, timeoutSeconds: 10 },
           },
         ],
       },

@@ -182,6 +182,17 @@ test("the service's own policy counts, else the one for all; without autoDeploy 
   await namespace.kubectl(['delete', 'deliverypolicy', 'for-all']);
 });
 
+test('pre-releases only where the policy says so, and versions by their numbers', async () => {
+  const service = await newService();
+  expect((await announce(service, '1.10-rc.1')).body).not.toHaveProperty('job_id');
+  const { body } = await announce(service, '1.10');
+  expect(body).toHaveProperty('job_id');
+  nextSecond();
+  expect((await announce(service, '1.9')).body).not.toHaveProperty('job_id');
+  const early = await newService({ autoDeploy: true, preReleases: true });
+  expect((await announce(early, '1.10-rc.1')).body).toHaveProperty('job_id');
+});
+
 test('a call that may not be made deploys nothing', async () => {
   const service = await newService();
   await delivery.post('/webhooks/config', { service_name: service, endpoints: {}, secret: 'k3y-and-long-enough' });
@@ -217,7 +228,7 @@ test('of versions that are announced at the same moment at several replicas, the
   const options = { namespace: namespace.name, databaseUrl: database.url };
   await using first = await startRegistry(options);
   await using second = await startRegistry(options);
-  await applyPolicy('racing', { serviceName: '*', autoDeploy: true });
+  await applyPolicy('racing', { serviceName: '*', autoDeploy: true, preReleases: true });
   const versions = ['1.2.0', '1.9.0', '1.10.0', '2.0.0-rc.1'];
   const services = Array.from({ length: 50 }, () => `svc-${randomUUID()}`);
   for (const [race, service_name] of services.entries()) {

@@ -299,6 +299,30 @@ describe('contract 1, rollback', () => {
     expect(again.body['job_id']).toBe(job_id);
   });
 
+  test('it may name a strategy, or be immediate; another wish within the second is 409', async () => {
+    const service_name = 'pay-fast';
+    await delivery.post('/webhooks/update', { service_name, version: '1', artifact_url: 'pay:1' });
+    const back = (more: object) => delivery.post('/webhooks/rollback', { service_name, version: '1', ...more });
+    const wishes = [
+      [{ immediate: true }, { immediate: true }],
+      [
+        { immediate: true, strategy: 'rolling' },
+        { immediate: true, strategy: 'Rolling' },
+      ],
+      [{ strategy: 'blue-green' }, { strategy: 'BlueGreen' }],
+    ] as const;
+    for (const [wish, spec] of wishes) {
+      const at = nextSecond();
+      const { body } = await back(wish);
+      expect(body['job_id']).toBe(`rollback-pay-fast-1-${at}`);
+      expect((await delivery.jobs.get(`rollback-pay-fast-1-${at}`)).spec).toMatchObject(spec);
+      expect((await back({})).status).toBe(409);
+    }
+    nextSecond();
+    expect((await back({ immediate: true, strategy: 'canary' })).status).toBe(400);
+    expect((await back({ immediate: 'yes' })).status).toBe(400);
+  });
+
   test('an unknown version is 404, and nothing is stored', async () => {
     nextSecond();
     const answer = await delivery.post('/webhooks/rollback', { service_name: 'pay', version: '0.1' });

@@ -249,6 +249,7 @@ function policyOf({ policy, routed, strategy }: Scenario): DeliveryPolicySpec {
     requireHeartbeat: false,
     supersede: false,
     autoDeploy: false,
+    preReleases: false,
     ...rest,
   };
 }

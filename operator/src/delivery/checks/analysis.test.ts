@@ -53,6 +53,29 @@ test.for<[string, AnalysisResult[], Measurement[], string, [number, number]]>([
   expect(result.results).toMatchObject([{ name: 'errors', measurements: count, failures }]);
 });
 
+test.for<[string, AnalysisResult[], Measurement[], string, [number, number]]>([
+  ['passed once', known(3, 1, -10), [], 'passed', [3, 1]],
+  ['failures of the round before do not count', known(3, 1, -10), [measured(false)], 'passed', [4, 1]],
+  ['too many in one round', known(4, 1, -10), [measured(false)], 'failed', [5, 2]],
+  ['a round later', known(6, 1, -10), [measured(true)], 'passed', [7, 0]],
+])('checks go on while a canary pauses: %s', ([, analysis, measurements, verdict, [count, failures]]) => {
+  const { context } = viewAt({ stage: 'StepPausing', status: { analysis }, snapshot: { measurements } });
+  const result = verify(context);
+  expect(result).toMatchObject({ verdict, results: [{ measurements: count, failures }] });
+});
+
+test('a failure in a pause says of how many', () => {
+  const wish = { status: { analysis: known(4, 1, -10) }, snapshot: { measurements: [measured(false)] } };
+  expect(verify(viewAt({ stage: 'StepPausing', ...wish }).context).message).toContain('(2 of the last 2 measurements');
+});
+
+test('what is waited for is named, with what was heard', () => {
+  const { context } = viewAt({ policy: { analysis: [check], requireHeartbeat: true } });
+  expect(verify(context).message).toBe(
+    'Waits for the checks errors, requireHeartbeat: the service has no live registration',
+  );
+});
+
 test('a check that nobody measures fails in the end', () => {
   expect(verify(viewAt({ seconds: 600 }).context).verdict).toBe('running');
   const late = verify(viewAt({ seconds: 5 + 3 * 310 + 600 }).context);
@@ -63,7 +86,10 @@ test.for<[string, Partial<StageWish>, number[]]>([
   ['the first after the delay', {}, [-25]],
   ['the next after the interval', { status: { analysis: known(1, 0, -4) } }, [6]],
   ['the next after what has just come in', { snapshot: { measurements: [measured(true)] } }, [10]],
-  ['none when it is decided', { status: { analysis: known(3, 0, -4) } }, []],
+  ['none when it is decided', { stage: 'StepVerifying', status: { analysis: known(3, 0, -4) } }, []],
+  ['the next all the same while a canary pauses', { stage: 'StepPausing', status: { analysis: known(3, 0, -4) } }, [6]],
+  ['the next all the same while the version bakes', { stage: 'Baking', status: { analysis: known(3, 0, -4) } }, [6]],
+  ['none where it has failed', { stage: 'StepPausing', status: { analysis: known(3, 2, -4) } }, []],
   ['none in another stage', { stage: 'Updating' }, []],
   ['none when the job is undone', { status: { failure: { reason: 'Aborted', message: '' } } }, []],
 ])('due: %s', ([, wish, seconds]) => {

@@ -39,11 +39,15 @@ function checksOf(stage: string | undefined, policy: DeliveryPolicySpec): readon
     case 'Verifying':
     case 'Baking':
     case 'StepVerifying':
+    case 'StepPausing':
       return policy.analysis ?? [];
     default:
       return [];
   }
 }
+
+/** Stages that last longer than their checks: those go on, and what is true of the last `count` measurements counts. */
+const lasting: ReadonlySet<string | undefined> = new Set(['Verifying', 'Baking', 'StepPausing']);
 
 const once = { initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 
@@ -63,8 +67,9 @@ export function dueChecks({ job, policy, saved, measurements }: JobSnapshot): re
   if (status?.failure !== undefined || status?.stageStartedAt === undefined) return [];
   const startedMs = Date.parse(status.stageStartedAt);
   return checksOf(status.stage, saved?.policy ?? policy).flatMap((check) => {
-    const result = withMeasurements(resultOf(status, check.name), measurements, startedMs);
-    if (verdictOf(check, result) !== 'running') return [];
+    const result = withMeasurements(resultOf(status, check.name), { check, measurements, sinceMs: startedMs });
+    const verdict = verdictOf(check, result);
+    if (verdict === 'failed' || (verdict === 'passed' && !lasting.has(status.stage))) return [];
     const { lastMeasuredAt } = result;
     const dueMs =
       lastMeasuredAt === undefined
@@ -78,16 +83,18 @@ export function dueChecks({ job, policy, saved, measurements }: JobSnapshot): re
 export function verify(context: JobContext): Verification {
   const { status, snapshot, policy, stageStartedMs } = context;
   const checks = checksOf(status.stage, policy);
-  const results = checks.map(({ name }) =>
-    withMeasurements(resultOf(status, name), snapshot.measurements, stageStartedMs),
+  const { measurements } = snapshot;
+  const results = checks.map((check) =>
+    withMeasurements(resultOf(status, check.name), { check, measurements, sinceMs: stageStartedMs }),
   );
-  const all = needsHeartbeat(status.stage, policy) ? [...results, heartbeatResult(context)] : results;
+  const heard = status.analysis?.filter(({ name }) => name === HEARTBEAT) ?? [];
+  const all = [...results, ...(needsHeartbeat(status.stage, policy) ? [heartbeatResult(context)] : heard)];
   const failed = checks.find((check, index) => verdictOf(check, results[index]) === 'failed');
-  if (failed !== undefined) return { verdict: 'failed', message: describeFailure(failed.name, all), results: all };
+  if (failed !== undefined) return { verdict: 'failed', message: describeFailure(failed, all), results: all };
   const waiting = checks
     .filter((check, index) => verdictOf(check, results[index]) === 'running')
     .map(({ name }) => name)
-    .concat(all.filter(({ name, measurements }) => name === HEARTBEAT && measurements === 0).map(({ name }) => name));
+    .concat(needsHeartbeat(status.stage, policy) && all.at(-1)?.measurements === 0 ? [HEARTBEAT] : []);
   if (waiting.length === 0) return { verdict: 'passed', message: 'All checks have passed', results: all };
   if (context.nowMs >= verificationEndsMs(context)) {
     return {
@@ -96,7 +103,8 @@ export function verify(context: JobContext): Verification {
       results: all,
     };
   }
-  return { verdict: 'running', message: `Waits for the checks ${waiting.join(', ')}`, results: all };
+  const names = waiting.map((name) => (name === HEARTBEAT ? told(name, all) : name));
+  return { verdict: 'running', message: `Waits for the checks ${names.join(', ')}`, results: all };
 }
 
 /** When what has not passed by then counts as failed; so that a job ends even when nobody measures. */
@@ -114,9 +122,15 @@ function verdictOf(check: AnalysisCheck, result: AnalysisResult | undefined): Ve
   return measurements >= check.count ? 'passed' : 'running';
 }
 
-function describeFailure(name: string, results: readonly AnalysisResult[]): string {
+function describeFailure({ name, count }: AnalysisCheck, results: readonly AnalysisResult[]): string {
   const { failures = 0, measurements = 0 } = results.find((result) => result.name === name) ?? {};
-  return `Check ${told(name, results)} (${failures} of ${measurements} measurements failed)`;
+  const which = measurements > count ? 'the last ' : '';
+  return `Check ${told(name, results)} (${failures} of ${which}${ofRound(measurements, count)} measurements failed)`;
+}
+
+/** Failures are counted in rounds of `count` measurements: how many measurements the last round has. */
+function ofRound(measurements: number, count: number): number {
+  return measurements === 0 ? 0 : ((measurements - 1) % count) + 1;
 }
 
 function told(name: string, results: readonly AnalysisResult[]): string {
@@ -131,17 +145,18 @@ function resultOf({ analysis }: DeliveryJobStatus, name: string): AnalysisResult
 /** Adds what is newer than what is known; what was measured before the stage began is of another one. */
 function withMeasurements(
   known: AnalysisResult,
-  measurements: readonly Measurement[],
-  stageStartedMs: number,
+  news: { readonly check: AnalysisCheck; readonly measurements: readonly Measurement[]; readonly sinceMs: number },
 ): AnalysisResult {
   let result = known;
-  const own = measurements.filter(({ check, at }) => check === known.name && at.getTime() >= stageStartedMs);
+  const own = news.measurements.filter(({ check, at }) => check === known.name && at.getTime() >= news.sinceMs);
   for (const { at, passed, message } of own.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
     if (result.lastMeasuredAt !== undefined && at.getTime() <= Date.parse(result.lastMeasuredAt)) continue;
+    const measurements = result.measurements + 1;
+    const isNewRound = ofRound(measurements, news.check.count) === 1;
     result = {
       name: result.name,
-      measurements: result.measurements + 1,
-      failures: result.failures + (passed ? 0 : 1),
+      measurements,
+      failures: (isNewRound ? 0 : result.failures) + (passed ? 0 : 1),
       lastMeasuredAt: at.toISOString(),
       message: message.slice(0, MESSAGE_LIMIT),
     };

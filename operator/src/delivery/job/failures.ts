@@ -3,6 +3,7 @@ import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 /** Every reason for which a job that has changed something is undone. */
 export type FailureReason =
   | 'Aborted'
+  | 'Preempted'
   | 'JobDeleted'
   | 'ChangedFromOutside'
   | 'WorkloadDeleted'

@@ -1,6 +1,7 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { supersededMessage } from '../start/messages.ts';
 import type { JobContext } from './context.ts';
 import { changedFromOutside, endOf, failure } from './failures.ts';
 import type { PodFault } from './snapshot.ts';
@@ -28,6 +29,8 @@ export function findRollbackTrigger(context: JobContext): DeliveryFailure | unde
   if (job.metadata.deletionTimestamp !== undefined) return failure('JobDeleted', 'The job was deleted');
   if (job.spec.abort) return failure('Aborted', 'The job was aborted');
   if (isHandedBack(context)) return undefined;
+  const { supersededBy } = context.snapshot.queue;
+  if (supersededBy !== undefined) return failure('Preempted', supersededMessage(supersededBy));
   if (claim === 'other') return changedFromOutside(`The annotation ${annotations.delivering} of ${nameIn(context)}`);
   if (template === 'foreign') return templateChanged(context);
   if (cluster.deployment.spec.paused === true) {

@@ -42,7 +42,7 @@ export interface QueueView {
   readonly ahead: DeliveryJob | undefined;
   /** How many are before it. */
   readonly before: number;
-  /** A later Deploy that makes this one, still waiting, pointless. */
+  /** A later job that makes this one pointless while it waits, or has it undone while it runs. */
   readonly supersededBy: DeliveryJob | undefined;
 }
 

@@ -68,7 +68,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   }
 
   /** Whether a new job makes those that wait pointless. Where it does not, they are not looked at: there may be very many. */
-  const mayBeSuperseded = (serviceName: string) => policyFor(serviceName, relations.policies.get).supersede;
+  const mayBeSuperseded = ({ serviceName, immediate }: DeliveryJob['spec']) =>
+    immediate === true || policyFor(serviceName, relations.policies.get).supersede;
 
   /** Those that are told whom they wait for. */
   function enqueueWaiting(serviceName: string): void {
@@ -90,7 +91,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     const { serviceName } = change.object.spec;
     enqueueService(serviceName);
     enqueueWaiting(serviceName);
-    if (change.type === 'added' && mayBeSuperseded(serviceName))
+    if (change.type === 'added' && mayBeSuperseded(change.object.spec))
       relations.unfinishedJobs.get(serviceName).forEach(look);
   });
 }

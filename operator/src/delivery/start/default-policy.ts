@@ -16,6 +16,7 @@ const defaults: Omit<DeliveryPolicySpec, 'serviceName'> = {
   drainSeconds: 30,
   supersede: false,
   autoDeploy: false,
+  preReleases: false,
 };
 
 /** The policy of the service, else the one of all services, else the defaults. Of several the oldest counts. */

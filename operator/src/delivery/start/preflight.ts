@@ -10,9 +10,9 @@ import { isAsDesired } from '../workload/fingerprint.ts';
 import { canaryServiceName, extraDeploymentName } from '../workload/names.ts';
 import { runningVersion } from '../workload/version.ts';
 
-/** What the job asks for, else the policy. */
+/** What the job asks for, else the policy; the fastest where it is to be immediate. */
 export function strategyOf({ spec }: DeliveryJob, policy: DeliveryPolicySpec): DeliveryStrategy {
-  return spec.strategy ?? policy.strategy;
+  return spec.immediate === true ? 'Rolling' : (spec.strategy ?? policy.strategy);
 }
 
 /** Why a job cannot begin, with nothing touched yet; undefined when it can. */

@@ -23,6 +23,7 @@ import { claimInTheWay, claimState } from '../workload/claim.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from '../workload/fingerprint.ts';
 import { REVISION_ANNOTATION } from '../workload/names.ts';
 import { runningArtifact, runningVersion } from '../workload/version.ts';
+import { supersededMessage } from './messages.ts';
 import { preflightFault, routedServices, strategyOf } from './preflight.ts';
 import { findStability, type Stability } from './stability.ts';
 
@@ -58,11 +59,13 @@ export function begin(snapshot: JobSnapshot): Decision {
 
 const gone = { reason: 'WorkloadDeleted', message: 'The Deployment was deleted before anything was changed' };
 
+const withoutFault: ReadonlySet<string> = new Set(['Cancelled', 'Superseded', 'NotNewer']);
+
 /** Nothing was changed yet, so nothing has to be undone. */
 function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; readonly message: string }): Decision {
   const { job, now } = snapshot;
   // Nothing is wrong with what nobody wants to have any more.
-  const phase = failure.reason === 'Cancelled' || failure.reason === 'NotNewer' ? 'RolledBack' : 'Failed';
+  const phase = withoutFault.has(failure.reason) ? 'RolledBack' : 'Failed';
   return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
 }
 
@@ -74,6 +77,10 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
     return failBefore(snapshot, { reason: 'Cancelled', message: 'Cancelled before anything was changed' });
+  }
+  const { supersededBy } = snapshot.queue;
+  if (supersededBy !== undefined) {
+    return failBefore(snapshot, { reason: 'Superseded', message: supersededMessage(supersededBy) });
   }
   const cluster = clusterOf(snapshot);
   const fault = preflightFault(snapshot);
@@ -217,7 +224,12 @@ function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): De
   return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
 }
 
-function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
+/** Checks may still see what is to be got rid of. */
+function withoutChecks(policy: DeliveryPolicySpec): DeliveryPolicySpec {
+  return { ...policy, analysis: [], requireHeartbeat: false };
+}
+
+function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
   const { spec, metadata } = cluster.deployment;
   const { target, strategy, departure } = way;
   const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
@@ -238,7 +250,7 @@ function stateToSave({ policy }: JobSnapshot, cluster: ClusterView, way: Way): S
     routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
     target,
     strategy,
-    policy,
+    policy: job.spec.immediate === true ? withoutChecks(policy) : policy,
     ...(departure === undefined ? {} : { departure }),
   };
 }

@@ -10,12 +10,13 @@ interface NewJob {
   readonly stage?: string;
   readonly operation?: 'Deploy' | 'Rollback';
   readonly abort?: boolean;
+  readonly immediate?: boolean;
   readonly deleted?: boolean;
 }
 
 function job(
   name: string,
-  { second = 0, seen = 0, phase, stage, operation = 'Deploy', abort = false, deleted }: NewJob = {},
+  { second = 0, seen = 0, phase, stage, operation = 'Deploy', abort = false, immediate, deleted }: NewJob = {},
 ): DeliveryJob {
   const at = `2026-01-01T00:00:0${second}Z`;
   return {
@@ -35,6 +36,7 @@ function job(
       artifact: { type: 'image', url: 'shop:1' },
       abort,
       promote: false,
+      ...(immediate === undefined ? {} : { immediate }),
     },
     ...(phase === undefined ? {} : { status: { phase, ...(stage === undefined ? {} : { stage }) } }),
   };
@@ -106,6 +108,13 @@ test.each([
   { sentence: 'the latest later Deploy', others: [job('b', { second: 1 }), job('c', { second: 2 })], by: 'c' },
   { sentence: 'no earlier one', job: job('a', { second: 3 }), others: [job('b', { second: 1 })] },
   { sentence: 'no Rollback', others: [job('b', { second: 1, operation: 'Rollback' })] },
+  {
+    sentence: 'no Deploy, where it is a Rollback',
+    job: job('a', { operation: 'Rollback' }),
+    others: [job('b', { second: 1 })],
+  },
+  { sentence: 'an immediate one', others: [job('b', { second: 1, immediate: true })], supersede: false, by: 'b' },
+  { sentence: 'no earlier immediate one', job: job('a', { second: 3 }), others: [job('b', { immediate: true })] },
   { sentence: 'none that is aborted', others: [job('b', { second: 1, abort: true })] },
   { sentence: 'none that runs already', others: [job('b', { phase: 'Progressing' })] },
   { sentence: 'none that is deleted', others: [job('b', { second: 1, deleted: true })] },
@@ -115,6 +124,33 @@ test.each([
     job: job('a', { phase: 'Progressing' }),
     others: [job('b', { second: 1 })],
   },
-])('a waiting job is superseded by: $sentence', ({ job: made = job('a'), others, supersede = true, by }) => {
+  {
+    sentence: 'an immediate one, once the job runs',
+    job: job('a', { phase: 'Promoting' }),
+    others: [job('b', { second: 1, immediate: true })],
+    by: 'b',
+  },
+  {
+    sentence: 'no immediate one that is aborted',
+    job: job('a', { phase: 'Promoting' }),
+    others: [job('b', { second: 1, immediate: true, abort: true })],
+  },
+  {
+    sentence: 'a Rollback, while the job is paused',
+    job: job('a', { phase: 'Paused' }),
+    others: [job('b', { second: 1, operation: 'Rollback' })],
+    by: 'b',
+  },
+  {
+    sentence: 'no Rollback, while it goes on by itself',
+    job: job('a', { phase: 'Progressing' }),
+    others: [job('b', { second: 1, operation: 'Rollback' })],
+  },
+  {
+    sentence: 'no Rollback, where it is one, too',
+    job: job('a', { phase: 'Paused', operation: 'Rollback' }),
+    others: [job('b', { second: 1, operation: 'Rollback' })],
+  },
+])('a job is superseded by: $sentence', ({ job: made = job('a'), others, supersede = true, by }) => {
   expect(queueView(made, [made, ...others], { order, supersede }).supersededBy?.metadata.name).toBe(by);
 });

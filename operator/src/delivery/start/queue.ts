@@ -74,9 +74,13 @@ export function queueView(
   { order, supersede }: QueueRules,
 ): QueueView {
   const others = unfinished.filter(({ metadata }) => metadata.uid !== job.metadata.uid);
+  const preemptedBy = others
+    .filter((other) => preempts(other, job) && isWanted(other))
+    .toSorted(order)
+    .at(-1);
   if (isRunning(job)) {
     const first = hasBegun(job) ? job : headOf([job, ...others], order);
-    return { ahead: first === job ? undefined : first, before: first === job ? 0 : 1, supersededBy: undefined };
+    return { ahead: first === job ? undefined : first, before: first === job ? 0 : 1, supersededBy: preemptedBy };
   }
   const head = headOf(others, order);
   if (isFinished(job)) {
@@ -85,12 +89,26 @@ export function queueView(
   }
   const before = others.filter((other) => isRunning(other) || order(other, job) < 0).length;
   const isAhead = head !== undefined && (isRunning(head) || order(head, job) < 0);
-  const later = others.filter((other) => supersede && order(other, job) > 0 && supersedes(other)).toSorted(order);
-  return { ahead: isAhead ? head : undefined, before, supersededBy: later.at(-1) };
+  const isReplaceable = supersede && job.spec.operation === 'Deploy';
+  const later = others.filter((other) => isReplaceable && order(other, job) > 0 && supersedes(other)).toSorted(order);
+  const isMoot = preemptedBy !== undefined && order(preemptedBy, job) > 0;
+  return { ahead: isAhead ? head : undefined, before, supersededBy: isMoot ? preemptedBy : later.at(-1) };
+}
+
+function supersedes(job: DeliveryJob): boolean {
+  return job.spec.operation === 'Deploy' && isWanted(job);
 }
 
 /** What has begun already is no later one, and one that is itself about to be given up makes nothing pointless. */
-function supersedes(job: DeliveryJob): boolean {
-  const { spec, metadata } = job;
-  return spec.operation === 'Deploy' && !spec.abort && metadata.deletionTimestamp === undefined && !isRunning(job);
+function isWanted(job: DeliveryJob): boolean {
+  return !job.spec.abort && job.metadata.deletionTimestamp === undefined && !isRunning(job);
+}
+
+/**
+ * Whether a job that waits has the one that runs undone: an immediate one does, and a rollback where a deploy is paused, which may
+ * be for ever.
+ */
+function preempts({ spec }: DeliveryJob, running: DeliveryJob): boolean {
+  const isInTheWay = spec.operation === 'Rollback' && running.spec.operation === 'Deploy' && isPaused(running);
+  return spec.immediate === true || isInTheWay;
 }

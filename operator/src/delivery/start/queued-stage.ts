@@ -5,6 +5,7 @@ import { deleteState } from '../job/saved-state.ts';
 import type { JobSnapshot, QueueView } from '../job/snapshot.ts';
 import { buildStatus, endStatus, writeStatus } from '../job/status.ts';
 import { unclaimWorkload } from '../workload/changes.ts';
+import { jobName, supersededMessage } from './messages.ts';
 import { strategyOf } from './preflight.ts';
 import { begin } from './preparing-stage.ts';
 import { isPaused, NAMED_JOBS_LIMIT } from './queue.ts';
@@ -16,9 +17,7 @@ export function planQueued(snapshot: JobSnapshot): Decision {
     return giveUp(snapshot, 'Cancelled', 'Cancelled while it waited for its turn');
   }
   if (queue.supersededBy !== undefined) {
-    const { name } = queue.supersededBy.metadata;
-    const { version } = queue.supersededBy.spec;
-    return giveUp(snapshot, 'Superseded', `Job ${name} was asked for since, and brings ${version}`);
+    return giveUp(snapshot, 'Superseded', supersededMessage(queue.supersededBy));
   }
   if (queue.ahead === undefined) return begin(snapshot);
   return { changes: writeStatus(job, waitingStatus(job, snapshot)) };
@@ -53,7 +52,7 @@ function waitsFor({ spec }: DeliveryJob, { ahead, before }: QueueView): string {
     return `Waits for the jobs of ${spec.serviceName} that came before`;
   const { message = '' } = ahead.status ?? {};
   const others = before > 1 ? `, and for ${before - 1} more` : '';
-  return `Waits for job ${ahead.metadata.name}${isPaused(ahead) ? `, which is paused (${message})` : ''}${others}`;
+  return `Waits for job ${jobName(ahead)}${isPaused(ahead) ? `, which is paused (${message})` : ''}${others}`;
 }
 
 function giveUp({ job, now }: JobSnapshot, reason: string, message: string): Decision {

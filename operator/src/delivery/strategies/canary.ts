@@ -21,7 +21,7 @@ import {
   untilMs,
   withoutNext,
 } from './strategy.ts';
-import { during, keepUp, missedPods, planVerification, reach, type Upkeep } from './upkeep.ts';
+import { during, keepUp, missedPods, planPause, planVerification, reach, type Upkeep } from './upkeep.ts';
 
 /** So long the pods of a canary are ready before routes lead to them: gateways hear of them later than the API server does. */
 const ROUTES_SETTLE_MS = 2000;
@@ -114,14 +114,19 @@ function planStepVerifying(context: JobContext): StagePlan {
 }
 
 function planStepPausing(context: JobContext): StagePlan {
-  const { pauseSeconds, weight } = stepOf(context);
+  const { weight } = stepOf(context);
   const actual = actualWeight(context) ?? weight;
   const asked = actual === weight ? '' : ` (of ${weight} % asked for)`;
   const has = `${context.job.spec.version} has ${actual} % of the traffic${asked}`;
-  if (isPromoted(context)) return holdStep(context, { message: has, next: afterStep(context, promoted(context)) });
-  if (pauseSeconds === undefined) return holdStep(context, { message: `${has}; waits for promote` });
-  if (isOver(context, pauseSeconds)) return holdStep(context, { message: has, next: afterStep(context, {}) });
-  return holdStep(context, { message: `${has} for ${pauseSeconds} s`, requeueAtMs: untilMs(context, pauseSeconds) });
+  return holdStep(context, planPause(context, planWait(context, has), afterStep(context, {})));
+}
+
+function planWait(context: JobContext, message: string): StagePlan {
+  const { pauseSeconds } = stepOf(context);
+  if (isPromoted(context)) return { message, next: afterStep(context, promoted(context)) };
+  if (pauseSeconds === undefined) return { message: `${message}; waits for promote` };
+  if (isOver(context, pauseSeconds)) return { message, next: afterStep(context, {}) };
+  return { message: `${message} for ${pauseSeconds} s`, requeueAtMs: untilMs(context, pauseSeconds) };
 }
 
 function afterStep(context: JobContext, progress: Progress): Next {

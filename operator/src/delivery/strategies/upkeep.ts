@@ -1,6 +1,6 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../../runtime/decision.ts';
-import { dueChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
+import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
 import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
@@ -90,9 +90,31 @@ export function planVerification(context: JobContext, next: Next, readyMs = 0): 
   const poll = context.policy.requireHeartbeat ? [context.nowMs + HEARTBEAT_RECHECK_MS] : [];
   const end = verdict === 'passed' ? readyMs : verificationEndsMs(context);
   return {
-    message: verdict === 'passed' ? 'All checks have passed so far' : message,
+    message: verdict === 'passed' ? bakingMessage(context, results.length > 0) : message,
     progress,
     requeueAtMs: Math.min(end, ...due, ...poll),
+  };
+}
+
+function bakingMessage({ job, policy, status }: JobContext, hasResults: boolean): string {
+  const seconds = status.stage === 'Baking' ? policy.blueGreen.bakeSeconds : policy.rolling.bakeSeconds;
+  const waits = `${job.spec.version} has to stay ready for ${seconds} s`;
+  return hasResults ? `All checks have passed so far; ${waits}` : waits;
+}
+
+/** A pause in which the checks go on: what they find wrong ends it, or holds it, as in a verification. */
+export function planPause(context: JobContext, pause: StagePlan, next: Next): StagePlan {
+  if (!hasChecks(context.status.stage ?? '', context.policy)) return pause;
+  const { verdict, results } = verify(context);
+  if (verdict === 'failed') return planVerification(context, next);
+  const progress = { analysis: [...results] };
+  const due = dueChecks(context.snapshot).map(({ dueAt }) => dueAt.getTime());
+  const requeueAtMs = Math.min(pause.requeueAtMs ?? Infinity, ...due.filter((ms) => ms > context.nowMs));
+  return {
+    ...pause,
+    progress: { ...pause.progress, ...progress },
+    ...(pause.next === undefined ? {} : { next: goOn(pause.next, progress) }),
+    ...(requeueAtMs === Infinity ? {} : { requeueAtMs }),
   };
 }
 

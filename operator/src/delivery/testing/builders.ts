@@ -29,6 +29,7 @@ export function buildPolicy(overrides: Partial<DeliveryPolicySpec> = {}): Delive
     drainSeconds: 30,
     supersede: false,
     autoDeploy: false,
+    preReleases: false,
     ...overrides,
   };
 }

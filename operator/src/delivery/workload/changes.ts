@@ -51,7 +51,7 @@ export function updateWorkload(context: JobContext): readonly Change[] {
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') return [];
   const { maxSurge, maxUnavailable } = policy.rolling;
-  const isUrgent = saved.departure?.reason === 'WorkloadNotReady';
+  const isUrgent = job.spec.immediate === true || saved.departure?.reason === 'WorkloadNotReady';
   const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
   return patchDeployment(deployment, {
     annotations: { ...version, [annotations.delivering]: written },

@@ -1,4 +1,4 @@
-import { isUpdate } from '@rollcall/platform/version-order.ts';
+import { isPreRelease, isUpdate } from '@rollcall/platform/version-order.ts';
 import type { HistoryStore } from '../../releases/domain/history-store.ts';
 import type { Release } from '../../releases/domain/release.ts';
 import { type ReleasesDeps, runningVersion } from '../../releases/domain/releases.ts';
@@ -11,6 +11,8 @@ export interface Policy {
   readonly strategy: DeliveryStrategy;
   /** Whether an announced version is deployed without a deploy call. */
   readonly autoDeploy: boolean;
+  /** Whether that is true of pre-releases too. */
+  readonly preReleases: boolean;
 }
 
 export interface PolicyStore {
@@ -50,16 +52,17 @@ export interface AutoDeployDeps extends ReleasesDeps {
   readonly jobs: Pick<DeliveryJobStore, 'create'> & Pick<JobCommands, 'fetchOf'>;
 }
 
-/** Whether a version of the service is deployed once it is announced. */
+/** Whether the version of the service is deployed once it is announced. */
 export async function deploysAutomatically(
   { policies }: Pick<AutoDeployDeps, 'policies'>,
-  serviceName: string,
+  { serviceName, version }: Pick<Release, 'serviceName' | 'version'>,
 ): Promise<boolean> {
-  return (await policies.fetch(serviceName))?.autoDeploy === true;
+  const policy = await policies.fetch(serviceName);
+  return policy?.autoDeploy === true && (policy.preReleases || !isPreRelease(version));
 }
 
 /**
- * Makes a job of a release that was just announced, of a service that {@link deploysAutomatically}, where the version is newer than what
+ * Makes a job of a release that was just announced, one that {@link deploysAutomatically}, where the version is newer than what
  * runs and than what is under way. Announced again, it makes no other job. Of versions that are announced at the same moment, at
  * whatever replicas, the newest has the last job.
  *

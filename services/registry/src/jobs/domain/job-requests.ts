@@ -26,6 +26,10 @@ export interface DeploymentInput extends ReleaseInput {
 export interface RollbackInput {
   readonly serviceName: string;
   readonly version: string;
+  /** Undefined: as the policy of the service says. */
+  readonly strategy: StrategyName | undefined;
+  /** Whether it goes before all other jobs, and as fast as can be. */
+  readonly immediate: boolean;
   readonly subject: string | undefined;
   readonly at: Date;
 }
@@ -63,16 +67,21 @@ export async function requestRollback(deps: DeliveryRequestsDeps, input: Rollbac
     const message = `Version '${input.version}' of service '${input.serviceName}' was never announced or deployed`;
     throw new RegistryError('RELEASE_NOT_FOUND', message);
   }
-  const { at } = input;
+  const { at, immediate } = input;
+  if (immediate && input.strategy !== undefined && input.strategy !== 'rolling') {
+    throw new RegistryError('INVALID_REQUEST', 'An immediate rollback is rolling: leave strategy out, or immediate');
+  }
+  const strategy = input.strategy === undefined ? undefined : strategies[input.strategy];
   const requestedBy = requesterOf(input);
-  return createJob(deps, newJob({ operation: 'Rollback', release, strategy: undefined, requestedBy, at }));
+  return createJob(deps, newJob({ operation: 'Rollback', release, strategy, requestedBy, immediate, at }));
 }
 
-type JobRequest = Omit<RequestedJob, 'jobId' | 'onlyIfNewer'> & Partial<RequestedJob> & { readonly at: Date };
+type JobRequest = Omit<RequestedJob, 'jobId' | 'onlyIfNewer' | 'immediate'> &
+  Partial<RequestedJob> & { readonly at: Date };
 
 /** A job with the documented id. */
-export function newJob({ at, onlyIfNewer = false, ...job }: JobRequest): RequestedJob {
-  return { ...job, onlyIfNewer, jobId: jobId(job.operation, job.release, at) };
+export function newJob({ at, onlyIfNewer = false, immediate = false, ...job }: JobRequest): RequestedJob {
+  return { ...job, onlyIfNewer, immediate, jobId: jobId(job.operation, job.release, at) };
 }
 
 function requesterOf({ subject = 'webhook' }: { readonly subject: string | undefined }): string {

@@ -14,6 +14,8 @@ export interface RequestedJob {
   readonly requestedBy: string;
   /** Whether it is to end with nothing touched where what runs turns out to be as new. */
   readonly onlyIfNewer: boolean;
+  /** Whether the job that runs is undone for it, and those that wait are given up. */
+  readonly immediate: boolean;
 }
 
 /** How a requested job compares with the one that is stored under its id. */

@@ -58,9 +58,9 @@ function rollbackRoute(app: App, deps: JobRequestRoutesDeps): void {
       },
     },
     async (request) => {
-      const { service_name, version } = request.body;
+      const { service_name, version, strategy, immediate = false } = request.body;
       const admission = await authorizeCall(deps, service_name, proofOf(request, request.body));
-      const input = { serviceName: service_name, version, subject: request.subject };
+      const input = { serviceName: service_name, version, strategy, immediate, subject: request.subject };
       const job_id = await admission.carryOut((at) => requestRollback(deps, { ...input, at }));
       const message = `Rollback of '${service_name}' to version ${version} was requested`;
       return { status: 'accepted' as const, job_id, message, service_name, version };

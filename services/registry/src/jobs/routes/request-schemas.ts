@@ -15,6 +15,16 @@ export const DeployBody = Type.Object({
 export const RollbackBody = Type.Object({
   service_name: ServiceName,
   version: Version,
+  strategy: Type.Optional(
+    Type.Enum(['rolling', 'blue-green', 'canary'], {
+      description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
+    }),
+  ),
+  immediate: Type.Optional(
+    Type.Boolean({
+      description: 'The job that runs is undone for it, those that wait are given up, and all pods roll at once',
+    }),
+  ),
   webhook_secret: Type.Optional(Secret),
 });
 

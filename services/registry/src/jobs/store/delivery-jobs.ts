@@ -128,7 +128,8 @@ function isSameJob(stored: DeliveryJob, job: RequestedJob): boolean {
     spec.artifact.url === artifact.url &&
     spec.artifact.type === artifact.type &&
     spec.artifact.checksum === artifact.checksum &&
-    spec.strategy === job.strategy
+    spec.strategy === job.strategy &&
+    (spec.immediate ?? false) === job.immediate
   );
 }
 
@@ -156,6 +157,7 @@ function manifestOf(job: RequestedJob): Manifest<DeliveryJob> {
       ...(job.strategy === undefined ? {} : { strategy: job.strategy }),
       requestedBy: job.requestedBy,
       ...(job.onlyIfNewer ? { onlyIfNewer: true } : {}),
+      ...(job.immediate ? { immediate: true } : {}),
       abort: false,
       promote: false,
     },

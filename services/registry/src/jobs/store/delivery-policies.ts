@@ -33,7 +33,9 @@ function choose(policies: readonly DeliveryPolicy[], serviceName: string): Polic
     const policy =
       candidates.find(({ metadata }) => metadata.name === objectNameFor(scope)) ??
       candidates.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1)).at(0);
-    if (policy !== undefined) return { strategy: policy.spec.strategy, autoDeploy: policy.spec.autoDeploy };
+    if (policy === undefined) continue;
+    const { strategy, autoDeploy, preReleases } = policy.spec;
+    return { strategy, autoDeploy, preReleases };
   }
   return undefined;
 }

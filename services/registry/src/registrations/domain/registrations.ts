@@ -3,7 +3,7 @@ import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Bulkhead } from '../../common/bulkhead.ts';
 import { RegistryError } from '../../common/errors.ts';
 import type { KeyedMutex } from '../../common/keyed-mutex.ts';
-import { checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
+import { checkReport, checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
 import {
   ChangedMeanwhileError,
@@ -215,13 +215,14 @@ export async function unregisterService(
 /**
  * Keeps what a service said of itself.
  *
- * @throws RegistryError SERVICE_NOT_FOUND, NAME_OWNED_BY_ANOTHER.
+ * @throws RegistryError INVALID_REQUEST, SERVICE_NOT_FOUND, NAME_OWNED_BY_ANOTHER.
  */
 export async function reportService(
   deps: RegistrationsDeps,
   input: { readonly serviceName: string; readonly subject: string | undefined; readonly report: ServiceReport },
 ): Promise<void> {
   checkServiceName(input.serviceName);
+  checkReport(input.report);
   const known = await lookUpService(deps, input.serviceName);
   checkChangeable(known, input.subject);
   try {

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { parseDateTime } from '@rollcall/platform/date-time.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { checkDetails } from '../../common/validation.ts';
 import { ErrorResponse } from '../../http/schemas.ts';
 import { type RegistrationsDeps, reportService } from '../domain/registrations.ts';
 import { HealthBody, LifecycleBody, ReceivedResponse } from './report-schemas.ts';
@@ -16,11 +16,11 @@ export function reportRoutes(app: App, { registrations }: { readonly registratio
     '/webhooks/health',
     { schema: { tags, summary: 'Health status from a service', body: HealthBody, response } },
     async (request) => {
-      const { service_name, status, timestamp, details } = request.body;
+      const { service_name, status, timestamp, details = {} } = request.body;
       await reportService(registrations, {
         serviceName: service_name,
         subject: request.subject,
-        report: { kind: 'health', status, at: parseTime(timestamp, clock), details: checkDetails(details) },
+        report: { kind: 'health', status, at: parseTime(timestamp, clock), details },
       });
       return { status: 'received' as const, message: `Health of '${service_name}' received: ${status}` };
     },
@@ -29,24 +29,23 @@ export function reportRoutes(app: App, { registrations }: { readonly registratio
     '/webhooks/lifecycle',
     { schema: { tags, summary: 'Lifecycle event of a service', body: LifecycleBody, response } },
     async (request) => {
-      const { service_name, event, timestamp, details } = request.body;
+      const { service_name, event, timestamp, details = {} } = request.body;
       await reportService(registrations, {
         serviceName: service_name,
         subject: request.subject,
-        report: { kind: 'lifecycle', event, at: parseTime(timestamp, clock), details: checkDetails(details) },
+        report: { kind: 'lifecycle', event, at: parseTime(timestamp, clock), details },
       });
       return { status: 'received' as const, message: `Lifecycle event of '${service_name}' received: ${event}` };
     },
   );
 }
 
-const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})$/;
-
 function parseTime(text: string | undefined, clock: Clock): Date {
   if (text === undefined) return clock.now();
-  const at = new Date(text);
-  if (!ISO_8601.test(text) || Number.isNaN(at.getTime())) {
-    throw new RegistryError('INVALID_REQUEST', 'timestamp must be ISO 8601 with offset');
-  }
-  return at;
+  const at = parseDateTime(text);
+  if (at !== undefined) return at;
+  throw new RegistryError(
+    'INVALID_REQUEST',
+    'timestamp must be a date and time of RFC 3339 with seconds and an offset, such as 2026-11-25T08:00:00Z',
+  );
 }

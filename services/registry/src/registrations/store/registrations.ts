@@ -23,7 +23,6 @@ import {
 import { toRegistration } from './registration-objects.ts';
 
 const LEASE_TRIES = 4;
-const VERSION_MAX_LENGTH = 128;
 
 export interface RegistrationStoreDeps {
   readonly connection: KubeConnection;
@@ -290,16 +289,11 @@ async function writeReport(context: Context, registration: Registration, report:
       { fieldManager: `rollcall-registry-${kind}`, force: true, subresource: 'status' },
     );
     context.registrations.recordWrite(object);
-    if (typeof version !== 'string' || !isVersion(version) || version === object.status?.currentVersion) return;
+    if (typeof version !== 'string' || version === object.status?.currentVersion) return;
     const patch = { status: { currentVersion: version } };
     const versioned = await context.objects.patch(name, patch, { uid: registration.id, subresource: 'status' });
     context.registrations.recordWrite(versioned);
   });
-}
-
-/** What `status.currentVersion` can hold. */
-function isVersion(text: string): boolean {
-  return text.length > 0 && text.length <= VERSION_MAX_LENGTH;
 }
 
 /** Tells "somebody was faster" and "the API server finds it invalid" from failures. */

@@ -1,10 +1,8 @@
 import { httpUrlFault, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { checkServiceName } from '../../common/validation.ts';
+import { checkServiceName, versionFault } from '../../common/validation.ts';
 import type { Artifact, ArtifactType, Release } from './release.ts';
 
-const VERSION_MAX_LENGTH = 128;
-const FORBIDDEN_IN_VERSION = /[\s\p{Z}\p{Cc}\uFEFF/]|[\uD800-\uDFFF]/u;
 const CHECKSUM = /^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$/;
 const imageHost = String.raw`([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]+)?/`;
 const imagePart = '[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*';
@@ -52,14 +50,6 @@ export function isDeliverable({ version, artifact }: Release): boolean {
 export function checkVersion(version: string): void {
   const fault = versionFault(version);
   if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', `version must ${fault}`);
-}
-
-function versionFault(version: string): string | undefined {
-  if (version === '') return 'not be empty';
-  if (version.length > VERSION_MAX_LENGTH) return `have at most ${VERSION_MAX_LENGTH} characters`;
-  if (version === '.' || version === '..') return "not be '.' or '..'";
-  if (!FORBIDDEN_IN_VERSION.test(version)) return undefined;
-  return "not contain '/', white space, control characters or broken surrogates";
 }
 
 function artifactFault({ url, type, checksum }: Artifact): string | undefined {

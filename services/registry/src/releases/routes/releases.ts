@@ -48,7 +48,7 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
     },
     async (request) => {
       const { service_name, version } = request.body;
-      const isDeployed = await deploysAutomatically(deps, service_name);
+      const isDeployed = await deploysAutomatically(deps, { serviceName: service_name, version });
       const proof = { ...proofOf(request, request.body), isHarmless: !isDeployed };
       const admission = await authorizeCall(deps, service_name, proof);
       const job_id = await admission.carryOut(async (at) => {

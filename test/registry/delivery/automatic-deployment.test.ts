@@ -259,7 +259,7 @@ test('of versions that are announced at the same moment at several replicas, the
 
 test('names that selectors have signs for are told apart', async () => {
   const twin = await newService();
-  const service = `${twin},spec.operation=Deploy\\`;
+  const service = `${twin},spec.operation=Deploy`;
   await applyPolicy(`${twin}-odd`, { serviceName: service, autoDeploy: true });
   expect((await announce(service, '2.0.0')).body['job_id']).toBeDefined();
   expect((await announce(twin, '1.0.0')).body['job_id']).toBeDefined();

@@ -161,11 +161,11 @@ describe('a backend that stands still', () => {
 
 test('a backend that answers no ping is given up', async () => {
   await using silent = await rawBackend();
-  const limits = { upstreamPingIntervalMs: 1000, pingTimeoutMs: 1000 };
+  const limits = { quietMs: 1000, pingTimeoutMs: 1000 };
   await using proxy = await startProxy({ backendPort: silent.port, limits });
   using client = createEchoClient(proxy.port, { token: TOKEN });
   expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
-  expect(silent.peers.flatMap(({ frames }) => frames.map(({ type }) => type))).toContain(frameType.PING);
+  expect(silent.peers.flatMap(({ frames }) => frames.map(({ type }) => type))).toContain(frameType.SETTINGS);
 });
 
 describe('what counts against a backend', () => {

@@ -230,12 +230,24 @@ describe('routing', () => {
 
 describe('what is no call of gRPC', () => {
   test.each([
-    ['GET', { ':method': 'GET' }, 405],
-    ['JSON', { 'content-type': 'application/json' }, 415],
-    ['gRPC-Web', { 'content-type': 'application/grpc-web+proto' }, 415],
-  ])('%s', async (_what, headers, code) => {
-    const { head } = await request({ ':path': '/rollcall.test.v1.Echo/Unary', ...headers });
+    ['GET', { ':method': 'GET' }, [405, 'METHOD_NOT_ALLOWED']],
+    ['JSON', { 'content-type': 'application/json' }, [415, 'UNSUPPORTED_TYPE']],
+    ['gRPC-Web', { 'content-type': 'application/grpc-web+proto' }, [415, 'UNSUPPORTED_TYPE']],
+    ['gRPC-Web in text', { 'content-type': 'application/grpc-web-text' }, [415, 'UNSUPPORTED_TYPE']],
+    ['no content type', { 'content-type': '' }, [415, 'UNSUPPORTED_TYPE']],
+  ])('%s is refused with a word and an id', async (_what, headers, [code, error]) => {
+    const { head, body } = await request({ ':path': '/rollcall.test.v1.Echo/Unary', ...headers });
     expect(head[':status']).toBe(code);
+    expect(head['content-type']).toBe('application/json; charset=utf-8');
+    expect(head['x-request-id']).toMatch(/^[0-9a-f]{32}$/);
+    expect(JSON.parse(body.toString())).toEqual({
+      error: { code: error, message: expect.stringContaining('This port takes'), details: {} },
+    });
+  });
+
+  test('the id is the one that the caller gave, and HEAD has no body', async () => {
+    const { head, body } = await request({ ':path': '/', ':method': 'HEAD', 'x-request-id': 'mine' });
+    expect([head[':status'], head['x-request-id'], body.length]).toEqual([405, 'mine', 0]);
   });
 
   test.each(['/', '/a', '/a.B/C/D', '/../etc/passwd', '/a.B/C?x', '/a%2eB/C'])('the path %s', async (path) => {

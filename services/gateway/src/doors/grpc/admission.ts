@@ -1,8 +1,9 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { LinkedList } from '@rollcall/platform/linked-list.ts';
+import { codedErrorBody, HttpError, serverError } from '@rollcall/platform/http/errors.ts';
 import { type Authenticator, type Caller, hasScope } from '../../admission/caller.ts';
 import type { Concurrency } from '../../admission/concurrency.ts';
-import { closeWhenSent } from './answer.ts';
+import { errorCatalogue } from '../../errors.ts';
+import { closeWhenSent, isClosed } from './answer.ts';
 import type { OutgoingCall } from './attempts.ts';
 import { type CallHead, isGrpc } from './headers.ts';
 import { isOwnHealth, type OwnHealth } from './health.ts';
@@ -25,9 +26,9 @@ export interface AdmissionContext {
   readonly identityHeaders: IdentityHeaders;
   readonly bounds: { readonly calls: number };
   readonly health: OwnHealth;
-  readonly calls: LinkedList<KnownCall>;
+  readonly calls: ReadonlySet<KnownCall>;
   /** Who asks for the gateway's own health does so without a token, and takes nobody's place. */
-  readonly probes: LinkedList<KnownCall>;
+  readonly probes: ReadonlySet<KnownCall>;
   /** Of the calls of one subject. */
   readonly concurrency: Concurrency;
   /**
@@ -49,9 +50,10 @@ type Over = 'no call' | 'probe' | 'given up';
  */
 export async function admit(context: AdmissionContext, known: KnownCall): Promise<Admitted | Over> {
   const { stream, head, span, requestId } = known;
-  const status = statusOfOther(head);
-  if (status !== undefined) {
-    answerOther(known, status, await takeOfAddress(context, known));
+  const error = errorOfOther(head);
+  if (error !== undefined) {
+    const { allowed, headers } = await takeOfAddress(context, known);
+    answerOther(known, allowed ? error : rateLimited(), headers);
     return 'no call';
   }
   if (isOwnHealth(head)) {
@@ -76,7 +78,7 @@ export async function admit(context: AdmissionContext, known: KnownCall): Promis
   }
   const identity = await context.identityHeaders(caller, target.service);
   await target.endpoints.refresh();
-  if (stream.destroyed || stream.closed) return 'given up';
+  if (isClosed(stream)) return 'given up';
   const deadlineMs = timeoutMs === undefined ? undefined : known.beganAtMs + timeoutMs;
   return { head, caller, token, target, identity, requestId, span, deadlineMs };
 }
@@ -135,16 +137,39 @@ function limited(known: KnownCall, { headers, retryAfterMs }: CallAllowance): Re
 }
 
 /** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md); undefined: it is gRPC. */
-function statusOfOther({ method, contentType }: CallHead): number | undefined {
-  if (method !== 'POST') return 405;
-  return isGrpc(contentType) ? undefined : 415;
+function errorOfOther({ method, contentType }: CallHead): HttpError | undefined {
+  if (method !== 'POST') {
+    const message = 'This port takes gRPC calls, which are POST requests; REST has a port of its own';
+    return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow: 'POST' } });
+  }
+  if (isGrpc(contentType)) return undefined;
+  const message =
+    'This port takes calls of the content type application/grpc; gRPC-Web and JSON are not taken, and REST has a port of its own';
+  return serverError('UNSUPPORTED_TYPE', { message });
 }
 
-function answerOther({ stream }: KnownCall, status: number, { allowed, headers }: CallAllowance): void {
-  if (stream.destroyed || stream.closed) return;
+function rateLimited(): HttpError {
+  const { status, message } = errorCatalogue.RATE_LIMITED;
+  return new HttpError(status, 'RATE_LIMITED', { code: 'RATE_LIMITED', message });
+}
+
+function answerOther(
+  { stream, head, requestId }: KnownCall,
+  error: HttpError,
+  headers: CallAllowance['headers'],
+): void {
+  if (isClosed(stream)) return;
   stream.resume();
-  const answer = allowed ? { ':status': status, ...(status === 405 ? { allow: 'POST' } : {}) } : { ':status': 429 };
-  stream.respond({ ...answer, ...headers }, { endStream: true });
+  const body = Buffer.from(JSON.stringify(codedErrorBody(error)));
+  stream.respond({
+    ':status': error.statusCode,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+    'x-request-id': requestId,
+    ...error.headers,
+    ...headers,
+  });
+  stream.end(head.method === 'HEAD' ? undefined : body);
   closeWhenSent(stream);
 }
 

@@ -7,7 +7,7 @@ const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 /**
  * Whether its caller has ended it. A reset without an error closes a stream at once, but is told only when all that came before has been
- * read, which may be never: see `OpenCall.closed`.
+ * read, which may be never: the sweep ends its call.
  */
 export function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;

@@ -1,16 +1,14 @@
+import { type ClientHttp2Stream, constants } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { Link } from '@rollcall/platform/linked-list.ts';
-import type { ClientStream, StreamEnd, StreamHandler } from '../../http2/client-stream.ts';
-import { errorCode } from '../../http2/protocol.ts';
 import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
+import type { BackendConnection, Place } from './backend-connection.ts';
+import type { BackendPool } from './backend-pool.ts';
 import { type CallSpan, withTrace } from './call-span.ts';
 import type { CallHead } from './headers.ts';
-import type { Place, PooledConnection, Waiter } from './pooled-connection.ts';
 import type { GrpcTarget } from './ports.ts';
 import { Refusal } from './refusal.ts';
 import { formatTimeout } from './timeout.ts';
-import type { Upstreams } from './upstreams.ts';
 
 /** What a backend is to get. */
 export interface OutgoingCall {
@@ -18,8 +16,7 @@ export interface OutgoingCall {
   readonly target: GrpcTarget;
   /** Names and values in turn. */
   readonly identity: readonly string[];
-  /** Undefined: it has none. */
-  readonly requestId: string | undefined;
+  readonly requestId: string;
   /** Of the monotonic clock. */
   readonly deadlineMs: number | undefined;
   readonly span: CallSpan | undefined;
@@ -29,7 +26,7 @@ export interface OutgoingCall {
  * @returns begins the call at the next endpoint of its target; called again where that did not take it, at another one if there is one.
  *   It throws a Refusal where none takes calls now, or the deadline is over.
  */
-export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: Clock): () => Attempt {
+export function attemptsAt(pool: BackendPool, outgoing: OutgoingCall, clock: Clock): () => Attempt {
   const { target, span, head, identity, requestId } = outgoing;
   const { origin, endpoints } = target;
   let failed: Endpoint | undefined;
@@ -40,12 +37,10 @@ export function attemptsAt(upstreams: Upstreams, outgoing: OutgoingCall, clock: 
     if (endpoint === undefined) throw unavailable(endpoints);
     failed = endpoint;
     const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
-    const place = { origin, endpoint, endpoints };
-    const connection = upstreams.connectionTo(place);
-    const headers = [':method', 'POST', ...connection.originHeaders, ':path', head.path, 'te', 'trailers'];
+    const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', 'x-request-id', requestId];
     headers.push(...timeout, ...forwarded, ...identity);
-    if (requestId !== undefined) headers.push('x-request-id', requestId);
-    return new Attempt(place, headers, connection);
+    const place = { origin, endpoint, endpoints };
+    return new Attempt(place, headers, pool.connectionTo(place));
   };
 }
 
@@ -66,17 +61,21 @@ function unavailable(endpoints: Endpoints): Refusal {
   });
 }
 
+const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;
+/** Node's codes for a stream that never was on a connection. */
+const NEVER_SENT: ReadonlySet<string> = new Set(['ERR_HTTP2_GOAWAY_SESSION', 'ERR_HTTP2_INVALID_SESSION']);
+
 /** A call at an endpoint: waiting for the connection, or under way. */
 export class Attempt {
   readonly #place: Place;
   readonly #headers: readonly string[];
-  readonly #connection: PooledConnection;
-  #stream: ClientStream | undefined;
-  #waiting: Link<Waiter> | undefined;
+  readonly #connection: BackendConnection;
+  #stream: ClientHttp2Stream | undefined;
+  #isOver = false;
   #isAnswered = false;
   #isAbandoned = false;
 
-  constructor(place: Place, headers: readonly string[], connection: PooledConnection) {
+  constructor(place: Place, headers: readonly string[], connection: BackendConnection) {
     this.#place = place;
     this.#headers = headers;
     this.#connection = connection;
@@ -88,36 +87,51 @@ export class Attempt {
     return this.#connection.isReady();
   }
 
-  /** @param waiter told whether it can be begun; where not, nothing of it was sent, and the attempt is over. */
-  whenReady(waiter: Waiter): void {
-    this.#waiting = this.#connection.wait((isMade) => {
-      if (!isMade) this.#over(true);
-      waiter(isMade);
-    });
+  /** @returns whether it can be begun, once that is known; where not, nothing of it was sent, and the attempt is over. */
+  async whenReady(): Promise<boolean> {
+    await this.#connection.made;
+    if (this.isReady()) return true;
+    this.#over(true);
+    return false;
   }
 
-  /** Sends its head. @param handler told what comes of it; {@link Attempt.closed} is to be called when it is closed. */
-  begin(handler: StreamHandler): ClientStream {
+  /** Sends its head. {@link Attempt.closed} is to be called when the stream is closed. @throws Refusal, which ends the attempt. */
+  begin(): ClientHttp2Stream {
     try {
-      this.#stream = this.#connection.begin(this.#headers, handler);
-      return this.#stream;
+      this.#stream = this.#connection.session.request(this.#headers, { endStream: false });
     } catch (error) {
       this.#over(false);
-      throw error;
+      throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
     }
+    // `close` says all that matters.
+    return this.#stream.on('error', () => undefined);
   }
 
   /** Gives it up: nobody waits for it. That says nothing of the endpoint. */
   abandon(): void {
-    const stream = this.#stream;
     this.#isAbandoned = true;
-    if (stream === undefined) {
-      if (this.#waiting?.isLinked !== true) return;
-      this.#waiting.unlink();
-      this.#over(false);
-      return;
-    }
-    stream.reset(errorCode.CANCEL);
+    if (this.#stream === undefined) this.#over(false);
+    this.#stream?.close(NGHTTP2_CANCEL);
+    // With what was answered and nobody will read: a stream that has that is never closed by itself.
+    this.#stream?.destroy();
+  }
+
+  /** Whether the backend may have processed it: who repeats it may have it done twice. */
+  mayBeTaken(): boolean {
+    const stream = this.#stream;
+    if (stream === undefined) return false;
+    const failure: NodeJS.ErrnoException | null = stream.errored;
+    return !(
+      stream.rstCode === NGHTTP2_REFUSED_STREAM ||
+      NEVER_SENT.has(failure?.code ?? '') ||
+      stream.id === undefined ||
+      this.#connection.isBeyondGoaway(stream.id)
+    );
+  }
+
+  /** Whether the connection to the backend is gone, or never was. */
+  wasLost(): boolean {
+    return this.#stream === undefined || this.#connection.isLost(this.#stream);
   }
 
   /** To be told that the head of an answer has come. Its status speaks of the service and not of the endpoint. */
@@ -127,12 +141,14 @@ export class Attempt {
   }
 
   /** To be told that the stream is closed: only a connection that is lost before an answer counts against an endpoint. */
-  closed({ cause }: StreamEnd): void {
-    this.#over(!this.#isAbandoned && cause === 'lost');
+  closed(): void {
+    this.#over(!this.#isAbandoned && this.wasLost());
   }
 
   #over(isLost: boolean): void {
-    this.#connection.closed(this.#isAnswered);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#connection.closed();
     if (this.#isAnswered) return;
     if (isLost) this.#connection.blame(this.#place);
     else this.#place.endpoint.breaker.abandoned();

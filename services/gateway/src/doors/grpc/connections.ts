@@ -2,8 +2,6 @@ import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import { probe } from './ping.ts';
-import { release } from './streams.ts';
 
 export interface ConnectionOptions {
   /** So many at once; whoever comes then takes the place of those that have been without a call for longest. */
@@ -40,10 +38,10 @@ interface Known {
 
 type Sessions = Map<ServerHttp2Session, Known>;
 
-const LOOK_INTERVAL_MS = 1000;
+const CHECK_INTERVAL_MS = 1000;
 /** How long a peer has to close its side, too, once a session is over. */
 const CLOSING_GRACE_MS = 3000;
-/** So many make room at once: to look for them takes longer than to end them. */
+/** So many make room at once: to find them takes longer than to end them. */
 const EVICTED_SHARE = 0.01;
 /** A caller that is slow to answer may still have begun calls that it thinks were taken. */
 const GOAWAY_ROUND_TRIP_MS = 1000;
@@ -98,11 +96,10 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
     session.on('stream', (stream, ...rest) => {
       known.calls += 1;
       const onClose = onCall(stream, rest[2]);
-      stream.on('close', () => {
+      stream.once('close', () => {
         known.calls -= 1;
         known.idleSinceMs = clock.monotonicMs();
         onClose();
-        release(stream);
       });
     });
     if (draining) session.close();
@@ -115,7 +112,7 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
     if (sessions.size > options.connections && !makeRoom(sessions, session, options)) session.destroy();
   });
 
-  const timer = setInterval(() => look(sessions, options, clock.monotonicMs()), LOOK_INTERVAL_MS);
+  const timer = setInterval(() => check(sessions, options, clock.monotonicMs()), CHECK_INTERVAL_MS);
   timer.unref();
 
   return {
@@ -163,7 +160,7 @@ function makeRoom(sessions: Sessions, newcomer: ServerHttp2Session, { connection
 }
 
 /** Ends connections that say nothing, are idle, or gone. */
-function look(sessions: Sessions, options: ConnectionOptions, nowMs: number): void {
+function check(sessions: Sessions, options: ConnectionOptions, nowMs: number): void {
   for (const [session, known] of sessions) {
     if (session.destroyed) {
       // Node waits for the peer, which may never close its side, or take what was sent.
@@ -188,4 +185,17 @@ async function roundTrip(session: ServerHttp2Session): Promise<void> {
     session.ping(() => resolve());
   });
   await Promise.race([answered, sleep(GOAWAY_ROUND_TRIP_MS)]);
+}
+
+/**
+ * Asks the peer whether it is there, and ends the session where no answer comes in time. Node sends no ping over a session that is
+ * closed, because one side has sent GOAWAY, though calls may go on there for long; nor does such a session read on, or notice that its
+ * peer has gone, once a frame was wrong. It is asked by settings that change nothing, which are acknowledged at once, too (RFC 9113,
+ * section 6.5.3).
+ */
+function probe(session: ServerHttp2Session, timeoutMs: number): void {
+  const overdue = setTimeout(() => session.destroy(), timeoutMs).unref();
+  session.settings({}, (error) => {
+    if (error === null) clearTimeout(overdue);
+  });
 }

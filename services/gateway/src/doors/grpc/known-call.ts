@@ -1,5 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2';
-import type { OpenCall } from './call.ts';
+import type { Forwarding } from './call.ts';
 import type { CallSpan } from './call-span.ts';
 import type { CallHead } from './headers.ts';
 
@@ -8,7 +8,7 @@ export interface KnownCall {
   readonly stream: ServerHttp2Stream;
   readonly head: CallHead;
   readonly span: CallSpan | undefined;
-  readonly requestId: string | undefined;
+  readonly requestId: string;
   readonly beganAtMs: number;
   subject: string | undefined;
   /** The registration that it goes to; empty: none is found yet. */
@@ -20,10 +20,10 @@ export interface KnownCall {
   /** Its stream is closed. */
   isClosed: boolean;
   /** Once it goes on to a backend. */
-  forwarded: { readonly token: string; readonly call: OpenCall } | undefined;
-  /** How much of its answer its caller had taken at the last look. */
+  forwarded: { readonly token: string; readonly call: Forwarding } | undefined;
+  /** How much of its answer its caller had taken at the last sweep. */
   takenBytes: number;
-  /** For how long its caller has taken nothing of that. Counted in looks: while this process stands still nobody is slow. */
+  /** For how long its caller has taken nothing of that. Counted in sweeps: while this process stands still nobody is slow. */
   stuckMs: number;
 }
 
@@ -50,5 +50,5 @@ export function knownCall(known: Pick<KnownCall, 'stream' | 'head' | 'span' | 'r
 
 /** What goes with an answer, or a refusal. */
 export function answerHeaders({ limitHeaders, requestId }: KnownCall): Readonly<Record<string, string>> {
-  return requestId === undefined ? limitHeaders : { ...limitHeaders, 'x-request-id': requestId };
+  return { ...limitHeaders, 'x-request-id': requestId };
 }

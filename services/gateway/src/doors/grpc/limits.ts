@@ -1,10 +1,14 @@
+import type { BackendPoolOptions } from './backend-pool.ts';
 import type { ConnectionOptions } from './connections.ts';
 import type { OwnHealthLimits } from './health.ts';
-import type { LookLimits } from './look.ts';
-import type { UpstreamOptions } from './upstreams.ts';
+import type { SweepLimits } from './sweep.ts';
 
 /** How much one replica of the proxy serves, and for how long it waits. */
-export interface GrpcLimits extends ConnectionOptions, LookLimits, OwnHealthLimits, Omit<UpstreamOptions, 'lookup'> {
+export interface GrpcLimits
+  extends ConnectionOptions,
+    SweepLimits,
+    OwnHealthLimits,
+    Omit<BackendPoolOptions, 'lookup'> {
   /** Calls under way at once, on all connections; more get UNAVAILABLE. */
   readonly calls: number;
   /** Callers' libraries let further calls wait. */
@@ -44,8 +48,8 @@ export const defaultLimits: GrpcLimits = {
   handshakeTimeoutMs: 10_000,
   idleMs: 300_000,
   pingIntervalMs: 30_000,
-  upstreamPingIntervalMs: 310_000,
   silenceMs: 10_000,
+  quietMs: 310_000,
   pingTimeoutMs: 20_000,
   callsPerSession: 100,
   sessionsPerTarget: 8,

@@ -4,7 +4,6 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import { LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
@@ -18,8 +17,8 @@ import { requestIdOf } from '../trace-context.ts';
 import { type AdmissionContext, type Admitted, admit } from './admission.ts';
 import { refuse } from './answer.ts';
 import { attemptsAt, deadlineExceeded } from './attempts.ts';
-import { forwardCall } from './call.ts';
-import { type CallMemory, createCallMemory } from './call-memory.ts';
+import { BackendPool } from './backend-pool.ts';
+import { Forwarding } from './call.ts';
 import { type CallMetrics, createCallMetrics, statusName } from './call-metrics.ts';
 import { contextIn, startCallSpan } from './call-span.ts';
 import { followConnections } from './connections.ts';
@@ -27,11 +26,10 @@ import { readCallHead } from './headers.ts';
 import { createOwnHealth, isOwnHealth } from './health.ts';
 import { answerHeaders, type KnownCall, knownCall } from './known-call.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
-import { LOOK_INTERVAL_MS, look } from './look.ts';
 import type { GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
-import { ignoreError } from './streams.ts';
-import { createUpstreams, type Upstreams } from './upstreams.ts';
+import { ReplayBudget } from './replay-budget.ts';
+import { SWEEP_INTERVAL_MS, sweep } from './sweep.ts';
 
 export interface GrpcProxyDeps {
   /** Undefined: any address. */
@@ -66,16 +64,16 @@ export interface GrpcProxy extends Actor {
 /** What the parts of a proxy share. */
 interface Context extends GrpcProxyDeps, AdmissionContext {
   readonly bounds: GrpcLimits;
-  readonly upstreams: Upstreams;
+  readonly backends: BackendPool;
   readonly callMetrics: CallMetrics;
-  readonly memory: CallMemory;
+  readonly replayBudget: ReplayBudget;
+  readonly calls: Set<KnownCall>;
+  readonly probes: Set<KnownCall>;
 }
 
 /** Node takes no longer timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const LAST_WORDS_MS = 1000;
-/** What a call that is held back keeps beside a window: what Node takes before it says that it is enough, at both sides. */
-const HELD_BYTES = 32 * 1024;
 
 /**
  * The gRPC door of the gateway: HTTP/2 calls of all four kinds go to the registration that serves them, message bytes unread. It
@@ -90,9 +88,10 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     clock: deps.clock,
     onCall: (stream, raw) => take(context, stream, raw),
   });
-  const upstreams = createUpstreams({ ...bounds, lookup: deps.lookups.within(bounds.connectTimeoutMs / 2) }, deps);
-  const calls = new LinkedList<KnownCall>();
-  const probes = new LinkedList<KnownCall>();
+  const lookup = deps.lookups.within(bounds.connectTimeoutMs / 2);
+  const backends = new BackendPool({ ...bounds, lookup }, deps);
+  const calls = new Set<KnownCall>();
+  const probes = new Set<KnownCall>();
   const callMetrics = createCallMetrics({
     registry: deps.metrics,
     clock: deps.clock,
@@ -100,29 +99,25 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     sizes: {
       openCalls: () => calls.size,
       connections: () => connections.size,
-      upstreamConnections: () => upstreams.sessions,
+      upstreamConnections: () => backends.size,
     },
   });
   const health = createOwnHealth(bounds, deps.clock);
-  const memory = createCallMemory({
-    heldCalls: Math.floor(bounds.unreadBytes / (bounds.windowBytes + HELD_BYTES)),
-    replayBytes: bounds.replayBytes,
-  });
   const concurrency = createConcurrency(bounds.callsPerSubject);
   const seen: Context['seen'] = new Map();
   const context: Context = {
     ...deps,
     bounds,
-    upstreams,
+    backends,
     callMetrics,
     health,
     calls,
     probes,
-    memory,
+    replayBudget: new ReplayBudget(bounds.replayBytes),
     concurrency,
     seen,
   };
-  const timer = setInterval(() => look(context), LOOK_INTERVAL_MS);
+  const timer = setInterval(() => sweep(context), SWEEP_INTERVAL_MS);
   timer.unref();
 
   return {
@@ -140,11 +135,11 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       health.endWatches();
       if (!(await connections.drain(deps.closingLimitMs))) {
         const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
-        for (const { value } of calls.links()) value.forwarded?.call.fail(refusal);
+        for (const { forwarded } of calls) forwarded?.call.fail(refusal);
         await connections.drain(LAST_WORDS_MS);
       }
       connections.destroy();
-      upstreams.close();
+      backends.close();
       clearInterval(timer);
       await new Promise((resolve) => server.close(resolve));
     },
@@ -179,20 +174,20 @@ function createHttp2Server(bounds: GrpcLimits): Http2Server {
 /** Takes a call that has come. @returns to be called once its stream is closed. */
 function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): () => void {
   // A caller that is gone: `close` follows.
-  stream.on('error', ignoreError);
+  stream.on('error', () => undefined);
   const head = readCallHead(raw);
   const known = knownCall({
     stream,
     head,
     span: context.tracer === undefined ? undefined : startCallSpan(context.tracer, head, stream),
-    // Where nobody is told of it, a call without one gets none.
-    requestId: context.accessLog === undefined ? head.requestId : requestIdOf(head.requestId),
+    requestId: requestIdOf(head.requestId),
     beganAtMs: context.clock.monotonicMs(),
   });
-  const link = (isOwnHealth(head) ? context.probes : context.calls).add(known);
+  const among = isOwnHealth(head) ? context.probes : context.calls;
+  among.add(known);
   void serve(context, known);
   return () => {
-    link.unlink();
+    among.delete(known);
     known.isClosed = true;
     known.leave?.();
     known.forwarded?.call.closed();
@@ -216,7 +211,7 @@ async function serve(context: Context, known: KnownCall): Promise<void> {
 
 /** For metrics, trace and log: how a call has ended. @param status undefined: its caller gave it up. */
 function record(context: Context, known: KnownCall, status: GrpcStatus | undefined): void {
-  const { head, span, requestId = '', beganAtMs, subject, service } = known;
+  const { head, span, requestId, beganAtMs, subject, service } = known;
   const ms = context.clock.monotonicMs() - beganAtMs;
   context.callMetrics.observe({ service, status, ms });
   span?.end(status);
@@ -236,16 +231,15 @@ function record(context: Context, known: KnownCall, status: GrpcStatus | undefin
 
 /** Passes an admitted call on, until it is over or its deadline is. */
 function run(context: Context, known: KnownCall, admitted: Admitted): void {
-  const { clock, upstreams } = context;
-  const { deadlineMs, token, caller } = admitted;
+  const { clock, backends, replayBudget } = context;
+  const { deadlineMs, token } = admitted;
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
-  const call = forwardCall({
-    subject: caller.subject,
+  const call = new Forwarding({
     downstream: known.stream,
     addedHeaders: answerHeaders(known),
-    memory: context.memory,
-    open: attemptsAt(upstreams, admitted, clock),
+    replayBudget,
+    open: attemptsAt(backends, admitted, clock),
     onEnd(status) {
       isOver = true;
       clearTimeout(timer);
@@ -253,6 +247,7 @@ function run(context: Context, known: KnownCall, admitted: Admitted): void {
     },
   });
   known.forwarded = { token, call };
+  call.begin();
   if (isOver || deadlineMs === undefined) return;
   const leftMs = Math.max(0, deadlineMs - clock.monotonicMs());
   if (leftMs <= TIMER_MAX_MS) timer = setTimeout(() => call.fail(deadlineExceeded()), leftMs);

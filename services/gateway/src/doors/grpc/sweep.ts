@@ -1,13 +1,12 @@
 import { constants } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { LinkedList } from '@rollcall/platform/linked-list.ts';
 import type { Authenticator } from '../../admission/caller.ts';
 import type { OwnHealth } from './health.ts';
 import type { KnownCall } from './known-call.ts';
 import { Refusal } from './refusal.ts';
 
-export interface LookLimits {
+export interface SweepLimits {
   /** How long a caller that reads nothing may keep an answer waiting that the gateway has ended... */
   readonly lingerMs: number;
   /** ...and how long what its backend has answered, of which it takes some 50 KiB at a time, as Node tells. */
@@ -16,39 +15,40 @@ export interface LookLimits {
   readonly unreadBytes: number;
 }
 
-interface Looked {
+interface Swept {
   readonly clock: Clock;
   readonly authenticator: Pick<Authenticator, 'stillHolds'>;
-  readonly bounds: LookLimits;
+  readonly bounds: SweepLimits;
   readonly health: Pick<OwnHealth, 'endOld'>;
-  readonly calls: LinkedList<KnownCall>;
-  readonly probes: LinkedList<KnownCall>;
+  readonly calls: ReadonlySet<KnownCall>;
+  readonly probes: ReadonlySet<KnownCall>;
 }
 
-export const LOOK_INTERVAL_MS = 500;
+export const SWEEP_INTERVAL_MS = 500;
 const { NGHTTP2_CANCEL } = constants;
 
-/** Looks at all calls: ends what nobody waits for any more, what its caller may not have any more, and what would be too much to keep. */
-export function look(context: Looked): void {
-  const { bounds, health } = context;
-  const nowMs = context.clock.monotonicMs();
+/** Ends calls that nobody waits for any more, that their callers may not have any more, and those that would be too much to keep. */
+export function sweep({ clock, authenticator, bounds, health, calls, probes }: Swept): void {
+  const nowMs = clock.monotonicMs();
   health.endOld();
-  for (const { value: known } of context.probes.links()) {
+  for (const known of probes) {
     const isOverdue = !known.stream.readableEnded && nowMs - known.beganAtMs >= bounds.lingerMs;
     if (isOverdue) known.stream.close(NGHTTP2_CANCEL);
     endWhenLeft(known, bounds);
   }
   let unreadBytes = 0;
-  for (const { value: known } of context.calls.links()) {
+  for (const known of calls) {
     endWhenLeft(known, bounds);
-    endWhenRevoked(context, known, nowMs);
+    const { forwarded } = known;
+    if (forwarded !== undefined && !authenticator.stillHolds(forwarded.token))
+      forwarded.call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
     unreadBytes += unreadOf(known);
   }
-  if (unreadBytes > bounds.unreadBytes) endLargest(context.calls, unreadBytes - bounds.unreadBytes);
+  if (unreadBytes > bounds.unreadBytes) endStuck(calls, unreadBytes - bounds.unreadBytes);
 }
 
 /** Ends a call that its caller has reset without an error, or whose answer is not read. */
-function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: LookLimits): void {
+function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: SweepLimits): void {
   const { stream, forwarded } = known;
   if (stream.closed) {
     forwarded?.call.closed();
@@ -56,40 +56,34 @@ function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: LookLimits)
     return;
   }
   const leftBytes = stream.bufferSize;
-  // What is left says nothing: where it is taken steadily, that is the same at each look.
+  // What is left says nothing: where it is taken steadily, that is the same at each sweep.
   const takenBytes = (forwarded?.call.answeredBytes ?? 0) - leftBytes;
   const isStuck = (leftBytes > 0 || stream.writableEnded) && takenBytes === known.takenBytes;
   known.takenBytes = takenBytes;
-  known.stuckMs = isStuck ? known.stuckMs + LOOK_INTERVAL_MS : 0;
+  known.stuckMs = isStuck ? known.stuckMs + SWEEP_INTERVAL_MS : 0;
   const isEndedHere = stream.writableEnded && forwarded?.call.isAnswered !== true;
   if (known.stuckMs >= (isEndedHere ? lingerMs : readingGraceMs)) cutOff(known);
 }
 
-function endWhenRevoked(
-  { authenticator }: Pick<Looked, 'authenticator'>,
-  { forwarded, beganAtMs }: KnownCall,
-  nowMs: number,
-): void {
-  if (forwarded === undefined || nowMs - beganAtMs < LOOK_INTERVAL_MS || authenticator.stillHolds(forwarded.token))
-    return;
-  forwarded.call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
-}
-
 function unreadOf({ stream, forwarded }: KnownCall): number {
-  return stream.readableLength + stream.writableLength + (forwarded?.call.unreadBytes() ?? 0);
+  return stream.readableLength + stream.writableLength + (forwarded?.call.unreadBytes ?? 0);
 }
 
-/** Ends calls until so many bytes less are kept: those first of which nothing was taken for longest, then those that keep most. */
-function endLargest(calls: LinkedList<KnownCall>, bytes: number): void {
-  const found = calls
-    .links()
-    .map(({ value }) => ({ known: value, unread: unreadOf(value) }))
-    .filter(({ unread }) => unread > 0)
-    .toSorted((one, other) => other.known.stuckMs - one.known.stuckMs || other.unread - one.unread);
+/**
+ * Ends calls until so many bytes less are kept: first those of the subject for which most is kept, and of these the ones of which
+ * nothing was taken for longest.
+ */
+function endStuck(calls: ReadonlySet<KnownCall>, bytes: number): void {
+  const unread = [...calls].map((known) => ({ known, subject: known.subject, bytes: unreadOf(known) }));
+  const bySubject = new Map<string | undefined, number>();
+  for (const { subject, bytes } of unread) bySubject.set(subject, (bySubject.get(subject) ?? 0) + bytes);
+  const keptFor = ({ subject }: { subject: string | undefined }): number => bySubject.get(subject) ?? 0;
+  unread.sort((one, other) => keptFor(other) - keptFor(one) || other.known.stuckMs - one.known.stuckMs);
   let left = bytes;
-  for (const { known, unread } of found) {
+  for (const { known, bytes } of unread) {
     if (left <= 0) return;
-    left -= unread;
+    if (bytes === 0) continue;
+    left -= bytes;
     cutOff(known);
   }
 }

@@ -34,7 +34,7 @@ interface Fetched {
 
 /**
  * An issuer's published keys, which are fetched once, again after ten minutes, and again for a key that is not known. jose's own
- * needs the global `Headers`, and so the undici within Node (node-http.ts).
+ * goes by the system's clock.
  *
  * Where they cannot be had, verifying throws what is no JOSEError: the token may well be good.
  */

@@ -1,5 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { IncomingMessage, ServerResponse } from './node-http.ts';
 
 /** V8 lays a class out anew for its first seven objects. */
 const OBJECTS = 16;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { HttpError, type RenderError, serverError } from './errors.ts';
-import { maxHeaderSize, STATUS_CODES } from './node-http.ts';
 import type { App } from './server.ts';
 
 /** What is answered past all routes and hooks. */

@@ -1,5 +1,5 @@
+import { METHODS } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { METHODS } from '@rollcall/platform/http/node-http.ts';
 import { type App, nameRoute } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AccessLog } from '../../access-log.ts';

@@ -1,6 +1,6 @@
+import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { codedErrorBody, HttpError } from '@rollcall/platform/http/errors.ts';
-import { STATUS_CODES } from '@rollcall/platform/http/node-http.ts';
 import { mapError } from '../../errors.ts';
 
 /** The answer to an upgrade that failed. */

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { signWebhook } from '@rollcall/client/webhook-signature.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
@@ -129,4 +130,20 @@ test('503, not 401, where the keys of the gateway cannot be had', async () => {
   const settings = asking('http://127.0.0.1:9');
   await using cutOff = await startRegistry({ namespace: namespace.name, databaseUrl, settings });
   expect(await statusWith({ [identityHeaders.token]: await identity() }, cutOff)).toBe(503);
+});
+
+test('a signature covers the path at the registry, also through the gateway', async () => {
+  const secret = 'k3y-and-long-enough';
+  const token = await tokenOf(gateway, await createClient(namespace, { id: 'pipeline', scopes: ['jobs:write'] }));
+  const config = { service_name: 'signed', endpoints: {}, secret };
+  expect(await call(token, 'POST /webhooks/config', config)).toMatchObject({ status: 200 });
+  const body = JSON.stringify({ service_name: 'signed', version: '1.0.0', artifact_url: 'shop:1.0.0' });
+  const deploy = async (path: string) => {
+    const signed = await signWebhook(secret, { path, body, at: new Date() });
+    const headers = { ...signed, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    return fetch(`${gateway.url}/api/v1/registry/webhooks/deploy`, { method: 'POST', headers, body });
+  };
+  expect((await deploy('/api/v1/registry/webhooks/deploy')).status).toBe(401);
+  expect((await deploy('/api/v1/webhooks/update')).status).toBe(401);
+  expect((await deploy('/api/v1/webhooks/deploy')).status).toBe(200);
 });

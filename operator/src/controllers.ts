@@ -13,6 +13,7 @@ import { createRecentRoutes } from './delivery/observe/recent-routes.ts';
 import { createSavedStates } from './delivery/observe/saved-states.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
 import type { Informers } from './informers.ts';
+import { policyReconciler, watchPolicies } from './policies/reconciler.ts';
 import { createRegistrationObserver } from './registration/observe.ts';
 import { registrationReconciler } from './registration/reconciler.ts';
 import { createRegistrationMetrics } from './registration/registration-metrics.ts';
@@ -23,8 +24,10 @@ import type { EventRecorder } from './runtime/events.ts';
 import type { RuntimeMetrics } from './runtime/runtime-metrics.ts';
 import { createImportObserver, type ImportObserver } from './service-import/observe.ts';
 import { importReconciler } from './service-import/reconciler.ts';
+import { createStrays } from './strays.ts';
 
 const IMPORT_CONCURRENCY = 4;
+const POLICY_CONCURRENCY = 1;
 
 export interface ControllersDeps {
   readonly config: Pick<OperatorConfig, 'concurrency' | 'retentionMs' | 'import' | 'delivery'>;
@@ -85,10 +88,12 @@ export function createControllers(deps: ControllersDeps): Controllers {
     { controller: registration, ready: Promise.resolve() },
     // What is not in an incomplete copy must not be taken for gone.
     { controller: delivery, ready: informers.deliverySynced },
+    { controller: policyController(common), ready: informers.deliverySynced },
   ];
   if (imports !== undefined) {
     all.push({ controller: importController(common, imports, registration), ready: informers.importsSynced });
   }
+  const strays = createStrays({ ...deps, namespaces: deps.deliveryNamespaces });
   let stopped = false;
   async function startWhenReady({ controller, ready }: Startable): Promise<void> {
     await ready;
@@ -98,12 +103,13 @@ export function createControllers(deps: ControllersDeps): Controllers {
     isBusy: () => all.some(({ controller }) => controller.isBusy()),
     start() {
       for (const startable of all) void startWhenReady(startable);
+      strays.start();
       const unsynced = informers.unsynced();
       if (unsynced !== undefined) log.warn({ unsynced }, 'not everything is worked on yet');
     },
     async stop() {
       stopped = true;
-      await Promise.all(all.map(({ controller }) => controller.stop()));
+      await Promise.all([...all.map(({ controller }) => controller.stop()), strays.stop()]);
     },
   };
 }
@@ -115,6 +121,15 @@ interface Startable {
 }
 
 type WithApplier = ControllersDeps & { readonly applier: Applier };
+
+function policyController(deps: WithApplier): Controller {
+  const informers = deps.informers.delivery;
+  const reconciler = policyReconciler({ informers, concurrency: POLICY_CONCURRENCY, clock: deps.clock });
+  const metrics = deps.metrics.controller(reconciler.name, POLICY_CONCURRENCY);
+  const controller = createController(reconciler, { ...deps, metrics });
+  watchPolicies(informers, (policyKey) => controller.enqueue(policyKey));
+  return controller;
+}
 
 function importController(deps: WithApplier, imports: ImportObserver, registration: Controller): Controller {
   const controller = createController(importReconciler(imports, IMPORT_CONCURRENCY), {

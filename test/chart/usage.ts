@@ -190,6 +190,10 @@ export async function useDeliveries(installation: Installation): Promise<void> {
     policy('canary', { canary: { steps: [{ weight: 50, pauseSeconds: 0 }], trafficRouter: 'GatewayAPI' } }),
   );
   const inShop = ['--namespace', DELIVERY_NAMESPACE];
+  const stray = policy('stray', {});
+  await apply(cluster, { ...stray, metadata: { name: 'stray', namespace: DELIVERY_NAMESPACE } });
+  const events = () => cluster.kubectl(['get', 'events', '--output=jsonpath={.items[*].reason}', ...inShop]);
+  await until('a policy that nobody reads is told of', async () => (await events()).includes('WrongNamespace'));
   for (const name of services) {
     await cluster.kubectl(['rollout', 'status', `deployment/${name}`, '--timeout=120s', ...inShop]);
   }

@@ -1,0 +1,115 @@
+import {
+  apiClientKind,
+  deliveryJobKind,
+  deliveryPolicyKind,
+  serviceRegistrationKind,
+  webhookConfigKind,
+} from '@rollcall/crds/kinds.ts';
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import type { Logger } from '@rollcall/platform/log.ts';
+import { sleep } from '@rollcall/platform/retry.ts';
+import type { EventRecorder } from './runtime/events.ts';
+
+const PERIOD_MS = 10_000;
+/** Whoever is there for an object has written its status by then. */
+const GRACE_MS = 5000;
+/** Of each kind and namespace so many are looked through: one is enough to tell of. */
+const LIST_LIMIT = 500;
+
+const kinds: readonly ResourceKind<KubeObject>[] = [
+  deliveryJobKind,
+  deliveryPolicyKind,
+  serviceRegistrationKind,
+  webhookConfigKind,
+  apiClientKind,
+];
+
+interface CustomObject extends KubeObject {
+  readonly status?: {
+    readonly conditions?: readonly unknown[];
+    readonly stage?: string;
+    readonly configuredAt?: string;
+  };
+}
+
+export interface StraysDeps {
+  readonly connection: KubeConnection;
+  /** Where custom resources are read. */
+  readonly namespace: string;
+  /** Where Deployments may be delivered to, and so where strays are looked for; none: everywhere. */
+  readonly namespaces: readonly string[];
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly log: Logger;
+}
+
+/** Tells by an Event of custom resources in namespaces where nobody reads them, as far as this process may list them. */
+export interface Strays {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createStrays({ connection, namespace, namespaces, events, clock, log }: StraysDeps): Strays {
+  const stopping = new AbortController();
+  /** By uid: each is told of once. */
+  const told = new Set<string>();
+  let running: Promise<void> | undefined;
+
+  /** None where this process may not list, or there is no such kind. */
+  async function list(kind: ResourceKind<KubeObject>, place: string | undefined): Promise<readonly CustomObject[]> {
+    try {
+      const path = collectionPath(kind, place);
+      const query = { limit: String(LIST_LIMIT) };
+      const { items } = await connection.request<{ items: readonly CustomObject[] }>({ method: 'GET', path, query });
+      return items.map((item) => ({ ...item, apiVersion: kind.apiVersion, kind: kind.kind }));
+    } catch (error) {
+      if (error instanceof KubeApiError) return [];
+      throw error;
+    }
+  }
+
+  async function look(): Promise<void> {
+    const places = namespaces.length === 0 ? [undefined] : namespaces.filter((name) => name !== namespace);
+    const lists = await Promise.all(places.flatMap((place) => kinds.map((kind) => list(kind, place))));
+    const others = lists.flat().filter(({ metadata }) => metadata.namespace !== namespace);
+    for (const stray of findStrays(others, clock.now())) {
+      const { uid = '' } = stray.metadata;
+      if (told.has(uid)) continue;
+      told.add(uid);
+      const message = `Ignored: Rollcall reads ${stray.kind}s in the namespace ${namespace} only`;
+      events.record({ regarding: stray, type: 'Warning', reason: 'WrongNamespace', message });
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await look().catch((err: unknown) => log.debug({ err }, 'other namespaces could not be looked through'));
+      await sleep(PERIOD_MS, stopping.signal);
+    }
+  }
+
+  return {
+    start: () => void (running ??= run()),
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+/** What nobody has seen to, in namespaces where nobody has seen to anything: elsewhere another installation is at home. */
+export function findStrays(objects: readonly CustomObject[], now: Date): readonly CustomObject[] {
+  const attended = new Set(objects.filter(isAttended).map(({ metadata }) => metadata.namespace));
+  return objects.filter(({ metadata: { namespace, creationTimestamp = '' } }) => {
+    return !attended.has(namespace) && now.getTime() - Date.parse(creationTimestamp) >= GRACE_MS;
+  });
+}
+
+function isAttended({ status }: CustomObject): boolean {
+  const { conditions = [], stage, configuredAt } = status ?? {};
+  return conditions.length > 0 || stage !== undefined || configuredAt !== undefined;
+}

@@ -72,7 +72,7 @@ export const annotations = {
   version: 'rollcall.dev/version',
   /** On a Deployment: what `rollcall.dev/version` was written for, as JSON; for anything else that version does not count. */
   versionOf: 'rollcall.dev/version-of',
-  /** On a Deployment: the container whose image is the service's; absent, the one named like the service, else the first. */
+  /** On a Deployment: the container whose image is the service's; absent, the one that it can only be. */
   container: 'rollcall.dev/container',
   /** On a Deployment: where a binary is mounted in that container, an absolute path of a file. */
   binaryPath: 'rollcall.dev/binary-path',

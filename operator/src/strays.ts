@@ -80,7 +80,7 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
       const { uid = '' } = stray.metadata;
       if (told.has(uid)) continue;
       told.add(uid);
-      const message = `Ignored: Rollcall reads ${stray.kind}s in the namespace ${namespace} only`;
+      const message = `Ignored: Rollcall reads objects of the kind ${stray.kind} in the namespace ${namespace} only`;
       events.record({ regarding: stray, type: 'Warning', reason: 'WrongNamespace', message });
     }
   }

@@ -125,7 +125,7 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
   [
     'Recreate',
     { deployment: buildDeployment({ spec: { strategy: { type: 'Recreate' } } }) },
-    {},
+    { spec: { strategy: 'Canary' } },
     'StrategyNotSupported',
   ],
   ['paused', { deployment: buildDeployment({ spec: { paused: true } }) }, {}, 'WorkloadPaused'],

@@ -57,18 +57,12 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   }
   // As another job has it for now; this one waits for how it leaves it.
   if (claimInTheWay(cluster, job) !== undefined) return undefined;
-  const running = runningVersion(deployment, job.spec.serviceName) ?? '';
+  const running = runningVersion(deployment, job.spec) ?? '';
   if (job.spec.onlyIfNewer === true && !isUpdate(running, job.spec.version)) {
     return { reason: 'NotNewer', message: `Deployment ${name} runs ${running}, and ${job.spec.version} is not newer` };
   }
   if (deployment.spec.paused === true) {
     return { reason: 'WorkloadPaused', message: `Deployment ${name} is paused: nothing that is put there rolls out` };
-  }
-  if (deployment.spec.strategy?.type === 'Recreate') {
-    return {
-      reason: 'StrategyNotSupported',
-      message: `Deployment ${name} has the strategy Recreate, which takes the service down for every update`,
-    };
   }
   const target = targetTemplate(job, deployment, artifact);
   if (target.template === undefined) return { reason: 'ArtifactNotSupported', message: target.fault };
@@ -97,6 +91,10 @@ function pinFault({ services }: ClusterView): DeliveryFailure | undefined {
 /** Strategies with pods of their own need names for them, and Services that they can pin. */
 function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): DeliveryFailure | undefined {
   const { deployment, taken } = cluster;
+  if (deployment.spec.strategy?.type === 'Recreate') {
+    const why = `Deployment ${deployment.metadata.name} has the strategy Recreate: it cannot run two versions at once`;
+    return { reason: 'StrategyNotSupported', message: `${why}. Use rolling, which takes the service down meanwhile` };
+  }
   const names = [
     `Deployment ${extraDeploymentName(deployment.metadata.name, strategy)}`,
     ...(strategy === 'Canary' ? routedServices(cluster).map((name) => `Service ${canaryServiceName(name)}`) : []),

@@ -37,8 +37,8 @@ export function begin(snapshot: JobSnapshot): Decision {
   const fault = preflightFault(snapshot);
   if (fault !== undefined || cluster === undefined) return failBefore(snapshot, fault ?? gone);
   const { name, namespace = '', uid = '', annotations: notes } = cluster.deployment.metadata;
-  const oldVersion = runningVersion(cluster.deployment, job.spec.serviceName);
-  const oldArtifact = runningArtifact(cluster.deployment, job.spec.serviceName);
+  const oldVersion = runningVersion(cluster.deployment, job.spec);
+  const oldArtifact = runningArtifact(cluster.deployment, job.spec);
   const revision = Number(notes?.[REVISION_ANNOTATION]);
   const status = buildStatus(job, now, {
     phase: 'Progressing',

@@ -33,14 +33,7 @@ const path = { [annotations.binaryPath]: '/app/bin/shop' };
 test.for<[string, Deployment, string]>([
   ['the one named like the service', deploymentWith(two), 'shop'],
   ['the annotated one', deploymentWith(two, { [annotations.container]: 'proxy' }), 'proxy'],
-  [
-    'else the first',
-    deploymentWith([
-      { name: 'a', image: 'a:1' },
-      { name: 'b', image: 'b:1' },
-    ]),
-    'a',
-  ],
+  ['else the only one', deploymentWith([{ name: 'a', image: 'a:1' }]), 'a'],
 ])('the image goes into one container: %s', ([, deployment, name]) => {
   const { template } = made(image('shop:2'), deployment);
   const changed = template?.spec.containers.filter((container) => container.image === 'shop:2');
@@ -132,4 +125,46 @@ test('another binary takes the place of the one before, an image all of it', () 
     containers: [{ name: 'shop', image: 'shop:2' }],
     serviceAccountName: 'shop',
   });
+});
+
+const crowd = [
+  { name: 'proxy', image: 'registry:5000/mesh/proxy:2' },
+  { name: 'main', image: 'registry:5000/team/shop:1' },
+];
+const sidecar = { name: 'main', image: 'registry:5000/team/shop:1', restartPolicy: 'Always' };
+
+function changedBy(url: string, deployment: Deployment): unknown {
+  const target = made({ type: 'image', url }, deployment);
+  if (target.template === undefined) return target.fault;
+  const { containers, initContainers = [] } = target.template.spec;
+  return [...containers, ...initContainers].filter(({ image }) => image === url).map(({ name }) => name);
+}
+
+test('of several containers the one whose image has the same repository is the service', () => {
+  expect(changedBy('registry:5000/team/shop:2', deploymentWith(crowd))).toEqual(['main']);
+  const [proxy, main] = crowd;
+  const digest = { ...main, name: 'main', image: `registry:5000/team/shop@sha256:${'a'.repeat(64)}` };
+  expect(changedBy('registry:5000/team/shop:2', deploymentWith([{ name: 'proxy', ...proxy }, digest]))).toEqual([
+    'main',
+  ]);
+});
+
+test('of several containers none is guessed', () => {
+  const fault = expect.stringMatching(/containers proxy, main: .*annotation rollcall\.dev\/container/);
+  expect(changedBy('registry:5000/other/shop:2', deploymentWith(crowd))).toEqual(fault);
+  const alike = crowd.map(({ name }) => ({ name, image: 'team/shop:1' }));
+  expect(changedBy('team/shop:2', deploymentWith(alike))).toEqual(fault);
+});
+
+function withInit(initContainers: readonly Container[]): Deployment {
+  const deployment = deploymentWith([{ name: 'job', image: 'job:1' }], { 'rollcall.dev/container': 'main' });
+  const { template } = deployment.spec;
+  const spec = { ...template.spec, initContainers };
+  return { ...deployment, spec: { ...deployment.spec, template: { ...template, spec } } };
+}
+
+test('a native sidecar can be the service, an init container that ends cannot', () => {
+  expect(changedBy('registry:5000/team/shop:2', withInit([sidecar]))).toEqual(['main']);
+  const { restartPolicy: _, ...ends } = sidecar;
+  expect(changedBy('registry:5000/team/shop:2', withInit([ends]))).toEqual('Deployment shop has no container main');
 });

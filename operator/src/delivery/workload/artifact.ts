@@ -19,10 +19,9 @@ export type TargetTemplate = { readonly template: PodTemplate } | { readonly tem
 /** Changes nothing but what makes the version: the image of one container, or the binary that is mounted in it. */
 export function targetTemplate(job: DeliveryJob, deployment: Deployment, settings: ArtifactSettings): TargetTemplate {
   const { serviceName, artifact } = job.spec;
-  const container = serviceContainer(deployment, serviceName);
+  const container = serviceContainer(deployment, serviceName, artifact.url);
   if (container === undefined) {
-    const name = deployment.metadata.annotations?.[annotations.container];
-    return { fault: `Deployment ${deployment.metadata.name} has no container ${name ?? 'at all'}` };
+    return { fault: containerFault(deployment, serviceName) };
   }
   const { template } = deployment.spec;
   const spec = withoutBinary(template.spec);
@@ -33,12 +32,46 @@ export function targetTemplate(job: DeliveryJob, deployment: Deployment, setting
   return 'fault' in made ? made : { template: { ...template, spec: made.spec } };
 }
 
-/** The container that is the service: the annotated one, else the one named like the service, else the first. */
-export function serviceContainer({ metadata, spec }: Deployment, serviceName: string): Container | undefined {
-  const { containers } = spec.template.spec;
+/**
+ * The container that is the service: the annotated one, which may be a native sidecar, else the one named like the service, else the
+ * only one, else the only one whose image has the same repository. A guess would give a sidecar the image of the service.
+ *
+ * @param image reference of an image of the service.
+ */
+export function serviceContainer(
+  { metadata, spec }: Deployment,
+  serviceName: string,
+  image: string,
+): Container | undefined {
+  const { containers, initContainers = [] } = spec.template.spec;
   const wanted = metadata.annotations?.[annotations.container];
-  if (wanted !== undefined) return containers.find(({ name }) => name === wanted);
-  return containers.find(({ name }) => name === serviceName) ?? containers[0];
+  if (wanted !== undefined) {
+    return [...containers, ...initContainers.filter(isSidecar)].find(({ name }) => name === wanted);
+  }
+  const named = containers.find(({ name }) => name === serviceName);
+  if (named !== undefined || containers.length === 1) return named ?? containers[0];
+  const alike = containers.filter((container) => repositoryOf(container.image ?? '') === repositoryOf(image));
+  return alike.length === 1 ? alike[0] : undefined;
+}
+
+/** Whether an init container stays, beside the others. */
+function isSidecar({ name, restartPolicy }: Container): boolean {
+  return restartPolicy === 'Always' && name !== FETCHER_CONTAINER;
+}
+
+/** An image reference without tag and digest. */
+function repositoryOf(image: string): string {
+  const [reference = ''] = image.split('@', 1);
+  const colon = reference.indexOf(':', reference.lastIndexOf('/') + 1);
+  return colon === -1 ? reference : reference.slice(0, colon);
+}
+
+function containerFault({ metadata, spec }: Deployment, serviceName: string): string {
+  const wanted = metadata.annotations?.[annotations.container];
+  if (wanted !== undefined) return `Deployment ${metadata.name} has no container ${wanted}`;
+  const names = spec.template.spec.containers.map(({ name }) => name).join(', ');
+  const which = `none is named ${serviceName}, and not exactly one has an image of the same repository`;
+  return `Deployment ${metadata.name} has the containers ${names}: ${which}. Say which by its annotation ${annotations.container}`;
 }
 
 /** The checksum of the binary that a pod template fetches; '' for one that cannot be told, undefined without a binary. */
@@ -53,7 +86,11 @@ export function fetchedChecksum({ spec }: PodTemplate): string | undefined {
 /** What jobs change to bring a version: of two templates with the same, whatever else is in them, run the same version. */
 export function versionParts({ spec }: PodTemplate): unknown {
   const fetcher = spec.initContainers?.find(({ name }) => name === FETCHER_CONTAINER);
-  return { images: spec.containers.map(({ name, image }) => [name, image]), fetched: fetcher?.['args'] };
+  const sidecars = spec.initContainers?.filter(isSidecar) ?? [];
+  return {
+    images: [...spec.containers, ...sidecars].map(({ name, image }) => [name, image]),
+    fetched: fetcher?.['args'],
+  };
 }
 
 interface Fault {
@@ -128,7 +165,7 @@ function withBinary(spec: PodSpec, { container, artifact, settings, deployment }
     ],
   }));
   // First: what else prepares the pod may need it, and may change how the pod reaches the network.
-  const initContainers = [fetcher, ...(spec.initContainers ?? [])];
+  const initContainers = [fetcher, ...(mounted.initContainers ?? [])];
   const volumes = [
     ...(spec.volumes ?? []),
     { name: ARTIFACT_VOLUME, emptyDir: {} },
@@ -167,7 +204,8 @@ function withoutBinary(spec: PodSpec): PodSpec {
   const { initContainers, volumes, ...rest } = spec;
   const ours = new Set([ARTIFACT_VOLUME, SECRET_VOLUME]);
   const kept = volumes?.filter(({ name }) => !ours.has(name)) ?? [];
-  const init = initContainers?.filter(({ name }) => name !== FETCHER_CONTAINER) ?? [];
+  const others = initContainers?.filter(({ name }) => name !== FETCHER_CONTAINER) ?? [];
+  const init = others.map((container) => withoutMounts(container, ours));
   return {
     ...rest,
     containers: spec.containers.map((container) => withoutMounts(container, ours)),
@@ -184,8 +222,10 @@ function withoutMounts(container: Container, volumes: ReadonlySet<string>): Cont
 }
 
 function changeContainer(spec: PodSpec, name: string, change: (container: Container) => Container): PodSpec {
+  const changed = (container: Container) => (container.name === name ? change(container) : container);
   return {
     ...spec,
-    containers: spec.containers.map((container) => (container.name === name ? change(container) : container)),
+    containers: spec.containers.map(changed),
+    ...(spec.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(changed) }),
   };
 }

@@ -22,7 +22,8 @@ const fastStrategy: DeploymentStrategy = {
  * Pods that could not run before the job are not waited for: new ones would stay in their stead. But better those than none, and
  * never fewer ready ones than there were, however many are asked for by now.
  */
-function strategyBack({ deployment: { short } }: SavedState, replicas: number): DeploymentStrategy {
+function strategyBack({ deployment: { short, strategy } }: SavedState, replicas: number): DeploymentStrategy {
+  if (strategy.type === 'Recreate') return strategy;
   const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
   return backWith(Math.max(0, spare));
 }
@@ -50,17 +51,23 @@ export function updateWorkload(context: JobContext): readonly Change[] {
   const version = versionAnnotations(deployment, unchanged ? deployment.spec.template : saved.target, job.spec);
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') return [];
-  const { maxSurge, maxUnavailable } = policy.rolling;
-  const isUrgent = job.spec.immediate === true || saved.departure?.reason === 'WorkloadNotReady';
   const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
   return patchDeployment(deployment, {
     annotations: { ...version, [annotations.delivering]: written },
     spec: {
       template: saved.target,
-      strategy: isUrgent ? fastStrategy : { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+      strategy: rollingStrategy(context),
       progressDeadlineSeconds: deadlineSeconds(policy, deployment),
     },
   });
+}
+
+/** How the pods are replaced. Those of a Recreate Deployment may not run beside one another. */
+function rollingStrategy({ saved, policy, job }: JobContext): DeploymentStrategy {
+  if (saved.deployment.strategy.type === 'Recreate') return saved.deployment.strategy;
+  const isUrgent = job.spec.immediate === true || saved.departure?.reason === 'WorkloadNotReady';
+  const { maxSurge, maxUnavailable } = policy.rolling;
+  return isUrgent ? fastStrategy : { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } };
 }
 
 /**

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
-import { buildDeployment, buildTemplate } from '../testing/builders.ts';
+import { buildDeployment, buildJob, buildTemplate } from '../testing/builders.ts';
 import { FETCHER_CONTAINER } from './artifact.ts';
 import { runningArtifact, runningVersion, versionAnnotations } from './version.ts';
 
 const labelled = (version: string) => ({ 'app.kubernetes.io/version': version });
+
+const job = buildJob().spec;
 
 test.for<[string, Parameters<typeof buildDeployment>[0], string | undefined]>([
   ['the tag', { image: 'registry:5000/a/shop:1.2.0' }, '1.2.0'],
@@ -28,7 +30,7 @@ test.for<[string, Parameters<typeof buildDeployment>[0], string | undefined]>([
     '3',
   ],
 ])('the version that runs: %s', ([, wish, expected]) => {
-  expect(runningVersion(buildDeployment(wish), 'shop')).toBe(expected);
+  expect(runningVersion(buildDeployment(wish), job)).toBe(expected);
 });
 
 const pinned = `shop:1.2.0@sha256:${'a'.repeat(64)}`;
@@ -43,7 +45,7 @@ test.for<[string, Parameters<typeof buildDeployment>[0], string | undefined]>([
   ['a binary', { spec: fetched }, undefined],
 ])('what is run: %s', ([, wish, url]) => {
   const artifact = url === undefined ? undefined : { type: 'image', url };
-  expect(runningArtifact(buildDeployment(wish), 'shop')).toEqual(artifact);
+  expect(runningArtifact(buildDeployment(wish), job)).toEqual(artifact);
 });
 
 const digest = (letter: string) => `shop@sha256:${letter.repeat(64)}`;
@@ -89,11 +91,15 @@ test.for<[string, Parameters<typeof buildDeployment>[0], Parameters<typeof build
   ],
 ])('a version counts for what it was written for: %s', ([, delivered, running, expected]) => {
   const before = buildDeployment(delivered);
-  const notes = versionAnnotations(before, before.spec.template, { version: '3', serviceName: 'shop' });
+  const notes = versionAnnotations(before, before.spec.template, {
+    version: '3',
+    serviceName: 'shop',
+    artifact: job.artifact,
+  });
   const after = buildDeployment(running);
   const { metadata } = after;
   expect(
-    runningVersion({ ...after, metadata: { ...metadata, annotations: { ...metadata.annotations, ...notes } } }, 'shop'),
+    runningVersion({ ...after, metadata: { ...metadata, annotations: { ...metadata.annotations, ...notes } } }, job),
   ).toBe(expected);
 });
 
@@ -104,12 +110,16 @@ test('a version that somebody has written since counts, and so does that of anot
     { name: 'worker', image: 'worker:5' },
   ];
   const before = { ...buildDeployment(), spec: { ...pod, template: { spec: { containers } } } };
-  const notes = versionAnnotations(before, before.spec.template, { version: '3', serviceName: 'shop' });
+  const notes = versionAnnotations(before, before.spec.template, {
+    version: '3',
+    serviceName: 'shop',
+    artifact: job.artifact,
+  });
   const withNotes = (more: Record<string, string>) => ({
     ...before,
     metadata: { ...metadata, annotations: { ...notes, ...more } },
   });
-  expect(runningVersion(withNotes({}), 'shop')).toBe('3');
-  expect(runningVersion(withNotes({ 'rollcall.dev/version': '7' }), 'shop')).toBe('7');
-  expect(runningVersion(withNotes({ 'rollcall.dev/container': 'worker' }), 'shop')).toBe('5');
+  expect(runningVersion(withNotes({}), job)).toBe('3');
+  expect(runningVersion(withNotes({ 'rollcall.dev/version': '7' }), job)).toBe('7');
+  expect(runningVersion(withNotes({ 'rollcall.dev/container': 'worker' }), job)).toBe('5');
 });

@@ -1,5 +1,5 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import type { OldArtifact } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobSpec, OldArtifact } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { fetchedChecksum, serviceContainer } from './artifact.ts';
 
@@ -8,6 +8,9 @@ const VERSION_LABEL = 'app.kubernetes.io/version';
 const URL_LIMIT = 2048;
 /** A tag that is nothing but numbers names a release; others name builds and variants of one. */
 const RELEASE_TAG = /^v?\d+\.\d+(\.\d+)?$/;
+
+/** What tells which container is the service. */
+type Wanted = Pick<DeliveryJobSpec, 'serviceName' | 'artifact'>;
 
 /** What the annotation `rollcall.dev/version` was written for. */
 interface VersionRecord {
@@ -22,14 +25,14 @@ interface VersionRecord {
  * The version that a Deployment runs, undefined where nothing tells: its annotation, if what runs is what that was written for; else
  * its label; else the tag of its image. A label that differs from a tag that names a release was forgotten when the image changed.
  */
-export function runningVersion(deployment: Deployment, serviceName: string): string | undefined {
+export function runningVersion(deployment: Deployment, wanted: Wanted): string | undefined {
   const { annotations: notes, labels } = deployment.metadata;
   const noted = notes?.[annotations.version];
   const record = parseRecord(notes?.[annotations.versionOf]);
   const isRecorded = noted !== undefined && record?.version === noted;
-  if (noted !== undefined && !(isRecorded && record.runs !== runningReference(deployment, serviceName))) return noted;
+  if (noted !== undefined && !(isRecorded && record.runs !== runningReference(deployment, wanted))) return noted;
   const label = labels?.[VERSION_LABEL];
-  const tag = imageTag(deployment, serviceName);
+  const tag = imageTag(deployment, wanted);
   const isForgotten =
     (isRecorded && record.label === (label ?? null)) ||
     (label !== undefined && tag !== undefined && RELEASE_TAG.test(tag) && !isSameRelease(label, tag));
@@ -40,30 +43,34 @@ export function runningVersion(deployment: Deployment, serviceName: string): str
 export function versionAnnotations(
   deployment: Deployment,
   template: PodTemplate,
-  { version, serviceName }: { readonly version: string; readonly serviceName: string },
+  wanted: Wanted & Pick<DeliveryJobSpec, 'version'>,
 ): Readonly<Record<string, string>> {
   const next = { ...deployment, spec: { ...deployment.spec, template } };
-  const runs = runningReference(next, serviceName) ?? null;
+  const runs = runningReference(next, wanted) ?? null;
+  const { version } = wanted;
   const record: VersionRecord = { version, runs, label: deployment.metadata.labels?.[VERSION_LABEL] ?? null };
   return { [annotations.version]: version, [annotations.versionOf]: JSON.stringify(record) };
 }
 
 /** What that version is run from; undefined where it is a binary, which the image says nothing of. */
-export function runningArtifact(deployment: Deployment, serviceName: string): OldArtifact | undefined {
+export function runningArtifact(deployment: Deployment, wanted: Wanted): OldArtifact | undefined {
   if (fetchedChecksum(deployment.spec.template) !== undefined) return undefined;
-  const { image = '' } = serviceContainer(deployment, serviceName) ?? {};
+  const { image = '' } = serviceContainer(deployment, wanted.serviceName, wanted.artifact.url) ?? {};
   return image === '' || image.length > URL_LIMIT ? undefined : { type: 'image', url: image };
 }
 
 /** What makes the version: the checksum of the binary, else the image of the service's container. */
-function runningReference(deployment: Deployment, serviceName: string): string | undefined {
-  return fetchedChecksum(deployment.spec.template) ?? serviceContainer(deployment, serviceName)?.image;
+function runningReference(deployment: Deployment, wanted: Wanted): string | undefined {
+  return (
+    fetchedChecksum(deployment.spec.template) ??
+    serviceContainer(deployment, wanted.serviceName, wanted.artifact.url)?.image
+  );
 }
 
 /** The tag of an image that the service is run from; one that a binary is mounted into says nothing of the version. */
-function imageTag(deployment: Deployment, serviceName: string): string | undefined {
+function imageTag(deployment: Deployment, wanted: Wanted): string | undefined {
   if (fetchedChecksum(deployment.spec.template) !== undefined) return undefined;
-  const { image } = serviceContainer(deployment, serviceName) ?? {};
+  const { image } = serviceContainer(deployment, wanted.serviceName, wanted.artifact.url) ?? {};
   const [reference = ''] = image?.split('@', 1) ?? [];
   return /:([\w][\w.-]{0,127})$/.exec(reference.slice(reference.lastIndexOf('/') + 1))?.[1];
 }

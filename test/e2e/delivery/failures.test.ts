@@ -129,7 +129,7 @@ test('what has broken since it was delivered delays no way back, by blue-green a
   for (const [index, { status }] of ends.entries()) {
     const name = names[index] ?? '';
     const message = `Rolling instead of ${moving[index]}, as 0 of 3 pods of Deployment ${name} are ready`;
-    expect(status).toMatchObject({ phase: 'Succeeded', strategy: 'Rolling', message: `1 runs (${message})` });
+    expect(status).toMatchObject({ phase: 'Succeeded', strategy: 'Rolling', message: `1 was delivered (${message})` });
     expect(status?.conditions).toContainEqual(
       expect.objectContaining({ type: 'AsRequested', status: 'False', reason: 'WorkloadNotReady', message }),
     );

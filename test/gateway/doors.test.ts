@@ -151,8 +151,14 @@ describe('every door', () => {
 describe('a client that is deleted', () => {
   test('loses its answers within a second, those under way and those that are awaited; others keep theirs', async () => {
     await using gateway = await start();
-    const doomed = await tokenOf(gateway, await createClient(namespace, { id: 'doomed' }));
-    const stays = await tokenOf(gateway, await createClient(namespace, { id: 'stays' }));
+    const doomed = await tokenOf(
+      gateway,
+      await createClient(namespace, { id: 'doomed', scopes: ['registrations:read'] }),
+    );
+    const stays = await tokenOf(
+      gateway,
+      await createClient(namespace, { id: 'stays', scopes: ['registrations:read'] }),
+    );
     const ends = new Map<string, number>();
     const follow = async (name: string, answer: Response): Promise<void> => {
       await answer.text().catch(() => undefined);
@@ -178,7 +184,10 @@ describe('a client that is deleted', () => {
 describe('a gateway that stops', () => {
   test('closes both doors at once: an answer and a call without end do not keep it longer than its grace', async () => {
     await using gateway = await start({ ROLLCALL_DRAIN_SECONDS: '3' });
-    const token = await tokenOf(gateway, await createClient(namespace, { id: 'staying' }));
+    const token = await tokenOf(
+      gateway,
+      await createClient(namespace, { id: 'staying', scopes: ['registrations:read'] }),
+    );
     const answer = await get(gateway, '/api/v1/shop/events', token);
     const cutOff = answer.text().then(
       () => 'ended',
@@ -271,7 +280,10 @@ describe('the access log', () => {
 
 test('metrics tell routes apart, what is refused included', async () => {
   await using gateway = await start();
-  const token = await tokenOf(gateway, await createClient(namespace, { id: 'measured' }));
+  const token = await tokenOf(
+    gateway,
+    await createClient(namespace, { id: 'measured', scopes: ['registrations:read'] }),
+  );
   await (await get(gateway, '/api/v1/shop/short', token)).text();
   await (await get(gateway, '/api/v1/shop/short')).text();
   await (await get(gateway, '/api/v1/payment/transactions', token)).text();

@@ -27,7 +27,10 @@ beforeAll(async () => {
   [grpcPort = 0] = await freePorts(1);
   const settings = { ROLLCALL_GRPC_PORT: String(grpcPort) };
   gateway = stack.use(await startGateway({ namespace, registry: registry.url, settings }));
-  token = await tokenOf(gateway, await createClient(namespace, { id: 'both', tier: 'Premium' }));
+  token = await tokenOf(
+    gateway,
+    await createClient(namespace, { id: 'both', tier: 'Premium', scopes: ['registrations:read'] }),
+  );
 });
 
 afterAll(() => stack.disposeAsync());

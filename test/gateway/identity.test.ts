@@ -96,7 +96,7 @@ async function readOwn(token: string): Promise<typeof own> {
 
 /** Asks for what the gateway lets any good token have: the registry's list is behind it. */
 function ask(token: string, at = gateway): Promise<Response> {
-  return fetch(`${at.url}/api/v1/registry/services`, { headers: { authorization: `Bearer ${token}` } });
+  return fetch(`${at.url}/api/v1/registry/health`, { headers: { authorization: `Bearer ${token}` } });
 }
 
 async function statusWith(token: string, at = gateway): Promise<number> {
@@ -418,7 +418,7 @@ describe('a token that is refused', () => {
   });
 
   test('none, two, or of another scheme', async () => {
-    const url = `${gateway.url}/api/v1/registry/services`;
+    const url = `${gateway.url}/api/v1/registry/health`;
     const answer = await fetch(url);
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);

@@ -20,7 +20,7 @@ beforeAll(async () => {
   namespace = stack.use(await createNamespace('gateway-memory'));
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
-  client = await createClient(namespace, { id: 'tests' });
+  client = await createClient(namespace, { id: 'tests', scopes: ['registrations:read'] });
 });
 
 afterAll(() => stack.disposeAsync());

@@ -144,7 +144,10 @@ test('a route called token has a limit of its own, apart from those of the token
 
 test('a gateway that gets SIGTERM says goodbye to its WebSockets, and ends well and soon', async () => {
   await using leaving = await start();
-  const token = await tokenOf(leaving, await createClient(namespace, { id: 'following' }));
+  const token = await tokenOf(
+    leaving,
+    await createClient(namespace, { id: 'following', scopes: ['registrations:read'] }),
+  );
   await using client = await connect(webSocketOf(leaving), token);
   const from = performance.now();
   process.kill(leaving.process.pid, 'SIGTERM');

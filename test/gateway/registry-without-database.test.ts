@@ -23,7 +23,10 @@ beforeAll(async () => {
 afterAll(() => stack.disposeAsync());
 
 test('without PostgreSQL discovery and heartbeats go on by the gateway, whoever asks for history', async () => {
-  const reader = await tokenOf(gateway, await createClient(namespace, { id: 'reader' }));
+  const reader = await tokenOf(
+    gateway,
+    await createClient(namespace, { id: 'reader', scopes: ['registrations:read', 'jobs:read'] }),
+  );
   const agent = await tokenOf(gateway, await createClient(namespace, { id: 'agent', scopes: ['registrations:write'] }));
   const call = async (token: string, request: string, body?: object) => {
     const [method = '', path = ''] = request.split(' ');

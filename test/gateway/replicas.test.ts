@@ -56,7 +56,10 @@ function gatewayAt(index: number): Replica {
 }
 
 test('two replicas and three doors let a caller have its limit together, and no more', async () => {
-  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'free', tier: 'Free' }));
+  const token = await tokenOf(
+    gatewayAt(0),
+    await createClient(namespace, { id: 'free', tier: 'Free', scopes: ['registrations:read'] }),
+  );
   await vi.waitFor(async () => expect(await statusOf(gatewayAt(1), token)).not.toBe(401), { timeout: 10_000 });
   const statuses = await Promise.all(Array.from({ length: 30 }, (_, index) => statusOf(gatewayAt(index), token)));
   // One was taken by the question before.
@@ -81,7 +84,10 @@ async function statusOf(gateway: Replica, token: string): Promise<number> {
 }
 
 test('the registry is called over gRPC with a token, and not without', async () => {
-  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'rpc' }));
+  const token = await tokenOf(
+    gatewayAt(0),
+    await createClient(namespace, { id: 'rpc', scopes: ['registrations:read'] }),
+  );
   using caller = createGrpcClient(grpcPort, token);
   using stranger = createGrpcClient(grpcPort);
   expect(await caller.call('List', {})).toMatchObject({ code: 0 });
@@ -188,7 +194,10 @@ test('what is open ends within a second of the deletion of its client: WebSocket
 test('a replica is ready once it knows what is registered, and soon also where no registry tells', async () => {
   await using backend = await startBackend((_, response) => void response.end('yes'));
   await registry.call('POST', '/services/register', { service_name: 'early', service_url: backend.url });
-  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'early' }));
+  const token = await tokenOf(
+    gatewayAt(0),
+    await createClient(namespace, { id: 'early', scopes: ['registrations:read'] }),
+  );
   const ask = (at: Replica, path: string) =>
     fetch(`${at.url}${path}`, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status);
   await using next = await startGateway({ namespace, registry: registry.url });
@@ -200,7 +209,10 @@ test('a replica is ready once it knows what is registered, and soon also where n
 }, 120_000);
 
 test('a replica that is to stop still answers, and closes the connections by it', async () => {
-  const token = await tokenOf(gatewayAt(0), await createClient(namespace, { id: 'staying' }));
+  const token = await tokenOf(
+    gatewayAt(0),
+    await createClient(namespace, { id: 'staying', scopes: ['registrations:read'] }),
+  );
   // As long as may be: it is killed before.
   await using leaving = await startGateway({
     namespace,

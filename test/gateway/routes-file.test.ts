@@ -34,6 +34,11 @@ routes:
   - name: slower
     prefix: /slower
     service: reports
+  - name: catalogue
+    prefix: /catalogue
+    service: registry
+    upstreamPrefix: /api/v1/services
+    anonymous: true
   - name: site
     prefix: /site
     service: site
@@ -115,6 +120,14 @@ describe('a route of the file', () => {
     expect(await call('/guestbook', writer, 'POST')).toMatchObject({ status: 200 });
   });
 
+  test('that leads to the registry opens nothing that takes a scope there', async () => {
+    const reader = await clientWith('browser', ['registrations:read']);
+    expect(await call('/catalogue')).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+    expect(await call('/catalogue', await clientWith('nobody', []))).toMatchObject({ status: 403 });
+    expect(await call('/catalogue/reports', reader)).toMatchObject({ status: 200 });
+    expect(await call('/catalogue/reports', reader, 'DELETE')).toMatchObject({ status: 403 });
+  });
+
   test('takes the scopes that it asks for, however its path is written', async () => {
     const without = await clientWith('without', ['reports:write']);
     const before = reports.requests.length;
@@ -131,7 +144,7 @@ describe('a route of the file', () => {
   });
 
   test('takes the methods that it names, and has a limit of its own', async () => {
-    const token = await clientWith('reader', ['reports:read']);
+    const token = await clientWith('reader', ['reports:read', 'registrations:read']);
     const refused = await call('/api/v1/reports/7', token, 'DELETE');
     expect(refused).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
     expect(refused.headers.get('allow')).toBe('GET, HEAD');

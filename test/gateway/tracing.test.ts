@@ -49,7 +49,7 @@ beforeAll(async () => {
       ROLLCALL_TRUSTED_PROXIES: '127.0.0.1',
     }),
   );
-  token = await tokenOf(gateway, await createClient(namespace, { id: 'tests' }));
+  token = await tokenOf(gateway, await createClient(namespace, { id: 'tests', scopes: ['registrations:read'] }));
   shop = stack.use(
     await startBackend((request, response) => {
       if (resets > 0) {

@@ -70,7 +70,7 @@ function call(token: string | undefined, request: string, body?: object): Promis
 test('clients of the gateway register names, which are theirs', async () => {
   const [mine, theirs] = await Promise.all(
     ['mine', 'theirs'].map(async (id) =>
-      tokenOf(gateway, await createClient(namespace, { id, scopes: ['registrations:write'] })),
+      tokenOf(gateway, await createClient(namespace, { id, scopes: ['registrations:read', 'registrations:write'] })),
     ),
   );
   const shop = { service_name: 'shop', service_url: 'http://shop' };
@@ -85,7 +85,8 @@ test('clients of the gateway register names, which are theirs', async () => {
 
 async function identity(more: JWTPayload = {}, header: { readonly typ?: string } = {}): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
-  const claims = { iss: 'rollcall', aud: identityAudience('registry'), sub: 'buyer', iat: now, exp: now + 60, ...more };
+  const whom = { iss: 'rollcall', aud: identityAudience('registry'), sub: 'buyer', scope: 'registrations:read' };
+  const claims = { ...whom, iat: now, exp: now + 60, ...more };
   return new SignJWT(claims)
     .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: 'rollcall-identity+jwt', ...header })
     .sign(pair.privateKey);
@@ -109,6 +110,7 @@ test.each<[string, number, () => Promise<Record<string, string>>]>([
     403,
     async () => ({ [identityHeaders.token]: await identity(), [identityHeaders.service]: 'shop' }),
   ],
+  ['one without the scope', 403, async () => ({ [identityHeaders.token]: await identity({ scope: 'jobs:read' }) })],
   ['no identity, let in by another name', 403, async () => ({ [identityHeaders.service]: 'shop' })],
   ['no identity, let in by the name of the registry', 401, async () => ({ [identityHeaders.service]: 'registry' })],
   ['one of another gateway', 401, async () => ({ [identityHeaders.token]: await identity({ iss: 'other' }) })],

@@ -100,12 +100,24 @@ export function unverifiedSubject(token: string): string | undefined {
   }
 }
 
+/** What an identity may do. Nothing is verified: good for refusing, and for nothing else. */
+export function unverifiedScopes(token: string): ReadonlySet<string> {
+  try {
+    return scopesOf(decodeJwt(token));
+  } catch {
+    return new Set();
+  }
+}
+
+function scopesOf({ scope }: JWTPayload): ReadonlySet<string> {
+  return new Set(typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : []);
+}
+
 function identityOf({ sub = '', ...claims }: JWTPayload): Identity {
   const tier = claims['tier'];
-  const scope = claims['scope'];
   return {
     subject: sub,
     tier: typeof tier === 'string' ? tier : '',
-    scopes: new Set(typeof scope === 'string' ? scope.split(' ').filter((each) => each !== '') : []),
+    scopes: scopesOf(claims),
   };
 }

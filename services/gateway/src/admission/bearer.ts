@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { hasScope } from '@rollcall/platform/http/scopes.ts';
 import { GatewayError } from '../errors.ts';
-import { type Caller, hasScope } from './caller.ts';
+import { type Caller } from './caller.ts';
 
 /**
  * @returns the access token; undefined: the request has no Authorization header.

@@ -28,8 +28,3 @@ export interface Authenticator {
   /** Whether a token that was authenticated before still holds: long-lived connections ask from time to time. */
   stillHolds(token: string): boolean;
 }
-
-/** Whether the caller's token has the scope, or the one that stands for all. */
-export function hasScope({ scopes }: Pick<Caller, 'scopes'>, scope: string): boolean {
-  return scopes.has(scope) || scopes.has('*');
-}

@@ -1,3 +1,4 @@
+import type { Scope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
 import type { AdmissionDeps } from '../admission/admission.ts';
@@ -5,7 +6,7 @@ import { admitCaller } from '../admission/admit-request.ts';
 import { requireScopes } from '../admission/bearer.ts';
 
 /** The scope that reads metrics by the public port; Prometheus reads them at the admin port, without a token. */
-const SCOPE = 'metrics:read';
+const SCOPE: Scope = 'metrics:read';
 
 /** `GET /api/metrics` (contract 3), in the text format of Prometheus. */
 export function metricsRoute(

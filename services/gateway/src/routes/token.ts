@@ -1,8 +1,8 @@
 import { utf8Text } from '@rollcall/platform/http/body-text.ts';
 import { isDecodableQuery } from '@rollcall/platform/http/request-head.ts';
+import { hasScope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { hasScope } from '../admission/caller.ts';
 import type { RouteLimits } from '../admission/limit-for.ts';
 import type { Limits, Verdict } from '../admission/limits.ts';
 import { GatewayError } from '../errors.ts';

@@ -10,6 +10,7 @@ export const errorCatalogue = {
   UNAUTHENTICATED: 'A valid bearer token is required',
   LET_IN_FOR_ANOTHER:
     'The gateway let the request in for another service; the registry is reached under the name registry',
+  INSUFFICIENT_SCOPE: 'The token lacks the scope of the operation; docs/scopes.md has the table',
   NAME_OWNED_BY_ANOTHER: 'The name belongs to another subject',
   STORE_UNAVAILABLE: 'The Kubernetes API cannot be reached',
   STORE_FULL: 'The cluster holds as many of these objects as its ResourceQuota allows',

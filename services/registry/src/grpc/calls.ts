@@ -5,6 +5,7 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
+import { grpcOperation, type Operation } from '@rollcall/platform/http/scopes.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
@@ -16,6 +17,7 @@ import {
   refuseOtherNames,
   subjectOf,
 } from '../http/authentication.ts';
+import { requireScope } from '../http/scopes.ts';
 import { streamCaller } from '../http/stream-caller.ts';
 import { endCallSpan, startCallSpan } from './call-span.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
@@ -42,7 +44,7 @@ export interface Calls {
     name: string,
     method: UnaryMethod<Request, Response>,
   ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void;
-  /** For whom a stream is counted. @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
+  /** For whom a stream is counted. @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
   streamCallerOf(call: Pick<ServerWritableStream<unknown, unknown>, 'metadata' | 'getPeer'>): Promise<StreamCaller>;
   /** The end of a call that failed. */
   failureOf(name: string, error: unknown): CallFailure;
@@ -84,10 +86,12 @@ export function createCalls({ log, metrics, authentication, tracer }: CallsDeps)
     }
   }
 
-  /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER. */
+  /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
   async function callerOf(name: string, credentials: Credentials): Promise<string | undefined> {
     refuseOtherNames(credentials);
-    return subjectOf(authentication, credentials, READS.has(name));
+    const subject = await subjectOf(authentication, credentials, READS.has(name));
+    requireScope(methodOperation(name), credentials);
+    return subject;
   }
 
   const calls: Calls = {
@@ -111,6 +115,13 @@ export function createCalls({ log, metrics, authentication, tracer }: CallsDeps)
     },
   };
   return calls;
+}
+
+/** @throws Error for a method that the table of scopes lacks. */
+function methodOperation(name: string): Operation {
+  const operation = grpcOperation(name);
+  if (operation === undefined) throw new Error(`The table of scopes lacks the method ${name}`);
+  return operation;
 }
 
 function shownIn(metadata: Metadata): Credentials {

@@ -66,7 +66,7 @@ export async function subjectOf(
 export const OWN_NAME = 'registry';
 
 /** By which name the gateway let a call in; both undefined: it did not come by the gateway. */
-interface LetInBy {
+export interface LetInBy {
   /** Over REST, and there on every request. */
   readonly service?: string | undefined;
   /** Of who had to say who it is, which is everybody over gRPC. */

@@ -18,6 +18,7 @@ export const answers: Record<ErrorCode, Answer> = {
   MANAGED_ELSEWHERE: { status: 400, error: 'Service is managed elsewhere' },
   UNAUTHENTICATED: { status: 401, error: 'Unauthenticated' },
   LET_IN_FOR_ANOTHER: { status: 403, error: 'Forbidden' },
+  INSUFFICIENT_SCOPE: { status: 403, error: 'Forbidden' },
   NAME_OWNED_BY_ANOTHER: { status: 403, error: 'Forbidden' },
   STORE_UNAVAILABLE: { status: 503, error: 'Store is not available' },
   STORE_FULL: { status: 507, error: 'Store is full' },

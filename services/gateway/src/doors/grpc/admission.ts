@@ -1,6 +1,7 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { codedErrorBody, HttpError, serverError } from '@rollcall/platform/http/errors.ts';
-import { type Authenticator, type Caller, hasScope } from '../../admission/caller.ts';
+import { hasScope } from '@rollcall/platform/http/scopes.ts';
+import type { Authenticator, Caller } from '../../admission/caller.ts';
 import type { Concurrency } from '../../admission/concurrency.ts';
 import { errorCatalogue } from '../../errors.ts';
 import { closeWhenSent, isClosed } from './answer.ts';

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../../upstream/discovery/targets.ts';
-import { buildRoutes, builtInRules, scopesFor } from '../../upstream/routing/table.ts';
 import { grpcTargets } from './wiring.ts';
 
 const nothing: Targets = {
@@ -13,22 +12,15 @@ const nothing: Targets = {
 
 const registry = grpcTargets(nothing, 'http://registry:50051', () => ({}) as Endpoints).find(REGISTRY);
 const scopesOf = (service: string, method: string) => registry?.scopesFor?.({ service, method });
-const route = buildRoutes(builtInRules);
 
 test.each([
-  ['Register', 'POST', '/services/register'],
-  ['Unregister', 'DELETE', '/services/shop'],
-  ['Get', 'GET', '/services/shop'],
-  ['List', 'GET', '/services'],
-  ['Watch', 'GET', '/services/watch'],
-  ['Heartbeat', 'POST', '/services/shop/heartbeat'],
-  ['ReportHealth', 'POST', '/webhooks/health'],
-  ['ReportLifecycle', 'POST', '/webhooks/lifecycle'],
-])('%s takes the scopes that %s %s takes', (method, restMethod, path) => {
-  const rule = route(`/api/v1/registry${path}`)?.rule;
-  const overRest = rule && scopesFor(rule, restMethod);
-  expect(overRest).toBeDefined();
-  expect(scopesOf('rollcall.registry.v1.Registry', method)).toEqual(overRest);
+  ['Get', ['registrations:read']],
+  ['Watch', ['registrations:read']],
+  ['Register', ['registrations:write']],
+  ['ReportHealth', ['registrations:write']],
+  ['None', []],
+])('%s takes the scopes %j', (method, scopes) => {
+  expect(scopesOf('rollcall.registry.v1.Registry', method)).toEqual(scopes);
 });
 
 test('health and reflection of the registry take none', () => {

@@ -1,3 +1,4 @@
+import { grpcOperation } from '@rollcall/platform/http/scopes.ts';
 import type { Limits } from '../../admission/limits.ts';
 import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../../upstream/discovery/targets.ts';
@@ -30,11 +31,10 @@ function registryAt(origin: string, endpointsOf: (hostname: string) => Endpoints
   return { service: REGISTRY, origin, endpoints: endpointsOf(new URL(origin).hostname), scopesFor: registryScopes };
 }
 
-const READING = new Set(['Get', 'List', 'Watch']);
-
-/** Those of the same call over REST (routing/table.ts); health and reflection are for everybody. */
+/** Health and reflection are for everybody. */
 function registryScopes({ service, method }: GrpcMethod): readonly string[] {
-  return service.startsWith(REGISTRY_PACKAGE) && !READING.has(method) ? ['registrations:write'] : [];
+  const scope = service.startsWith(REGISTRY_PACKAGE) ? grpcOperation(method)?.scope : undefined;
+  return scope === undefined ? [] : [scope];
 }
 
 /** Calls count like requests. */

@@ -35,7 +35,7 @@ export function findTarget(
     const allow = methods.filter((method) => PASSED_ON.includes(method)).join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
-  if (rule !== undefined) requireScopes(scopesFor(rule, request.method), caller);
+  requireScopes(scopesFor(destination, request.method), caller);
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
   if (target !== undefined) return target;

@@ -1,3 +1,4 @@
+import { type Operation, restOperation } from '@rollcall/platform/http/scopes.ts';
 import type { RouteLimits } from '../../admission/limit-for.ts';
 import { GatewayError } from '../../errors.ts';
 import { REGISTRY } from '../discovery/targets.ts';
@@ -38,20 +39,7 @@ const API = '/api/v1/';
 export const builtInRules: readonly RouteRule[] = [
   { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
-  // Who registers a name gets its requests, and who deploys runs programs: that is not for everybody who may call services.
-  registryRule('', { writeScopes: ['registrations:write'] }),
-  registryRule('/jobs', { writeScopes: ['jobs:write'] }),
-  // The URLs of webhooks often hold what lets anybody call them.
-  registryRule('/webhooks', { scopes: ['jobs:read'], writeScopes: ['jobs:write'] }),
-  // What a service says of itself takes what registering it takes: whoever only reports need not be able to deploy.
-  registryRule('/webhooks/health', { scopes: ['jobs:read'], writeScopes: ['registrations:write'] }),
-  registryRule('/webhooks/lifecycle', { scopes: ['jobs:read'], writeScopes: ['registrations:write'] }),
 ];
-
-function registryRule(path: string, scopes: Partial<Pick<RouteRule, 'scopes' | 'writeScopes'>>): RouteRule {
-  const [prefix, upstreamPrefix] = [`${API}${REGISTRY}${path}`, `/api/v1${path}`];
-  return { ...defaults(), ...scopes, prefix, service: REGISTRY, upstreamPrefix };
-}
 
 /** A rule's settings where nothing is said. */
 export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymous'> {
@@ -60,9 +48,19 @@ export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymou
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** @returns what a caller's token must have for a request by this rule. */
-export function scopesFor({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {
+/** @returns what a caller's token must have for a request: the scopes of the rule and, at the registry, that of the operation. */
+export function scopesFor({ service, path, rule }: Destination, method: string): readonly string[] {
+  const scopes = rule === undefined ? [] : scopesOf(rule, method);
+  const operation = service === REGISTRY ? registryOperation(method, path) : undefined;
+  return operation?.scope === undefined ? scopes : [...scopes, operation.scope];
+}
+
+function scopesOf({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {
   return READING.has(method) || writeScopes.length === 0 ? scopes : writeScopes;
+}
+
+function registryOperation(method: string, path: string): Operation | undefined {
+  return path.startsWith(API) ? restOperation(method, path.slice(API.length - 1)) : undefined;
 }
 
 /**

@@ -4,15 +4,15 @@ import { watchJobs } from '@rollcall/client/job-watch.ts';
 import type { ItemChange, ListedEvent } from '@rollcall/client/listed-cache.ts';
 import type { Transport } from '@rollcall/client/transport.ts';
 import type { WatchOptions } from '@rollcall/client/watch.ts';
+import { channelScope, hasScope } from '@rollcall/platform/http/scopes.ts';
 import { serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
-import { hasScope } from '../../../admission/caller.ts';
 import type { ChannelSource } from './channel-source.ts';
 import { createTopic, type Topic } from './topic.ts';
 
 const CHANNEL = 'jobs';
 const OF_ONE_SERVICE = `${CHANNEL}.`;
-const SCOPE = 'jobs:read';
+const SCOPE = channelScope(CHANNEL);
 const CAPACITY = 2000;
 
 const jobEventTypes = [

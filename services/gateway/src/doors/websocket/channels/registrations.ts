@@ -3,13 +3,13 @@ import { capabilities, type ServiceRecord } from '@rollcall/client/registry-type
 import { sameFacts } from '@rollcall/client/service-cache.ts';
 import type { Transport } from '@rollcall/client/transport.ts';
 import { type WatchOptions, watchServices } from '@rollcall/client/watch.ts';
+import { channelScope, hasScope } from '@rollcall/platform/http/scopes.ts';
 import { Type } from 'typebox';
-import { hasScope } from '../../../admission/caller.ts';
 import type { ChannelSource } from './channel-source.ts';
 import { createTopic, type Topic } from './topic.ts';
 
 const CHANNEL = 'registrations';
-const SCOPE = 'registrations:read';
+const SCOPE = channelScope(CHANNEL);
 const CAPACITY = 5000;
 
 const RegistrationEvent = Type.Object({

@@ -284,10 +284,10 @@ describe('a body in a coding that nobody undoes', () => {
       await using shop = await startBackend();
       const path = `${await register('coded', shop.url)}/x`;
       const asked = shop.requests.length;
-      for (const each of [path, '/api/v1/auth/token']) {
+      for (const each of [path, '/api/metrics']) {
         const id = `coding-${status}-${coding.length}-${each.length}`;
-        const fields = `Origin: ${PAGE}\r\nX-Request-Id: ${id}\r\nContent-Type: application/x-www-form-urlencoded`;
-        const head = `POST ${each} ${version}\r\nHost: h\r\n${fields}\r\nTransfer-Encoding: ${coding}\r\nTOKEN\r\n\r\n`;
+        const fields = `Origin: ${PAGE}\r\nX-Request-Id: ${id}`;
+        const head = `GET ${each} ${version}\r\nHost: h\r\n${fields}\r\nTransfer-Encoding: ${coding}\r\nTOKEN\r\n\r\n`;
         const answer = await raw(`${head}${chunked}`);
         expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
         expect(answer).toContain(`x-request-id: ${id}\r\n`);

@@ -87,6 +87,7 @@ describe('contract 1, webhook configuration', () => {
     expect((await read('shop')).body).toEqual({
       service_name: 'shop',
       endpoints,
+      signed: false,
       configured_at: expect.stringMatching(ISO_WITH_OFFSET),
     });
     expect((await configs.get('shop')).spec).toEqual({ serviceName: 'shop', endpoints });
@@ -119,6 +120,7 @@ describe('contract 1, webhook configuration', () => {
     expect((await delivery.get('/webhooks/config')).body).toEqual({
       service_name: '*',
       endpoints: { ops: 'http://ops/' },
+      signed: false,
       configured_at: expect.stringMatching(ISO_WITH_OFFSET),
     });
     await configure({ service_name: '*', endpoints: { ops: 'http://ops2/' } });
@@ -129,7 +131,7 @@ describe('contract 1, webhook configuration', () => {
   });
 
   test('a configuration applied by hand counts, whatever its object is called', async () => {
-    const serviceName = 'By,Hand=\\1';
+    const serviceName = 'By,Hand=1';
     const manifest = {
       apiVersion: 'rollcall.dev/v1alpha1',
       kind: 'WebhookConfig',
@@ -378,11 +380,55 @@ describe('a configuration call that another one overtakes between its look and i
   test.each<[string, Race]>([
     ['open', { before: {}, overtaking: {} }],
     ['made', { before: undefined, overtaking: {}, secret: 'ours-and-long-enough' }],
-    ['agreed', { before: {}, overtaking: { secret: 'same-and-long-enough' }, proof: 'same-and-long-enough' }],
+    [
+      'agreed',
+      {
+        before: {},
+        overtaking: { secret: 'same-and-long-enough' },
+        secret: 'same-and-long-enough',
+        proof: 'same-and-long-enough',
+      },
+    ],
   ])('is carried out where it may be: %s', async (what, overtaken) => {
     const name = `overtaken-${what}`;
     await race(name, overtaken);
     expect((await configs.get(name)).spec.endpoints).toEqual(ours);
+  });
+});
+
+describe('a secret that would be dropped', () => {
+  const update = { service_name: 'bare', version: '1.0.0', artifact_url: 'bare:1.0.0' };
+
+  test.each([
+    ['/webhooks/config', { service_name: 'bare', endpoints: {}, webhook_secret: 'sixteen-or-longer' }, /field secret/],
+    ['/webhooks/update', { ...update, webhook_secret: 'sixteen-or-longer' }, /field secret/],
+    ['/webhooks/deploy', { ...update, secret: 'sixteen-or-longer' }, /field secret/],
+    ['/webhooks/config', { service_name: 'bare', endpoints: {}, Secret: 'sixteen-or-longer' }, /'secret' may be meant/],
+    ['/webhooks/config', { service_name: 'bare', endpoints: {}, secert: 'sixteen-or-longer' }, /'secret' may be meant/],
+    ['/webhooks/update', { ...update, webhookSecret: 'sixteen-or-longer' }, /'webhook_secret' may be meant/],
+    ['/webhooks/deploy', { ...update, cheksum: 'sha256:0' }, /'checksum' may be meant/],
+    ['/webhooks/check-updates', { service_name: 'bare', webhook_secret: 'x' }, /may not have 'webhook_secret'/],
+  ])('is refused at %s: %j', async (path, body, reason) => {
+    const before = await storedState();
+    const answer = await delivery.post(path, body);
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: 'Invalid request', message: expect.stringMatching(reason) },
+    });
+    expect(JSON.stringify(answer.body)).not.toContain('sixteen');
+    expect(await storedState()).toEqual(before);
+  });
+
+  test('shows in the configuration where it is not: calls are signed, or are not', async () => {
+    await configure({ service_name: 'told', endpoints: {} });
+    expect((await read('told')).body['signed']).toBe(false);
+    await configure({ service_name: 'told', endpoints: {}, secret: 'sixteen-or-longer' });
+    expect((await read('told')).body['signed']).toBe(true);
+    expect((await delivery.post('/webhooks/deploy', { ...update, service_name: 'told' })).status).toBe(401);
+  });
+
+  test('an empty one counts as none', async () => {
+    expect((await delivery.post('/webhooks/update', { ...update, webhook_secret: '' })).status).toBe(200);
   });
 });
 

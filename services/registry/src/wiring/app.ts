@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client';
 import { type Authentication, requireCredentials } from '../http/authentication.ts';
 import { documentation, openApiRoute } from '../http/documentation.ts';
 import { mapError } from '../http/errors.ts';
+import { refuseMisspeltMembers } from '../http/misspelt-members.ts';
 import { requireScopes } from '../http/scopes.ts';
 
 const BODY_LIMIT_BYTES = 256 * 1024;
@@ -38,6 +39,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
       await documentation(api, version);
       requireCredentials(api, authentication);
       requireScopes(api);
+      refuseMisspeltMembers(api);
       for (const register of routes) register(api);
       openApiRoute(api);
     },

@@ -26,6 +26,7 @@ export const RollbackBody = Type.Object({
     }),
   ),
   webhook_secret: Type.Optional(Secret),
+  secret: Type.Optional(Secret),
 });
 
 export const JobResponse = Type.Object({

@@ -17,6 +17,7 @@ export const release = {
     Type.String({ description: '<algorithm>:<hex digest>, sha256 or sha512; required for a binary' }),
   ),
   webhook_secret: Type.Optional(Secret),
+  secret: Type.Optional(Secret),
 };
 
 export const UpdateBody = Type.Object(release);

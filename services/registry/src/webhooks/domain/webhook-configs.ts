@@ -26,12 +26,24 @@ export interface WebhookConfigsDeps {
  * Lets a call through that proves to know the secret of the service, or the global one where it has none (DESIGN section 6). Where there is
  * neither, the caller has to be known, unless the rules allow any.
  *
- * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING, SIGNATURE_REQUIRED, INVALID_SERVICE_NAME.
+ * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING, SIGNATURE_REQUIRED, INVALID_SERVICE_NAME; INVALID_REQUEST for a secret where
+ *   none is set.
  */
 export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: WebhookCall): Promise<Admission> {
   checkScope(serviceName);
   const settings = await settingsWithSecret(deps, serviceName);
-  return settings === undefined ? admitUnsigned(deps, proof) : admit(deps, settings, proof);
+  if (settings !== undefined) return admit(deps, settings, proof);
+  refuseNeedless(proof.secrets);
+  return admitUnsigned(deps, proof);
+}
+
+/** Who shows a secret takes the call for protected. @throws RegistryError INVALID_REQUEST. */
+function refuseNeedless(secrets: WebhookCall['secrets']): void {
+  if (secrets.every((secret = '') => secret === '')) return;
+  throw new RegistryError(
+    'INVALID_REQUEST',
+    'webhook_secret proves a secret that is stored, and none is; store one by POST /webhooks/config, in its field secret',
+  );
 }
 
 /**
@@ -57,27 +69,40 @@ export async function configureWebhooks(
   let admission = freeAdmission(deps.clock);
   await deps.configs.replace(input, async (present) => {
     const settings = present?.secretRef === undefined ? await globalWithSecret(deps, input.serviceName) : present;
-    admission = settings === undefined ? admitUnsigned(deps, proof) : await admit(deps, settings, proof);
+    if (settings === undefined) {
+      // The proof that is to be stored is not dropped: so may one call set a secret, made once or again.
+      refuseNeedless(proof.secrets.filter((secret) => secret !== input.secret));
+      admission = admitUnsigned(deps, proof);
+    } else {
+      admission = await admit(deps, settings, proof);
+    }
   });
   await admission.done();
+}
+
+/** A configuration, and what it comes to. */
+export interface DescribedConfig {
+  /** Undefined: there is no global one. */
+  readonly settings: WebhookSettings | undefined;
+  /** Whether calls must be signed, with the service's secret or the global one. */
+  readonly isSigned: boolean;
 }
 
 /**
  * The configuration of a service, or the global one.
  *
- * @returns undefined when there is no global one.
  * @throws RegistryError CONFIG_NOT_FOUND for a service without, INVALID_SERVICE_NAME.
  */
-export async function describeConfig(
-  { configs }: WebhookConfigsDeps,
-  serviceName: string,
-): Promise<WebhookSettings | undefined> {
+export async function describeConfig({ configs }: WebhookConfigsDeps, serviceName: string): Promise<DescribedConfig> {
   checkScope(serviceName);
   const settings = await configs.find(serviceName);
+  const isSigned = (await settingsWithSecret({ configs }, serviceName)) !== undefined;
   if (settings === undefined && serviceName !== ALL_SERVICES) {
-    throw new RegistryError('CONFIG_NOT_FOUND', `No webhook configuration is stored for service '${serviceName}'`);
+    const signing = isSigned ? '; calls must be signed with the secret for all services' : '';
+    const message = `No webhook configuration is stored for service '${serviceName}'${signing}`;
+    throw new RegistryError('CONFIG_NOT_FOUND', message);
   }
-  return settings;
+  return { settings, isSigned };
 }
 
 /** Where a notification goes, and the configuration that says so. */

@@ -1,10 +1,13 @@
 import { type Static, Type } from 'typebox';
 import { Timestamp, timestamp } from '../../http/schemas.ts';
-import { ALL_SERVICES } from '../domain/webhook-configs.ts';
-import type { WebhookSettings } from '../domain/webhook-settings.ts';
+import { ALL_SERVICES, type DescribedConfig } from '../domain/webhook-configs.ts';
 
 /** A secret of webhooks as a call shows it; never answered. */
-export const Secret = Type.String({ maxLength: 1024, writeOnly: true });
+export const Secret = Type.String({
+  maxLength: 1024,
+  writeOnly: true,
+  description: 'The stored secret in place of a signature; refused where none is stored',
+});
 /** Of an answer. */
 export const Message = Type.String({ description: 'For people; names the service' });
 
@@ -42,9 +45,20 @@ export const ConfigBody = Type.Object({
     description: 'URL by channel, in place of all that were set before',
   }),
   secret: Type.Optional(
-    Type.String({ minLength: 16, maxLength: 1024, writeOnly: true, description: 'Absent: stays as it is' }),
+    Type.String({
+      minLength: 16,
+      maxLength: 1024,
+      writeOnly: true,
+      description: 'The new secret, which proves the call as well where it is the stored one. Absent: stays as it is',
+    }),
   ),
-  webhook_secret: Type.Optional(Secret),
+  webhook_secret: Type.Optional(
+    Type.String({
+      maxLength: 1024,
+      writeOnly: true,
+      description: 'The secret that is stored now, as a proof; refused where none is',
+    }),
+  ),
 });
 
 export const ConfigQuery = Type.Object({ service_name: Type.Optional(Scope) });
@@ -55,12 +69,17 @@ export const ConfigResponse = Type.Object({
   service_name: Type.String(),
   endpoints: Type.Record(Type.String(), Type.String()),
   configured_at: Type.Optional(Timestamp),
+  signed: Type.Boolean({
+    description:
+      'Whether calls must be signed: a secret is stored for the service, or for all. Otherwise signatures are not checked',
+  }),
 });
 
 /** A global configuration that was never made is empty. The secret is not shown. */
-export function configRecord(settings: WebhookSettings | undefined): Static<typeof ConfigResponse> {
-  if (settings === undefined) return { service_name: ALL_SERVICES, endpoints: {} };
+export function configRecord({ settings, isSigned: signed }: DescribedConfig): Static<typeof ConfigResponse> {
+  if (settings === undefined) return { service_name: ALL_SERVICES, endpoints: {}, signed };
   return {
+    signed,
     service_name: settings.serviceName,
     endpoints: Object.fromEntries(settings.endpoints),
     configured_at: timestamp(settings.configuredAt),

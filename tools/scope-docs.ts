@@ -27,8 +27,8 @@ ${rows.join('\n')}
 
 - \`GET /api/metrics\` of the gateway needs \`metrics:read\`.
 - gRPC health and reflection, \`/api/ws\` and \`/api/ws/asyncapi.json\` need no scope.
-- Service accounts that call the registry directly have no scopes. Their names are theirs by subject,
-  and a webhook with a secret needs its signature.
+- Service accounts that call the registry directly have no scopes. They own the names that they
+  register, and a webhook with a secret needs its signature.
 - A scope is printable ASCII without space, \`"\` and \`\\\` (RFC 6749, section 3.3).
 - Which scopes a call of a service needs is for its routes and for the service to say.
 `;

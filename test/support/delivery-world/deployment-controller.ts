@@ -43,7 +43,7 @@ export interface Machinery {
   tick(nowMs: number): void;
   /** Deletes pods of a ReplicaSet, as a node does that is drained; its controller makes others. */
   evict(set: SimulatedReplicaSet, count: number, nowMs: number): void;
-  /** Pods that were evicted while they were ready. */
+  /** Pods that were evicted, as far as they had been ready. */
   readonly evicted: readonly SimulatedPod[];
 }
 
@@ -193,7 +193,9 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
     replicaSets,
     evicted,
     evict(set, count, nowMs) {
-      for (const pod of set.pods.slice(0, count)) if (pod.ready) evicted.push({ ...pod, failedMs: nowMs });
+      for (const pod of set.pods.slice(0, count)) {
+        if (pod.wasReady) evicted.push({ ...pod, failedMs: pod.failedMs ?? nowMs });
+      }
       set.pods = set.pods.slice(count);
     },
     tick(nowMs) {

@@ -83,7 +83,8 @@ test.concurrent.for(scenarios)(
     const ends = await Promise.all(jobs.map((job) => untilEnd(world, job)));
     expect([...abortedAt.values()].toSorted()).toEqual(stages.toSorted());
     expect(ends.map(({ spec, status }) => [spec.serviceName, status?.phase, status?.failure?.reason])).toEqual(
-      names.map((name) => [name, 'RolledBack', 'Aborted']),
+      // Nothing has been changed yet while it prepares.
+      names.map((name) => [name, 'RolledBack', name === 'preparing' ? 'Cancelled' : 'Aborted']),
     );
     for (const [index, original] of originals.entries()) {
       const name = names[index] ?? '';

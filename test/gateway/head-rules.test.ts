@@ -164,6 +164,21 @@ function fieldsOf({ headers }: Response): string[] {
   return [...headers.keys()].filter((each) => !OF_CONNECTION.has(each)).sort();
 }
 
+test.each([
+  ['registry', ['/api/v1/docs', '/api/v1/openapi.json', '/api/v1/health', '/api/v1/services']],
+  ['gateway', ['/api/health', '/.well-known/jwks.json']],
+])('GET / of the %s says where to go, without a token', async (service, paths) => {
+  const { url } = service === 'registry' ? registry : gateway;
+  const answer = await fetch(`${url}/`);
+  expect(answer.status).toBe(200);
+  const entry = (await answer.json()) as Record<string, string>;
+  expect(entry['service']).toBe(service);
+  for (const path of paths) {
+    expect(Object.values(entry)).toContain(path);
+    expect((await fetch(`${url}${path}`)).status).toBe(200);
+  }
+});
+
 test.each(['/services/watch', '/jobs/watch'])('HEAD of the stream %s is the head of GET', async (path) => {
   const head = await fetch(`${registry.url}/api/v1${path}`, { method: 'HEAD' });
   expect([head.status, head.headers.get('content-type'), await head.text()]).toEqual([

@@ -11,6 +11,7 @@ import { createRequestMetrics } from './doors/rest/request-metrics.ts';
 import { proxyRoute } from './doors/rest/route.ts';
 import { createParts, type Parts, type PartsDeps } from './parts.ts';
 import { asyncApiRoute } from './routes/asyncapi.ts';
+import { entryRoute } from './routes/entry.ts';
 import { healthRoute } from './routes/health.ts';
 import { keysRoute } from './routes/keys.ts';
 import { metricsRoute } from './routes/metrics.ts';
@@ -85,6 +86,7 @@ function listRoutes({ config, clock }: PartsDeps, parts: Parts, hasStarted: () =
     };
   return [
     (scope) => healthRoute(scope, { version, clock, fault: () => (hasStarted() ? undefined : 'starting') }),
+    logged(entryRoute),
     logged((scope) => keysRoute(scope, identity.keys)),
     logged((scope) =>
       tokenRoute(scope, { tokens: identity.tokens, clients: identity.clients, keys: identity.keys, limits }),

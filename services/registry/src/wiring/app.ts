@@ -9,6 +9,15 @@ import { refuseMisspeltMembers } from '../http/misspelt-members.ts';
 import { requireScopes } from '../http/scopes.ts';
 
 const BODY_LIMIT_BYTES = 256 * 1024;
+/** `GET /`: where to go. */
+const ENTRY = {
+  service: 'registry',
+  message: 'All paths begin with /api/v1; `documentation` shows them to people, `openapi` to programs.',
+  documentation: '/api/v1/docs',
+  openapi: '/api/v1/openapi.json',
+  health: '/api/v1/health',
+  services: '/api/v1/services',
+};
 
 /** A group of routes; paths are relative to `/api/v1`. */
 export type Routes = (app: App) => void;
@@ -33,6 +42,7 @@ export interface AppDeps {
 export async function buildApp(deps: AppDeps): Promise<App> {
   const { version, authentication, routes, ...options } = deps;
   const app = createServer({ ...options, bodyLimit: BODY_LIMIT_BYTES, mapError });
+  app.get('/', { schema: { hide: true } }, () => ENTRY);
   await app.register(
     async (scope) => {
       const api = scope as App;

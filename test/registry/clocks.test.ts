@@ -47,6 +47,7 @@ async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<
   const config = registryConfig({
     ...settings,
     ROLLCALL_NAMESPACE: namespace.name,
+    ROLLCALL_SERVICE_ADDRESSES: 'any',
     ROLLCALL_DATABASE_URL: database.url,
     ROLLCALL_HOST: '127.0.0.1',
     ROLLCALL_PORT: String(port),

@@ -279,7 +279,9 @@ test('a replica that stops says so, ends its watches with UNAVAILABLE, and ends'
 /** Signed by nobody whom the registry knows. */
 async function identityFor(service: string): Promise<Record<string, string>> {
   const { privateKey } = await generateKeyPair('ES256');
-  const claims = new SignJWT().setProtectedHeader({ alg: 'ES256' }).setAudience(identityAudience(service));
+  const claims = new SignJWT({ scope: '*' })
+    .setProtectedHeader({ alg: 'ES256' })
+    .setAudience(identityAudience(service));
   return { [identityHeaders.token]: await claims.sign(privateKey) };
 }
 

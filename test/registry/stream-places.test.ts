@@ -54,7 +54,7 @@ type Headers = Readonly<Record<string, string>>;
 /** What the gateway says of a client of its. */
 async function identity(sub: string): Promise<Headers> {
   const now = Math.floor(Date.now() / 1000);
-  const claims = { iss: 'rollcall', aud: identityAudience('registry'), sub, iat: now, exp: now + 60 };
+  const claims = { iss: 'rollcall', aud: identityAudience('registry'), sub, scope: '*', iat: now, exp: now + 60 };
   const signed = await new SignJWT(claims)
     .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: 'rollcall-identity+jwt' })
     .sign(pair.privateKey);

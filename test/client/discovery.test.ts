@@ -160,10 +160,10 @@ describe('discover', () => {
 
   it('takes comments for signs of life', async () => {
     await using server = await startContractServer();
-    using directory = discoverFrom(server, { silenceMs: 300 });
+    using directory = discoverFrom(server, { silenceMs: 1500 });
     await directory.ready;
     const comments = setInterval(() => server.writeToWatches(':\n\n'), 50);
-    await settle(900);
+    await settle(3500);
     clearInterval(comments);
     expect(server.callsOf('GET /services/watch')).toHaveLength(1);
     expect(directory.state()).toBe('live');

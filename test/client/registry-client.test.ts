@@ -3,7 +3,7 @@ import { createRegistryClient, type RegistryClient } from '@rollcall/client/regi
 import { describe, expect, it } from 'vitest';
 import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
 
-const clientOf = (server: ContractServer, timeoutMs = 300) => createRegistryClient({ servers: server.url, timeoutMs });
+const clientOf = (server: ContractServer, timeoutMs = 1000) => createRegistryClient({ servers: server.url, timeoutMs });
 
 interface EndpointExample {
   readonly call: (client: RegistryClient) => Promise<unknown>;

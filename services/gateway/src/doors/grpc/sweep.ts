@@ -71,14 +71,19 @@ function unreadOf({ stream, forwarded }: KnownCall): number {
 
 /**
  * Ends calls until so many bytes less are kept: first those of the subject for which most is kept, and of these the ones of which
- * nothing was taken for longest.
+ * nothing was taken for longest. Of calls that began since the last sweep those go first of which least was taken.
  */
 function endStuck(calls: ReadonlySet<KnownCall>, bytes: number): void {
   const unread = [...calls].map((known) => ({ known, subject: known.subject, bytes: unreadOf(known) }));
   const bySubject = new Map<string | undefined, number>();
   for (const { subject, bytes } of unread) bySubject.set(subject, (bySubject.get(subject) ?? 0) + bytes);
   const keptFor = ({ subject }: { subject: string | undefined }): number => bySubject.get(subject) ?? 0;
-  unread.sort((one, other) => keptFor(other) - keptFor(one) || other.known.stuckMs - one.known.stuckMs);
+  unread.sort(
+    (one, other) =>
+      keptFor(other) - keptFor(one) ||
+      other.known.stuckMs - one.known.stuckMs ||
+      one.known.takenBytes - other.known.takenBytes,
+  );
   let left = bytes;
   for (const { known, bytes } of unread) {
     if (left <= 0) return;

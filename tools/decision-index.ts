@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 const directory = new URL('../docs/decisions/', import.meta.url);
 
 /** docs/decisions/README.md, from the titles and the status lines of the decisions. */
-export async function generateDecisionIndex(): Promise<string> {
+async function generateDecisionIndex(): Promise<string> {
   const names = (await readdir(directory)).filter((name) => /^\d{4}-.+\.md$/.test(name)).sort();
   const rows = await Promise.all(
     names.map(async (name) => {

@@ -44,11 +44,11 @@ COPY --from=build /packages /app
 COPY --from=build /app /app
 WORKDIR /app
 ENV NODE_ENV=production PATH=/usr/local/bin
-# Half of them may look names up; see docs/decisions.md.
+# Half of them may look names up; see docs/decisions/0046.
 ENV UV_THREADPOOL_SIZE=16
 # Numeric, or Kubernetes could not tell that it is not root.
 USER 65532:65532
-# See docs/decisions.md for the flags.
+# docs/decisions/0075 has the reasons for the flags.
 ENTRYPOINT ["node", "--max-semi-space-size=8", "--no-allocation-site-pretenuring", "/app/image/src/main.js"]
 ARG VERSION=0.1.0
 ARG REVISION=

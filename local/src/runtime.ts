@@ -1,4 +1,4 @@
-/** How Node runs a process of ours; docs/decisions.md has the reasons. */
+/** How Node runs a process of ours; docs/decisions/0075 has the reasons. */
 export interface Runtime {
   /** For V8. */
   readonly flags: readonly string[];

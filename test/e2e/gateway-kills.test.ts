@@ -146,7 +146,7 @@ async function aloneTimes(): Promise<readonly { fromMs: number; untilMs: number 
 
 /**
  * In any window a caller has had at most its limit; once more for each time that a replica counted by itself, and for each time that
- * Redis came back without its counts (docs/decisions.md).
+ * Redis came back without its counts (docs/decisions/0045).
  */
 async function checkLimit(answered: readonly Answered[]): Promise<number> {
   const allowed = answered.filter(({ status }) => status === 200).toSorted((a, b) => a.sentAtMs - b.sentAtMs);

@@ -28,7 +28,7 @@ class LookupError extends Error {
 const LOOKUP_MAX_MS = 2000;
 /** New connections of so long take the same answer: one lookup for each would be hundreds in a second. */
 const KEPT_MS = 1000;
-/** Of the eight that libuv lets run (docs/decisions.md): what else is looked up, the registry's name for instance, finds a free one. */
+/** Of the eight that libuv lets run (docs/decisions/0046): what else is looked up, the registry's name for instance, finds a free one. */
 const AT_ONCE = 6;
 /** Of them, those of names that did not answer in time when they were last asked for. */
 const MOST_IN_DOUBT = 3;

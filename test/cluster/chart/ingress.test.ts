@@ -35,7 +35,7 @@ const ways = [
     status: '{range .status.parents[*].conditions[*]}{.type}={.status} {end}',
     expectedStatus: () => 'Accepted=True ResolvedRefs=True ',
     // The GRPCRoute is for the rest, and its port for gRPC alone.
-    elsewhere: { status: 405, type: null },
+    elsewhere: { status: 405, type: 'application/json; charset=utf-8' },
   },
 ] as const;
 

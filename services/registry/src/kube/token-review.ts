@@ -17,7 +17,8 @@ export interface TokenReviewDeps {
 
 /**
  * Asks the API server whose token it is (authentication.k8s.io/v1 TokenReview). Answers, good and bad, are kept for 30 s under
- * the token's hash: a revoked token works no longer than that, or than the API server is away.
+ * the token's hash: a revoked token works no longer than that, or than the API server cannot be reached. Calls with one token
+ * that come at the same time share one question.
  */
 export function tokenReviewer({
   connection,
@@ -25,6 +26,7 @@ export function tokenReviewer({
   audience,
 }: TokenReviewDeps): (token: string) => Promise<string | undefined> {
   const cache = new Map<string, { subject: string | undefined; untilMs: number }>();
+  const asking = new Map<string, Promise<string | undefined>>();
 
   async function review(token: string): Promise<string | undefined> {
     const { status } = await connection.request<TokenReview>({
@@ -41,22 +43,31 @@ export function tokenReviewer({
     return status.user?.username;
   }
 
-  return async (token) => {
-    const key = hash('sha256', token, 'base64');
-    const nowMs = clock.monotonicMs();
-    const cached = cache.get(key);
-    if (cached !== undefined && cached.untilMs > nowMs) return cached.subject;
+  async function ask(token: string, key: string): Promise<string | undefined> {
+    const askedMs = clock.monotonicMs();
+    const known = cache.get(key)?.subject;
     const subject = await review(token).catch((error: unknown) => {
-      // Who was known goes on reading while the API server is away; there is nothing to write to.
-      if (cached?.subject !== undefined && isUnavailable(error)) return cached.subject;
+      // Who was known goes on reading while the API server cannot be reached; there is nothing to write to.
+      if (known !== undefined && isUnavailable(error)) return known;
       throw error;
     });
     cache.delete(key);
-    cache.set(key, { subject, untilMs: nowMs + CACHE_MS });
+    cache.set(key, { subject, untilMs: askedMs + CACHE_MS });
     for (const oldest of cache.keys()) {
       if (cache.size <= CACHE_ENTRIES) break;
       cache.delete(oldest);
     }
     return subject;
+  }
+
+  return (token) => {
+    const key = hash('sha256', token, 'base64');
+    const cached = cache.get(key);
+    if (cached !== undefined && cached.untilMs > clock.monotonicMs()) return Promise.resolve(cached.subject);
+    const going = asking.get(key);
+    if (going !== undefined) return going;
+    const asked = ask(token, key).finally(() => asking.delete(key));
+    asking.set(key, asked);
+    return asked;
   };
 }

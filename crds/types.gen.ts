@@ -491,19 +491,19 @@ export interface DeliveryJob {
 export interface RollingPolicy {
   /**
    * How many pods may run above the number the Deployment asks for, as a number or as a percentage of it such as
-   * 25%.
+   * 25%. Absent, what the Deployment says.
    */
-  maxSurge: number | string;
+  maxSurge?: number | string;
   /**
    * How many pods may be missing from the number the Deployment asks for, as a number or as a percentage of it. 0
-   * keeps the service at full strength throughout.
+   * keeps the service at full strength throughout. Absent, what the Deployment says.
    */
-  maxUnavailable: number | string;
+  maxUnavailable?: number | string;
   /**
    * Seconds without progress of a rollout after which the job is rolled back. Every strategy's rollouts are held
-   * to it.
+   * to it. Absent, what the Deployment says, at most a day.
    */
-  progressDeadlineSeconds: number;
+  progressDeadlineSeconds?: number;
   /**
    * Seconds that all pods of a version that was rolled out must stay ready, without a restart, before the job
    * finishes. They begin anew whenever one does not. 0 finishes the job as soon as all pods are available, for

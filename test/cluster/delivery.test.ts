@@ -19,8 +19,8 @@ const cases: readonly Case[] = [
   {
     strategy: 'Rolling',
     // All pods of the old version can come back at once.
-    policy: { rolling: { maxSurge: '100%' } },
-    aborted: { policy: { rolling: { maxSurge: 1 } }, env: { READY_DELAY_MS: '2000' } },
+    policy: { rolling: { maxSurge: '100%', maxUnavailable: 0 } },
+    aborted: { policy: { rolling: { maxSurge: 1, maxUnavailable: 0 } }, env: { READY_DELAY_MS: '2000' } },
     exposed: 'Updating',
     rollbackLimitMs: 10_000,
   },

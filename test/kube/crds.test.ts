@@ -164,7 +164,7 @@ describe('defaults', () => {
     expect(stored.spec).toEqual({
       serviceName: '*',
       strategy: 'Rolling',
-      rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 5 },
+      rolling: { bakeSeconds: 5 },
       blueGreen: { bakeSeconds: 60, autoPromote: true },
       canary: {
         steps: [10, 25, 50].map((weight) => ({ weight, pauseSeconds: 60 })),

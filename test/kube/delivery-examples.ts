@@ -135,13 +135,14 @@ const policyExamples: readonly Omit<Example, 'kind'>[] = [
     sentence: 'a whole-number threshold',
     object: check({ prometheus: { ...prometheus, threshold: { min: 1, max: 1 } } }),
   },
+  { sentence: 'no surge, the rest as the Deployment says', object: policy({ rolling: { maxSurge: 0 } }) },
   { sentence: 'an HTTP check', object: check({ http: { port: 8080 } }) },
 
   { sentence: 'no service', object: { name: 'shop', spec: {} }, refusal: 'spec.serviceName: Required value' },
   { sentence: 'a space in the service name', object: policy({ serviceName: 'a b' }), refusal: "must not contain ':'" },
   {
     sentence: 'neither surge nor unavailability',
-    object: policy({ rolling: { maxSurge: '0%' } }),
+    object: policy({ rolling: { maxSurge: '0%', maxUnavailable: 0 } }),
     refusal: 'maxSurge and maxUnavailable must not both be 0',
   },
   {

@@ -134,6 +134,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   amended: fc.boolean(),
   lagging: fc.boolean(),
   slices: fc.constantFrom('seen', 'at times', 'forbidden'),
+  replacing: fc.constantFrom('surging', 'surging', 'one by one'),
   startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
   failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
   policy: fc.record({
@@ -203,7 +204,8 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   function required(): number {
     const sinceMs = world.nowMs - (world.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
     const recent = scaled.filter((_, index) => (scaled[index + 1]?.atMs ?? Infinity) > sinceMs);
-    return sound(scenario, Math.min(...recent.map(({ replicas }) => replicas)));
+    const all = sound(scenario, Math.min(...recent.map(({ replicas }) => replicas)));
+    return world.isRolling() && scenario.replacing === 'one by one' ? all - 1 : all;
   }
 
   function check(context: string): void {
@@ -221,6 +223,16 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
       }
     }
     checkRoutes(world, context);
+    if (scenario.replacing === 'one by one') checkSurge(context);
+  }
+
+  /** A Deployment whose pods each have a port of their node never asks for one more. */
+  function checkSurge(context: string): void {
+    const { uid = '' } = world.deployment()?.metadata ?? {};
+    const own = world.machinery.replicaSets.filter(({ owner }) => owner === uid);
+    const wanted = own.reduce((sum, { replicas }) => sum + replicas, 0);
+    const most = Math.max(...scaled.map(({ replicas }) => replicas));
+    if (wanted > most) throw new Error(`${context}: the Deployment has ${wanted} pods instead of ${most}`);
   }
 
   function write(change: Change, who: string): boolean {

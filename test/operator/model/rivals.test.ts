@@ -53,6 +53,7 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
     amended: false,
     lagging: false,
     slices: 'seen',
+    replacing: 'surging',
     startupMs: 2000,
     failsAtMs: 0,
     policy: {

@@ -10,6 +10,7 @@ import type {
   WorkloadView,
 } from '@rollcall/operator/delivery/job/snapshot.ts';
 import { noObstacles } from '@rollcall/operator/delivery/observe/obstacles.ts';
+import { settlePolicy } from '@rollcall/operator/delivery/start/default-policy.ts';
 import { isFinished } from '@rollcall/operator/delivery/start/queue.ts';
 import { claimOn } from '@rollcall/operator/delivery/workload/claim.ts';
 import { templateFingerprint } from '@rollcall/operator/delivery/workload/fingerprint.ts';
@@ -44,6 +45,8 @@ export interface Scenario {
   readonly lagging: boolean;
   /** Whether operators may list EndpointSlices, and whether that works all the time. */
   readonly slices: 'seen' | 'at times' | 'forbidden';
+  /** How the Deployment replaces its pods. `one by one`: it never has more than it asks for, and the policy leaves that to it. */
+  readonly replacing: 'surging' | 'one by one';
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
   readonly failsAtMs: number;
@@ -91,7 +94,7 @@ export function createWorld(scenario: Scenario): World {
     const saved = readSavedState(job, store.find(controllerRevisionKind, name));
     return {
       job,
-      policy,
+      policy: saved?.policy ?? settlePolicy(policy, store.find(deploymentKind, 'shop')),
       queue: { ahead: undefined, before: 0, supersededBy: undefined },
       workload: workloadFor(job),
       saved,
@@ -239,12 +242,16 @@ function fateOf({ fate, standing, startupMs, failsAtMs, artifact }: Scenario): P
   };
 }
 
-function policyOf({ policy, routed, strategy }: Scenario): DeliveryPolicySpec {
+function policyOf({ policy, routed, strategy, replacing }: Scenario): DeliveryPolicySpec {
   const { steps, bakeSeconds: _, ...rest } = policy;
   return {
     serviceName: 'shop',
     strategy,
-    rolling: { maxSurge: '25%', maxUnavailable: 0, progressDeadlineSeconds: 40, bakeSeconds: policy.bakeSeconds },
+    rolling: {
+      ...(replacing === 'surging' ? { maxSurge: '25%', maxUnavailable: 0 } : {}),
+      progressDeadlineSeconds: 40,
+      bakeSeconds: policy.bakeSeconds,
+    },
     canary: { steps, trafficRouter: routed ? 'GatewayAPI' : 'Replicas' },
     requireHeartbeat: false,
     supersede: false,
@@ -254,7 +261,7 @@ function policyOf({ policy, routed, strategy }: Scenario): DeliveryPolicySpec {
   };
 }
 
-function populate(store: Store, { replicas, services, routed, strategy, artifact }: Scenario): void {
+function populate(store: Store, { replicas, services, routed, strategy, artifact, replacing }: Scenario): void {
   store.create(deploymentKind, {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -268,7 +275,11 @@ function populate(store: Store, { replicas, services, routed, strategy, artifact
       replicas,
       selector: { matchLabels: { app: 'shop' } },
       progressDeadlineSeconds: 600,
-      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: '50%', maxUnavailable: 0 } },
+      strategy: {
+        type: 'RollingUpdate',
+        rollingUpdate:
+          replacing === 'surging' ? { maxSurge: '50%', maxUnavailable: 0 } : { maxSurge: 0, maxUnavailable: 1 },
+      },
       template: {
         metadata: { labels: { app: 'shop', tier: 'web' } },
         spec: { containers: [{ name: 'shop', image: OLD_IMAGE, env: [{ name: 'A', value: 'b' }] }] },

@@ -1,7 +1,7 @@
-import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryFailure, DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { type ClaimState, claimState, isMarked } from '../workload/claim.ts';
 import { isAsDesired, templateFingerprint } from '../workload/fingerprint.ts';
-import type { ClusterView, JobSnapshot, PodGroup, SavedState, Surroundings } from './snapshot.ts';
+import type { ClusterView, JobSnapshot, PodGroup, SavedState, SettledPolicy, Surroundings } from './snapshot.ts';
 
 /** A job that has saved what it found, with its parts named once. Nothing here decides. */
 export interface JobContext {
@@ -10,7 +10,7 @@ export interface JobContext {
   /** As stored, or as it is being written: a new stage is planned with the status that it begins with. */
   readonly status: DeliveryJobStatus;
   readonly saved: SavedState;
-  readonly policy: DeliveryPolicySpec;
+  readonly policy: SettledPolicy;
   readonly nowMs: number;
   readonly stageStartedMs: number;
   /** Set once the job is being undone. */

@@ -14,7 +14,7 @@ import type {
 export interface JobSnapshot {
   readonly job: DeliveryJob;
   /** Of the service, else of all services, else the defaults of the custom resource. A job that has saved one keeps to that. */
-  readonly policy: DeliveryPolicySpec;
+  readonly policy: SettledPolicy;
   readonly queue: QueueView;
   readonly workload: WorkloadView;
   /** What `readSavedState` makes of the job's ControllerRevision; undefined before the job, by its uid, has saved anything. */
@@ -26,6 +26,11 @@ export interface JobSnapshot {
   /** Absent where the API server makes what the job asks for. */
   readonly refusal?: Refusal;
   readonly now: Date;
+}
+
+/** A policy in which nothing is left to the Deployment any more. */
+export interface SettledPolicy extends DeliveryPolicySpec {
+  readonly rolling: Required<DeliveryPolicySpec['rolling']>;
 }
 
 /** Of the changes that the job asked for last, one that the API server, or who reviews for it, has not made. */
@@ -174,7 +179,7 @@ export interface SavedState {
   /** What the job does otherwise than it, or its policy, was asked to. */
   readonly departure?: Departure;
   /** As it was when the job began: what a job does never depends on when its policy was edited. */
-  readonly policy: DeliveryPolicySpec;
+  readonly policy: SettledPolicy;
 }
 
 /** Something else than was asked for, since that cannot be done or makes no sense. */

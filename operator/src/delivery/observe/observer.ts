@@ -5,7 +5,7 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { dueChecks } from '../checks/analysis.ts';
 import type { CheckSubject } from '../checks/check.ts';
 import type { ArtifactSettings, ClusterView, JobSnapshot } from '../job/snapshot.ts';
-import { policyFor } from '../start/default-policy.ts';
+import { policyFor, settlePolicy } from '../start/default-policy.ts';
 import { isFinished, queueView } from '../start/queue.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
@@ -86,7 +86,8 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       const refusal = refusals.of(job);
       const snapshot: JobSnapshot = {
         job,
-        policy,
+        policy:
+          saved?.policy ?? settlePolicy(policy, workload.found === 'one' ? workload.cluster.deployment : undefined),
         queue,
         workload,
         saved,

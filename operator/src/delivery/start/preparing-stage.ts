@@ -11,7 +11,7 @@ import type { Change, Decision } from '../../runtime/decision.ts';
 import { buildContext, clusterOf, readyCount } from '../job/context.ts';
 import { NOT_ACCEPTED } from '../job/failures.ts';
 import { saveState } from '../job/saved-state.ts';
-import type { ClusterView, Departure, JobSnapshot, SavedState } from '../job/snapshot.ts';
+import type { ClusterView, Departure, JobSnapshot, SavedState, SettledPolicy } from '../job/snapshot.ts';
 import { enterStage, type Fields } from '../job/stages.ts';
 import { buildStatus, endStatus, writeStatus } from '../job/status.ts';
 import type { StageName } from '../strategies/strategy.ts';
@@ -22,13 +22,11 @@ import { claimWorkload } from '../workload/changes.ts';
 import { claimInTheWay, claimState } from '../workload/claim.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from '../workload/fingerprint.ts';
 import { REVISION_ANNOTATION } from '../workload/names.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../workload/rollout.ts';
 import { runningArtifact, runningVersion } from '../workload/version.ts';
 import { supersededMessage } from './messages.ts';
 import { preflightFault, routedServices, strategyOf } from './preflight.ts';
 import { findStability, type Stability } from './stability.ts';
-
-/** Kubernetes' own default. */
-const DEFAULT_DEADLINE_SECONDS = 600;
 
 /** From the queue: finds the Deployment, and begins or fails. */
 export function begin(snapshot: JobSnapshot): Decision {
@@ -225,7 +223,7 @@ function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): De
 }
 
 /** Checks may still see what is to be got rid of. */
-function withoutChecks(policy: DeliveryPolicySpec): DeliveryPolicySpec {
+function withoutChecks(policy: SettledPolicy): SettledPolicy {
   return { ...policy, analysis: [], requireHeartbeat: false };
 }
 

@@ -1,9 +1,9 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
 import { planJob } from '../job/plan.ts';
-import type { ClusterView, Measurement } from '../job/snapshot.ts';
+import type { ClusterView, Measurement, SettledPolicy } from '../job/snapshot.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -749,7 +749,7 @@ test('a failed check takes the traffic back with the next write', () => {
 });
 
 test('or holds the job until somebody promotes or aborts it, where the policy says so', () => {
-  const policy: Partial<DeliveryPolicySpec> = { analysis: [check], onFailure: 'Hold' };
+  const policy: Partial<SettledPolicy> = { analysis: [check], onFailure: 'Hold' };
   const held = planJob(buildAtStage({ ...baking, policy }));
   expect(held.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking', reason: 'ChecksFailed' } });
   expect(tell(held).status.failure).toBeUndefined();
@@ -762,7 +762,7 @@ test('or holds the job until somebody promotes or aborts it, where the policy sa
 });
 
 test('a promote from before a check had failed is used up, and lets nothing pass', () => {
-  const policy: Partial<DeliveryPolicySpec> = { analysis: [check], onFailure: 'Hold' };
+  const policy: Partial<SettledPolicy> = { analysis: [check], onFailure: 'Hold' };
   const early = planJob(buildAtStage({ ...baking, policy, spec: { promote: true } }));
   expect(early.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking', promotedGeneration: 1 } });
   const status: DeliveryJobStatus = { ...baking.status, phase: 'Paused', promotedGeneration: 1 };

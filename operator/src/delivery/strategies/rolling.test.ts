@@ -1,8 +1,8 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
 import { planJob } from '../job/plan.ts';
-import type { ClusterView, PodGroup } from '../job/snapshot.ts';
+import type { ClusterView, PodGroup, SettledPolicy } from '../job/snapshot.ts';
 import {
   buildAtStage,
   buildCluster,
@@ -48,6 +48,34 @@ test('the template, the strategy and the deadline of the policy go into the Depl
     },
   ]);
 });
+
+test.for<[SettledPolicy['rolling'], object]>([
+  [
+    { maxSurge: 0, maxUnavailable: 1, progressDeadlineSeconds: 300, bakeSeconds: 0 },
+    { maxSurge: 0, maxUnavailable: 1 },
+  ],
+  [
+    { maxSurge: '0%', maxUnavailable: '40%', progressDeadlineSeconds: 300, bakeSeconds: 0 },
+    { maxSurge: '0%', maxUnavailable: '40%' },
+  ],
+  [
+    { maxSurge: 1, maxUnavailable: '40%', progressDeadlineSeconds: 300, bakeSeconds: 0 },
+    { maxSurge: '100%', maxUnavailable: '40%' },
+  ],
+])(
+  'at once, and on the way back, no more pods are missing, and none surges that may not: %j',
+  ([rolling, expected]) => {
+    const wish = { status: recorded, policy: { rolling } };
+    const back = decide({ ...wish, cluster: updating(1, 'ReplicaSetUpdated'), spec: { abort: true } });
+    const urgent = decide({ policy: { rolling }, spec: { immediate: true } });
+    for (const { changes } of [back, urgent]) {
+      const patch = changes.find(({ action }) => action === 'patch');
+      expect(patch).toHaveProperty('patch.spec.strategy.rollingUpdate', expect.objectContaining(expected));
+    }
+    const strategy = { type: 'RollingUpdate', rollingUpdate: expected };
+    expect(tell(finish({ strategy }, true, { rolling })).does.join()).toContain('"maxUnavailable":"10%"');
+  },
+);
 
 test("the template that was made of it is recorded: another one is somebody else's", () => {
   const { changes } = decide({ cluster: updating(1, 'ReplicaSetUpdated') });
@@ -161,13 +189,13 @@ test('a version that runs already only gets its name', () => {
 });
 
 const UNCLAIMED = `"metadata":{"annotations":{"${annotations.delivering}":null}}`;
-const finish = (spec: object, isClaimed = true) => {
+const finish = (spec: object, isClaimed = true, policy: Partial<SettledPolicy> = {}) => {
   const deployment = buildDeployment({
     image: NEW,
     metadata: version('1.1.0'),
     spec: { template: buildTemplate(NEW), ...spec },
   });
-  return decide({ stage: 'Finishing', status: recorded, cluster: buildCluster({ deployment }), isClaimed });
+  return decide({ stage: 'Finishing', status: recorded, cluster: buildCluster({ deployment }), isClaimed, policy });
 };
 
 test('what the policy wanted is handed back at the end, and what somebody else has set since is not', () => {
@@ -356,7 +384,7 @@ test('a job that is held stays held while a pod is missed for a moment, however 
 test('a job that has saved a policy from before there was such a time ends with its checks', () => {
   const wish = baking(3, { status: 'True', seconds: 9 });
   const { bakeSeconds: _, ...rolling } = wish.policy?.rolling ?? { bakeSeconds: 0 };
-  const saved = JSON.parse(JSON.stringify({ rolling })) as Partial<DeliveryPolicySpec>;
+  const saved = JSON.parse(JSON.stringify({ rolling })) as Partial<SettledPolicy>;
   expect(tell(decide({ ...wish, policy: saved })).status.stage).toBe('Finishing');
 });
 

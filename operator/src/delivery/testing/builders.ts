@@ -1,8 +1,8 @@
 import { annotations, finalizers, labels } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob, DeliveryJobStatus, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, DeliveryJobStatus, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, HttpRoute, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
-import type { ClusterView, JobSnapshot, PodFault, PodGroup, SavedState } from '../job/snapshot.ts';
+import type { ClusterView, JobSnapshot, PodFault, PodGroup, SavedState, SettledPolicy } from '../job/snapshot.ts';
 import { noObstacles } from '../observe/obstacles.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 
@@ -17,7 +17,7 @@ export function buildTemplate(
   return { metadata: { labels: labelled }, spec: { containers: [{ name: 'shop', image }] } };
 }
 
-export function buildPolicy(overrides: Partial<DeliveryPolicySpec> = {}): DeliveryPolicySpec {
+export function buildPolicy(overrides: Partial<SettledPolicy> = {}): SettledPolicy {
   return {
     serviceName: 'shop',
     strategy: 'Rolling',
@@ -210,7 +210,7 @@ export interface StageWish {
   /** Whether the Deployment is claimed by the job; true by default. */
   readonly isClaimed?: boolean;
   readonly saved?: Partial<SavedState>;
-  readonly policy?: Partial<DeliveryPolicySpec>;
+  readonly policy?: Partial<SettledPolicy>;
   readonly status?: Partial<DeliveryJobStatus>;
   readonly spec?: Partial<DeliveryJob['spec']>;
   readonly metadata?: Partial<DeliveryJob['metadata']>;

@@ -4,7 +4,6 @@ import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollc
 import type { Change } from '../../runtime/decision.ts';
 import type { JobContext } from '../job/context.ts';
 import { isRollbackUnfinished } from '../job/failures.ts';
-import type { SavedState } from '../job/snapshot.ts';
 import { versionParts } from './artifact.ts';
 import { claimOn, ownClaim, writeMark } from './claim.ts';
 import { isSameJson } from './fingerprint.ts';
@@ -12,24 +11,41 @@ import { mergePatch } from './merge-patch.ts';
 import { deadlineSeconds } from './rollout.ts';
 import { versionAnnotations } from './version.ts';
 
-/** Where the pods that run are not worth keeping, or on the way back, all pods may come up at once; those that are ready stay. */
-const fastStrategy: DeploymentStrategy = {
-  type: 'RollingUpdate',
-  rollingUpdate: { maxSurge: '100%', maxUnavailable: 0 },
-};
+/** How pods are replaced: as the policy says, or else the Deployment. */
+function ownStrategy({ policy }: JobContext): DeploymentStrategy {
+  const { maxSurge, maxUnavailable } = policy.rolling;
+  return { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } };
+}
+
+/**
+ * Where the pods that run are not worth keeping, or on the way back, all pods may come up at once; those that are ready stay.
+ * What cannot have more pods than it asks for, as each has a port of its node, keeps to that.
+ */
+function fastStrategy(
+  { policy }: JobContext,
+  missing: number | string = policy.rolling.maxUnavailable,
+): DeploymentStrategy {
+  const { maxSurge } = policy.rolling;
+  const surge = Number.parseInt(String(maxSurge), 10) === 0 ? maxSurge : '100%';
+  return { type: 'RollingUpdate', rollingUpdate: { maxSurge: surge, maxUnavailable: missing } };
+}
 
 /**
  * Pods that could not run before the job are not waited for: new ones would stay in their stead. But better those than none, and
  * never fewer ready ones than there were, however many are asked for by now.
  */
-function strategyBack({ deployment: { short, strategy } }: SavedState, replicas: number): DeploymentStrategy {
+function strategyBack(context: JobContext): DeploymentStrategy {
+  const { saved, replicas, policy } = context;
+  const { short, strategy } = saved.deployment;
   if (strategy.type === 'Recreate') return strategy;
   const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
-  return backWith(Math.max(0, spare));
+  return fastStrategy(context, spare > podsOf(policy.rolling.maxUnavailable, replicas) ? spare : undefined);
 }
 
-function backWith(maxUnavailable: number): DeploymentStrategy {
-  return { type: 'RollingUpdate', rollingUpdate: { maxSurge: '100%', maxUnavailable } };
+/** How many pods may be missing, as Kubernetes counts. */
+function podsOf(maxUnavailable: number | string, replicas: number): number {
+  if (typeof maxUnavailable === 'number') return maxUnavailable;
+  return Math.floor((replicas * Number.parseInt(maxUnavailable, 10)) / 100);
 }
 
 /** Claims a Deployment for a job, whoever may have claimed it before; see `claim.ts`. */
@@ -63,11 +79,11 @@ export function updateWorkload(context: JobContext): readonly Change[] {
 }
 
 /** How the pods are replaced. Those of a Recreate Deployment may not run beside one another. */
-function rollingStrategy({ saved, policy, job }: JobContext): DeploymentStrategy {
+function rollingStrategy(context: JobContext): DeploymentStrategy {
+  const { saved, job } = context;
   if (saved.deployment.strategy.type === 'Recreate') return saved.deployment.strategy;
   const isUrgent = job.spec.immediate === true || saved.departure?.reason === 'WorkloadNotReady';
-  const { maxSurge, maxUnavailable } = policy.rolling;
-  return isUrgent ? fastStrategy : { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } };
+  return isUrgent ? fastStrategy(context) : ownStrategy(context);
 }
 
 /**
@@ -85,9 +101,7 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
       [annotations.delivering]: ownClaim(job),
       [annotations.rollingBack]: job.metadata.uid ?? '',
     },
-    ...(isReverting
-      ? { spec: { template: saved.deployment.template, strategy: strategyBack(saved, context.replicas) } }
-      : {}),
+    ...(isReverting ? { spec: { template: saved.deployment.template, strategy: strategyBack(context) } } : {}),
   });
 }
 
@@ -101,12 +115,11 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
   if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const { strategy, progressDeadlineSeconds } = deployment.spec;
-  const { maxSurge, maxUnavailable } = policy.rolling;
   const ours: DeploymentStrategy[] = [
-    fastStrategy,
+    ownStrategy(context),
+    fastStrategy(context),
     // The number of pods may have changed since.
-    ...Array.from({ length: (saved.deployment.short?.missing ?? 0) + 1 }, (_, spare) => backWith(spare)),
-    { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } },
+    ...Array.from({ length: saved.deployment.short?.missing ?? 0 }, (_, index) => fastStrategy(context, index + 1)),
   ];
   const before = saved.deployment;
   return patchDeployment(deployment, {

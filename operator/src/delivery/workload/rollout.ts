@@ -1,5 +1,5 @@
-import type { DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { SettledPolicy } from '../job/snapshot.ts';
 
 /** How far the Deployment's controller is with what was last asked of it. */
 export type Rollout = 'complete' | 'progressing' | 'stalled';
@@ -36,7 +36,14 @@ export function complaintOf({ status }: Deployment): string | undefined {
   return status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')?.message;
 }
 
+/** Kubernetes' own default. */
+export const DEFAULT_DEADLINE_SECONDS = 600;
+/** As long as a policy may say; what is longer is the Deployment's own. */
+export const MOST_DEADLINE_SECONDS = 86_400;
+
 /** The API server wants it to be longer than a pod must have been ready to count. */
-export function deadlineSeconds({ rolling }: DeliveryPolicySpec, { spec }: Deployment): number {
-  return Math.max(rolling.progressDeadlineSeconds, (spec.minReadySeconds ?? 0) + 1);
+export function deadlineSeconds({ rolling }: SettledPolicy, { spec }: Deployment): number {
+  const { progressDeadlineSeconds: own = DEFAULT_DEADLINE_SECONDS, minReadySeconds = 0 } = spec;
+  const wanted = rolling.progressDeadlineSeconds;
+  return wanted === MOST_DEADLINE_SECONDS && own > wanted ? own : Math.max(wanted, minReadySeconds + 1);
 }

@@ -75,17 +75,18 @@ helm install rollcall charts/rollcall --namespace rollcall --create-namespace
 helm test rollcall --namespace rollcall
 \`\`\`
 
-Kubernetes 1.33 or newer. Nothing else is needed: PostgreSQL and Redis are embedded unless \`postgresql.external\` and \`redis.external\`
-say where others are. \`helm upgrade\` upgrades the custom resource definitions too. \`helm uninstall\` leaves what \`crds.keep\` and
-\`postgresql.persistence.keep\` say: the definitions with all custom resources, the volume and its password.
+Kubernetes 1.33 or newer. Nothing else is needed: PostgreSQL and Redis are embedded, unless
+\`postgresql.external\` and \`redis.external\` name others. [Operations](../../docs/operations.md) has
+sizing, upgrades and uninstalling.
 
-With \`crds.install: false\` the definitions are yours to upgrade, before the chart: processes of a new version write fields that old
-definitions drop. \`kubectl apply --server-side --filename charts/rollcall/files/crds\` does, from the chart of the new version.
-
-Tools that render the chart without a cluster (Argo CD, \`helm template | kubectl apply\`) cannot see the Secrets that are there, and
-would make new passwords every time: give them \`postgresql.existingSecret\` and \`redis.existingSecret\`. With a URL in the values their pods
-would start anew every time, too: give them \`external.secretName\`. Nor can they see how many pods there
-are: where autoscaling is switched on, a process has one pod until the autoscaler makes more.
+- With \`crds.install: false\` you upgrade the definitions before the chart. Processes of a new
+  version write fields that old definitions drop. Run
+  \`kubectl apply --server-side --filename charts/rollcall/files/crds\` from the new version.
+- Argo CD, and other tools that render without a cluster, cannot see existing Secrets. Give them
+  \`postgresql.existingSecret\` and \`redis.existingSecret\`, and \`external.secretName\` instead of
+  a URL. Otherwise each rendering makes new passwords and restarts pods.
+- Such tools cannot see the number of pods either. With autoscaling a process then has one pod until
+  the autoscaler makes more.
 
 | value | default | |
 | --- | --- | --- |

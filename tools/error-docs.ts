@@ -24,9 +24,11 @@ Generated from the error catalogues by tools/error-docs.ts (\`npm run generate\`
 
 ## Registry
 
-Every error answer is \`{"error": <type>, "message": <what is wrong with this request>}\`. A heartbeat for a service that is
-not registered is answered with 400 instead of 404, as the contract has it; 429 and 503 come with Retry-After, 405 with Allow. OPTIONS is
-answered with 204 and Allow, HEAD like GET without the body.
+Every error answer is \`{"error": <type>, "message": <what is wrong with this request>}\`.
+
+- A heartbeat for a service that is not registered is 400 instead of 404, as the contract has it.
+- 429 and 503 come with Retry-After, 405 with Allow.
+- OPTIONS is 204 with Allow. HEAD is answered like GET, without the body.
 
 | status | \`error\` | when | code in the source |
 | --- | --- | --- | --- |
@@ -34,8 +36,9 @@ ${rows.join('\n')}
 
 ## Gateway
 
-What the gateway itself refuses or cannot do: \`{"error": {"code": <code>, "message": <what is wrong>, "details": {…}}}\`. Answers of services go
-through as they are. The token endpoint answers as RFC 6749 has it.
+What the gateway itself refuses or cannot do is answered with
+\`{"error": {"code": <code>, "message": <what is wrong>, "details": {…}}}\`. Answers of services are
+passed on as they are. The token endpoint answers as RFC 6749 has it.
 
 | status | \`code\` | when |
 | --- | --- | --- |
@@ -43,7 +46,7 @@ ${gateway.join('\n')}
 
 ## Every server
 
-The same in all processes, in the shape of each; the gateway's \`code\` is the one in the last column.
+The same in all processes, in the shape of each. The gateway's \`code\` is in the last column.
 
 | status | \`error\` | when | code in the source |
 | --- | --- | --- | --- |

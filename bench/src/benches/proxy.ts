@@ -80,7 +80,7 @@ function rowsOf(runs: Runs<string>, { hasHaproxy, rssMiB }: { hasHaproxy: boolea
     atMost(7, figure('p99 at full load, gateway, limit in Redis', p99('shared'), 'ms')),
     ...peers.map((name) => figure(`p99 at full load, ${name}`, p99(name), 'ms')),
     ...(hasHaproxy ? ratioRows(runs, p99) : []),
-    atMost(130, figure('memory of a gateway', rssMiB, 'MiB')),
+    atMost(180, figure('memory of a gateway', rssMiB, 'MiB')),
   ];
 }
 

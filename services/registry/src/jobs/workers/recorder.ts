@@ -33,7 +33,7 @@ export interface RecorderDeps {
 
 /**
  * Writes each finished delivery job into the history once, then lets it go, and deletes it after the retention
- * (docs/internals.md, "Record history"). Any number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
+ * (docs/internals.md, "Record the history"). Any number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
  * so. It may be killed between any two steps; whoever sees the job next does the rest.
  */
 export function createRecorder(deps: RecorderDeps): Actor {

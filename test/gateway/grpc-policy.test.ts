@@ -241,7 +241,7 @@ describe('what is no call of gRPC', () => {
     expect(head['content-type']).toBe('application/json; charset=utf-8');
     expect(head['x-request-id']).toMatch(/^[0-9a-f]{32}$/);
     expect(JSON.parse(body.toString())).toEqual({
-      error: { code: error, message: expect.stringContaining('This port takes'), details: {} },
+      error: { code: error, message: expect.stringContaining('This port accepts'), details: {} },
     });
   });
 

@@ -2,7 +2,10 @@ import { HttpError } from '@rollcall/platform/http/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { mapError } from './errors.ts';
 
-/** A request, upgrade, call or the end of a WebSocket, and what became of it. Nothing of its query, headers and body: they may hold what is no business of the log's. */
+/**
+ * A request, upgrade, call or the end of a WebSocket, and what became of it. Nothing of its query,
+ * headers and body: they may hold what is no business of the log's.
+ */
 export interface AccessEntry {
   /** The caller's `x-request-id`, or the one that it was given. */
   readonly reqId: string;
@@ -16,7 +19,9 @@ export interface AccessEntry {
   readonly subject?: string | undefined;
   /** Who asks for a token, by its own words. */
   readonly client?: string | undefined;
-  /** The status of the answer, or what there was in its place; of a WebSocket the code of its end. */
+  /**
+   * The status of the answer, or what there was in its place; of a WebSocket the code of its end.
+   */
   readonly result: number | string;
   /** Of the error that the gateway itself answered. */
   readonly code?: string | undefined;

@@ -24,7 +24,7 @@ export interface AppDeps {
   readonly corsOrigins: ReadonlySet<string>;
   /** Undefined: requests are not traced. */
   readonly tracing: RequestTracing | undefined;
-  /** How long answers may take to be fetched once the app closes. */
+  /** How long callers may read their answers once the app closes. */
   readonly closingLimitMs: number;
   /** Whether answers are to close their connections, as long as the process drains. */
   readonly isStopping: () => boolean;
@@ -34,12 +34,15 @@ export interface AppDeps {
 const REQUEST_TIMEOUT_MS = 600_000;
 /** A client that sends its headers byte by byte holds no connection for longer. */
 const HEADERS_TIMEOUT_MS = 10_000;
-const LOOK_INTERVAL_MS = 2000;
-/** Each takes some 12 KiB, for which the chart's limit of memory leaves room; 10,000 of them may be WebSockets. */
+const CHECK_INTERVAL_MS = 2000;
+/**
+ * Each takes some 12 KiB, for which the chart's limit of memory suffices; 10,000 of them may be
+ * WebSockets.
+ */
 const MAX_CONNECTIONS = 20_000;
 /** The rate is Kestrel's; that nothing is read for a minute is what nginx allows, too. */
 const SLOW_CALLERS: SlowCallersPolicy = {
-  lookIntervalMs: LOOK_INTERVAL_MS,
+  checkIntervalMs: CHECK_INTERVAL_MS,
   leastBytesPerSecond: 240,
   sendingGraceMs: 30_000,
   readingGraceMs: 60_000,
@@ -58,7 +61,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     mapError,
     renderError: codedErrorBody,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
-    connectionsCheckingIntervalMs: LOOK_INTERVAL_MS,
+    connectionsCheckingIntervalMs: CHECK_INTERVAL_MS,
     takesUpgrade: isWebSocketUpgrade,
     onRawRefusal: (refusal) => recordRawRefusal(refusal, accessLog),
   });
@@ -73,11 +76,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   return app;
 }
 
-/** Who is turned away for want of room gets no answer that could tell of it. */
+/** A connection over the limit is closed without an answer. */
 function countDropped({ server }: App, metrics: Registry): void {
   const dropped = new Counter({
     name: 'rollcall_gateway_dropped_connections_total',
-    help: 'Connections closed at once because there were as many as the replica takes',
+    help: 'Connections closed at once because there were as many as the replica may have',
     registers: [metrics],
   });
   server.on('drop', () => dropped.inc());

@@ -99,7 +99,9 @@ export interface GatewayConfig {
   readonly adminPort: number;
   readonly logLevel: string;
   readonly accessLog: boolean;
-  /** Between saying that no more traffic should come and closing: as long as proxies take to notice. */
+  /**
+   * Between saying that no more traffic should come and closing: as long as proxies need to notice.
+   */
   readonly drainMs: number;
   readonly registry: {
     readonly urls: readonly string[];

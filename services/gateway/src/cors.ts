@@ -10,15 +10,16 @@ const EXPOSED = [
   'ratelimit',
   'ratelimit-policy',
 ].join(', ');
-/** How long a browser need not ask again, in seconds: Chromium takes no more. */
+/** How long a browser need not ask again, in seconds: Chromium accepts no more. */
 const MAX_AGE = '7200';
 const FIELD_NAMES = /^[\w!#$%&'*+.^`|~, -]{1,4096}$/;
 
 /**
- * Lets pages of other origins call and read the answers (Fetch, section 3.3). Their browser asks first, without a token, and is answered
- * here; who calls shows a token, no cookie, so that no page can act in the name of whoever looks at it.
+ * Lets pages of other origins call and read the answers (Fetch, section 3.3). Their browser asks
+ * first, without a token, and is answered here; who calls shows a token, no cookie, so that no page
+ * can act in the name of its reader.
  *
- * @fastify/cors takes all OPTIONS requests for itself, also those that are for a service.
+ * @fastify/cors answers all OPTIONS requests, also those for a service.
  *
  * @param origins as browsers send them, `https://app.example.com`; `*`: all.
  */

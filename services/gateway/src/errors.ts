@@ -1,7 +1,10 @@
 import { CodedError } from '@rollcall/platform/errors.ts';
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 
-/** Everything that the gateway refuses or cannot do: its answer, and the sentence for when nothing more precise is known. */
+/**
+ * Everything that the gateway refuses or cannot do: its answer, and the sentence for when nothing
+ * more precise is known.
+ */
 export const errorCatalogue = {
   INVALID_REQUEST: { status: 400, message: 'The request is not valid' },
   INVALID_PATH: { status: 400, message: 'The path is not in its plain form' },
@@ -31,7 +34,10 @@ interface GatewayErrorOptions extends ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** An error of the gateway. The message is for its client: it must hold neither secrets nor addresses of backends. */
+/**
+ * An error of the gateway. The message is for its client: it must hold neither secrets nor
+ * addresses of backends.
+ */
 export class GatewayError extends CodedError<ErrorCode> {
   readonly headers: Record<string, string>;
   readonly details: Readonly<Record<string, unknown>>;

@@ -37,7 +37,10 @@ import { createRouteTable } from './upstream/routing/routes-file.ts';
 const POLLED_ROUTES = ['/api/health', '/api/metrics'];
 const KUBE_TIMEOUT_MS = 5000;
 const KUBE_SOCKETS = 8;
-/** Under way at one address of a service. Connections have no limit of their own: none waits for one to be free. */
+/**
+ * Under way at one address of a service. Connections have no limit of their own: none waits for one
+ * to be free.
+ */
 const ADDRESS_REQUESTS = 1024;
 /** Of one caller to one service: who opens streams and leaves them open keeps nobody else out. */
 const CALLER_REQUESTS = ADDRESS_REQUESTS / 2;
@@ -129,7 +132,9 @@ function createUpstream({ config, log, clock }: PartsDeps, metrics: Registry) {
   return { lookups, dispatchers, registry, registryEndpoints, targets };
 }
 
-/** Hosts that no registration has chosen: those of the registry, and of the keys of other issuers. */
+/**
+ * Hosts that no registration has chosen: those of the registry, and of the keys of other issuers.
+ */
 function configuredHosts({ registry, externalIssuers }: GatewayConfig): ReadonlySet<string> {
   const urls = [...registry.urls, registry.grpcOrigin ?? [], externalIssuers.map(({ jwksUrl }) => jwksUrl)].flat();
   return new Set(urls.map((url) => new URL(url).hostname));

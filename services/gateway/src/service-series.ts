@@ -2,12 +2,12 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 
 /** Long enough to be read by Prometheus once more, several times over. */
 const KEPT_MS = 120_000;
-const LOOK_INTERVAL_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 
 /** One series of a metric. */
 interface Series<Child> {
   readonly child: Child;
-  /** Takes it out of its metric. */
+  /** Removes it from its metric. */
   readonly remove: () => void;
 }
 
@@ -18,12 +18,12 @@ export interface ServiceSeriesDeps {
 }
 
 /**
- * The series of metrics that bear a service's name. They go when the service has been gone for a while: whoever may register could else
- * make a process grow by a name each time, for good.
+ * The series of metrics that bear a service's name. They go when the service has been gone for a
+ * while: whoever may register could else make a process grow by a name each time, for good.
  */
 export interface ServiceSeries<Child> {
   /**
-   * @param key tells the series of a service apart.
+   * @param key distinguishes the series of a service.
    * @returns undefined for a service that is not registered.
    */
   of(service: string, key: string, make: () => Series<Child>): Child | undefined;
@@ -50,7 +50,7 @@ export function createServiceSeries<Child>({ isKnown, clock }: ServiceSeriesDeps
     }
   }
 
-  setInterval(sweep, LOOK_INTERVAL_MS).unref();
+  setInterval(sweep, CHECK_INTERVAL_MS).unref();
   return {
     of(service, key, make) {
       const child = services.get(service)?.series.get(key)?.child;

@@ -11,7 +11,10 @@ export interface AdmissionDeps {
 
 /** What is asked for, as far as it matters for who may. */
 export interface Asking {
-  /** @returns the token that is shown; undefined: none is, nor needed. @throws GatewayError where what is shown is none. */
+  /**
+   * @returns the token that is shown; undefined: none is, nor needed.
+   * @throws GatewayError where what is shown is none.
+   */
   readonly token: () => string | undefined;
   /** Where a route has its own. */
   readonly limits?: RouteLimits | undefined;
@@ -24,10 +27,11 @@ interface Admission {
 }
 
 /**
- * Who makes a request, counted against the limit. A failed authentication counts against the limit of the address: guessing is no
- * cheaper than asking.
+ * Who makes a request, counted against the limit. A failed authentication counts against the limit
+ * of the address: guessing is no cheaper than asking.
  *
- * @throws GatewayError UNAUTHENTICATED, INVALID_TOKEN, RATE_LIMITED, and what the token cannot be read for.
+ * @throws GatewayError UNAUTHENTICATED, INVALID_TOKEN, RATE_LIMITED, and what the token cannot be
+ * read for.
  */
 export async function admit(
   { limits, authenticator }: AdmissionDeps,

@@ -16,7 +16,11 @@ interface Access {
   readonly anonymous?: boolean | undefined;
 }
 
-/** As {@link admit}; the answer gets the headers of the limit. @returns undefined where no token is shown, and none is needed. */
+/**
+ * As {@link admit}; the answer gets the headers of the limit.
+ *
+ * @returns undefined where no token is shown, and none is needed.
+ */
 export async function admitRequest(
   deps: AdmissionDeps,
   { request, reply }: Arrived,
@@ -32,7 +36,10 @@ export async function admitRequest(
   return holder;
 }
 
-/** As {@link admitRequest}, where nobody is admitted without a token. For the access log, the request learns whose it is. */
+/**
+ * As {@link admitRequest}, where nobody is admitted without a token. For the access log, the
+ * request learns whose it is.
+ */
 export async function admitCaller(deps: AdmissionDeps, arrived: Arrived): Promise<Caller> {
   const holder = await admitRequest(deps, arrived);
   if (holder === undefined) throw unauthenticated();

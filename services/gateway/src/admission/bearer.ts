@@ -10,7 +10,7 @@ import { type Caller } from './caller.ts';
 export function bearerOf({ headers, rawHeaders }: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string | undefined {
   const { authorization } = headers;
   if (authorization === undefined) return undefined;
-  // Node keeps the first of several; a proxy before us may have looked at the last.
+  // Node keeps the first of several; a proxy in front may have used the last.
   const given = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'authorization');
   const [, token] = /^Bearer +([^\s,]+)$/i.exec(authorization) ?? [];
   if (token === undefined || given.length > 1) throw unauthenticated();
@@ -21,7 +21,11 @@ export function unauthenticated(): GatewayError {
   return new GatewayError('UNAUTHENTICATED', { headers: { 'www-authenticate': 'Bearer realm="rollcall"' } });
 }
 
-/** Where anybody may come without a token, what takes a scope still takes one. @throws GatewayError UNAUTHENTICATED, INSUFFICIENT_SCOPE. */
+/**
+ * Where anybody may come without a token, what needs a scope still needs one.
+ *
+ * @throws GatewayError UNAUTHENTICATED, INSUFFICIENT_SCOPE.
+ */
 export function requireScopes(scopes: readonly string[], caller: Caller | undefined): void {
   if (scopes.length === 0) return;
   if (caller === undefined) throw unauthenticated();

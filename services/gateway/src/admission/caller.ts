@@ -25,6 +25,9 @@ export interface Authenticator {
    * @throws GatewayError INVALID_TOKEN.
    */
   authenticate(token: string): Caller | Promise<Caller>;
-  /** Whether a token that was authenticated before still holds: long-lived connections ask from time to time. */
+  /**
+   * Whether a token that was authenticated before still holds: long-lived connections ask from time
+   * to time.
+   */
   stillHolds(token: string): boolean;
 }

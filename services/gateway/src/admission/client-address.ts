@@ -29,9 +29,10 @@ export function parseTrustedProxies(ranges: readonly string[]): TrustedProxies {
 /**
  * Who sent a request: the last address on its way that is not one of our proxies'.
  *
- * Each proxy adds the address that called it at the end of `X-Forwarded-For`. Read from the end, an entry is true as long as all
- * after it are trusted; the first that is not trusted is the caller, and whatever stands before it is what the caller says. Where
- * an entry is no address, the proxy that wrote it is all that is known.
+ * Each proxy adds the address that called it at the end of `X-Forwarded-For`. Read from the end, an
+ * entry is true as long as all after it are trusted; the first that is not trusted is the caller,
+ * and whatever stands before it is what the caller says. Where an entry is no address, the proxy
+ * that wrote it is all that is known.
  *
  * @param remoteAddress of the connection.
  * @param forwardedFor the header `X-Forwarded-For`, if any.
@@ -54,7 +55,11 @@ export function clientAddress(
   return known;
 }
 
-/** Whom to count a request for, as {@link clientAddress} tells who sent it. @returns as {@link networkOf}. */
+/**
+ * Whom to count a request for, by the address of {@link clientAddress}.
+ *
+ * @returns as {@link networkOf}.
+ */
 export function clientNetwork(...request: Parameters<typeof clientAddress>): string {
   return networkOf(clientAddress(...request));
 }
@@ -64,7 +69,10 @@ function isTrusted(address: string, trusted: TrustedProxies): boolean {
   return family !== 0 && trusted.check(address, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** An address in the one spelling that it has here, without port and zone; undefined for anything else. */
+/**
+ * An address in the one spelling that it has here, without port and zone; undefined for anything
+ * else.
+ */
 function plainAddress(text: string): string | undefined {
   const [, bracketed, named] = WITH_PORT.exec(text) ?? [];
   const address = (bracketed ?? (named === '' ? undefined : named) ?? text).split('%', 1)[0] ?? '';
@@ -80,7 +88,10 @@ function plainAddress(text: string): string | undefined {
     .join('.');
 }
 
-/** @returns an IPv4 address, or the /64 network of a canonical IPv6 one: a single customer has at least that many addresses. */
+/**
+ * @returns an IPv4 address, or the /64 network of a canonical IPv6 one: a single customer has at
+ * least that many addresses.
+ */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');

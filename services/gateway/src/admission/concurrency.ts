@@ -1,6 +1,9 @@
 /** How many requests each caller has under way. */
 export interface Concurrency {
-  /** @returns a function that says that the request is over; undefined: the caller has as many as it may have. */
+  /**
+   * @returns a function that says that the request is over; undefined: the caller has as many as it
+   * may have.
+   */
   enter(key: string): (() => void) | undefined;
 }
 

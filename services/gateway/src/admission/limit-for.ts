@@ -10,8 +10,9 @@ export type TierLimits = Readonly<Record<LimitedTier, Limit>>;
 /** A route whose limits differ for some tiers. */
 export interface RouteLimits {
   /**
-   * Names the route in keys and headers. Unique, and without `:`. Those of the routes file have lower-case letters, digits and `-`;
-   * the gateway's own have a `.`, so that they are none of these.
+   * Names the route in keys and headers. Unique, and without `:`. Those of the routes file have
+   * lower-case letters, digits and `-`; the gateway's own have a `.`, so that they are none of
+   * these.
    */
   readonly route: string;
   readonly limits: Readonly<Partial<Record<LimitedTier, Limit>>>;
@@ -36,8 +37,9 @@ export const DEFAULT_LIMITS: TierLimits = {
 };
 
 /**
- * A route's limit replaces that of the tier and is counted by itself; all other requests of a caller are counted together.
- * Anonymous callers are kept apart from the others, lest an address be taken for a subject.
+ * A route's limit replaces that of the tier and is counted by itself; all other requests of a
+ * caller are counted together. Anonymous callers have keys of their own: an address must not count
+ * as a subject.
  */
 export function limitFor(tier: LimitedTier, override: RouteLimits | undefined, limits: TierLimits): Policy {
   const kind = tier === 'anonymous' ? 'address' : 'subject';

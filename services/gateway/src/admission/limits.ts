@@ -37,7 +37,10 @@ export interface LimitedRequest {
   readonly forwardedFor: string | readonly string[] | undefined;
   /** The limits of its route, if that has any of its own. */
   readonly route: RouteLimits | undefined;
-  /** Without a caller: whom the request says it is from. Its requests from one address are counted by themselves. */
+  /**
+   * Without a caller: whom the request says it is from. Its requests from one address are counted
+   * by themselves.
+   */
   readonly claimed?: string | undefined;
 }
 
@@ -57,7 +60,10 @@ export interface Limits {
   stop(): Promise<void>;
 }
 
-/** Longer ones, which an external issuer may have, are counted by their hash, so that keys stay small. */
+/**
+ * Longer ones, which an external issuer may have, are counted by their hash, so that keys stay
+ * small.
+ */
 const SUBJECT_LENGTH_MAX = 128;
 
 export function createLimits(deps: LimitsDeps): Limits {
@@ -106,7 +112,7 @@ function createLimiter(deps: LimitsDeps): StartedLimiter {
   const own = new MemoryLimiter({ clock });
   const fallbacks = new Counter({
     name: 'rollcall_gateway_limiter_fallbacks_total',
-    help: 'Requests counted by this replica alone because Redis was away or too slow',
+    help: 'Requests counted by this replica alone because Redis was unavailable or too slow',
     registers: [metrics],
   });
   const shared =

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { endSlowCallers, type SlowCallersPolicy } from './slow-callers.ts';
 
 const POLICY: SlowCallersPolicy = {
-  lookIntervalMs: 50,
+  checkIntervalMs: 50,
   leastBytesPerSecond: 100,
   sendingGraceMs: 500,
   readingGraceMs: 500,

@@ -5,22 +5,26 @@ import { LinkedList } from '@rollcall/platform/linked-list.ts';
 import { Counter, type Registry } from 'prom-client';
 
 export interface SlowCallersPolicy {
-  /** How often open requests are looked at. */
-  readonly lookIntervalMs: number;
-  /** What a caller sends of a body, on average: less is a way to hold connections and the services' with next to no effort. */
+  /** How often open requests are checked. */
+  readonly checkIntervalMs: number;
+  /**
+   * What a caller sends of a body, on average: less is a way to hold connections and the services'
+   * with next to no effort.
+   */
   readonly leastBytesPerSecond: number;
-  /** How long a body may stay away altogether, where nothing was lacking before. */
+  /** How long nothing of a body may come, where it was in time before. */
   readonly sendingGraceMs: number;
-  /** How long a caller may take nothing of an answer that is there. */
+  /** How long a caller may read nothing of an answer that waits for it. */
   readonly readingGraceMs: number;
 }
 
 type Fault = 'sending' | 'reading';
 
 /**
- * Ends the requests of callers who send a body, or read an answer, so slowly that it can only be meant to keep connections busy;
- * headers are the business of `headersTimeout`. Time in which the gateway did not read, because the service did not, is not the
- * caller's. Time is counted in looks: while this process stands still nobody is slow.
+ * Ends the requests of callers who send a body, or read an answer, so slowly that it can only be
+ * meant to keep connections busy; headers are the business of `headersTimeout`. Time in which the
+ * gateway did not read, because the service did not, is not the caller's. Time is counted in
+ * checks: while this process stands still nobody is slow.
  */
 export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersPolicy): void {
   const open = new LinkedList<Exchange>();
@@ -48,14 +52,14 @@ export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersP
       }
       if (fault !== undefined || exchange.isOver()) link.unlink();
     }
-  }, policy.lookIntervalMs).unref();
+  }, policy.checkIntervalMs).unref();
   app.addHook('onClose', (_app, done) => {
     clearInterval(timer);
     done();
   });
 }
 
-/** A request and its answer, and how they fared since the last look. */
+/** A request and its answer, and what moved since the last check. */
 class Exchange {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -78,22 +82,22 @@ class Exchange {
     return this.#readsTooSlowly(policy) ? 'reading' : undefined;
   }
 
-  #sendsTooSlowly({ lookIntervalMs, leastBytesPerSecond, sendingGraceMs }: SlowCallersPolicy): boolean {
+  #sendsTooSlowly({ checkIntervalMs, leastBytesPerSecond, sendingGraceMs }: SlowCallersPolicy): boolean {
     // What waits to be read here has been sent in time.
     if (this.#request.complete || this.#request.readableLength > 0) return false;
     const { bytesRead } = this.#socket;
-    const due = (leastBytesPerSecond * lookIntervalMs) / 1000;
+    const due = (leastBytesPerSecond * checkIntervalMs) / 1000;
     this.#lacking = Math.max(0, this.#lacking + due - (bytesRead - this.#received));
     this.#received = bytesRead;
     return this.#lacking > (leastBytesPerSecond * sendingGraceMs) / 1000;
   }
 
-  #readsTooSlowly({ lookIntervalMs, readingGraceMs }: SlowCallersPolicy): boolean {
+  #readsTooSlowly({ checkIntervalMs, readingGraceMs }: SlowCallersPolicy): boolean {
     const { bytesWritten, writableLength } = this.#socket;
     const taken = bytesWritten - writableLength;
     const isStuck = writableLength > 0 && taken === this.#taken;
     this.#taken = taken;
-    this.#stuckMs = isStuck ? this.#stuckMs + lookIntervalMs : 0;
+    this.#stuckMs = isStuck ? this.#stuckMs + checkIntervalMs : 0;
     return this.#stuckMs > readingGraceMs;
   }
 
@@ -103,7 +107,8 @@ class Exchange {
   }
 
   end(app: App): void {
-    // Node's own way to tell of a request that did not come in full. The server knows whether an answer can be given to it.
+    // Node's own way to report a request that did not come in full. The server knows whether an
+    // answer can be given to it.
     const timeout = Object.assign(new Error('The body is sent too slowly'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     if (!this.#response.headersSent) app.server.emit('clientError', timeout, this.#socket);
     // Or the kernel would keep what it has of the answer for minutes.

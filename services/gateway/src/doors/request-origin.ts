@@ -4,7 +4,7 @@ import { clientAddress, type TrustedProxies } from '../admission/client-address.
 
 /** How a request came to the gateway. */
 export interface ForwardedOrigin extends RequestOrigin {
-  /** Addresses that proxies before this one have told, where they are trusted; the connecting one comes last. */
+  /** Addresses that trusted proxies in front have added; the connecting one comes last. */
   readonly forwardedFor: string;
 }
 

@@ -5,7 +5,10 @@ import { GatewayError } from '../errors.ts';
 import type { ApiClients, KnownClient } from './api-clients.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 
-/** The `typ` of an access token (RFC 9068, section 2.1): nothing else that is signed with the same keys passes for one. */
+/**
+ * The `typ` of an access token (RFC 9068, section 2.1): nothing else that is signed with the same
+ * keys passes for one.
+ */
 const TOKEN_TYPE = 'at+jwt';
 
 export interface AccessTokenDeps {
@@ -22,9 +25,12 @@ export interface AccessTokenDeps {
 /** A token that has been checked. */
 export interface CheckedToken {
   readonly caller: Caller;
-  /** Whether it is still one, apart from its expiry. Costs no more than a look into memory. */
+  /** Whether it is still one, apart from its expiry. Costs no more than a read of memory. */
   holds(): boolean;
-  /** Of the monotonic clock: from then on it is checked again before it lets anybody in. Absent: never. */
+  /**
+   * Of the monotonic clock: from then on it is checked again before it lets anybody in. Absent:
+   * never.
+   */
   readonly staleAtMs?: number;
 }
 
@@ -35,7 +41,10 @@ export interface AccessTokens {
   issue(client: KnownClient, scopes: readonly string[]): Promise<{ token: string; expiresInSeconds: number }>;
   /** @throws GatewayError INVALID_TOKEN. */
   check(token: string): Promise<CheckedToken>;
-  /** Whether a token with these claims, checked before, has not been revoked since: its client, its secret and the key are still there. */
+  /**
+   * Whether a token with these claims, checked before, has not been revoked since: its client, its
+   * secret and the key are still there.
+   */
   holds(claims: JWTPayload, kid: string | undefined): boolean;
 }
 
@@ -86,7 +95,8 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
         }),
       );
       if (!holds(payload, kid)) throw invalid('It has been revoked');
-      // The client's present one may be another: replicas would differ by whether they had seen the token before.
+      // The client's present one may be another: replicas would differ by whether they had seen the
+      // token before.
       const tier = tierOf(payload);
       if (tier === undefined) throw invalid('Its tier is not acceptable');
       const caller: Caller = {
@@ -110,7 +120,7 @@ function kidOf(token: string): string {
   }
 }
 
-/** What jose verifies, its errors told in our words. @throws GatewayError INVALID_TOKEN. */
+/** What jose verifies, with errors of ours. @throws GatewayError INVALID_TOKEN. */
 export async function verified(verifying: Promise<{ readonly payload: JWTPayload }>): Promise<JWTPayload> {
   try {
     return (await verifying).payload;
@@ -128,11 +138,12 @@ function unknownKey(cause?: unknown): GatewayError {
   return invalid('It was signed with a key that is not known', cause);
 }
 
-/** A scope (RFC 6749, section 3.3). What is none could not even be told to a service. */
+/** A scope (RFC 6749, section 3.3). No other could even be sent to a service. */
 const SCOPE = /^[!#-[\]-~]+$/;
 
 /**
- * `scope` as in RFC 9068, section 2.2.3: separated by spaces. Other issuers have a list too, or call it `scp`.
+ * `scope` as in RFC 9068, section 2.2.3: separated by spaces. Other issuers have a list too, or
+ * call it `scp`.
  *
  * @throws GatewayError INVALID_TOKEN where it is neither text nor a list of texts.
  */

@@ -19,7 +19,10 @@ export interface KnownClient {
   readonly tier: Tier;
   readonly scopes: readonly string[];
   readonly secret: KeptSecret;
-  /** Another one when the object was made anew or its secret changed: what was issued before is void. */
+  /**
+   * Another one when the object was made anew or its secret changed: what was issued before is
+   * void.
+   */
   readonly generation: string;
 }
 
@@ -32,7 +35,7 @@ export interface ApiClientsDeps {
   readonly log: Logger;
 }
 
-/** The ApiClients of a namespace with their secrets, as last heard from the API server. */
+/** The ApiClients of a namespace with their secrets, as last received from the API server. */
 export interface ApiClients {
   readonly actor: Actor;
   find(clientId: string): KnownClient | undefined;
@@ -51,8 +54,9 @@ interface KeptSecrets extends Secret {
 }
 
 /**
- * Follows ApiClients, and of the Secrets those alone that are labelled `rollcall.dev/api-client`: what other Secrets of the
- * namespace hold never gets here. The values of those that do are replaced by hashes before they are stored.
+ * Follows ApiClients, and of the Secrets those alone that are labelled `rollcall.dev/api-client`:
+ * what other Secrets of the namespace hold never gets here. Their values are replaced by hashes
+ * before they are stored.
  */
 export function createApiClients(deps: ApiClientsDeps): ApiClients {
   const { connection, namespace, clock, log } = deps;
@@ -93,7 +97,7 @@ export function createApiClients(deps: ApiClientsDeps): ApiClients {
     clients = next;
   }
 
-  /** Several changes at once, a first list above all, are looked at once. */
+  /** Several changes at once, a first list above all, are handled once. */
   function changed(): void {
     if (rebuildDue) return;
     rebuildDue = true;
@@ -111,9 +115,9 @@ export function createApiClients(deps: ApiClientsDeps): ApiClients {
       const body = { status: { observedGeneration: generation, conditions } };
       objects.recordWrite(await client.patch(name, body, { resourceVersion, subresource: 'status' }));
     } catch (err) {
-      // Another replica has told it, or there is nothing left to tell of; else the next change tries again.
+      // Another replica has written it, or the client is gone; else the next change tries again.
       if (!isConflict(err) && !isNotFound(err))
-        log.warn({ name, message: errorMessage(err) }, 'client not told its state');
+        log.warn({ name, message: errorMessage(err) }, 'status of the client not written');
     }
   }
 

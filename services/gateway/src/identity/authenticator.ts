@@ -22,8 +22,9 @@ export interface AuthenticatorDeps {
 }
 
 /**
- * Checks tokens, and remembers those that passed until they expire. A token that is remembered is asked at each use whether it
- * has been revoked. When there are too many, the ones that were checked first are forgotten.
+ * Checks tokens, and remembers valid ones until they expire. A token that is remembered is asked at
+ * each use whether it has been revoked. When there are too many, the ones that were checked first
+ * are forgotten.
  */
 export function createAuthenticator({ own, external, clock, capacity }: AuthenticatorDeps): Authenticator {
   const checked = new Map<string, CheckedToken>();
@@ -69,7 +70,7 @@ export function createAuthenticator({ own, external, clock, capacity }: Authenti
     stillHolds(token) {
       if (remembered(token) !== undefined) return true;
       const { iss, exp = 0, ...claims } = decodeJwt(token);
-      // Revoked, expired, or only forgotten here for want of room.
+      // Revoked, expired, or only forgotten here because there were too many.
       const isExpired = clock.now().getTime() >= exp * 1000;
       return !isExpired && (iss !== own.issuer || own.holds(claims, decodeProtectedHeader(token).kid));
     },

@@ -5,7 +5,10 @@ import type { Caller } from '../admission/caller.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
 
 const LIFETIME_SECONDS = 60;
-/** One signature serves the requests of a caller to a service for so long: signing costs more than proxying. */
+/**
+ * One signature serves the requests of a caller to a service for so long: signing costs more than
+ * proxying.
+ */
 const REUSE_MS = 30_000;
 const TURN_MS = REUSE_MS / 2;
 
@@ -18,7 +21,7 @@ export interface BackendIdentityDeps {
 /** Names and values in turn. */
 export type IdentityHeaders = readonly string[];
 
-/** What tells a service who is calling. */
+/** By which a service knows who is calling. */
 export interface BackendIdentity {
   /** @returns at once where the same was asked for not long ago. */
   headersFor(caller: Caller, service: string): IdentityHeaders | Promise<IdentityHeaders>;
@@ -28,8 +31,9 @@ export interface BackendIdentity {
 type Signed = Map<string, IdentityHeaders | Promise<IdentityHeaders>>;
 
 /**
- * Signs the identity of callers for one service each, so that none can pass on to another what it was shown. What is signed within
- * {@link TURN_MS} is kept together, and dropped together: a caller's token may be remembered for an hour, and there may be many of both.
+ * Signs the identity of callers for one service each, so that none can pass on to another what it
+ * was shown. What is signed within {@link TURN_MS} is kept together, and dropped together: a
+ * caller's token may be remembered for an hour, and there may be many of both.
  */
 export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDeps): BackendIdentity {
   let young = new WeakMap<Caller, Signed>();

@@ -7,11 +7,12 @@ const COST: ScryptOptions = { N: 2 ** 14, r: 8, p: 5 };
 export const SECRET_MIN_LENGTH = 16;
 
 /**
- * The PHC string format of a scrypt hash, base64 without padding, with the cost and the lengths that the CLI's hashes have. Others
- * are not taken: a client whose hash takes longer or less long to check could be told from one that does not exist.
+ * The PHC string format of a scrypt hash, base64 without padding, with the cost and the lengths
+ * that the CLI's hashes have. Others are refused: a hash that is checked in another time would show
+ * that its client exists.
  */
 const PHC = /^\$scrypt\$ln=14,r=8,p=5\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/;
-/** What `PHC` takes, for people. */
+/** What `PHC` accepts, for people. */
 export const SCRYPT_FORMAT = '$scrypt$ln=14,r=8,p=5$<salt of 16 bytes>$<hash of 32 bytes>';
 
 interface ScryptHash {
@@ -20,14 +21,17 @@ interface ScryptHash {
 }
 
 /**
- * What the gateway keeps of a client's secret: its scrypt hash, where the Secret holds that, else a keyed hash of the secret
- * itself. The text of neither can be told from it.
+ * What the gateway keeps of a client's secret: its scrypt hash, where the Secret holds that, else a
+ * keyed hash of the secret itself. Neither text can be derived from it.
  */
 export type KeptSecret =
   | { readonly type: 'scrypt'; readonly hash: ScryptHash; readonly fingerprint: string }
   | { readonly type: 'keyed'; readonly fingerprint: string };
 
-/** @returns undefined for a secret that is too short to be one, and for what begins like a scrypt hash and is none that is taken. */
+/**
+ * @returns undefined for a secret that is too short to be one, and for what begins like a scrypt
+ * hash and is none that is accepted.
+ */
 export function keepSecret(value: Buffer, fingerprintKey: Buffer): KeptSecret | undefined {
   const fingerprint = fingerprintOf(value, fingerprintKey);
   const text = value.toString('utf8').trim();
@@ -39,13 +43,13 @@ export function keepSecret(value: Buffer, fingerprintKey: Buffer): KeptSecret | 
 /** Checks the secrets that clients present. */
 export interface SecretChecks {
   /**
-   * Whether it is the client's secret, where that can be told without a scrypt hash: the Secret holds the secret itself, or
-   * it was checked before. False says nothing.
+   * Whether it is the client's secret, where that is known without a scrypt hash: the Secret holds
+   * the secret itself, or it was checked before. False says nothing.
    */
   isKnown(presented: string, kept: KeptSecret | undefined, fingerprintKey: Buffer): boolean;
   /**
-   * Whether it is the client's secret. Takes as long whether there is such a client or not, and whatever is kept of its
-   * secret: one scrypt hash of the same cost is computed in each case.
+   * Whether it is the client's secret. Lasts as long whether there is such a client or not, and
+   * whatever is kept of its secret: one scrypt hash of the same cost is computed in each case.
    */
   verify(presented: string, kept: KeptSecret | undefined, fingerprintKey: Buffer): Promise<boolean>;
 }
@@ -76,7 +80,9 @@ function isEqual(one: string, other: string): boolean {
   return timingSafeEqual(Buffer.from(one), Buffer.from(other));
 }
 
-/** Trailing white space counts not: a file that a Secret was made from often ends with a line break. */
+/**
+ * Trailing white space counts not: a file that a Secret was made from often ends with a line break.
+ */
 function fingerprintOf(value: Buffer, key: Buffer): string {
   return createHmac('sha256', key).update(value.toString('utf8').trim()).digest('base64url');
 }

@@ -29,10 +29,13 @@ export interface ExternalIssuersDeps {
 export type TokenCheck = (token: string) => Promise<CheckedToken>;
 
 const SUBJECT_MAX_LENGTH = 256;
-/** As long as a key set is kept: a key that its issuer takes back is asked about again. */
+/** As long as a key set is kept: a key that its issuer withdraws is asked for again. */
 const REMEMBERED_MS = 600_000;
 
-/** By issuer. Subjects of different issuers are never the same caller: theirs are told with the issuer before them. */
+/**
+ * By issuer. Subjects of different issuers are never the same caller: theirs have the issuer before
+ * them.
+ */
 export function createExternalIssuers(deps: ExternalIssuersDeps): ReadonlyMap<string, TokenCheck> {
   return new Map(deps.issuers.map((issuer) => [issuer.issuer, checkOf(issuer, deps)]));
 }

@@ -24,7 +24,7 @@ export interface IdentityDeps {
   readonly externalIssuers: readonly ExternalIssuer[];
 }
 
-/** Who calls, and how services are told. */
+/** Who calls, and how services know. */
 export interface GatewayIdentity {
   readonly keys: KeyStore;
   readonly clients: ApiClients;

@@ -15,7 +15,7 @@ import { planRotation, type RotationPolicy, type SigningKey } from './signing-ke
 export const SIGNING_ALGORITHM = 'ES256';
 const SECRET_KEY = 'keys.json';
 const REFRESH_MS = 60_000;
-/** After an unknown key was asked for: the next look at the Secret for one waits so long. */
+/** After an unknown key was asked for: the next read of the Secret for one waits so long. */
 const REFRESH_COOL_DOWN_MS = 5000;
 const ATTEMPTS = 10;
 const FINGERPRINT_KEY_BYTES = 32;
@@ -41,7 +41,10 @@ type Stored = Static<typeof storedSchema>;
 export interface KeyStoreDeps {
   readonly connection: KubeConnection;
   readonly namespace: string;
-  /** Of the Secret that all replicas share. It is made when it is absent, where the process may make Secrets. */
+  /**
+   * Of the Secret that all replicas share. It is made when it is absent, where the process may make
+   * Secrets.
+   */
   readonly secretName: string;
   readonly policy: RotationPolicy;
   readonly clock: Clock;
@@ -53,13 +56,19 @@ export interface KeyStore {
   readonly actor: Actor;
   /** @throws when the actor has not started. */
   signing(): { readonly kid: string; readonly key: CryptoKey };
-  /** @returns the public key, after a look at the Secret where it is not known; undefined: there is none. */
+  /**
+   * @returns the public key, after a read of the Secret where it is not known; undefined: there is
+   * none.
+   */
   verifying(kid: string): Promise<CryptoKey | undefined>;
-  /** Whether what was signed with that key still counts. A look into memory. */
+  /** Whether what was signed with that key still counts. A read of memory. */
   isKnown(kid: string): boolean;
   /** What `/.well-known/jwks.json` publishes: public keys only (RFC 7517). */
   published(): { readonly keys: readonly JWK[] };
-  /** Keyed hashes of secrets are made with it: the same in all replicas, of no use to who reads a token. */
+  /**
+   * Keyed hashes of secrets are made with it: the same in all replicas, of no use to who reads a
+   * token.
+   */
   fingerprintKey(): Buffer;
 }
 
@@ -71,8 +80,8 @@ interface Loaded {
 }
 
 /**
- * Each replica reads the Secret once a minute. The one that finds that a key is due writes it, with the version it has read as
- * precondition: of several, one wins, and the others read what it wrote.
+ * Each replica reads the Secret once a minute. The one that finds that a key is due writes it, with
+ * the version it has read as precondition: of several, one wins, and the others read what it wrote.
  */
 export function createKeyStore(deps: KeyStoreDeps): KeyStore {
   const { clock, log } = deps;
@@ -94,7 +103,8 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
       stored = await readAndRotate(deps);
       lastLookMs = clock.monotonicMs();
     } finally {
-      // Which key signs changes with time: a replica that cannot read must not go on with one that the others have dropped.
+      // Which key signs changes with time: a replica that cannot read must not go on with one that
+      // the others have dropped.
       if (stored !== undefined) loaded = await load(stored, clock.now().getTime(), deps.policy);
     }
   }
@@ -158,7 +168,10 @@ async function readAndRotate(deps: KeyStoreDeps): Promise<Stored> {
   }
 }
 
-/** @throws Error saying what to do where the process may not: the right to make Secrets cannot be limited to one name. */
+/**
+ * @throws Error saying what to do where the process may not: the right to make Secrets cannot be
+ * limited to one name.
+ */
 async function make(secrets: ResourceClient<Secret>, name: string, data: NonNullable<Secret['data']>): Promise<void> {
   try {
     await secrets.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name }, type: 'Opaque', data });
@@ -170,7 +183,9 @@ async function make(secrets: ResourceClient<Secret>, name: string, data: NonNull
   }
 }
 
-/** A Secret that is there and holds no keys yet, as a chart or a person may have made it, is filled. */
+/**
+ * A Secret that is there and holds no keys yet, as a chart or a person may have made it, is filled.
+ */
 function parse({ metadata, data = {} }: Secret): Stored | undefined {
   const encoded = data[SECRET_KEY];
   if (encoded === undefined) return undefined;
@@ -180,7 +195,7 @@ function parse({ metadata, data = {} }: Secret): Stored | undefined {
   } catch {
     value = undefined;
   }
-  // Its text is not told: it may be keys that somebody has mistyped.
+  // Its text is not logged: it may be keys that somebody has mistyped.
   if (!Value.Check(storedSchema, value))
     throw new Error(`${SECRET_KEY} of Secret ${metadata.name} is not what it should be`);
   return value;

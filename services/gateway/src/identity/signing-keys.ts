@@ -12,7 +12,10 @@ export interface SigningKey {
 export interface RotationPolicy {
   /** A key signs for this long before its successor does. */
   readonly rotateAfterMs: number;
-  /** A key is published this long before it signs, so that whoever keeps a copy of the key set has it by then. */
+  /**
+   * A key is published this long before it signs, so that whoever keeps a copy of the key set has
+   * it by then.
+   */
   readonly publishAheadMs: number;
   /** What a key signed may be presented for so long after it signed last. */
   readonly verifyAfterMs: number;
@@ -27,8 +30,9 @@ export interface RotationPlan {
 }
 
 /**
- * Which keys there are to be, and which of them signs. The very first signs at once; each later one when it has been published
- * for long enough, and its predecessor stays until nothing that it signed is valid any more.
+ * Which keys there are to be, and which of them signs. The very first signs at once; each later one
+ * when it has been published for long enough, and its predecessor stays until nothing that it
+ * signed is valid any more.
  */
 export function planRotation(keys: readonly SigningKey[], nowMs: number, policy: RotationPolicy): RotationPlan {
   const { rotateAfterMs, publishAheadMs, verifyAfterMs } = policy;

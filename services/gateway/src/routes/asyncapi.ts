@@ -5,8 +5,8 @@ import { PATH } from '../doors/websocket/upgrade.ts';
 import { GatewayError } from '../errors.ts';
 
 /**
- * `GET /api/ws/asyncapi.json`: what can be said over `/api/ws`, as an AsyncAPI document. A request for `/api/ws` that is no upgrade, or
- * no more one since a proxy, is told so.
+ * `GET /api/ws/asyncapi.json`: what can be said over `/api/ws`, as an AsyncAPI document. A request
+ * for `/api/ws` that is no upgrade, or no more one since a proxy, is answered so.
  */
 export function asyncApiRoute(
   app: App,

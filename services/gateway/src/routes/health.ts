@@ -8,7 +8,10 @@ export interface HealthDeps {
   readonly fault: () => string | undefined;
 }
 
-/** `GET /api/health` (contract 3): `uptime` in whole seconds. What is no fault of this replica's does not make it unhealthy. */
+/**
+ * `GET /api/health` (contract 3): `uptime` in whole seconds. What is no fault of this replica's
+ * does not make it unhealthy.
+ */
 export function healthRoute(app: App, { version, clock, fault }: HealthDeps): void {
   const startedAtMs = clock.monotonicMs();
   app.get('/api/health', (_request, reply) => {

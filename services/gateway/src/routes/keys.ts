@@ -4,7 +4,10 @@ import type { KeyStore } from '../identity/key-store.ts';
 /** Less than a new key is published before it signs. */
 const KEPT_SECONDS = 300;
 
-/** `GET /.well-known/jwks.json`: the public keys of access tokens and identities (RFC 7517, section 5). */
+/**
+ * `GET /.well-known/jwks.json`: the public keys of access tokens and identities (RFC 7517, section
+ * 5).
+ */
 export function keysRoute(app: App, keys: KeyStore): void {
   app.get('/.well-known/jwks.json', (_request, reply) =>
     reply

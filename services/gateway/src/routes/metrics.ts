@@ -5,7 +5,10 @@ import type { AdmissionDeps } from '../admission/admission.ts';
 import { admitCaller } from '../admission/admit-request.ts';
 import { requireScopes } from '../admission/bearer.ts';
 
-/** The scope that reads metrics by the public port; Prometheus reads them at the admin port, without a token. */
+/**
+ * The scope that reads metrics by the public port; Prometheus reads them at the admin port, without
+ * a token.
+ */
 const SCOPE: Scope = 'metrics:read';
 
 /** `GET /api/metrics` (contract 3), in the text format of Prometheus. */

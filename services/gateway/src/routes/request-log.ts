@@ -6,14 +6,17 @@ import { givenTraceContext, requestIdOf } from '../doors/trace-context.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What its route tells the access log; absent where that is off. */
+    /** What its route adds to the access log; absent where that is off. */
     told?: Told | undefined;
   }
 }
 
 type Told = { -readonly [Field in 'subject' | 'client' | 'code']?: AccessEntry[Field] };
 
-/** Gives each request to the routes of a scope an id, and has it logged. The proxied ones do that themselves: they know more of them. */
+/**
+ * Gives each request to the routes of a scope an id, and has it logged. The proxied ones do that
+ * themselves: they know more of them.
+ */
 export function logRequests(app: App, accessLog: AccessLog | undefined): void {
   app.decorateRequest('told', undefined);
   app.addHook('onRequest', (request, reply, done) => {
@@ -41,7 +44,11 @@ export function logRequests(app: App, accessLog: AccessLog | undefined): void {
   });
 }
 
-/** Gives what is refused before it is a request of a route an id, too, and has it logged. @returns fields for the answer. */
+/**
+ * Gives what is refused before it is a request of a route an id, too, and has it logged.
+ *
+ * @returns fields for the answer.
+ */
 export function recordRawRefusal(
   { error, request }: RawRefusal,
   accessLog: AccessLog | undefined,

@@ -26,10 +26,11 @@ interface OAuthErrorBody {
 }
 
 /**
- * The body of any error of the token endpoint. What RFC 6749 has no word for gets those of RFC 6749, section 4.1.2.1:
- * `temporarily_unavailable` (429, 503) and `server_error`.
+ * The body of any error of the token endpoint. What RFC 6749 has no word for gets those of RFC
+ * 6749, section 4.1.2.1: `temporarily_unavailable` (429, 503) and `server_error`.
  *
- * @param payload the body that the gateway would answer with elsewhere, or one that is in the RFC's shape already.
+ * @param payload the body that the gateway would answer with elsewhere, or one that is in the RFC's
+ * shape already.
  */
 export function oauthErrorBody(status: number, payload: unknown): OAuthErrorBody {
   if (isOAuthBody(payload)) return payload;
@@ -53,12 +54,14 @@ export interface Credentials {
 }
 
 /**
- * What a client authenticates with (RFC 6749, section 2.3.1): form-encoded in HTTP Basic, or in the form.
+ * What a client authenticates with (RFC 6749, section 2.3.1): form-encoded in HTTP Basic, or in the
+ * form.
  *
- * Many clients do not encode for HTTP Basic. A secret with `+` or `%` then reads otherwise than it is meant: both readings
- * are returned, the RFC's first.
+ * Many clients do not encode for HTTP Basic. A secret with `+` or `%` then reads otherwise than it
+ * is meant: both readings are returned, the RFC's first.
  *
- * @throws OAuthError invalid_client where there is no credential; invalid_request for half of one, or for two.
+ * @throws OAuthError invalid_client where there is no credential; invalid_request for half of one,
+ * or for two.
  */
 export function credentialsOf(authorization: string | undefined, form: URLSearchParams): readonly Credentials[] {
   const [id, secret] = [form.get('client_id'), form.get('client_secret')];

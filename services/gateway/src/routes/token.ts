@@ -20,12 +20,15 @@ export interface TokenRouteDeps {
 }
 
 const BODY_LIMIT_BYTES = 8192;
-/** The grant knows four; those that nobody knows are ignored (RFC 6749, section 3.2). */
+/** The grant knows four; unknown ones are ignored (RFC 6749, section 3.2). */
 const MOST_PARAMETERS = 64;
 /** Of an id that nobody has checked. */
 const LOGGED_ID_LENGTH = 128;
 const FORM = 'application/x-www-form-urlencoded';
-/** Checks that may wait, for one at a time: each takes a thread for some 100 ms and 16 MiB, and DNS needs threads too. */
+/**
+ * Checks that may wait, for one at a time: each needs a thread for some 100 ms and 16 MiB, and DNS
+ * needs threads too.
+ */
 const CHECKS_WAITING = { ofClients: 200, ofStrangers: 20 };
 const WINDOW_MS = 60_000;
 /** Of one client, wherever it is. */
@@ -39,11 +42,13 @@ const SUCCESSES: RouteLimits = {
 const FAILURES: RouteLimits = { route: 'auth.failures', limits: { anonymous: FAILURES_A_MINUTE } };
 
 /**
- * `POST /api/v1/auth/token`: the client credentials grant (RFC 6749, section 4.4), the client authenticated by HTTP Basic or by
- * `client_id` and `client_secret` in the form. All of its errors are in the RFC's shape, which OAuth libraries read.
+ * `POST /api/v1/auth/token`: the client credentials grant (RFC 6749, section 4.4), the client
+ * authenticated by HTTP Basic or by `client_id` and `client_secret` in the form. All of its errors
+ * are in the RFC's shape, which OAuth libraries read.
  *
- * No stranger can use up what a client needs. Tokens are counted by client, failures by client id and address, and a secret
- * that is known to be right is neither counted as a failure nor waits for the check of another one.
+ * No stranger can use up what a client needs. Tokens are counted by client, failures by client id
+ * and address, and a secret that is known to be right is neither counted as a failure nor waits for
+ * the check of another one.
  */
 export function tokenRoute(app: App, deps: TokenRouteDeps): void {
   const grant = createGrant(deps);

@@ -1,6 +1,9 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 
-/** closed: requests pass. open: none does, until a time. half-open: one passes, and what becomes of it decides. */
+/**
+ * closed: requests pass. open: none does, until a time. half-open: one passes, and what becomes of
+ * it decides.
+ */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 export interface BreakerPolicy {
@@ -9,7 +12,10 @@ export interface BreakerPolicy {
   /** First pause; doubled each time the request after it fails, up to `maxOpenMs`. */
   readonly openMs: number;
   readonly maxOpenMs: number;
-  /** A request after a pause that has not been answered for so long lets another one pass: it may be one that waits for news. */
+  /**
+   * A request after a pause that has not been answered for so long lets another one pass: it may be
+   * one that waits for news.
+   */
   readonly probeMs: number;
 }
 
@@ -20,10 +26,14 @@ export const defaultBreakerPolicy: BreakerPolicy = {
   probeMs: 5000,
 };
 
-/** Keeps requests from a target that fails, so that it can recover and callers need not wait for it. */
+/**
+ * Keeps requests from a target that fails, so that it can recover and callers need not wait for it.
+ */
 export interface Breaker {
   state(): BreakerState;
-  /** Whether a request may be sent now. Who gets true tells what became of it by one of the next three. */
+  /**
+   * Whether a request may be sent now. Who gets true reports the outcome by one of the next three.
+   */
   tryAcquire(): boolean;
   succeeded(): void;
   failed(): void;

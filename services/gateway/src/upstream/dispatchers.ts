@@ -14,7 +14,7 @@ export interface DispatcherOptions {
 export interface Dispatchers {
   /**
    * @param origin `http://host:port`; by its host certificates are checked and `Host` is set.
-   * @param address of that host to connect to; undefined: whichever takes the connection.
+   * @param address of that host to connect to; undefined: whichever accepts the connection.
    */
   of(origin: string, address: string | undefined): Dispatcher;
   /** To wherever a host name leads. */
@@ -28,18 +28,23 @@ interface Pinned {
   usedAtMs: number;
 }
 
-const LOOK_INTERVAL_MS = 30_000;
-/** Connections to an address that nothing was sent to for so long are closed once what is under way is over. */
+const CHECK_INTERVAL_MS = 30_000;
+/**
+ * Connections to an address that nothing was sent to for so long are closed once what is under way
+ * is over.
+ */
 const IDLE_MS = 60_000;
 
 /**
- * As many connections as are needed: how many requests are under way bounds them. Services that are registered for one origin share its
- * connections, so a bound here would let the requests of one wait for those of another.
+ * As many connections as are needed: how many requests are under way bounds them. Services that are
+ * registered for one origin share its connections, so a bound here would let the requests of one
+ * wait for those of another.
  */
 export function createDispatchers(options: DispatcherOptions, clock: Clock): Dispatchers {
   passOverUnexpectedContinue();
   const { connectTimeoutMs, lookups } = options;
-  // Half of the time: who fails by then has heard that it is the lookup, for which a service is not blamed.
+  // Half of the time: who fails by then knows that it is the lookup, which does not count against a
+  // service.
   const lookup = lookups.within(connectTimeoutMs / 2);
   const byName = new Agent({ allowH2: false, connect: { timeout: connectTimeoutMs, lookup } });
   const byAddress = new Map<string, Pinned>();
@@ -65,7 +70,7 @@ export function createDispatchers(options: DispatcherOptions, clock: Clock): Dis
       byAddress.delete(key);
       void close(pool);
     }
-  }, LOOK_INTERVAL_MS);
+  }, CHECK_INTERVAL_MS);
   timer.unref();
 
   return {

@@ -1,4 +1,7 @@
-/** How many requests may be sent again: a share of all of them, so that retries never multiply the load on a target in trouble. */
+/**
+ * How many requests may be sent again: a share of all of them, so that retries never multiply the
+ * load on a target in trouble.
+ */
 export interface RetryBudget {
   /** A request begins. */
   deposit(): void;

@@ -28,20 +28,26 @@ export interface AdmissionContext {
   readonly bounds: { readonly calls: number };
   readonly health: OwnHealth;
   readonly calls: ReadonlySet<KnownCall>;
-  /** Who asks for the gateway's own health does so without a token, and takes nobody's place. */
+  /**
+   * Who asks for the gateway's own health does so without a token, and counts against no limit of
+   * calls.
+   */
   readonly probes: ReadonlySet<KnownCall>;
   /** Of the calls of one subject. */
   readonly concurrency: Concurrency;
   /**
-   * gRPC services that had a target, with the names that they may be found under; one that is dropped for others comes back when it is
-   * asked for again.
+   * gRPC services that had a target, with the names that they may be found under; one that is
+   * dropped for others comes back when it is asked for again.
    */
   readonly seen: Map<string, readonly string[]>;
 }
 
 const SEEN_MAX = 1000;
 
-/** Why a call goes no further: it is HTTP and no gRPC, it asked for the gateway's own health, or its caller has gone. */
+/**
+ * Why a call goes no further: it is HTTP and no gRPC, it asked for the gateway's own health, or its
+ * caller has gone.
+ */
 type Over = 'no call' | 'probe' | 'given up';
 
 /**
@@ -109,7 +115,10 @@ interface Identified extends ReadCall {
   readonly caller: Caller;
 }
 
-/** Who calls, counted against the limit. As over REST, a failure counts against the limit of the address. */
+/**
+ * Who calls, counted against the limit. As over REST, a failure counts against the limit of the
+ * address.
+ */
 async function identify(context: AdmissionContext, known: KnownCall): Promise<Identified> {
   let call: ReadCall;
   let caller: Caller;
@@ -137,15 +146,18 @@ function limited(known: KnownCall, { headers, retryAfterMs }: CallAllowance): Re
   return new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'The rate limit is used up', { retryAfterMs });
 }
 
-/** What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md); undefined: it is gRPC. */
+/**
+ * What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md); undefined: it is
+ * gRPC.
+ */
 function errorOfOther({ method, contentType }: CallHead): HttpError | undefined {
   if (method !== 'POST') {
-    const message = 'This port takes gRPC calls, which are POST requests; REST has a port of its own';
+    const message = 'This port accepts gRPC calls, which are POST requests; send REST requests to the HTTP port';
     return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow: 'POST' } });
   }
   if (isGrpc(contentType)) return undefined;
   const message =
-    'This port takes calls of the content type application/grpc; gRPC-Web and JSON are not taken, and REST has a port of its own';
+    'This port accepts calls of the content type application/grpc, not gRPC-Web or JSON; send REST requests to the HTTP port';
   return serverError('UNSUPPORTED_TYPE', { message });
 }
 

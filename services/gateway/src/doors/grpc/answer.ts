@@ -1,13 +1,16 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Refusal, Trailers } from './refusal.ts';
 
-/** How often a connection is looked at that has something to send before a stream of it may be closed. */
+/**
+ * How often a connection is checked that has something to send before a stream of it may be closed.
+ */
 const QUEUE_LOOK_MS = 20;
 const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 /**
- * Whether its caller has ended it. A reset without an error closes a stream at once, but is told only when all that came before has been
- * read, which may be never: the sweep ends its call.
+ * Whether its caller has ended it. A reset without an error closes a stream at once, but Node
+ * reports it only when all that came before has been read, which may be never: the sweep ends its
+ * call.
  */
 export function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
@@ -43,16 +46,21 @@ export function endWithTrailers(downstream: ServerHttp2Stream, trailers: Trailer
   downstream.end();
 }
 
-/** A caller that has not sent all of its call yet is told to stop (RFC 9113, section 8.1), behind the end of the answer. */
+/**
+ * A caller that has not sent all of its call yet is asked to stop (RFC 9113, section 8.1), behind
+ * the end of the answer.
+ */
 export function closeWhenSent(downstream: ServerHttp2Stream): void {
   if (downstream.readableEnded) return;
   const close = (): void => {
     if (downstream.readableEnded || isClosed(downstream)) return;
-    // What is queued of a stream goes with it, and a socket that is full leaves even an answer's head in the queue.
+    // What is queued of a stream goes with it, and a socket that is full leaves even an answer's
+    // head in the queue.
     if ((downstream.session?.state.outboundQueueSize ?? 0) > 0) setTimeout(close, QUEUE_LOOK_MS);
     else downstream.close(NGHTTP2_NO_ERROR);
   };
-  // Node takes trailers in an immediate of its own, which was asked for before, and sends them in the next turn of the event loop. No
-  // later: until it is closed, a stream takes a place among those that the connection may have.
+  // Node asks for trailers in an immediate of its own, which was asked for before, and sends them
+  // in the next turn of the event loop. No later: until it is closed, a stream counts against the
+  // limit of the connection.
   setImmediate(() => setImmediate(close));
 }

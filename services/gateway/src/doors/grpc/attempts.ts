@@ -23,8 +23,9 @@ export interface OutgoingCall {
 }
 
 /**
- * @returns begins the call at the next endpoint of its target; called again where that did not take it, at another one if there is one.
- *   It throws a Refusal where none takes calls now, or the deadline is over.
+ * @returns begins the call at the next endpoint of its target; called again where that did not
+ * accept it, at another one if there is one. It throws a Refusal where none accepts calls now, or
+ * the deadline is over.
  */
 export function attemptsAt(pool: BackendPool, outgoing: OutgoingCall, clock: Clock): () => Attempt {
   const { target, span, head, identity, requestId } = outgoing;
@@ -87,7 +88,10 @@ export class Attempt {
     return this.#connection.isReady();
   }
 
-  /** @returns whether it can be begun, once that is known; where not, nothing of it was sent, and the attempt is over. */
+  /**
+   * @returns whether it can be begun, once that is known; where not, nothing of it was sent, and
+   * the attempt is over.
+   */
   async whenReady(): Promise<boolean> {
     await this.#connection.made;
     if (this.isReady()) return true;
@@ -95,7 +99,11 @@ export class Attempt {
     return false;
   }
 
-  /** Sends its head. {@link Attempt.closed} is to be called when the stream is closed. @throws Refusal, which ends the attempt. */
+  /**
+   * Sends its head. {@link Attempt.closed} is to be called when the stream is closed.
+   *
+   * @throws Refusal, which ends the attempt.
+   */
   begin(): ClientHttp2Stream {
     try {
       this.#stream = this.#connection.session.request(this.#headers, { endStream: false });
@@ -112,7 +120,8 @@ export class Attempt {
     this.#isAbandoned = true;
     if (this.#stream === undefined) this.#over(false);
     this.#stream?.close(NGHTTP2_CANCEL);
-    // With what was answered and nobody will read: a stream that has that is never closed by itself.
+    // With what was answered and nobody will read: a stream that has that is never closed by
+    // itself.
     this.#stream?.destroy();
   }
 
@@ -134,13 +143,19 @@ export class Attempt {
     return this.#stream === undefined || this.#connection.isLost(this.#stream);
   }
 
-  /** To be told that the head of an answer has come. Its status speaks of the service and not of the endpoint. */
+  /**
+   * To be called when the head of an answer has come. Its status speaks of the service and not of
+   * the endpoint.
+   */
   answered(): void {
     this.#isAnswered = true;
     this.#place.endpoint.breaker.succeeded();
   }
 
-  /** To be told that the stream is closed: only a connection that is lost before an answer counts against an endpoint. */
+  /**
+   * To be called when the stream is closed: only a connection that is lost before an answer counts
+   * against an endpoint.
+   */
   closed(): void {
     this.#over(!this.#isAbandoned && this.wasLost());
   }

@@ -12,9 +12,12 @@ export interface BackendConnectionOptions {
   readonly lookup: LookupFunction;
   /** A connection without calls is closed after that. */
   readonly idleMs: number;
-  /** A connection takes no new calls after that, so that calls spread over pods that came later. */
+  /** A connection gets no new calls after that, so that calls spread over pods that came later. */
   readonly maxAgeMs: number;
-  /** A backend that answers nothing for so long, though something was sent to it, is asked whether it is there... */
+  /**
+   * A backend that answers nothing for so long, though something was sent to it, is asked whether
+   * it is there...
+   */
   readonly silenceMs: number;
   /** ...and one to which nothing was sent after so long. */
   readonly quietMs: number;
@@ -42,14 +45,14 @@ export class BackendConnection {
   readonly session: ClientHttp2Session;
   /** Resolves to whether it was made: whether the backend has sent its settings. */
   readonly made: Promise<boolean>;
-  /** Those that wait for it, too. */
+  /** Calls that wait for it count, too. */
   calls = 0;
   readonly #place: Place;
   readonly #options: BackendConnectionOptions;
   readonly #clock: Clock;
   readonly #createdAtMs: number;
   readonly #settle: (isMade: boolean) => void;
-  /** Who was told that it has failed. */
+  /** Who knows that it has failed. */
   readonly #blamed = new Set<Endpoint>();
   #socket: Socket | undefined;
   #state: 'connecting' | 'made' | 'failed' = 'connecting';
@@ -85,9 +88,10 @@ export class BackendConnection {
       lookup: address === undefined ? lookup : always(address),
     };
     this.session = connect(place.origin, sessionOptions);
-    // A kernel takes connections for a process that stands still, and a call that is sent to it may be carried out once it goes on: a
-    // connection is made only when the backend has sent its settings.
-    const overdue = setTimeout(() => this.#fail(new Error('The backend took no connection')), connectTimeoutMs);
+    // A kernel accepts connections for a process that stands still, and a call that is sent to it
+    // may be carried out once it goes on: a connection is made only when the backend has sent its
+    // settings.
+    const overdue = setTimeout(() => this.#fail(new Error('The backend accepted no connection')), connectTimeoutMs);
     void promise.then(() => clearTimeout(overdue));
     this.#listen();
   }
@@ -95,13 +99,14 @@ export class BackendConnection {
   #listen(): void {
     const { session } = this;
     session.once('connect', (_session, socket) => {
-      // Given up meanwhile, which Node does not tell a connection that is being made.
+      // Given up meanwhile, of which Node does not inform a connection that is being made.
       if (session.destroyed) {
         socket.destroy();
         return;
       }
       this.#socket = socket;
-      // A machine that is gone: the kernel notices without any frame that the backend might object to.
+      // A machine that is gone: the kernel notices without any frame that the backend might object
+      // to.
       socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS);
       socket.on('close', () => {
         this.#isLost = true;
@@ -129,13 +134,13 @@ export class BackendConnection {
     return this.#state === 'made' && this.#isOpen();
   }
 
-  /** More at once the backend does not take. */
+  /** The backend accepts no more at once. */
   get room(): number {
     if (this.#state !== 'made') return Number.POSITIVE_INFINITY;
     return this.session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY;
   }
 
-  /** To be told that a call is over. */
+  /** To be called when a call is over. */
   closed(): void {
     this.calls -= 1;
     if (this.calls === 0) this.#idleSinceMs = this.#clock.monotonicMs();
@@ -153,8 +158,8 @@ export class BackendConnection {
   }
 
   /**
-   * Counts it against who answers there that the connection has failed: once, however many calls are lost with it, and not where only
-   * the name could not be looked up.
+   * Counts it against who answers there that the connection has failed: once, however many calls
+   * are lost with it, and not where only the name could not be looked up.
    */
   blame({ endpoint, endpoints }: Place): void {
     if (this.#isUnnamed || this.#blamed.has(endpoint)) {
@@ -172,7 +177,7 @@ export class BackendConnection {
     const { idleMs, maxAgeMs } = this.#options;
     const nowMs = this.#clock.monotonicMs();
     if (session.destroyed) {
-      // Node waits for the backend, which may never close its side, or take what was sent.
+      // Node waits for the backend, which may never close its side, or read what was sent.
       this.#overAtMs ??= nowMs;
       if (nowMs - this.#overAtMs >= CLOSING_GRACE_MS) this.#socket?.destroy();
       return;
@@ -180,8 +185,8 @@ export class BackendConnection {
     if (this.#state !== 'made') return;
     const isIdle = this.calls === 0 && nowMs - this.#idleSinceMs >= idleMs;
     if (isIdle || nowMs - this.#createdAtMs >= maxAgeMs) this.#isRetired = true;
-    // Not before the last call is over: a backend that is told that the connection will close may do so at once (grpc-js does at its
-    // next ping).
+    // Not before the last call is over: a backend that learns that the connection will close may do
+    // so at once (grpc-js does at its next ping).
     if (this.#isRetired && this.calls === 0) session.close();
     this.#checkSilence();
   }
@@ -211,13 +216,18 @@ export class BackendConnection {
     this.#settle(false);
   }
 
-  /** Node tells of it when the socket is closed, which may be minutes later while that is connecting. */
+  /**
+   * Node reports it when the socket is closed, which may be minutes later while that is connecting.
+   */
   #fail(error: Error): void {
     this.session.destroy(error);
     this.#notMade();
   }
 
-  /** A backend from which nothing comes is asked by settings (no server counts those as it counts pings); new calls go elsewhere. */
+  /**
+   * A backend from which nothing comes is asked by settings (no server counts those as it counts
+   * pings); new calls go elsewhere.
+   */
   #checkSilence(): void {
     const { silenceMs, quietMs, pingTimeoutMs } = this.#options;
     const socket = this.#socket;

@@ -19,14 +19,17 @@ interface BackendPoolDeps {
   readonly log: Logger;
 }
 
-/** Keeps HTTP/2 connections to backends: made when a call needs one, given up when they are idle, old, broken or told to go. */
+/**
+ * Keeps HTTP/2 connections to backends: made when a call needs one, given up when they are idle,
+ * old, broken or refused by GOAWAY.
+ */
 export class BackendPool {
   readonly #options: BackendPoolOptions;
   readonly #deps: BackendPoolDeps;
   readonly #timer: NodeJS.Timeout;
   /** Those, by origin and address, to which new calls went last. */
   readonly #pools = new Map<string, BackendConnection[]>();
-  /** Those, too, that take no new calls and still have some. */
+  /** Also connections that get no new calls and still have some. */
   readonly #all = new Set<BackendConnection>();
 
   constructor(options: BackendPoolOptions, deps: BackendPoolDeps) {

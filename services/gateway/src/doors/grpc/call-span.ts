@@ -15,13 +15,20 @@ export interface CallSpan {
   readonly traceId: string;
   /** Once it is known who calls, and whom. */
   admit(caller: Caller, target: GrpcTarget): void;
-  /** Begins a call to the backend; the one before, if any, was not taken. @returns what the backend is told of the trace. */
+  /**
+   * Begins a call to the backend; the one before, if any, was not accepted.
+   *
+   * @returns what the backend receives of the trace.
+   */
   attempt(target: GrpcTarget): TraceContext;
   /** Nothing happens the second time. @param status undefined: the caller gave it up. */
   end(status: GrpcStatus | undefined): void;
 }
 
-/** @returns undefined for what is no call of gRPC, and for questions after the gateway's health: they come all the time. */
+/**
+ * @returns undefined for what is no call of gRPC, and for questions after the gateway's health:
+ * they come all the time.
+ */
 export function startCallSpan(tracer: Tracer, head: CallHead, { session }: ServerHttp2Stream): CallSpan | undefined {
   const method = parseMethodPath(head.path);
   if (method === undefined || head.method !== 'POST' || !isGrpc(head.contentType)) return undefined;
@@ -72,7 +79,7 @@ export function withTrace(forwarded: readonly string[], { traceparent, tracestat
   return headers;
 }
 
-/** @returns the caller's trace; undefined where it tells of none. */
+/** @returns the caller's trace; undefined where it names none. */
 export function contextIn(forwarded: readonly string[]): TraceContext | undefined {
   return readTraceContext(find(forwarded, 'traceparent'), find(forwarded, 'tracestate'));
 }

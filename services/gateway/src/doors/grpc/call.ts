@@ -7,15 +7,25 @@ import { Refusal, refusalOf, type Trailers } from './refusal.ts';
 import type { ReplayBudget } from './replay-budget.ts';
 import { faultOfAnswer, lost, refusalOfReset, statusOf } from './service-status.ts';
 
-/** As much of a call is kept until its answer begins, to be sent again where a backend did not take it. */
+/**
+ * As much of a call is kept until its answer begins, to be sent again where a backend did not
+ * accept it.
+ */
 const REPLAY_MAX_BYTES = 64 * 1024;
-/** A backend that is restarted gracefully refuses a call once; the next connection is one to its successor. */
+/**
+ * A backend that is restarted gracefully refuses a call once; the next connection is one to its
+ * successor.
+ */
 const MAX_TRIES = 3;
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
 
 export interface ForwardedCall {
   readonly downstream: ServerHttp2Stream;
-  /** Begins it at the backend; called again where the backend did not take it. @throws Refusal. */
+  /**
+   * Begins it at the backend; called again where the backend did not accept it.
+   *
+   * @throws Refusal.
+   */
   readonly open: () => Attempt;
   /** Goes with the answer. */
   readonly addedHeaders: Readonly<Record<string, string>>;
@@ -25,8 +35,8 @@ export interface ForwardedCall {
 }
 
 /**
- * Passes a call on, bytes as they are. Neither side is read faster than the other takes it, so what is held of a call is bounded by the
- * windows of HTTP/2, however long it is.
+ * Passes a call on, bytes as they are. Neither side is read faster than the other reads, so what is
+ * held of a call is bounded by the windows of HTTP/2, however long it is.
  *
  * ```
  * caller ── data, end ──> backend       caller resets   -> backend is reset (CANCEL)
@@ -57,13 +67,15 @@ export class Forwarding {
   begin(): void {
     const { downstream } = this.#call;
     downstream.on('data', (chunk: Buffer) => this.#send(chunk));
-    // A call without a message may have ended while it was admitted, and tells nobody again.
+    // A call without a message may have ended while it was admitted, and emits nothing again.
     if (downstream.readableEnded) this.#end();
     else downstream.once('end', () => this.#end());
     this.#try();
   }
 
-  /** To be told that the stream of its caller is closed: the caller has ended it, or it is over. */
+  /**
+   * To be called when the stream of its caller is closed: the caller has ended it, or it is over.
+   */
   closed(): void {
     if (this.#isOver) return;
     this.#finish(undefined);
@@ -81,7 +93,10 @@ export class Forwarding {
     else refuse(downstream, refusal, addedHeaders);
   }
 
-  /** Ends it at both sides without waiting for its caller to read what is there. Nothing happens when it is over. */
+  /**
+   * Ends it at both sides without waiting for its caller to read the rest. Nothing happens when it
+   * is over.
+   */
   cutOff(): void {
     if (this.#isOver) return;
     const { downstream } = this.#call;
@@ -138,7 +153,7 @@ export class Forwarding {
     this.#replayBytes = 0;
   }
 
-  /** Reads no more of the call until the backend has taken what was sent. */
+  /** Reads no more of the call until the backend has read what was sent. */
   #pauseCaller(upstream: ClientHttp2Stream): void {
     const { downstream } = this.#call;
     downstream.pause();
@@ -154,7 +169,7 @@ export class Forwarding {
       const attempt = open();
       this.#attempt = attempt;
       if (attempt.isReady()) return this.#attach(attempt);
-      // Until then nothing is read of it, but for what is there.
+      // Until then nothing more is read of it.
       downstream.pause();
       void attempt.whenReady().then((isReady) => this.#connected(attempt, isReady));
     } catch (error) {
@@ -195,7 +210,7 @@ export class Forwarding {
     for (const chunk of this.#replay ?? []) stream.write(chunk);
     if (this.#hasEnded) stream.end();
     else if (stream.writableNeedDrain) this.#pauseCaller(stream);
-    // The attempt before may have had more than it took.
+    // The attempt before may have been sent more than it read.
     else if (downstream.isPaused()) downstream.resume();
   }
 
@@ -230,7 +245,7 @@ export class Forwarding {
 
   #upstreamEnded(stream: ClientHttp2Stream): void {
     const trailers = this.#trailers;
-    // A reset looks like an end, too; `close` deals with it.
+    // Node emits an end after a reset, too; `close` deals with it.
     if (this.#isOver || (trailers === undefined && stream.rstCode !== NGHTTP2_NO_ERROR)) return;
     if (trailers === undefined) {
       this.fail(new Refusal(grpcStatus.INTERNAL, 'The service ended the call without a status'));

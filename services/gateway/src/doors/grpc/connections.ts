@@ -4,7 +4,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 
 export interface ConnectionOptions {
-  /** So many at once; whoever comes then takes the place of those that have been without a call for longest. */
+  /** So many at once; a new one replaces those that have been without a call for longest. */
   readonly connections: number;
   /** Who has connected and not begun to speak HTTP/2 by then is disconnected. */
   readonly handshakeTimeoutMs: number;
@@ -18,7 +18,7 @@ export interface ConnectionOptions {
 /** The connections of callers. */
 export interface Connections {
   readonly size: number;
-  /** Tells all callers to go elsewhere with new calls; resolves when all connections are gone, within the time. */
+  /** Sends GOAWAY to all callers; resolves when all connections are gone, within the time. */
   drain(limitMs: number): Promise<boolean>;
   /** Ends whatever is left. */
   destroy(): void;
@@ -41,9 +41,9 @@ type Sessions = Map<ServerHttp2Session, Known>;
 const CHECK_INTERVAL_MS = 1000;
 /** How long a peer has to close its side, too, once a session is over. */
 const CLOSING_GRACE_MS = 3000;
-/** So many make room at once: to find them takes longer than to end them. */
+/** So many are ended at once: finding them costs more than ending them. */
 const EVICTED_SHARE = 0.01;
-/** A caller that is slow to answer may still have begun calls that it thinks were taken. */
+/** A caller that is slow to answer may have begun calls that it believes are accepted. */
 const GOAWAY_ROUND_TRIP_MS = 1000;
 /** GOAWAY, NO_ERROR, with the highest number that a stream may have. */
 const GOAWAY_NOTICE = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -61,7 +61,10 @@ interface FollowDeps {
   readonly onCall: OnCall;
 }
 
-/** Follows the sessions of a server: ends those that say nothing, are idle or gone, and all of them at the end. */
+/**
+ * Follows the sessions of a server: ends those that say nothing, are idle or gone, and all of them
+ * at the end.
+ */
 export function followConnections(server: Http2Server, { options, clock, onCall }: FollowDeps): Connections {
   const sessions: Sessions = new Map();
   const sockets = new Set<Socket>();
@@ -103,7 +106,7 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
       });
     });
     if (draining) session.close();
-    // Whatever it is ends the session, and the calls on it hear of that.
+    // Whatever it is ends the session, and its calls get an event for that.
     session.on('error', () => undefined);
     session.once('close', () => {
       sessions.delete(session);
@@ -124,8 +127,8 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
       const empty = new Promise<true>((resolve) => {
         onEmpty = () => resolve(true);
       });
-      // Calls that are already on their way are taken (RFC 9113, section 6.8). Not by the session's own method: after that, Node takes
-      // none at all, and tells nobody.
+      // Calls that are already on their way are accepted (RFC 9113, section 6.8). Not by the
+      // session's own method: after that, Node accepts none at all, silently.
       for (const [session, { socket }] of sessions) {
         if (!session.closed && !session.destroyed && socket.writable) socket.write(GOAWAY_NOTICE);
       }
@@ -143,7 +146,11 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
   };
 }
 
-/** Ends connections without a call, those first that have had none for longest. @returns whether there is room. */
+/**
+ * Ends connections without a call, those first that have had none for longest.
+ *
+ * @returns whether one more may be opened.
+ */
 function makeRoom(sessions: Sessions, newcomer: ServerHttp2Session, { connections }: ConnectionOptions): boolean {
   const open = [...sessions].filter(([session]) => !session.destroyed);
   if (open.length <= connections) return true;
@@ -163,7 +170,7 @@ function makeRoom(sessions: Sessions, newcomer: ServerHttp2Session, { connection
 function check(sessions: Sessions, options: ConnectionOptions, nowMs: number): void {
   for (const [session, known] of sessions) {
     if (session.destroyed) {
-      // Node waits for the peer, which may never close its side, or take what was sent.
+      // Node waits for the peer, which may never close its side, or read what was sent.
       known.overAtMs ??= nowMs;
       if (nowMs - known.overAtMs >= CLOSING_GRACE_MS) known.socket.destroy();
     } else if (!known.settled) {
@@ -188,10 +195,11 @@ async function roundTrip(session: ServerHttp2Session): Promise<void> {
 }
 
 /**
- * Asks the peer whether it is there, and ends the session where no answer comes in time. Node sends no ping over a session that is
- * closed, because one side has sent GOAWAY, though calls may go on there for long; nor does such a session read on, or notice that its
- * peer has gone, once a frame was wrong. It is asked by settings that change nothing, which are acknowledged at once, too (RFC 9113,
- * section 6.5.3).
+ * Asks the peer whether it is there, and ends the session where no answer comes in time. Node sends
+ * no ping over a session that is closed, because one side has sent GOAWAY, though calls may go on
+ * there for long; nor does such a session read on, or notice that its peer has gone, once a frame
+ * was wrong. It is asked by settings that change nothing, which are acknowledged at once, too (RFC
+ * 9113, section 6.5.3).
  */
 function probe(session: ServerHttp2Session, timeoutMs: number): void {
   const overdue = setTimeout(() => session.destroy(), timeoutMs).unref();

@@ -2,7 +2,7 @@ import { isClaim } from '../claims.ts';
 import { HOP_BY_HOP } from '../hop-by-hop.ts';
 import type { Trailers } from './refusal.ts';
 
-/** The head of a call, taken apart. */
+/** The parsed head of a call. */
 export interface CallHead {
   readonly method: string;
   readonly path: string;
@@ -22,8 +22,9 @@ export interface CallHead {
 }
 
 /**
- * Headers that the gateway reads, and does not pass on: it makes its own where the backend needs them. The token is meant for the
- * gateway alone; a backend that had it could act as the caller everywhere else.
+ * Headers that the gateway reads, and does not pass on: it makes its own where the backend needs
+ * them. The token is meant for the gateway alone; a backend that had it could act as the caller
+ * everywhere else.
  */
 const READ: ReadonlySet<string> = new Set([
   ':method',
@@ -34,7 +35,10 @@ const READ: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Of one hop only (RFC 9113, section 8.2.2), or claims that only a proxy in front of a backend can make. */
+/**
+ * Of one hop only (RFC 9113, section 8.2.2), or claims that only a proxy in front of a backend can
+ * make.
+ */
 const DROPPED: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
   ':authority',
@@ -45,7 +49,10 @@ const DROPPED: ReadonlySet<string> = new Set([
   'priority',
 ]);
 
-/** Of an answer: its length is told by frames; one that says another would be a fault of the caller's connection, and not of the service's. */
+/**
+ * Of an answer: frames delimit it; one that says another would be a fault of the caller's
+ * connection, and not of the service's.
+ */
 const DROPPED_OF_ANSWERS: ReadonlySet<string> = new Set([...DROPPED, 'content-length']);
 
 /** @param raw names in lower case, as HTTP/2 has them, and values in turn. */
@@ -99,7 +106,10 @@ export function responseHead(raw: readonly string[], added: Readonly<Record<stri
   return head;
 }
 
-/** Trailers as they came, but for what is of one hop only. Repeated ones stay apart: not every reader of binary metadata takes a list. */
+/**
+ * Trailers as they came, but for what is of one hop only. Repeated ones stay apart: not every
+ * reader of binary metadata accepts a list.
+ */
 export function readTrailers(raw: readonly string[]): Trailers {
   const trailers: Trailers = Object.create(null);
   for (let index = 0; index + 1 < raw.length; index += 2) {

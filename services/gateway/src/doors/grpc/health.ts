@@ -8,7 +8,9 @@ import { Refusal } from './refusal.ts';
 /** The standard health service (grpc/doc/health-checking.md). */
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
 
-/** Whether a call asks for the gateway's own health, and not for that of a service which it names. */
+/**
+ * Whether a call asks for the gateway's own health, and not for that of a service which it names.
+ */
 export function isOwnHealth({ override, path }: CallHead): boolean {
   return override === undefined && path.startsWith(`/${HEALTH_SERVICE}/`);
 }
@@ -19,7 +21,7 @@ export interface OwnHealth {
   answer(stream: ServerHttp2Stream, method: string): void;
   /** Says NOT_SERVING from now on, also to those who watch. */
   stop(): void;
-  /** Ends the calls of those who watch, and takes no more. */
+  /** Ends the watches, and accepts no more. */
   endWatches(): void;
   /** To be called from time to time: ends the calls of those who have watched for long. */
   endOld(): void;
@@ -107,7 +109,11 @@ function countOf(streams: Iterable<ServerHttp2Stream>, session: ServerHttp2Strea
   return count;
 }
 
-/** Reads the one message of a call. @param onService called with the name in it, or with undefined for anything else. */
+/**
+ * Reads the one message of a call.
+ *
+ * @param onService called with the name in it, or with undefined for anything else.
+ */
 function readRequest(stream: ServerHttp2Stream, onService: (service: string | undefined) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -122,7 +128,8 @@ function readRequest(stream: ServerHttp2Stream, onService: (service: string | un
 }
 
 /**
- * @param message with the five bytes before it: `HealthCheckRequest { string service = 1; }`, uncompressed.
+ * @param message with the five bytes before it: `HealthCheckRequest { string service = 1; }`,
+ * uncompressed.
  * @returns the service's name.
  */
 export function parseHealthRequest(message: Buffer): string | undefined {

@@ -3,7 +3,10 @@ import type { Forwarding } from './call.ts';
 import type { CallSpan } from './call-span.ts';
 import type { CallHead } from './headers.ts';
 
-/** A call from when it came until its stream is closed, and what is known of it, the more the further it is. */
+/**
+ * A call from when it came until its stream is closed, and what is known of it, the more the
+ * further it is.
+ */
 export interface KnownCall {
   readonly stream: ServerHttp2Stream;
   readonly head: CallHead;
@@ -21,9 +24,12 @@ export interface KnownCall {
   isClosed: boolean;
   /** Once it goes on to a backend. */
   forwarded: { readonly token: string; readonly call: Forwarding } | undefined;
-  /** How much of its answer its caller had taken at the last sweep. */
+  /** How much of its answer its caller had read at the last sweep. */
   takenBytes: number;
-  /** For how long its caller has taken nothing of that. Counted in sweeps: while this process stands still nobody is slow. */
+  /**
+   * For how long its caller has read nothing of that. Counted in sweeps: while this process stands
+   * still nobody is slow.
+   */
   stuckMs: number;
 }
 

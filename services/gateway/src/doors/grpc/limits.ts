@@ -21,7 +21,10 @@ export interface GrpcLimits
   readonly resetsPerSecond: number;
   /** Calls of one subject under way at once; more get RESOURCE_EXHAUSTED. */
   readonly callsPerSubject: number;
-  /** What may be kept of all calls to be sent again; a call of which nothing could be kept is not made again. */
+  /**
+   * What may be kept of all calls to be sent again; a call of which nothing could be kept is not
+   * made again.
+   */
   readonly replayBytes: number;
 }
 

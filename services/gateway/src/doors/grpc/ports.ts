@@ -46,11 +46,11 @@ export interface CallOrigin {
   readonly forwardedFor: string | undefined;
 }
 
-/** Takes one call off a limit. */
+/** Ends the count of one call. */
 export type TakeCall = (origin: CallOrigin) => CallAllowance | Promise<CallAllowance>;
 
 /**
- * The headers by which a backend knows who calls: names in lower case, and values in turn. It may throw a GatewayError: the caller may not call that
- * service then.
+ * The headers by which a backend knows who calls: names in lower case, and values in turn. It may
+ * throw a GatewayError: the caller may not call that service then.
  */
 export type IdentityHeaders = (caller: Caller, service: string) => readonly string[] | Promise<readonly string[]>;

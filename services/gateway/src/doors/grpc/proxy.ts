@@ -44,7 +44,10 @@ export interface GrpcProxyDeps {
   readonly log: Logger;
   readonly metrics: Registry;
   readonly clock: Clock;
-  /** Between saying NOT_SERVING and refusing connections: as long as proxies in front take to notice. */
+  /**
+   * Between saying NOT_SERVING and refusing connections: as long as proxies in front need to
+   * notice.
+   */
   readonly drainMs: number;
   /** How long calls may then go on. */
   readonly closingLimitMs: number;
@@ -71,14 +74,15 @@ interface Context extends GrpcProxyDeps, AdmissionContext {
   readonly probes: Set<KnownCall>;
 }
 
-/** Node takes no longer timer. */
+/** Node allows no longer timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const LAST_WORDS_MS = 1000;
 
 /**
- * The gRPC door of the gateway: HTTP/2 calls of all four kinds go to the registration that serves them, message bytes unread. It
- * answers grpc.health.v1 itself for the empty service name; reflection, and the health of others, is that of the service which the
- * caller names in the metadata `rollcall-service`.
+ * The gRPC door of the gateway: HTTP/2 calls of all four kinds go to the registration that serves
+ * them, message bytes unread. It answers grpc.health.v1 itself for the empty service name;
+ * reflection, and the health of others, is that of the service which the caller names in the
+ * metadata `rollcall-service`.
  */
 export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
   const bounds: GrpcLimits = { ...defaultLimits, ...deps.limits };
@@ -125,7 +129,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     async start() {
       server.listen({ host: deps.host ?? (await anyAddress()), port: deps.port });
       await once(server, 'listening');
-      // A connection that cannot be taken costs nobody else theirs.
+      // A connection that cannot be accepted ends no other one.
       server.on('error', (error) => deps.log.error({ err: error }, 'gRPC listener failed'));
       deps.log.info({ address: server.address() }, 'gateway listens for gRPC');
     },
@@ -164,14 +168,14 @@ function createHttp2Server(bounds: GrpcLimits): Http2Server {
     streamResetRate: bounds.resetsPerSecond,
     strictSingleValueFields: false,
   });
-  // Those that are being ended are still there for a moment.
+  // Connections that are being ended still count for a moment.
   server.maxConnections = Math.ceil(bounds.connections * 1.1);
   // What is no HTTP/2 costs its own connection alone.
   server.on('sessionError', () => undefined);
   return server;
 }
 
-/** Takes a call that has come. @returns to be called once its stream is closed. */
+/** Accepts a call. @returns to be called once its stream is closed. */
 function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[]): () => void {
   // A caller that is gone: `close` follows.
   stream.on('error', () => undefined);
@@ -209,7 +213,11 @@ async function serve(context: Context, known: KnownCall): Promise<void> {
   }
 }
 
-/** For metrics, trace and log: how a call has ended. @param status undefined: its caller gave it up. */
+/**
+ * For metrics, trace and log: how a call has ended.
+ *
+ * @param status undefined: its caller gave it up.
+ */
 function record(context: Context, known: KnownCall, status: GrpcStatus | undefined): void {
   const { head, span, requestId, beganAtMs, subject, service } = known;
   const ms = context.clock.monotonicMs() - beganAtMs;

@@ -35,7 +35,10 @@ export class Refusal extends Error {
   }
 }
 
-/** What the call is answered with after an error before it was forwarded; undefined: one that nobody foresaw. */
+/**
+ * What the call is answered with after an error before it was forwarded; undefined: one that nobody
+ * foresaw.
+ */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (!(error instanceof GatewayError)) return undefined;

@@ -18,10 +18,11 @@ export function parseMethodPath(path: string): GrpcMethod | undefined {
 }
 
 /**
- * The names of registrations that a gRPC service may be found under, the best first. Of `acme.shop.v1.Cart`: the service in full, its
- * package (`acme.shop.v1`), the package without version (`acme.shop`), the package's last label (`shop`), and its first (`acme`). The
- * registry's own package is the registry's, whoever registers a name that would be better; so is reflection, which every service may
- * have, unless the caller names one.
+ * The names of registrations that a gRPC service may be found under, the best first. Of
+ * `acme.shop.v1.Cart`: the service in full, its package (`acme.shop.v1`), the package without
+ * version (`acme.shop`), the package's last label (`shop`), and its first (`acme`). The registry's
+ * own package is the registry's, whoever registers a name that would be better; so is reflection,
+ * which every service may have, unless the caller names one.
  */
 export function candidateNames(grpcService: string): readonly string[] {
   if (grpcService.startsWith(REGISTRY_PACKAGE) || REFLECTION.test(grpcService)) return [REGISTRY];
@@ -52,8 +53,9 @@ export interface RouteInput {
 /**
  * Finds the registration that serves a call.
  *
- * @throws Refusal UNAVAILABLE where it may be there a moment later: what is registered is not known yet, the registration that was
- *   named is not there, or the one that served such calls is gone. UNIMPLEMENTED where no registration was ever meant.
+ * @throws Refusal UNAVAILABLE where it may be there a moment later: what is registered is not known
+ * yet, the registration that was named is not there, or the one that served such calls is gone.
+ * UNIMPLEMENTED where no registration was ever meant.
  */
 export function routeCall<Target>(
   { grpcService, candidates, override, seenBefore }: RouteInput,

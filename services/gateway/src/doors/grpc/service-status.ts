@@ -28,7 +28,10 @@ function valueOf(raw: readonly string[], name: string): string {
   return '';
 }
 
-/** @param mayBeTaken whether the backend may have processed the call: who repeats it may have it done twice. */
+/**
+ * @param mayBeTaken whether the backend may have processed the call: who repeats it may have it
+ * done twice.
+ */
 export function lost(mayBeTaken: boolean): Refusal {
   const message = mayBeTaken ? 'The connection to the service was lost' : 'The service could not be reached';
   return new Refusal(grpcStatus.UNAVAILABLE, message);
@@ -44,10 +47,10 @@ export function refusalOfReset(code: number): Refusal {
     case constants.NGHTTP2_ENHANCE_YOUR_CALM:
       return new Refusal(
         grpcStatus.RESOURCE_EXHAUSTED,
-        'The service has no room for the call, or answered with too much metadata',
+        'The service accepts no more calls at the moment, or answered with too much metadata',
       );
     case constants.NGHTTP2_INADEQUATE_SECURITY:
-      return new Refusal(grpcStatus.PERMISSION_DENIED, 'The service does not take calls over such a connection');
+      return new Refusal(grpcStatus.PERMISSION_DENIED, 'The service accepts no calls over such a connection');
     default:
       return new Refusal(grpcStatus.INTERNAL, 'The service reset the call');
   }

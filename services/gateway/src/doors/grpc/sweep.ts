@@ -7,11 +7,13 @@ import type { KnownCall } from './known-call.ts';
 import { Refusal } from './refusal.ts';
 
 export interface SweepLimits {
-  /** How long a caller that reads nothing may keep an answer waiting that the gateway has ended... */
+  /**
+   * How long a caller that reads nothing may keep an answer waiting that the gateway has ended...
+   */
   readonly lingerMs: number;
-  /** ...and how long what its backend has answered, of which it takes some 50 KiB at a time, as Node tells. */
+  /** ...and how long what its backend has answered, of which it reads some 50 KiB at a time. */
   readonly readingGraceMs: number;
-  /** What may be kept of all calls because one of their sides does not take it. */
+  /** What may be kept of all calls because one of their sides does not read it. */
   readonly unreadBytes: number;
 }
 
@@ -27,7 +29,10 @@ interface Swept {
 export const SWEEP_INTERVAL_MS = 500;
 const { NGHTTP2_CANCEL } = constants;
 
-/** Ends calls that nobody waits for any more, that their callers may not have any more, and those that would be too much to keep. */
+/**
+ * Ends calls that nobody waits for any more, that their callers may not have any more, and those
+ * that would be too much to keep.
+ */
 export function sweep({ clock, authenticator, bounds, health, calls, probes }: Swept): void {
   const nowMs = clock.monotonicMs();
   health.endOld();
@@ -56,7 +61,7 @@ function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: SweepLimits
     return;
   }
   const leftBytes = stream.bufferSize;
-  // What is left says nothing: where it is taken steadily, that is the same at each sweep.
+  // What is left says nothing: where it is read steadily, that is the same at each sweep.
   const takenBytes = (forwarded?.call.answeredBytes ?? 0) - leftBytes;
   const isStuck = (leftBytes > 0 || stream.writableEnded) && takenBytes === known.takenBytes;
   known.takenBytes = takenBytes;
@@ -70,8 +75,9 @@ function unreadOf({ stream, forwarded }: KnownCall): number {
 }
 
 /**
- * Ends calls until so many bytes less are kept: first those of the subject for which most is kept, and of these the ones of which
- * nothing was taken for longest. Of calls that began since the last sweep those go first of which least was taken.
+ * Ends calls until so many bytes less are kept: first those of the subject for which most is kept,
+ * and of these the ones of which nothing was read for longest. Of calls that began since the last
+ * sweep, the first are those of which least was read.
  */
 function endStuck(calls: ReadonlySet<KnownCall>, bytes: number): void {
   const unread = [...calls].map((known) => ({ known, subject: known.subject, bytes: unreadOf(known) }));

@@ -20,7 +20,11 @@ export function parseTimeout(text: string): number | undefined {
   return digits === undefined || unitMs === undefined ? undefined : Number(digits) * unitMs;
 }
 
-/** In the finest unit that is no finer than a microsecond and has room for it, rounded down. @param ms more than 0. */
+/**
+ * In the finest unit that is no finer than a microsecond and can hold it, rounded down.
+ *
+ * @param ms more than 0.
+ */
 export function formatTimeout(ms: number): string {
   for (const unit of ['u', 'm', 'S', 'M']) {
     const amount = Math.floor(ms / (UNITS.get(unit) ?? 1));

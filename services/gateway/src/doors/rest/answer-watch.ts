@@ -1,28 +1,29 @@
 import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
 
 /** By so much a timeout may come late. */
-const LOOK_INTERVAL_MS = 100;
+const CHECK_INTERVAL_MS = 100;
 
 /** A request whose answer is awaited. */
 export interface Expectation {
-  /** Called every {@link LOOK_INTERVAL_MS}. */
+  /** Called every {@link CHECK_INTERVAL_MS}. */
   look(): void;
 }
 
 /**
- * Looks at all requests that are under way, as often as is needed to tell that a service takes too long.
+ * Checks all requests that are under way, often enough to notice that a service is too slow.
  *
- * The HTTP client has timeouts of its own, but makes and drops two timers for each request, which it goes on holding for half a
- * second: a third of all that outlives V8's collections of short-lived objects. Time is counted in looks: while this process stands
- * still no service is late.
+ * The HTTP client has timeouts of its own, but makes and drops two timers for each request, which
+ * it goes on holding for half a second: a third of all that outlives V8's collections of
+ * short-lived objects. Time is counted in checks: while this process stands still no service is
+ * late.
  */
 export class AnswerWatch {
   readonly #expected = new LinkedList<Expectation>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** It is looked at until it is unlinked. */
+  /** It is checked until it is unlinked. */
   add(expectation: Expectation): Link<Expectation> {
-    this.#timer ??= setInterval(() => this.#look(), LOOK_INTERVAL_MS).unref();
+    this.#timer ??= setInterval(() => this.#look(), CHECK_INTERVAL_MS).unref();
     return this.#expected.add(expectation);
   }
 
@@ -36,15 +37,21 @@ export class AnswerWatch {
 
 /** What can be seen of a request that is under way. */
 export interface Progress {
-  /** How much of the caller's request the service has taken, in bytes of any meaning: only whether it changes counts. */
+  /**
+   * How much of the caller's request the service has read, in bytes of any meaning: only whether it
+   * changes counts.
+   */
   readonly taken: number;
   /** Whether it is the caller who has to send, or to read, before the service can go on. */
   readonly isCallersTurn: boolean;
 }
 
-/** How long a service has been waited for; not counted is the time in which it took something or waited for the caller. */
+/**
+ * How long a service has been waited for; not counted is the time in which it read something or
+ * waited for the caller.
+ */
 export class Patience {
-  /** Looks since anything happened. The first may come at once. */
+  /** Checks since anything happened. The first may come at once. */
   #looks = -1;
   #taken = 0;
 
@@ -58,6 +65,6 @@ export class Patience {
     if (isCallersTurn || taken !== this.#taken) this.renew();
     this.#taken = taken;
     this.#looks += 1;
-    return this.#looks * LOOK_INTERVAL_MS >= limitMs;
+    return this.#looks * CHECK_INTERVAL_MS >= limitMs;
   }
 }

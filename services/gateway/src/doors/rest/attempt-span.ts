@@ -32,14 +32,21 @@ export function attemptAttributes(
   };
 }
 
-/** Pure. Whom a call goes to. @param origin `http://host:port`; without the port: that of the scheme. */
+/**
+ * Pure. Whom a call goes to.
+ *
+ * @param origin `http://host:port`; without the port: that of the scheme.
+ */
 export function serverAttributes(origin: string): Attributes {
   const { hostname, port, protocol } = new URL(origin);
   const byScheme = protocol === 'https:' ? 443 : 80;
   return { 'server.address': hostname, 'server.port': port === '' ? byScheme : Number(port) };
 }
 
-/** Of an answer that a service gave, also one that says that the caller is wrong, the client's span has failed. */
+/**
+ * Of an answer that a service gave, also one that says that the caller is wrong, the client's span
+ * has failed.
+ */
 export function endAttemptSpan(span: Span, attempt: Attempt): void {
   if (attempt.type === 'answered') {
     span.set({ 'http.response.status_code': attempt.status });

@@ -42,7 +42,7 @@ export interface ProxiedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly forwarded: ForwardedRequest;
-  /** Told to the service, unless the request has a span. */
+  /** Sent to the service, unless the request has a span. */
   readonly trace: TraceContext | undefined;
   /** Every attempt is a span below it; undefined: the request is not traced. */
   readonly span: Span | undefined;
@@ -52,13 +52,14 @@ export interface ProxiedRequest {
   readonly timeoutMs: number | undefined;
 }
 
-/** Looks between two at whether the caller's token still holds: it is to lose its answers within a second. */
+/** How often the caller's token is checked: a revoked one ends its answers within a second. */
 const LOOKS_PER_TOKEN_CHECK = 3;
 /** So much of a body a service has read, or reads, whatever it then says of it. */
 const LONG_BODY_BYTES = 64 * 1024;
 /**
- * Statuses by which a proxy or a server in trouble says that it is. They count against an endpoint where there is another to ask; where
- * there is none, a pause would keep from the service what it can still do, as one without its database can, and gain nothing.
+ * Statuses by which a proxy or a server in trouble says that it is. They count against an endpoint
+ * where there is another to ask; where there is none, a pause would keep from the service what it
+ * can still do, as one without its database can, and gain nothing.
  */
 const TROUBLE = new Set([502, 503, 504]);
 
@@ -72,7 +73,10 @@ interface AttemptOptions {
   readonly watch: AnswerWatch;
 }
 
-/** Sends a request to an endpoint once, and passes its answer on. The endpoint's breaker learns of the outcome. */
+/**
+ * Sends a request to an endpoint once, and passes its answer on. The endpoint's breaker learns of
+ * the outcome.
+ */
 export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: AttemptOptions): Promise<Attempt> {
   const { target, path, request, response, forwarded } = proxied;
   const { endpoint, upload, retries } = options;
@@ -130,7 +134,9 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #status = 0;
   #looks = 0;
   #isEventStream = false;
-  /** Node sends the head of an answer with the first piece of its body, which may be hours away. */
+  /**
+   * Node sends the head of an answer with the first piece of its body, which may come hours later.
+   */
   #isHeadSent = false;
   #isOver = false;
   #callerGone = false;
@@ -146,7 +152,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     if (this.#isOver || this.#proxied.response.writableFinished) return;
     this.#callerGone = true;
     if (this.#controller === undefined) this.#end({ type: 'abandoned' });
-    else this.#controller.abort(new Error('The caller went away'));
+    else this.#controller.abort(new Error('The caller disconnected'));
   };
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -175,8 +181,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   }
 
   /**
-   * Revoked, nothing goes on. Expired, what was asked for in time may come to its end, which live events have not: they would be told to
-   * somebody who may not ask any more.
+   * Revoked, nothing goes on. Expired, what was asked for in time may come to its end, but not live
+   * events: they would go to somebody who may not ask any more.
    */
   #hasLostToken(): boolean {
     const { holder } = this.#proxied;
@@ -193,7 +199,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     this.#status = status;
     this.#isEventStream = String(headers['content-type']).startsWith('text/event-stream');
     this.#patience.renew();
-    // The answer's end, by which others decide, may be hours away.
+    // The answer's end, by which others decide, may come hours later.
     const { breaker } = this.#options.endpoint;
     if (!this.#isTrouble() && breaker.state() !== 'closed') breaker.succeeded();
     const coding = headers['transfer-encoding'];
@@ -203,7 +209,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     }
     response.sendDate = headers['date'] === undefined;
     try {
-      // Its reason phrase stays here: it means nothing (RFC 9112, section 4), and may be what Node refuses to send.
+      // Its reason phrase stays here: it means nothing (RFC 9112, section 4), and may be what Node
+      // refuses to send.
       response.writeHead(status, responseHeaders(status, headers, addedHeaders));
     } catch (error) {
       response.sendDate = true;
@@ -237,7 +244,10 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     this.#end({ type: 'failed', failure: this.#failureOf(error), begun });
   }
 
-  /** A service that does not want a long body often says so and closes the connection, whose reset may overtake what it said. */
+  /**
+   * A service that does not want a long body often says so and closes the connection, whose reset
+   * may overtake what it said.
+   */
   #failureOf(error: Error): UpstreamFailure {
     const failure = outcomeOf(error);
     const { upload } = this.#options;
@@ -264,13 +274,19 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     else breaker.abandoned();
   }
 
-  /** Whether the status speaks against the endpoint. Asked when it counts: meanwhile another may have become the last. */
+  /**
+   * Whether the status speaks against the endpoint. Asked when it counts: meanwhile another may
+   * have become the last.
+   */
   #isTrouble(): boolean {
     return TROUBLE.has(this.#status) && this.#proxied.target.endpoints.canSpare(this.#options.endpoint);
   }
 }
 
-/** Of an answer that has begun, silence is not the service's failure: it may be one of events, and nothing happens. */
+/**
+ * Of an answer that has begun, silence is not the service's failure: it may be one of events, and
+ * nothing happens.
+ */
 function countsAgainst({ failure, begun }: Attempt & { readonly type: 'failed' }): boolean {
   return failure.blame === 'service' && !(begun && failure.code === 'UPSTREAM_TIMEOUT');
 }

@@ -23,7 +23,10 @@ interface AdmittedRequest {
   readonly caller: Caller | undefined;
 }
 
-/** @returns the service that a request is for. @throws GatewayError, HttpError where the caller may not ask this of it, or there is none. */
+/**
+ * @returns the service that a request is for.
+ * @throws GatewayError, HttpError where the caller may not ask this of it, or there is none.
+ */
 export function findTarget(
   { targets, bodyLimit }: FindTargetDeps,
   { request, destination, caller }: AdmittedRequest,

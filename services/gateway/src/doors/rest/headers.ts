@@ -9,8 +9,9 @@ import type { ForwardedOrigin } from '../request-origin.ts';
 export type RawHeaders = readonly string[];
 
 /**
- * Not passed on to a service, besides claims: what this gateway makes anew; `expect`, which it has answered; and `authorization`,
- * because with a caller's access token every registered service could act as the caller.
+ * Not passed on to a service, besides claims: what this gateway makes anew; `expect`, which it has
+ * answered; and `authorization`, because with a caller's access token every registered service
+ * could act as the caller.
  */
 const OWN = new Set(['host', 'expect', 'authorization', 'forwarded', 'x-request-id', 'traceparent', 'tracestate']);
 
@@ -26,7 +27,8 @@ export interface ForwardedRequest extends ForwardedOrigin {
 /**
  * The headers of a request as a service gets them.
  *
- * @param trace the service's part in it begins below; undefined: the service may begin one, as it sees fit.
+ * @param trace the service's part in it begins below; undefined: the service may begin one, as it
+ * sees fit.
  */
 export function requestHeaders(
   raw: RawHeaders,
@@ -63,8 +65,9 @@ export const RESET_CONTENT = 205;
 const JOINED = new Set(['vary', 'access-control-expose-headers']);
 
 /**
- * An answer's headers as the caller gets them, for `writeHead`. Which pages may read it is for one to say: where the gateway does, for
- * which it adds `vary`, the service does not, but for which of its own headers they may see.
+ * An answer's headers as the caller gets them, for `writeHead`. Which pages may read it is for one
+ * to say: where the gateway does, for which it adds `vary`, the service does not, but for which of
+ * its own headers they may see.
  */
 export function responseHeaders(
   status: number,
@@ -93,8 +96,9 @@ export function responseHeaders(
 }
 
 /**
- * Whether an answer may say how long its body is: not where it must have none (RFC 9110, section 8.6), nor where its coding says
- * otherwise (RFC 9112, section 6.3). To HEAD, and with 304, it is the length that another answer would have.
+ * Whether an answer may say how long its body is: not where it must have none (RFC 9110, section
+ * 8.6), nor where its coding says otherwise (RFC 9112, section 6.3). To HEAD, and with 304, it is
+ * the length that another answer would have.
  */
 function mayHaveLength(status: number, upstream: Readonly<Record<string, unknown>>): boolean {
   return status !== NO_CONTENT && status !== RESET_CONTENT && !('transfer-encoding' in upstream);

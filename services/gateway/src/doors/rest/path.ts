@@ -2,14 +2,18 @@ import { GatewayError } from '../../errors.ts';
 
 /** What RFC 3986 allows in a path: unreserved, sub-delims, ':', '@', '/', and percent-encodings. */
 const PLAIN = /^\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$/;
-/** Encoded slash, backslash or NUL: what some servers take for the character itself, and others not. */
+/**
+ * Encoded slash, backslash or NUL: what some servers read as the character itself, and others not.
+ */
 const AMBIGUOUS = /%(?:2f|5c|00)/i;
-/** Some servers (Tomcat) cut the parameters of a segment before they look at it: `..;x` is one, too. */
+/**
+ * Some servers (Tomcat) cut the parameters of a segment before they compare it: `..;x` is one, too.
+ */
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:[/;]|%3b|$)/i;
 
 /**
- * Splits a request target (RFC 9112, section 3.2) into path and query. A path that a backend could read differently from the
- * gateway, and so get around a rule for it, is refused and not repaired.
+ * Splits a request target (RFC 9112, section 3.2) into path and query. A path that a backend could
+ * read differently from the gateway, and so get around a rule for it, is refused and not repaired.
  *
  * @returns `query` with its question mark, or empty.
  * @throws GatewayError INVALID_PATH.

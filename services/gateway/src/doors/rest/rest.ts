@@ -19,20 +19,25 @@ export interface RestProxyDeps extends ExchangeDeps {
 export type Outcome = Attempt & { readonly retries: number };
 
 const MAX_RETRIES = 2;
-/** RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again once any of it may have been sent. */
+/**
+ * RFC 9110, section 9.2.2. A request with a body is not kept, and so not sent again once any of it
+ * may have been sent.
+ */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 const RETRY_PAUSE_MS = 20;
 
 /**
- * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no answer has begun, and what was not
- * sent at all in any case, as long as the budget lasts: to another endpoint where there is one. The breaker of the endpoint learns of
- * every outcome.
+ * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no
+ * answer has begun, and what was not sent at all in any case, as long as the budget lasts: to
+ * another endpoint where there is one. The breaker of the endpoint learns of every outcome.
  */
 export interface RestProxy {
   /**
-   * @returns once the answer has been handed over, or will not be; `failed` without `begun` leaves the answer to who called.
-   * @throws GatewayError UPSTREAM_UNAVAILABLE when no endpoint takes a request: their breakers are open, or they have as many as they may
-   *   have; RATE_LIMITED when the caller has as many under way as it may have.
+   * @returns once the answer has been handed over, or will not be; `failed` without `begun` leaves
+   * the answer to who called.
+   * @throws GatewayError UPSTREAM_UNAVAILABLE when no endpoint accepts a request: their breakers
+   * are open, or they have as many as they may have; RATE_LIMITED when the caller has as many under
+   * way as it may have.
    */
   forward(proxied: ProxiedRequest): Promise<Outcome>;
 }
@@ -75,7 +80,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
         return await attempts(proxied, upload);
       } finally {
         leave();
-        // What no service has taken is still to come.
+        // What no service has read is still to come.
         upload?.destroy();
       }
     },

@@ -45,7 +45,7 @@ export interface ProxyRouteDeps {
 
 const ANONYMOUS: IdentityHeaders = [];
 
-/** Everything that no other route takes: to the service that the path names. */
+/** Everything that no other route matches: to the service that the path names. */
 export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
   answerNothingBefore(app);
   followRefusals(app, deps);
@@ -73,8 +73,9 @@ function followRefusals(app: App, { accessLog }: ProxyRouteDeps): void {
 }
 
 /**
- * Fastify would refuse what it does not know by itself, past token, limit and access log: methods such as PROPFIND, a content type that
- * is none, and QUERY without one. What goes on to the service are the headers as they came.
+ * Fastify would refuse what it does not know by itself, past token, limit and access log: methods
+ * such as PROPFIND, a content type that is none, and QUERY without one. What goes on to the service
+ * are the headers as they came.
  */
 function answerNothingBefore(app: App): void {
   for (const method of METHODS) {

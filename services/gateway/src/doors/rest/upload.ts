@@ -3,22 +3,26 @@ import { Readable } from 'node:stream';
 import { BodyTooLargeError, UploadBrokenOffError } from './upstream-failure.ts';
 
 /**
- * The body of a request on its way to a service, which may want none of it, or only a part. What it does not take is read all the same
- * and thrown away: the caller gets its answer only once it has been let send, and its connection is good for the next request.
+ * The body of a request on its way to a service, which may want none of it, or only a part. What it
+ * does not read is read here and dropped: the caller gets its answer only once it has been let
+ * send, and its connection is good for the next request.
  */
 export class Upload extends Readable {
   readonly #request: IncomingMessage;
   readonly #limitBytes: number;
   #received = 0;
 
-  /** @param limitBytes a longer body ends with {@link BodyTooLargeError}; of the rest, as much again is thrown away. */
+  /**
+   * @param limitBytes a longer body ends with {@link BodyTooLargeError}; of the rest, as much again
+   * is dropped.
+   */
   constructor(request: IncomingMessage, limitBytes: number) {
     super();
     this.#request = request;
     this.#limitBytes = limitBytes;
-    // It may break off while no attempt is under way that would hear of it; the next one does.
+    // It may break off while no attempt is under way; the next one gets the error.
     this.on('error', () => undefined);
-    // Nothing is read before the service is there to take it.
+    // Nothing is read before a service can receive it.
     request.pause();
     request.on('data', this.#receive);
     request.once('end', () => this.push(null));
@@ -26,7 +30,7 @@ export class Upload extends Readable {
     request.once('close', this.#breakOff);
   }
 
-  /** Bytes that the service has taken. */
+  /** Bytes that the service has read. */
   get taken(): number {
     return this.#received - this.readableLength;
   }

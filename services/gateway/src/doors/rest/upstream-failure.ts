@@ -26,7 +26,10 @@ export class UpstreamTimeoutError extends Error {
   }
 }
 
-/** Given to an attempt whose caller's token was revoked meanwhile, or expired under a stream that has no end. */
+/**
+ * Given to an attempt whose caller's token was revoked meanwhile, or expired under a stream that
+ * has no end.
+ */
 export class TokenEndedError extends Error {
   constructor() {
     super('the bearer token does not hold any more');
@@ -45,16 +48,19 @@ export interface UpstreamFailure {
     | 'BODY_TOO_LARGE'
     | 'INVALID_TOKEN'
   >;
-  /** Whether a request that may be repeated is worth repeating: not where it has waited for long already, or the next would for the same name. */
+  /**
+   * Whether a request that may be repeated is worth repeating: not where it has waited for long
+   * already, or the next would for the same name.
+   */
   readonly retryable: boolean;
   /** Whether nothing of the request can have been sent: no connection was made. */
   readonly unsent: boolean;
   /**
-   * Whom it speaks against; `unclear`: what a service is sent may be why it breaks off, and a name that cannot be looked up says
-   * nothing of who would answer there.
+   * Whom it speaks against; `unclear`: what a service is sent may be why it breaks off, and a name
+   * that cannot be looked up says nothing of who would answer there.
    */
   readonly blame: 'service' | 'caller' | 'unclear';
-  /** For the log: it may tell addresses. */
+  /** For the log: it may contain addresses. */
   readonly reason: string;
 }
 
@@ -62,7 +68,7 @@ export interface UpstreamFailure {
 export type Attempt =
   | { readonly type: 'answered'; readonly status: number }
   | { readonly type: 'failed'; readonly failure: UpstreamFailure; readonly begun: boolean }
-  /** The caller went away first. */
+  /** The caller disconnected first. */
   | { readonly type: 'abandoned' };
 
 /** Pure. What an error of the HTTP client means. */
@@ -79,7 +85,8 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT')
     return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };
-  // Who sends a head that is too long is there; one path of it must not keep the others from being called.
+  // Who sends a head that is too long is there; one path of it must not keep the others from being
+  // called.
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return { ...failure, code: 'UPSTREAM_INVALID', blame: 'unclear' };
   if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.

@@ -46,7 +46,7 @@ const REFUSALS: readonly (readonly [status: number, advice: string])[] = [
   ],
   [
     503,
-    'this replica stops or has no room, or the keys of an issuer cannot be had. Try again, after `Retry-After` where there is one',
+    'this replica stops or is full, or the keys of an issuer cannot be fetched. Try again, after `Retry-After` where there is one',
   ],
 ];
 
@@ -54,7 +54,7 @@ const DESCRIPTION = [
   INTRODUCTION,
   `An upgrade that is refused is answered in HTTP, with the gateway's error body:`,
   listOf(REFUSALS),
-  'Scopes are looked at when a channel is subscribed to: a missing one is answered with the message error, not with 403. ' +
+  'Scopes are checked when a channel is subscribed to: a missing one is answered with the message error, not with 403. ' +
     'A connection ends with one of these codes, or those of RFC 6455; one that ends without any was cut off, so connect again:',
   listOf(CLOSES),
 ].join('\n\n');
@@ -74,7 +74,10 @@ function server(protocol: 'ws' | 'wss'): object {
 
 const reference = (path: string) => ({ $ref: `#/${path}` });
 
-/** The AsyncAPI 3.0 document of the WebSocket endpoint, made from the schemas that its messages are checked by. */
+/**
+ * The AsyncAPI 3.0 document of the WebSocket endpoint, made from the schemas that its messages are
+ * checked by.
+ */
 export function asyncApiDocument({ version, path, channels }: AsyncApiOptions): object {
   const events = channels.map((channel) => [eventName(channel), eventMessage(channel)] as const);
   const { event: _perChannel, ...answers } = serverMessages;

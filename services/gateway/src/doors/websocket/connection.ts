@@ -26,7 +26,7 @@ export interface ConnectionDeps {
 
 /** One open connection. It ends itself for what its client does; the rest comes from here. */
 export interface Connection {
-  /** Looks after the token and the peer. To be called often. */
+  /** Checks the token and the peer. To be called often. */
   check(awakeMs: number): void;
   /** Sends the client elsewhere. */
   sayGoodbye(retryAfterMs: number): void;

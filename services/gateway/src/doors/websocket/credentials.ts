@@ -6,11 +6,12 @@ import { SUBPROTOCOL } from './protocol.ts';
 const TOKEN_PREFIX = 'bearer.';
 
 /**
- * The access token of an upgrade request: from `Authorization`, or from the subprotocol `bearer.<token>`, for browsers cannot set
- * header fields. Never from the URL, which ends in logs.
+ * The access token of an upgrade request: from `Authorization`, or from the subprotocol
+ * `bearer.<token>`, for browsers cannot set header fields. Never from the URL, which ends in logs.
  *
- * @throws GatewayError UNAUTHENTICATED without one, or with two fields `Authorization`; INVALID_REQUEST where subprotocols are offered and ours is not among them,
- *   or several tokens are sent.
+ * @throws GatewayError UNAUTHENTICATED without one, or with two fields `Authorization`;
+ * INVALID_REQUEST where subprotocols are offered and ours is not among them, or several tokens are
+ * sent.
  */
 export function tokenOf({ headers, rawHeaders }: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
   const { 'sec-websocket-protocol': offered } = headers;

@@ -8,15 +8,24 @@ export interface WebSocketLimits {
   readonly connectionsPerSubject: number;
   /** Of one connection. */
   readonly subscriptions: number;
-  /** Of a message from a client, whose largest has some 3 KiB; a larger one ends the connection with 1009. */
+  /**
+   * Of a message from a client, whose largest has some 3 KiB; a larger one ends the connection with
+   * 1009.
+   */
   readonly messageBytes: number;
-  /** Messages, ping frames and pong frames that nobody asked for, of one client; more end the connection with 1008. */
+  /**
+   * Messages, ping frames and pong frames that nobody asked for, of one client; more end the
+   * connection with 1008.
+   */
   readonly messageRate: MessageRate;
   /** A consumer that lets more than this pile up is closed with 1013. */
   readonly bufferBytes: number;
-  /** Between two pings; a peer that neither answers one within it nor takes any of what waits is cut off. */
+  /**
+   * Between two pings; a peer that neither answers one within it nor reads any of what waits is cut
+   * off.
+   */
   readonly heartbeatMs: number;
-  /** Between two looks at whether tokens still hold. */
+  /** Between two checks whether tokens still hold. */
   readonly tokenCheckMs: number;
   /** How long peers have to answer the closing handshake. */
   readonly closeTimeoutMs: number;

@@ -5,11 +5,11 @@ const PAYLOAD_BYTES = 8;
 /** What is to be done about a peer. */
 export type Verdict = 'nothing' | 'dead' | { readonly ping: Buffer };
 
-/** What {@link Liveness} looks at besides pongs. */
+/** What {@link Liveness} reads besides pongs. */
 export interface Intake {
-  /** How often the peer has taken something so far. */
+  /** How often the peer has read something so far. */
   readonly taken: number;
-  /** Whether there is more that it has not taken. */
+  /** Whether there is more that it has not read. */
   readonly isWaiting: boolean;
 }
 
@@ -17,14 +17,18 @@ export interface Intake {
 export interface Liveness {
   /** A pong came. @returns whether it is the answer to the ping that waits for one. */
   answered(payload: Buffer): boolean;
-  /** @param nowMs time during which this process was awake: what it slept through is no silence of the peer. */
+  /**
+   * @param nowMs time during which this process was awake: what it slept through is no silence of
+   * the peer.
+   */
   check(nowMs: number, intake: Intake): Verdict;
 }
 
 /**
- * A ping every `intervalMs`. A peer that did not answer it by then is dead, unless it has taken some of what waits for it: the ping
- * may be behind megabytes that it is still reading. Nothing else is a sign of life: a peer that only sends could have stopped
- * reading for ever, and what waits for it would stay as long. Hence nobody can know what is in a ping without reading it.
+ * A ping every `intervalMs`. A peer that did not answer it by then is dead, unless it has read some
+ * of what waits for it: the ping may be behind megabytes that it is still reading. Nothing else is
+ * a sign of life: a peer that only sends could have stopped reading for ever, and what waits for it
+ * would stay as long. Hence nobody can know what is in a ping without reading it.
  */
 export function createLiveness(intervalMs: number, nowMs: number): Liveness {
   let nextLookAt = nowMs + intervalMs;
@@ -38,7 +42,7 @@ export function createLiveness(intervalMs: number, nowMs: number): Liveness {
     },
     check(now, intake) {
       if (now < nextLookAt) return 'nothing';
-      // Where nothing waited the system took it on, which says nothing of the peer.
+      // Where nothing waited the system accepted it, which says nothing of the peer.
       const hasTaken = before.isWaiting && intake.taken > before.taken;
       if (awaited !== undefined && !hasTaken) return 'dead';
       before = intake;
@@ -52,8 +56,8 @@ export function createLiveness(intervalMs: number, nowMs: number): Liveness {
 }
 
 /**
- * A clock that stands still while the process does not run: after a stall the answers of all peers wait to be read, and none of
- * them must be taken for dead.
+ * A clock that stands still while the process does not run: after a stall the answers of all peers
+ * wait to be read, and none of them must count as dead.
  *
  * @param mostMs between two readings no more than this counts.
  */

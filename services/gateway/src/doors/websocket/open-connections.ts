@@ -25,9 +25,11 @@ export interface OpenConnectionsDeps {
 /** All connections of this process. */
 export interface OpenConnections {
   add(socket: WebSocket, holder: Holder): Connection;
-  /** Looks after each of them; see {@link createAwakeClock}. */
+  /** Checks each of them; see {@link createAwakeClock}. */
   check(awakeMs: number): void;
-  /** Sends all clients elsewhere. Resolves once they are gone, or cut off after the closing timeout. */
+  /**
+   * Sends all clients elsewhere. Resolves once they are gone, or cut off after the closing timeout.
+   */
   close(): Promise<void>;
 }
 

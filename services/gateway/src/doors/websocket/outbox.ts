@@ -1,13 +1,16 @@
 import type { Frame } from './channels/channel-source.ts';
 
 export interface OutboxLimits {
-  /** What the socket holds at most, but for one frame: the rest waits here, shared with all who wait for the same. */
+  /**
+   * What the socket holds at most, but for one frame: the rest waits here, shared with all who wait
+   * for the same.
+   */
   readonly windowBytes: number;
   /** A consumer for which more than this waits here is too slow. */
   readonly limitBytes: number;
 }
 
-/** Frames for one connection that its socket does not take yet, in order. No I/O. */
+/** Frames for one connection that its socket does not accept yet, in order. No I/O. */
 export interface Outbox {
   /**
    * @param bufferedBytes what the socket holds.
@@ -15,13 +18,13 @@ export interface Outbox {
    */
   offer(frame: Frame, bufferedBytes: number): 'send' | 'wait' | 'overflow';
   /**
-   * Keeps frames that were there before the subscription. They do not count against the limit: nobody is slow because there is
-   * much to tell.
+   * Keeps frames that were there before the subscription. They do not count against the limit:
+   * nobody is slow because there is much to send.
    *
    * @returns a function that forgets what of them still waits.
    */
   keepBacklog(frames: readonly Frame[]): () => void;
-  /** Takes what may be sent now. */
+  /** Removes what may be sent now. */
   take(bufferedBytes: number): readonly Frame[];
   isEmpty(): boolean;
   clear(): void;

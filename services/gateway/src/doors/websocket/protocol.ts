@@ -28,7 +28,10 @@ const Cursor = Type.String({
   description: 'The id of the last event of the channel that was received since the last reset',
 });
 
-/** What is unknown is a mistake, as a cursor in the wrong place would be: it is refused, not ignored. */
+/**
+ * What is unknown is a mistake, as a cursor in the wrong place would be: it is refused, not
+ * ignored.
+ */
 const strict = { additionalProperties: false } as const;
 
 const Subscribe = Type.Object(
@@ -53,7 +56,7 @@ const Welcome = Type.Object({
     expires_at: Type.String({ format: 'date-time', description: 'When the token ends, and with it the connection' }),
     heartbeat_seconds: Type.Number({
       description:
-        'A ping frame comes so often; a peer that neither answers it within as long, nor takes any of what waits for it, is cut off. ' +
+        'A ping frame comes so often; a peer that neither answers it within as long, nor reads any of what waits for it, is cut off. ' +
         'Nothing else that it sends keeps it alive',
     }),
     max_message_bytes: Type.Integer(),

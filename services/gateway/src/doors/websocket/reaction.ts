@@ -8,7 +8,10 @@ export interface ConnectionView {
   readonly access: (channel: string) => Access;
 }
 
-/** A channel that there is none of, one that the caller's token lacks a scope for, or one that it may have. */
+/**
+ * A channel that there is none of, one that the caller's token lacks a scope for, or one that it
+ * may have.
+ */
 type Access = 'unknown' | { readonly missing: string } | 'allowed';
 
 /** What is to be done about a message. */

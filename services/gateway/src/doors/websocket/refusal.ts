@@ -27,7 +27,11 @@ function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>
   return `HTTP/1.1 ${statusCode} ${STATUS_CODES[statusCode] ?? ''}\r\n${head.join('')}\r\n${body}`;
 }
 
-/** Answers an upgrade request with an error and ends the connection. @param added header fields, beside those of the error. */
+/**
+ * Answers an upgrade request with an error and ends the connection.
+ *
+ * @param added header fields, beside those of the error.
+ */
 export function refuse(socket: Duplex, error: HttpError, added: Readonly<Record<string, string>> = {}): void {
   if (socket.destroyed) return;
   socket.end(renderRefusal(error, added), () => socket.destroy());

@@ -19,7 +19,7 @@ export interface Sender {
   send(frame: Frame): void;
   /** As {@link Outbox.keepBacklog}. */
   sendBacklog(frames: readonly Frame[]): () => void;
-  /** What the peer has taken, and whether more waits for it. */
+  /** What the peer has read, and whether more waits for it. */
   intake(): Intake;
   /** Forgets what waits. Nothing that is given to it afterwards is sent. */
   stop(): void;
@@ -27,7 +27,7 @@ export interface Sender {
 
 export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sender {
   const outbox = createOutbox({ windowBytes: WINDOW_BYTES, limitBytes });
-  /** Frames that the system has taken on for the peer, which it does only as the peer reads. */
+  /** Frames that the system has accepted for the peer, which it does only as the peer reads. */
   let taken = 0;
   let isStopped = false;
 

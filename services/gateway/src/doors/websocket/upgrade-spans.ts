@@ -10,7 +10,10 @@ import {
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 
-/** Upgrades as parts of traces. What happens on a connection afterwards belongs to none of them: it may last for days. */
+/**
+ * Upgrades as parts of traces. What happens on a connection afterwards belongs to none of them: it
+ * may last for days.
+ */
 export interface UpgradeSpans {
   begin(request: IncomingMessage, socket: Duplex): void;
   /** Once it is known who asks for it, and for the right thing. */

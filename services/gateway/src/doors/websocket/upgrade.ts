@@ -25,9 +25,14 @@ import { createUpgradeSpans } from './upgrade-spans.ts';
 
 export const PATH = '/api/ws';
 
-/** Fragments of one message; a client has no reason for more. Each may keep the whole piece of the stream that it came in. */
+/**
+ * Fragments of one message; a client has no reason for more. Each may keep the whole piece of the
+ * stream that it came in.
+ */
 const MAX_FRAGMENTS = 4;
-/** Pieces in which an unfinished frame may come: what does so byte by byte costs 200 times its size. */
+/**
+ * Pieces in which an unfinished frame may come: what does so byte by byte costs 200 times its size.
+ */
 const MAX_PIECES = 32;
 
 export interface UpgradeDeps {
@@ -43,7 +48,7 @@ export interface UpgradeDeps {
   readonly log: Logger;
   readonly tracing?: RequestTracing | undefined;
   readonly open: (socket: WebSocket, holder: Holder) => Pick<Connection, 'eventsSent'>;
-  /** Whether nobody is to be taken on any more. */
+  /** Whether no more connections are accepted. */
   readonly isClosing: () => boolean;
 }
 
@@ -71,7 +76,10 @@ interface Opened {
 
 type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Decides who gets a connection. Whoever does not is answered in HTTP, with the gateway's error body. */
+/**
+ * Decides who gets a connection. Whoever does not is answered in HTTP, with the gateway's error
+ * body.
+ */
 export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   const { room, stats, log } = deps;
   const server = createHandshake(deps.limits);
@@ -146,7 +154,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   });
 
   return (request, socket, head) => {
-    // Node has taken its own listener away, and a reset must not end the process.
+    // Node has removed its own listener, and a reset must not end the process.
     socket.on('error', () => socket.destroy());
     toOriginForm(request);
     spans?.begin(request, socket);
@@ -180,7 +188,8 @@ function createHandshake({ messageBytes, closeTimeoutMs }: WebSocketLimits): Web
   const options = {
     noServer: true,
     clientTracking: false,
-    // Its windows cost more memory than all else of a connection, and each connection would compress for itself.
+    // Its windows cost more memory than all else of a connection, and each connection would
+    // compress for itself.
     perMessageDeflate: false,
     maxPayload: messageBytes,
     maxFragments: MAX_FRAGMENTS,

@@ -34,7 +34,7 @@ export interface WebSocketsDeps {
   readonly metrics: Registry;
   /** Undefined: upgrades are not traced. */
   readonly tracing?: RequestTracing | undefined;
-  /** Those that are not given are {@link defaultLimits}. */
+  /** Limits that are not given are {@link defaultLimits}. */
   readonly limits?: Partial<WebSocketLimits>;
   /** Channels beside registrations and jobs. */
   readonly sources?: readonly ChannelSource[];
@@ -44,9 +44,15 @@ export interface WebSocketsDeps {
 export interface WebSockets {
   /** For `upgrade` of the HTTP server; refuses what is not for `/api/ws`. */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Follows the registry and looks after the connections. Started before the HTTP server listens; stopping it closes, too. */
+  /**
+   * Follows the registry and checks the connections. Started before the HTTP server listens;
+   * stopping it closes, too.
+   */
   readonly actor: Actor;
-  /** Sends all clients elsewhere, and refuses new ones. Resolves once they are gone, or cut off after the closing timeout. */
+  /**
+   * Sends all clients elsewhere, and refuses new ones. Resolves once they are gone, or cut off
+   * after the closing timeout.
+   */
   close(): Promise<void>;
   /** The AsyncAPI document. */
   readonly document: object;

@@ -11,19 +11,28 @@ import type { Resolve } from './lookups.ts';
 
 /** Where a host name leads, as it is now. */
 export interface Addresses {
-  /** Two or more, sorted; empty: there is nothing to choose from, and the name itself is as good. The same array until they change. */
+  /**
+   * Two or more, sorted; empty: there is nothing to choose from, and the name itself is as good.
+   * The same array until they change.
+   */
   current(): readonly string[];
-  /** @returns what is to be waited for before {@link current} can be relied on; undefined: nothing. It never rejects. */
+  /**
+   * @returns what is to be waited for before {@link current} can be relied on; undefined: nothing.
+   * It never rejects.
+   */
   refresh(): Promise<void> | undefined;
   /** Whether it leads nowhere but where no connection may be made. */
   isRefused(): boolean;
-  /** One of them took no connection: they may be others by now. */
+  /** One of them accepted no connection: there may be others by now. */
   suspect(): void;
 }
 
 /** Asked for again after that, by the way... */
 const FRESH_MS = 5000;
-/** ...and after that nothing goes to the old ones before the answer is there: an address may have another owner by now. */
+/**
+ * ...and after that nothing goes to the old ones before the answer is there: an address may have
+ * another owner by now.
+ */
 const USABLE_MS = 30_000;
 /** However suspect they are. */
 const LEAST_PAUSE_MS = 1000;
@@ -85,8 +94,8 @@ export function followAddresses(hostname: string, { resolve, mayConnect, clock }
 }
 
 /**
- * Pure. Of two families the one that is named first: both are ways to the same servers, and whoever connects by name falls back to
- * the other (RFC 8305).
+ * Pure. Of two families the one that is named first: both are ways to the same servers, and whoever
+ * connects by name falls back to the other (RFC 8305).
  */
 function severalOf(answer: readonly LookupAddress[]): readonly string[] {
   const family = answer[0]?.family;

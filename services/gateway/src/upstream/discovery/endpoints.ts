@@ -15,29 +15,34 @@ export interface Endpoint {
   underWay: number;
 }
 
-/** The places where one service answers. One that fails is left out for a while, as long as there are others and after. */
+/**
+ * The places where one service answers. One that fails is left out for a while, as long as there
+ * are others and after.
+ */
 export interface Endpoints {
   /** How many of its requests may be sent again: a service that fails uses up nobody else's. */
   readonly retries: RetryBudget;
   /** As {@link Addresses.refresh}; before {@link acquire}. */
   refresh(): Promise<void> | undefined;
   /**
-   * The next in turn of those that take requests.
+   * The next in turn of the endpoints that accept requests.
    *
-   * @param failed has just failed: chosen again only where no other takes any.
-   * @returns undefined: none takes a request now. Who gets one tells its breaker what became of the request.
-   * @throws GatewayError ADDRESS_REFUSED where the service is registered at an address that may not be called.
+   * @param failed has just failed: chosen again only where no other accepts any.
+   * @returns undefined: none accepts a request now. Who gets one reports the outcome of the request
+   * to its breaker.
+   * @throws GatewayError ADDRESS_REFUSED where the service is registered at an address that may not
+   * be called.
    */
   acquire(failed?: Endpoint): Endpoint | undefined;
-  /** Whether those that could take a request have as many as they may have. */
+  /** Whether all that would accept a request have as many as they may have. */
   areFull(): boolean;
   /** Whether the breaker of another one is closed, so that this one can be left out. */
   canSpare(endpoint: Endpoint): boolean;
-  /** One took no connection. */
+  /** One accepted no connection. */
   suspect(): void;
   /** One or more. */
   states(): readonly BreakerState[];
-  /** Until one takes a request, in milliseconds. */
+  /** Until one accepts a request, in milliseconds. */
   retryAfterMs(): number;
 }
 

@@ -8,8 +8,9 @@ export interface GuardOptions {
 }
 
 /**
- * Leaves out the addresses that may not be connected to; rejects with AddressRefusedError where none is left. It is asked right before
- * each connection, so a name that leads elsewhere the second time gains nothing.
+ * Leaves out the addresses that may not be connected to; rejects with AddressRefusedError where
+ * none is left. It is asked right before each connection, so a name that leads elsewhere the second
+ * time gains nothing.
  */
 export function guardedResolve(resolve: Resolve, { mayConnect, except }: GuardOptions): Resolve {
   return async (hostname) => {

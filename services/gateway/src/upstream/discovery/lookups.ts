@@ -2,18 +2,21 @@ import { ADDRCONFIG, type LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 
-/** Asks for all addresses of a host name, in the order in which they are worth trying; rejects where there are none. */
+/**
+ * Asks for all addresses of a host name, in the order in which they are worth trying; rejects where
+ * there are none.
+ */
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 /** The lookups of host names, shared by all who need them. */
 export interface Lookups {
-  /** Takes two seconds at most; rejects with a {@link LookupError}, too. */
+  /** Lasts two seconds at most; rejects with a {@link LookupError}, too. */
   readonly resolve: Resolve;
   /** The same for connections. @param waitMs how long one may wait for it. */
   readonly within: (waitMs: number) => LookupFunction;
 }
 
-/** A lookup has not ended in time. It looks like a failed one, which is what it is for whoever connects. */
+/** A lookup has not ended in time. It is a failed one for whoever connects. */
 class LookupError extends Error {
   readonly code = 'EAI_AGAIN';
   readonly syscall = 'getaddrinfo';
@@ -24,11 +27,20 @@ class LookupError extends Error {
   }
 }
 
-/** Requests wait for a lookup, which a server of names that is away would hold up for half a minute. */
+/**
+ * Requests wait for a lookup, which a name server that does not answer would hold up for half a
+ * minute.
+ */
 const LOOKUP_MAX_MS = 2000;
-/** New connections of so long take the same answer: one lookup for each would be hundreds in a second. */
+/**
+ * New connections of so long use the same answer: one lookup for each would be hundreds in a
+ * second.
+ */
 const KEPT_MS = 1000;
-/** Of the eight that libuv lets run (docs/decisions/0046): what else is looked up, the registry's name for instance, finds a free one. */
+/**
+ * Of the eight that libuv lets run (docs/decisions/0046): what else is looked up, the registry's
+ * name for instance, finds a free one.
+ */
 const AT_ONCE = 6;
 /** Of them, those of names that did not answer in time when they were last asked for. */
 const MOST_IN_DOUBT = 3;
@@ -36,15 +48,15 @@ const MOST_IN_DOUBT = 3;
 const MOST_REMEMBERED = 1000;
 
 /**
- * Shares lookups by name. Each takes one of the process' few threads until it ends, so there is one for a name at a time, however many
- * wait for it; and while one is overdue, those who come later fail at once. Others wait in line, and are not begun when nobody waits
- * any more.
+ * Shares lookups by name. Each needs one of the process' few threads until it ends, so there is one
+ * for a name at a time, however many wait for it; and while one is overdue, later ones fail at
+ * once. Others wait in line, and are not begun when nobody waits any more.
  */
 export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
   /** In line, under way, or answered a moment ago. */
   const asked = new Map<string, Promise<readonly LookupAddress[]>>();
   const inLine = new Set<() => Promise<void>>();
-  /** Those that took too long last time. */
+  /** Names that were too slow last time. */
   const inDoubt = new Set<string>();
   let underWay = 0;
 

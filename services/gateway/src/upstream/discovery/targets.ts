@@ -18,8 +18,8 @@ export interface Target {
   /** For REST. They live as long as the service stays where it is. */
   readonly endpoints: Endpoints;
   /**
-   * For gRPC, where the service has that capability: who speaks one protocol answers nothing that is right in the other, so that
-   * callers of one could have it paused for those of the other.
+   * For gRPC, where the service has that capability: who speaks one protocol answers nothing that
+   * is right in the other, so that callers of one could have it paused for those of the other.
    */
   readonly grpcEndpoints: Endpoints | undefined;
 }
@@ -47,23 +47,28 @@ export interface TargetsDeps {
 /** The services that requests can go to: the registry itself, and what is registered with it. */
 export interface Targets {
   readonly actor: Actor;
-  /** @returns undefined for what is not registered and not the registry itself. A look into memory. */
+  /**
+   * @returns undefined for what is not registered and not the registry itself. A read of memory.
+   */
   find(service: string): Target | undefined;
   /** As {@link find}, without the registry. */
   findRegistered(service: string): Target | undefined;
-  /** Whether all that is registered has been heard of at least once. */
+  /** Whether all registrations have been received at least once. */
   isComplete(): boolean;
 }
 
-/** For what is registered to be heard of before the gateway is ready. */
+/** For the registrations to be received before the gateway is ready. */
 const FIRST_LIST_MS = 10_000;
 
-/** Under this name the registry's own API is reached, whoever registers the name: signed calls and their secrets go there. */
+/**
+ * Under this name the registry's own API is reached, whoever registers the name: signed calls and
+ * their secrets go there.
+ */
 export const REGISTRY = 'registry';
 
 /**
- * Follows the registry's watch. While no registry answers, what was last known is used: a service that has moved meanwhile
- * is found by its failures, one that stayed is not lost.
+ * Follows the registry's watch. While no registry answers, what was last known is used: a service
+ * that has moved meanwhile is found by its failures, one that stayed is not lost.
  */
 export function createTargets(deps: TargetsDeps): Targets {
   const { registry, log, metrics } = deps;
@@ -93,7 +98,8 @@ export function createTargets(deps: TargetsDeps): Targets {
   }
 
   observe(metrics, known);
-  // The watch goes from one to the next. A target has one origin, so calls go to the first: a Service before several replicas.
+  // The watch goes from one to the next. A target has one origin, so calls go to the first: a
+  // Service before several replicas.
   const [own] = registry.servers;
   const ownTarget =
     own === undefined
@@ -118,8 +124,9 @@ export function createTargets(deps: TargetsDeps): Targets {
           heard.abort();
           log.info({ total }, 'registry watch in step');
         });
-        // A new replica that knew nothing would refuse what the one that it replaces could have passed on. It is not waited for for
-        // long: a gateway that starts while no registry runs serves the rest as soon as there is one.
+        // A new replica that knew nothing would refuse what the one that it replaces could have
+        // passed on. It is not waited for for long: a gateway that starts while no registry runs
+        // serves the rest as soon as there is one.
         await sleep(FIRST_LIST_MS, heard.signal);
       },
       stop: async () => directory?.close(),

@@ -62,7 +62,10 @@ function routeTo(service: string): string {
   return `routes: [{name: a, prefix: /a, service: ${service}}]`;
 }
 
-/** Puts a version of the file into a directory as the kubelet does with a ConfigMap: all at once, by another target of a link. */
+/**
+ * Puts a version of the file into a directory as the kubelet does with a ConfigMap: all at once, by
+ * another target of a link.
+ */
 async function project(directory: string, version: string, text: string): Promise<void> {
   await mkdir(join(directory, version));
   await writeFile(join(directory, version, 'routes.yaml'), text);

@@ -8,7 +8,7 @@ import { Value } from 'typebox/value';
 import { parse } from 'yaml';
 import { buildRoutes, builtInRules, type Route, type RouteRule } from './table.ts';
 
-const LOOK_INTERVAL_MS = 2000;
+const CHECK_INTERVAL_MS = 2000;
 const MINUTE_MS = 60_000;
 
 const requestsPerMinute = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }));
@@ -93,8 +93,9 @@ export interface RouteTable {
 }
 
 /**
- * The built-in rules, and those of a file that may change: Kubernetes replaces a mounted ConfigMap in place. A file that cannot
- * be read keeps the process from starting; later, what was read last stays in force.
+ * The built-in rules, and those of a file that may change: Kubernetes replaces a mounted ConfigMap
+ * in place. A file that cannot be read keeps the process from starting; later, what was read last
+ * stays in force.
  *
  * @param file undefined: the built-in rules alone.
  */
@@ -106,7 +107,7 @@ export function createRouteTable(file: string | undefined, log: Logger): RouteTa
     loads += 1;
     const load = loads;
     const rules = parseRoutes(await readFile(path, 'utf8'));
-    // A later one has read what is there by now.
+    // A later one has read the present file.
     if (load !== loads) return;
     current = buildRoutes([...rules, ...builtInRules]);
     log.info({ routes: rules.length }, 'routes read');
@@ -118,7 +119,7 @@ export function createRouteTable(file: string | undefined, log: Logger): RouteTa
       async start() {
         if (file === undefined) return;
         await load(file);
-        watchFile(file, { interval: LOOK_INTERVAL_MS, persistent: false }, () => {
+        watchFile(file, { interval: CHECK_INTERVAL_MS, persistent: false }, () => {
           load(file).catch((err: unknown) =>
             log.error({ message: errorMessage(err) }, 'routes not read, the old ones stay'),
           );

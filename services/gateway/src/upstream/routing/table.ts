@@ -3,7 +3,10 @@ import type { RouteLimits } from '../../admission/limit-for.ts';
 import { GatewayError } from '../../errors.ts';
 import { REGISTRY } from '../discovery/targets.ts';
 
-/** A rule for paths that begin with `prefix`, at a segment's end. Of several that fit, the longest holds. */
+/**
+ * A rule for paths that begin with `prefix`, at a segment's end. Of several that fit, the longest
+ * holds.
+ */
 export interface RouteRule {
   readonly prefix: string;
   /** The registered name of the service that answers. */
@@ -48,7 +51,10 @@ export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymou
 
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** @returns what a caller's token must have for a request: the scopes of the rule and, at the registry, that of the operation. */
+/**
+ * @returns what a caller's token must have for a request: the scopes of the rule and, at the
+ * registry, that of the operation.
+ */
 export function scopesFor({ service, path, rule }: Destination, method: string): readonly string[] {
   const scopes = rule === undefined ? [] : scopesOf(rule, method);
   const operation = service === REGISTRY ? registryOperation(method, path) : undefined;
@@ -64,17 +70,21 @@ function registryOperation(method: string, path: string): Operation | undefined 
 }
 
 /**
- * @returns where a path goes; undefined: nowhere. `/api/v1/<service>/<rest>` goes to the service as `/api/v1/<rest>`.
- * @throws GatewayError INVALID_PATH where a service may take a path for one that another rule holds for.
+ * @returns where a path goes; undefined: nowhere. `/api/v1/<service>/<rest>` goes to the service as
+ * `/api/v1/<rest>`.
+ * @throws GatewayError INVALID_PATH where a service may read a path as one that another rule holds
+ * for.
  */
 export type Route = (path: string) => Destination | undefined;
 
 /**
- * Builds the table anew from all rules; it never changes afterwards. Of two with the same prefix the first holds.
+ * Builds the table anew from all rules; it never changes afterwards. Of two with the same prefix
+ * the first holds.
  *
- * Paths are compared as they read once decoded: services take `/%61dmin` for `/admin`, and so would a rule's scopes and limit be
- * got around. Many also ignore the case of letters, or parameters of segments (`/admin;x`); whether one does is not known here, so
- * what reads like a rule's path and is none is refused. What remains below the prefix goes on as it came.
+ * Paths are compared as they read once decoded: services read `/%61dmin` as `/admin`, and so would
+ * a rule's scopes and limit be got around. Many also ignore the case of letters, or parameters of
+ * segments (`/admin;x`); whether one does is not known here, so what reads like a rule's path and
+ * is none is refused. What remains below the prefix goes on as it came.
  */
 export function buildRoutes(rules: readonly RouteRule[]): Route {
   const byLength = rules
@@ -126,7 +136,10 @@ function plainBytes(path: string): string {
   return encoded.replaceAll(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-/** What follows the first so many segments, with its slash: encoded ones are refused before (path.ts). */
+/**
+ * What follows the first so many segments, with its slash: encoded ones are refused before
+ * (path.ts).
+ */
 function below(path: string, segments: number): string {
   const rest = path.split('/').slice(segments);
   return rest.length === 0 ? '' : `/${rest.join('/')}`;

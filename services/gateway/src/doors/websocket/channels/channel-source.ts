@@ -6,7 +6,10 @@ export type Frame = Buffer;
 
 /** What a subscription begins with. */
 export interface Opening {
-  /** The cursor could not be resumed from: what follows is everything, and what was known before counts no more. */
+  /**
+   * The cursor could not be resumed from: what follows is everything, and what was known before
+   * counts no more.
+   */
   readonly isReset: boolean;
   /** The missed events or everything there is, with `synced` at the end. */
   readonly frames: readonly Frame[];
@@ -26,7 +29,7 @@ export interface Subscription {
   readonly cursor: string | undefined;
 }
 
-/** How a channel is described to those who subscribe. */
+/** How a channel is described to subscribers. */
 export interface ChannelDescription {
   /** The name, with `{parameters}`. */
   readonly address: string;
@@ -41,7 +44,10 @@ export interface ChannelDescription {
 export interface ChannelSource {
   readonly channels: readonly ChannelDescription[];
   serves(channel: string): boolean;
-  /** @returns the scope without which the caller may not subscribe to a channel that it serves; undefined: it may. */
+  /**
+   * @returns the scope without which the caller may not subscribe to a channel that it serves;
+   * undefined: it may.
+   */
   missingScope(caller: Caller, channel: string): string | undefined;
   /** @returns a function that ends the subscription. */
   subscribe(subscription: Subscription, subscriber: Subscriber): () => void;

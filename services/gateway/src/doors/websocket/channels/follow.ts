@@ -6,7 +6,10 @@ import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import type { Topic } from './topic.ts';
 
 const RETRY = { baseMs: 100, maxMs: 2000 };
-/** A connection that ends sooner counts as a failure, so that one which always ends at once is not retried at once. */
+/**
+ * A connection that ends sooner counts as a failure, so that one which always ends at once is not
+ * retried at once.
+ */
 const STABLE_AFTER_MS = 5000;
 
 interface WatchOptions {
@@ -24,8 +27,9 @@ export interface FollowDeps<Item extends object, Gone extends string> {
 }
 
 /**
- * Feeds the topic with what the registry tells, over one connection after the other. While no registry answers, nothing is told;
- * what was missed comes with the next connection. Resolves once the signal aborts.
+ * Feeds the topic with the registry's events, over one connection after the other. While no
+ * registry answers, nothing is sent; what was missed comes with the next connection. Resolves once
+ * the signal aborts.
  */
 export async function follow<Item extends object, Gone extends string>(
   { name, topic, watch, log }: FollowDeps<Item, Gone>,

@@ -40,7 +40,7 @@ const JobEvent = Type.Object({
   ),
 });
 
-/** What subscribers are told of a change. */
+/** What subscribers receive of a change. */
 export function jobEventType({ type, item, previous }: ItemChange<JobRecord, 'removed'>): JobEventType {
   if (type !== 'modified' || previous === undefined) return type;
   if (isFinished(item) && !isFinished(previous)) return endOf(item);
@@ -53,7 +53,7 @@ function endOf({ phase }: JobRecord): JobEventType {
   return phase === 'RolledBack' ? 'rolled_back' : 'failed';
 }
 
-/** The delivery jobs, as the registry tells of them. */
+/** The delivery jobs, as the registry sends them. */
 export function createJobsTopic(): Topic<JobRecord, 'removed'> {
   return createTopic<JobRecord, 'removed'>({
     keyOf: ({ job_id }) => job_id,
@@ -79,7 +79,11 @@ export function jobsSource(topic: Topic<JobRecord, 'removed'>): ChannelSource {
   };
 }
 
-/** One connection of the registry's watch of all jobs. @throws RegistryError where it cannot be opened or breaks. */
+/**
+ * One connection of the registry's watch of all jobs.
+ *
+ * @throws RegistryError where it cannot be opened or breaks.
+ */
 export async function* watchAllJobs(
   transport: Transport,
   options: WatchOptions,

@@ -2,8 +2,9 @@ import { type EventParts, encodeEvent } from '../protocol.ts';
 import type { Frame } from './channel-source.ts';
 
 /**
- * An event in bytes of its own. Node cuts small buffers from blocks (`Buffer.poolSize`, 64 KiB), and a block stays as long as any
- * piece of it: with thousands of requests between two events, each event that is kept would have one of its own.
+ * An event in bytes of its own. Node cuts small buffers from blocks (`Buffer.poolSize`, 64 KiB),
+ * and a block stays as long as any piece of it: with thousands of requests between two events, each
+ * event that is kept would have one of its own.
  */
 export function keptFrame(parts: EventParts): Frame {
   const bytes = encodeEvent(parts);
@@ -16,8 +17,8 @@ export function keptFrame(parts: EventParts): Frame {
 type ListedFrames<Item> = (item: Item, channel: string) => Frame;
 
 /**
- * Makes each once. An item that changes is another object, and takes its bytes along when it goes; so lists share all that did not
- * change between them, however many of them slow readers keep.
+ * Makes each once. An item that changes is another object, and its bytes are freed with it; so
+ * lists share all that did not change between them, however many of them slow readers keep.
  */
 export function listedFrames<Item extends object>(
   payloadOf: (change: { readonly type: 'added'; readonly item: Item }) => object,

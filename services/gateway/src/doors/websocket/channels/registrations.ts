@@ -28,7 +28,7 @@ const RegistrationEvent = Type.Object({
 
 type GoneRegistration = 'expired' | 'removed';
 
-/** The registrations, as the registry tells of them. */
+/** The registrations, as the registry sends them. */
 export function createRegistrationsTopic(): Topic<ServiceRecord, GoneRegistration> {
   return createTopic<ServiceRecord, GoneRegistration>({
     keyOf: ({ service_name }) => service_name,
@@ -55,7 +55,11 @@ export function registrationsSource(topic: Topic<ServiceRecord, GoneRegistration
   };
 }
 
-/** One connection of the registry's watch. @throws RegistryError where it cannot be opened or breaks. */
+/**
+ * One connection of the registry's watch.
+ *
+ * @throws RegistryError where it cannot be opened or breaks.
+ */
 export async function* watchRegistrations(
   transport: Transport,
   options: WatchOptions,

@@ -11,24 +11,26 @@ import { keptFrame, listedFrames } from './kept-frames.ts';
 export interface TopicOptions<Item extends object, Gone extends string> extends ListedCacheOptions<Item> {
   /** The channels in which an item appears. */
   readonly channelsOf: (item: Item) => readonly string[];
-  /** What subscribers are told of a change. Of an item that is added, always the same. */
+  /** What subscribers receive of a change. Of an item that is added, always the same. */
   readonly payloadOf: (change: ItemChange<Item, Gone>) => object;
   /** How many past events are kept for subscribers that come back. */
   readonly capacity: number;
 }
 
 /**
- * A set of items that the registry tells of, and everybody who follows it here. No I/O: it is fed by {@link follow}.
+ * A set of items that the registry sends, and everybody who follows it here. No I/O: it is fed by
+ * {@link follow}.
  *
- * A cursor is the id of the registry's event, and good for nothing but to be shown again. Where several events have the same one
- * (the differences that a full list brought to light have that of the event before), resuming repeats all but the first.
+ * A cursor is the id of the registry's event, and good for nothing but to be shown again. Where
+ * several events have the same one (the differences that a full list brought to light have that of
+ * the event before), resuming repeats all but the first.
  */
 export interface Topic<Item extends object, Gone extends string> {
   /** To be called for every new connection to the registry. @returns the cursor to resume from. */
   beginConnection(): string | undefined;
   /**
-   * Takes one event in and tells the subscribers, so many at a time: it pauses between, for others to have their turn. It has to be
-   * run to its end before the next event.
+   * Stores one event and sends it to the subscribers, so many at a time: it pauses between, for
+   * others to have their turn. It has to be run to its end before the next event.
    */
   apply(event: ListedEvent<Item, Gone>): Generator<void, void>;
   /** Whether all there is was known once. */
@@ -36,7 +38,7 @@ export interface Topic<Item extends object, Gone extends string> {
   subscribe(subscription: Pick<Subscription, 'channel' | 'cursor'>, subscriber: Subscriber): () => void;
 }
 
-/** Subscribers that are told without a pause: a few milliseconds. */
+/** Subscribers that get an event without a pause: a few milliseconds. */
 const TOLD_AT_ONCE = 250;
 
 interface Member {
@@ -123,7 +125,8 @@ export function createTopic<Item extends object, Gone extends string>(
     *apply(event) {
       const wasListing = cache.isListing();
       const changes = cache.apply(event);
-      // What a list shows has happened at some time since the last event: whoever resumes from there needs all of it.
+      // What a list shows has happened at some time since the last event: whoever resumes from
+      // there needs all of it.
       const cursor = wasListing ? undefined : event.cursor;
       if (isReady) for (const change of changes) yield* publish(change, cursor ?? log.newest() ?? '');
       if (event.cursor !== undefined && !cache.isListing()) log.reach(event.cursor);

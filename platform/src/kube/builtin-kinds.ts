@@ -1,206 +1,90 @@
+import type {
+  CoreV1Event,
+  V1Container,
+  V1ContainerStatus,
+  V1ControllerRevision,
+  V1Deployment,
+  V1DeploymentSpec,
+  V1DeploymentStrategy,
+  V1EndpointSlice,
+  V1Lease,
+  V1ObjectReference,
+  V1Pod,
+  V1PodSpec,
+  V1PodStatus,
+  V1PodTemplateSpec,
+  V1ReplicaSet,
+  V1ReplicaSetSpec,
+  V1Secret,
+  V1Service,
+  V1TokenReview,
+} from '@kubernetes/client-node';
 import type { ObjectMeta } from '@rollcall/crds/object-meta.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 
-/** A Kubernetes Lease as it is on the wire; `renewTime` is RFC 3339 with microseconds. */
-export interface Lease {
-  readonly apiVersion: 'coordination.k8s.io/v1';
-  readonly kind: 'Lease';
-  readonly metadata: ObjectMeta;
-  readonly spec?: {
-    readonly holderIdentity?: string | null;
-    readonly leaseDurationSeconds?: number;
-    readonly acquireTime?: string;
-    readonly renewTime?: string;
-    readonly leaseTransitions?: number;
-  };
-}
+/** As it is in JSON: times are text, RFC 3339. */
+type Json<T> = T extends Date
+  ? string
+  : T extends readonly (infer E)[]
+    ? readonly Json<E>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Json<T[K]> }
+      : T;
 
-export interface Service {
-  readonly apiVersion: 'v1';
-  readonly kind: 'Service';
+/** An object that the API server has answered with, or may be given: the library's types leave open what each has. */
+type Typed<T, Version extends string, Kind extends string> = Omit<Json<T>, 'apiVersion' | 'kind' | 'metadata'> & {
+  readonly apiVersion: Version;
+  readonly kind: Kind;
   readonly metadata: ObjectMeta;
-  readonly spec?: {
-    readonly ports?: readonly {
-      readonly name?: string;
-      readonly port: number;
-      /** TCP where absent. */
-      readonly protocol?: string;
-      readonly appProtocol?: string;
-    }[];
-    readonly selector?: Readonly<Record<string, string>>;
-  };
-}
+};
 
-export interface EndpointSlice {
-  readonly apiVersion: 'discovery.k8s.io/v1';
-  readonly kind: 'EndpointSlice';
-  readonly metadata: ObjectMeta;
-  readonly addressType: string;
+export type Lease = Typed<V1Lease, 'coordination.k8s.io/v1', 'Lease'>;
+
+export type Service = Typed<V1Service, 'v1', 'Service'>;
+
+export type EndpointSlice = Omit<Typed<V1EndpointSlice, 'discovery.k8s.io/v1', 'EndpointSlice'>, 'endpoints'> & {
   /** The API server says null where there are none. */
-  readonly endpoints?:
-    | readonly {
-        readonly addresses: readonly string[];
-        readonly conditions?: { readonly ready?: boolean; readonly terminating?: boolean };
-        readonly targetRef?: { readonly kind?: string; readonly name?: string };
-      }[]
-    | null;
-}
+  readonly endpoints?: Json<V1EndpointSlice['endpoints']> | null;
+};
 
-export interface Secret {
-  readonly apiVersion: 'v1';
-  readonly kind: 'Secret';
-  readonly metadata: ObjectMeta;
-  readonly type?: string;
-  readonly data?: Readonly<Record<string, string>>;
-}
+export type Secret = Typed<V1Secret, 'v1', 'Secret'>;
 
-/** A core/v1 Event: what `kubectl describe` lists. */
-export interface KubeEvent {
-  readonly apiVersion: 'v1';
-  readonly kind: 'Event';
-  readonly metadata: ObjectMeta;
-  readonly involvedObject: {
-    readonly apiVersion: string;
-    readonly kind: string;
-    readonly name: string;
-    readonly namespace?: string;
-    readonly uid?: string;
+/** What `kubectl describe` lists. */
+export type KubeEvent = Typed<CoreV1Event, 'v1', 'Event'> &
+  Required<Pick<Json<CoreV1Event>, 'firstTimestamp'>> & {
+    readonly involvedObject: Required<Pick<Json<V1ObjectReference>, 'apiVersion' | 'kind' | 'name'>>;
   };
-  readonly reason: string;
-  readonly message: string;
-  readonly type: 'Normal' | 'Warning';
-  readonly source: { readonly component: string; readonly host?: string };
-  readonly firstTimestamp: string;
-  readonly lastTimestamp: string;
-  readonly count: number;
-}
 
-/** Of a pod or of the template of one; what Rollcall does not read is carried along unseen. */
-export interface Container {
-  readonly name: string;
-  readonly image?: string;
-  readonly volumeMounts?: readonly {
-    readonly name: string;
-    readonly mountPath: string;
-    readonly subPath?: string;
-    readonly readOnly?: boolean;
-  }[];
-  readonly [field: string]: unknown;
-}
+export type Container = Json<V1Container>;
 
-export interface PodSpec {
-  readonly containers: readonly Container[];
-  readonly initContainers?: readonly Container[];
-  readonly volumes?: readonly { readonly name: string; readonly [field: string]: unknown }[];
-  readonly [field: string]: unknown;
-}
+export type PodSpec = Json<V1PodSpec>;
 
-export interface PodTemplate {
-  readonly metadata?: {
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-  };
-  readonly spec: PodSpec;
-}
+export type PodTemplate = Omit<Json<V1PodTemplateSpec>, 'spec'> & { readonly spec: PodSpec };
 
-export interface DeploymentStrategy {
-  readonly type?: 'RollingUpdate' | 'Recreate';
-  readonly rollingUpdate?: { readonly maxSurge?: number | string; readonly maxUnavailable?: number | string };
-}
+export type DeploymentStrategy = Json<V1DeploymentStrategy>;
 
-export interface Deployment {
-  readonly apiVersion: 'apps/v1';
-  readonly kind: 'Deployment';
-  readonly metadata: ObjectMeta;
-  readonly spec: {
-    readonly replicas?: number;
-    readonly paused?: boolean;
-    readonly selector: LabelSelector;
-    readonly template: PodTemplate;
-    readonly strategy?: DeploymentStrategy;
-    readonly minReadySeconds?: number;
-    readonly progressDeadlineSeconds?: number;
-    readonly revisionHistoryLimit?: number;
-  };
-  readonly status?: {
-    readonly observedGeneration?: number;
-    readonly replicas?: number;
-    readonly updatedReplicas?: number;
-    readonly readyReplicas?: number;
-    readonly availableReplicas?: number;
-    readonly unavailableReplicas?: number;
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly reason?: string;
-      readonly message?: string;
-    }[];
-  };
-}
+export type Deployment = Omit<Typed<V1Deployment, 'apps/v1', 'Deployment'>, 'spec'> & {
+  readonly spec: Omit<Json<V1DeploymentSpec>, 'template'> & { readonly template: PodTemplate };
+};
 
-interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly {
-    readonly key: string;
-    readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-    readonly values?: readonly string[];
-  }[];
-}
+export type ReplicaSet = Omit<Typed<V1ReplicaSet, 'apps/v1', 'ReplicaSet'>, 'spec'> & {
+  readonly spec: Partial<Omit<Json<V1ReplicaSetSpec>, 'template'>> & { readonly template?: PodTemplate };
+};
 
-export interface ReplicaSet {
-  readonly apiVersion: 'apps/v1';
-  readonly kind: 'ReplicaSet';
-  readonly metadata: ObjectMeta;
-  readonly spec: { readonly replicas?: number; readonly template?: PodTemplate };
-  readonly status?: {
-    readonly replicas?: number;
-    readonly readyReplicas?: number;
-    readonly availableReplicas?: number;
-    readonly observedGeneration?: number;
-  };
-}
+/** But for what is not kept of it. */
+export type ContainerStatus = Omit<Json<V1ContainerStatus>, 'image' | 'imageID'>;
 
-interface ContainerStatus {
-  readonly name: string;
-  readonly ready?: boolean;
-  readonly restartCount?: number;
-  readonly state?: {
-    readonly waiting?: { readonly reason?: string; readonly message?: string };
-    readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
-  };
-  readonly lastState?: {
-    readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
-  };
-}
-
-export interface Pod {
-  readonly apiVersion: 'v1';
-  readonly kind: 'Pod';
-  readonly metadata: ObjectMeta;
-  readonly status?: {
-    readonly phase?: string;
-    readonly podIP?: string;
-    readonly startTime?: string;
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly reason?: string;
-      readonly message?: string;
-      readonly lastTransitionTime?: string;
-    }[];
+export type Pod = Omit<Typed<V1Pod, 'v1', 'Pod'>, 'status'> & {
+  readonly status?: Omit<Json<V1PodStatus>, 'containerStatuses' | 'initContainerStatuses'> & {
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly initContainerStatuses?: readonly ContainerStatus[];
   };
-}
+};
 
-/** An immutable snapshot of anything, kept by the API server (apps/v1). */
-export interface ControllerRevision {
-  readonly apiVersion: 'apps/v1';
-  readonly kind: 'ControllerRevision';
-  readonly metadata: ObjectMeta;
-  readonly revision: number;
-  readonly data?: unknown;
-}
+/** An immutable snapshot of anything, kept by the API server. */
+export type ControllerRevision = Typed<V1ControllerRevision, 'apps/v1', 'ControllerRevision'>;
+
+export type TokenReview = Typed<V1TokenReview, 'authentication.k8s.io/v1', 'TokenReview'>;
 
 interface BackendRef {
   readonly group?: string;
@@ -220,19 +104,6 @@ export interface HttpRoute {
   readonly spec: {
     readonly rules?: readonly { readonly backendRefs?: readonly BackendRef[]; readonly [field: string]: unknown }[];
     readonly [field: string]: unknown;
-  };
-}
-
-export interface TokenReview {
-  readonly apiVersion: 'authentication.k8s.io/v1';
-  readonly kind: 'TokenReview';
-  readonly metadata: ObjectMeta;
-  readonly spec: { readonly token: string; readonly audiences?: readonly string[] };
-  readonly status?: {
-    readonly authenticated?: boolean;
-    readonly error?: string;
-    readonly audiences?: readonly string[];
-    readonly user?: { readonly username?: string; readonly uid?: string; readonly groups?: readonly string[] };
   };
 }
 

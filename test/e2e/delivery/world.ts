@@ -364,10 +364,7 @@ export async function imagesOf(world: World, labelSelector: string): Promise<rea
   return [...new Set(pods.filter(isReady).map(imageOf))].toSorted();
 }
 
-/** Pods are only ever read here, so their spec is not in the type. */
-function imageOf(
-  pod: Pod & { readonly spec?: { readonly containers: readonly { readonly image: string }[] } },
-): string {
+function imageOf(pod: Pod): string {
   return pod.spec?.containers[0]?.image ?? '';
 }
 

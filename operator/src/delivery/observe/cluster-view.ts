@@ -119,7 +119,7 @@ export function isInUse({ metadata, status }: Pod): boolean {
 function viewOf(pod: Pod): PodView {
   const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
   const waits = ready ? undefined : podWait(pod);
-  const restarts = pod.status?.containerStatuses?.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0) ?? 0;
+  const restarts = pod.status?.containerStatuses?.reduce((sum, { restartCount }) => sum + restartCount, 0) ?? 0;
   const fault = podFault(pod);
   return {
     name: pod.metadata.name,

@@ -5,7 +5,8 @@ import { podFault, podWait } from './pod-faults.ts';
 type Status = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 
 function podWith(containers: Partial<Status>[], init: Partial<Status>[] = [], phase = 'Pending'): Pod {
-  const named = (statuses: Partial<Status>[]) => statuses.map((status) => ({ name: 'shop', ...status }));
+  const named = (statuses: Partial<Status>[]) =>
+    statuses.map((status) => ({ name: 'shop', ready: false, restartCount: 0, ...status }));
   return {
     apiVersion: 'v1',
     kind: 'Pod',

@@ -79,7 +79,7 @@ function waitingFault({ state, lastState }: ContainerStatus): PodFault | undefin
   return { reason, message: detail === undefined ? `${waiting.reason}` : `${waiting.reason}: ${detail}` };
 }
 
-function restartFault({ restartCount = 0 }: ContainerStatus): PodFault | undefined {
+function restartFault({ restartCount }: ContainerStatus): PodFault | undefined {
   if (restartCount < RESTART_LIMIT) return undefined;
   return { reason: 'CrashLoop', message: `it was restarted ${restartCount} times` };
 }

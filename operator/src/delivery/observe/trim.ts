@@ -1,6 +1,6 @@
 import { finalizers, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
-import type { Deployment, Pod, ReplicaSet } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { ContainerStatus, Deployment, Pod, ReplicaSet } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isFinished } from '../start/queue.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 import { HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
@@ -101,15 +101,13 @@ function trimCondition({ type, status, reason, message, lastTransitionTime }: Po
   };
 }
 
-type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
-
 function trimContainer({ name, ready, restartCount, state, lastState }: ContainerStatus): ContainerStatus {
   const { waiting, terminated } = state ?? {};
   const last = lastState?.terminated;
   return {
     name,
-    ...(ready === undefined ? {} : { ready }),
-    ...(restartCount === undefined ? {} : { restartCount }),
+    ready,
+    restartCount,
     ...(waiting === undefined ? {} : { state: { waiting: shorten(waiting) } }),
     ...(terminated === undefined ? {} : { state: { terminated: endOf(terminated) } }),
     ...(last === undefined ? {} : { lastState: { terminated: endOf(last) } }),
@@ -121,7 +119,7 @@ type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated'
 function endOf({ reason, exitCode, message }: Terminated): Terminated {
   return {
     ...(reason === undefined ? {} : { reason }),
-    ...(exitCode === undefined ? {} : { exitCode }),
+    exitCode,
     ...(message === undefined ? {} : { message: message.slice(0, MESSAGE_LIMIT) }),
   };
 }

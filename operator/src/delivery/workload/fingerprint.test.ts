@@ -13,7 +13,7 @@ const desired: PodTemplate = {
 test('the order of fields and null fields do not matter to a fingerprint, the order of lists does', () => {
   const shop = { name: 'shop', image: 'shop:1', args: ['a', 'b'] };
   const a = templateFingerprint({ metadata: { labels: { a: '1', b: '2' } }, spec: { containers: [shop] } });
-  const metadata = { labels: { b: '2', a: '1' }, creationTimestamp: null };
+  const metadata = { labels: { b: '2', a: '1' }, creationTimestamp: null as unknown as string };
   expect(templateFingerprint({ spec: { containers: [shop] }, metadata })).toBe(a);
   const swapped = { ...shop, args: ['b', 'a'] };
   expect(templateFingerprint({ metadata, spec: { containers: [swapped] } })).not.toBe(a);

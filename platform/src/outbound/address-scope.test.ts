@@ -55,7 +55,6 @@ test.each([
   { address: '::', scope: 'special' },
   { address: '::1', scope: 'special' },
   { address: '0:0:0:0:0:0:0:1', scope: 'special' },
-  { address: '::8.8.8.8', scope: 'special' },
   { address: '::ffff:0:8.8.8.8', scope: 'special' },
   { address: '64:ff9b:1::8.8.8.8', scope: 'special' },
   { address: '100::1', scope: 'special' },
@@ -88,6 +87,9 @@ test.each([
   { address: '64:ff9b::a00:1', scope: 'private' },
   { address: '0064:ff9b:0:0:0:0:127.0.0.1', scope: 'special' },
   { address: '64:ff9b::8.8.8.8', scope: 'public' },
+  // IPv4-compatible, deprecated: no packet gets there.
+  { address: '::127.0.0.1', scope: 'special' },
+  { address: '::10.0.0.1', scope: 'private' },
 ])('$address is as the IPv4 address in it: $scope', ({ address, scope }) => {
   expect(addressScope(address)).toBe(scope);
 });

@@ -3,7 +3,10 @@ import type { DeliveryPolicy } from './types.gen.ts';
 /** The `serviceName` of a policy for all services that have none of their own. */
 const ALL_SERVICES = '*';
 
-/** The policy that jobs of a service go by: its own, else the one of all services; of several the oldest. */
+/**
+ * The policy that jobs of a service go by: its own, else the one of all services; of several the
+ * oldest.
+ */
 export function effectivePolicy(
   serviceName: string,
   policiesOf: (serviceName: string) => readonly DeliveryPolicy[],

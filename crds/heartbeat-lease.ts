@@ -5,7 +5,9 @@ import type { ObjectMeta } from './object-meta.ts';
 export interface LeasedHeartbeat {
   /** uid of the registration that owns the Lease; undefined when it has no owner. */
   readonly ownerUid: string | undefined;
-  /** When the heartbeat came, by the clock of who wrote it; RFC 3339. Undefined before the first. */
+  /**
+   * When the heartbeat came, by the clock of who wrote it; RFC 3339. Undefined before the first.
+   */
   readonly renewTime: string | undefined;
   /** By how much the heartbeat was older than the write that carries it; never negative. */
   readonly ageMs: number;

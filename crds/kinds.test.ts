@@ -16,7 +16,10 @@ import {
 const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const hashedName = /^([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)\.[0-9a-f]{16}$/;
 
-/** Any text the CRD admits as a service name: 1 to 253 code points, and here even some that it refuses. */
+/**
+ * Any text the CRD admits as a service name: 1 to 253 code points, and here even some that it
+ * refuses.
+ */
 const anyName = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1, maxLength: 253 }),
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 100 }),

@@ -43,44 +43,69 @@ export const apiClientKind: ResourceKind<ApiClient> = {
   namespaced: true,
 };
 
-/** Whether Kubernetes takes the text as the value of a label. Other names stand in an annotation. */
+/**
+ * Whether Kubernetes accepts the text as the value of a label. Other names stand in an annotation.
+ */
 export function isLabelValue(text: string): boolean {
   return /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(text);
 }
 
 /** Every annotation that Rollcall reads or writes. */
 export const annotations = {
-  /** On a Lease: by how many milliseconds the heartbeat was older than the write that carries it. */
+  /**
+   * On a Lease: by how many milliseconds the heartbeat was older than the write that carries it.
+   */
   heartbeatAgeMs: 'rollcall.dev/heartbeat-age-ms',
   /** On a Kubernetes Service: `"true"` asks the operator to register it. */
   register: 'rollcall.dev/register',
-  /** On a registration: the subject that registered the name and alone may change it, where authentication is on. */
+  /**
+   * On a registration: the subject that registered the name and alone may change it, where
+   * authentication is on.
+   */
   owner: 'rollcall.dev/owner',
-  /** On a registration: when it was last registered anew over HTTP; writing it makes an expiry under way fail. */
+  /**
+   * On a registration: when it was last registered anew over HTTP; writing it makes an expiry under
+   * way fail.
+   */
   updatedAt: 'rollcall.dev/updated-at',
   /** On a DeliveryJob: its `job_id`, where that is no legal object name. */
   jobId: 'rollcall.dev/job-id',
   /** On a registration: the Kubernetes Service, as namespace/name, that it was made from. */
   importedFrom: 'rollcall.dev/imported-from',
-  /** On a Kubernetes Service: the name to register it by; absent, its own. On a Deployment: a service name that can be no label. */
+  /**
+   * On a Kubernetes Service: the name to register it by; absent, its own. On a Deployment: a
+   * service name that can be no label.
+   */
   serviceName: 'rollcall.dev/service-name',
-  /** On a Kubernetes Service: the URL to register; absent, the one of its port inside the cluster. */
+  /**
+   * On a Kubernetes Service: the URL to register; absent, the one of its port inside the cluster.
+   */
   url: 'rollcall.dev/url',
   /** On a Kubernetes Service: its capabilities, separated by commas; absent, rest. */
   capabilities: 'rollcall.dev/capabilities',
   /** On a Deployment: the version of the service that it runs. */
   version: 'rollcall.dev/version',
-  /** On a Deployment: what `rollcall.dev/version` was written for, as JSON; for anything else that version does not count. */
+  /**
+   * On a Deployment: what `rollcall.dev/version` was written for, as JSON; for anything else that
+   * version does not count.
+   */
   versionOf: 'rollcall.dev/version-of',
-  /** On a Deployment: the container whose image is the service's; absent, the one that it can only be. */
+  /**
+   * On a Deployment: the container whose image is the service's; absent, the one that it can only
+   * be.
+   */
   container: 'rollcall.dev/container',
   /** On a Deployment: where a binary is mounted in that container, an absolute path of a file. */
   binaryPath: 'rollcall.dev/binary-path',
-  /** On a Deployment: the Secret, in its namespace, whose token or username and password fetch the binary. */
+  /**
+   * On a Deployment: the Secret, in its namespace, whose token or username and password fetch the
+   * binary.
+   */
   artifactSecret: 'rollcall.dev/artifact-secret',
   /**
-   * On a Deployment, while a DeliveryJob works on it: its claim, which is namespace, name and uid of the job and the time at which it
-   * left the queue, separated by slashes; after that, the generation that its write of the pod template made.
+   * On a Deployment, while a DeliveryJob works on it: its claim, which is namespace, name and uid
+   * of the job and the time at which it left the queue, separated by slashes; after that, the
+   * generation that its write of the pod template made.
    */
   delivering: 'rollcall.dev/delivering',
   /** On what a DeliveryJob changed, while it is undone: the uid of the job. */
@@ -92,8 +117,8 @@ export const labels = {
   /** `"true"` on Leases that are the heartbeats of registrations. */
   heartbeat: 'rollcall.dev/heartbeat',
   /**
-   * On a Deployment: the name of the service that it runs. A name that is no legal label value stands in the annotation
-   * `rollcall.dev/service-name` instead, and the label is `"true"`.
+   * On a Deployment: the name of the service that it runs. A name that is no legal label value
+   * stands in the annotation `rollcall.dev/service-name` instead, and the label is `"true"`.
    */
   service: 'rollcall.dev/service',
   /** On a Deployment, Service or pod made for a DeliveryJob: the uid of the job. */
@@ -114,8 +139,9 @@ const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 const dnsLabelMaxLength = 63;
 
 /**
- * The name of the object that stands for a service: the service name itself where that is an RFC 1123 label, else
- * `<slug>.<first 16 hex digits of the SHA-256 of the name>`. A label holds no dot, so the two never meet.
+ * The name of the object that stands for a service: the service name itself where that is an RFC
+ * 1123 label, else `<slug>.<first 16 hex digits of the SHA-256 of the name>`. A label holds no dot,
+ * so the two never meet.
  */
 export function objectNameFor(serviceName: string): string {
   if (dnsLabel.test(serviceName)) return serviceName;

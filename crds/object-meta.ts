@@ -9,8 +9,9 @@ export interface OwnerReference {
 }
 
 /**
- * The fields of meta/v1 ObjectMeta that Rollcall uses, as they are on the wire: instants are RFC 3339 strings. `uid`,
- * `resourceVersion` and `creationTimestamp` are absent only on an object that has not been stored yet.
+ * The fields of meta/v1 ObjectMeta that Rollcall uses, as they are on the wire: instants are RFC
+ * 3339 strings. `uid`, `resourceVersion` and `creationTimestamp` are absent only on an object that
+ * has not been stored yet.
  */
 export interface ObjectMeta {
   readonly name: string;

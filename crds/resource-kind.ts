@@ -1,8 +1,8 @@
 declare const objectType: unique symbol;
 
 /**
- * What a client needs to know to address one kind of Kubernetes object. `T` is the type of the object on the wire; it is
- * carried for the compiler only and never present at run time.
+ * What a client needs to know to address one kind of Kubernetes object. `T` is the type of the
+ * object on the wire; it is carried for the compiler only and never present at run time.
  */
 export interface ResourceKind<T> {
   /** `v1` for the core group, else `<group>/<version>`. */

@@ -1,7 +1,8 @@
 // Generated from crds/*.yaml by tools/crd-types.ts (npm run generate). Do not edit.
 //
-// The types say what the API server returns: a field of spec with a default is always there. Instants are RFC 3339
-// strings. A writer leaves status out: the API server ignores it but on the status subresource.
+// The types say what the API server returns: a field of spec with a default is always there.
+// Instants are RFC 3339 strings. A writer leaves status out: the API server ignores it but on the
+// status subresource.
 import type { ObjectMeta } from './object-meta.ts';
 
 /**

@@ -1,5 +1,6 @@
-// `npm run generate`: what the chart has from elsewhere. charts/rollcall/files/crds is a copy of crds/, because a packaged chart holds
-// nothing from outside its folder; the README's table is made from the comments of values.yaml.
+// `npm run generate`: what the chart has from elsewhere. charts/rollcall/files/crds is a copy of
+// crds/, because a packaged chart holds nothing from outside its folder; the README's table is made
+// from the comments of values.yaml.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
 
@@ -17,7 +18,10 @@ interface Row {
   readonly description: string;
 }
 
-/** The rows of the table: every value that has a comment with "--", and every other one below none of those. */
+/**
+ * The rows of the table: every value that has a comment with "--", and every other one below none
+ * of those.
+ */
 export function documentedValues(values: string): Row[] {
   const { contents } = parseDocument(values);
   if (!isMap(contents)) throw new Error('values.yaml is no map');

@@ -6,7 +6,10 @@ import { parse } from 'yaml';
 const crdsFolder = new URL('../crds/', import.meta.url);
 const typesFile = new URL('types.gen.ts', crdsFolder);
 
-/** The keywords of a structural schema that its type depends on; bounds, formats and CEL rules do not count. */
+/**
+ * The keywords of a structural schema that its type depends on; bounds, formats and CEL rules do
+ * not count.
+ */
 interface StructuralSchema {
   readonly title?: string;
   readonly description?: string;
@@ -32,7 +35,9 @@ interface CustomResourceDefinition {
   };
 }
 
-/** Enumerations whose values programs go through, by the name of their type: the name of the list. */
+/**
+ * Enumerations whose values programs go through, by the name of their type: the name of the list.
+ */
 const listNames: Readonly<Record<string, string>> = { DeliveryPhase: 'deliveryPhases' };
 
 /** The declarations so far: the JSON Schema of each, by the name of the type. */
@@ -40,8 +45,9 @@ type Declarations = Map<string, JSONSchema>;
 
 const banner = `// Generated from crds/*.yaml by tools/crd-types.ts (npm run generate). Do not edit.
 //
-// The types say what the API server returns: a field of spec with a default is always there. Instants are RFC 3339
-// strings. A writer leaves status out: the API server ignores it but on the status subresource.
+// The types say what the API server returns: a field of spec with a default is always there.
+// Instants are RFC 3339 strings. A writer leaves status out: the API server ignores it but on the
+// status subresource.
 import type { ObjectMeta } from './object-meta.ts';
 `;
 
@@ -53,8 +59,9 @@ const compileOptions = {
 } as const;
 
 /**
- * The TypeScript for the custom resources in `crds/*.yaml`: one interface for each kind, and one type for each schema
- * with a `title`, and lists of the values that programs go through. Throws where two schemas of the same title differ.
+ * The TypeScript for the custom resources in `crds/*.yaml`: one interface for each kind, and one
+ * type for each schema with a `title`, and lists of the values that programs go through. Throws
+ * where two schemas of the same title differ.
  */
 export async function generateCrdTypes(): Promise<string> {
   const declarations: Declarations = new Map();

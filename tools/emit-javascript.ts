@@ -1,5 +1,6 @@
-// `node tools/emit-javascript.ts DIRECTORY ...`: replaces the TypeScript files of packages by JavaScript. Types become
-// blanks, so that every line and column stays where it was. Relative imports and `exports` name the new files.
+// `node tools/emit-javascript.ts DIRECTORY ...`: replaces the TypeScript files of packages by
+// JavaScript. Types become blanks, so that every line and column stays where it was. Relative
+// imports and `exports` name the new files.
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';

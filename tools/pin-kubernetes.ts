@@ -1,4 +1,5 @@
-// `npm run kubernetes:pin`: makes local/kubernetes/*/go.mod and go.sum agree with local/kubernetes/versions.json.
+// `npm run kubernetes:pin`: makes local/kubernetes/*/go.mod and go.sum agree with
+// local/kubernetes/versions.json.
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +35,10 @@ try {
   await rm(directory, { recursive: true });
 }
 
-/** Writes the module's files anew in a directory of their own, so that a failure leaves the old ones. */
+/**
+ * Writes the module's files anew in a directory of their own, so that a failure leaves the old
+ * ones.
+ */
 async function pin(module: Exclude<ModuleName, 'pause'>): Promise<void> {
   const { path, name } = MODULES[module];
   const version = versions[module];
@@ -61,7 +65,10 @@ async function pin(module: Exclude<ModuleName, 'pause'>): Promise<void> {
   for (const file of ['go.mod', 'go.sum']) await copyFile(join(cwd, file), join(folder, file));
 }
 
-/** Kubernetes' go.mod requires its staging modules as v0.0.0, which only exists in its own repository. */
+/**
+ * Kubernetes' go.mod requires its staging modules as v0.0.0, which only exists in its own
+ * repository.
+ */
 function stagingReplacements(upstream: ModuleFile): string[] {
   const staging = (upstream.Require ?? []).filter((required) => required.Version === 'v0.0.0');
   return staging.map(({ Path }) => `-replace=${Path}=${Path}@v${stagingVersion(versions.kubernetes)}`);

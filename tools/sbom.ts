@@ -1,5 +1,5 @@
-// `npm run --silent sbom`: prints what Rollcall's image brings along, from package-lock.json, as CycloneDX. Node itself and the base
-// image are not in it.
+// `npm run --silent sbom`: prints what Rollcall's image brings along, from package-lock.json, as
+// CycloneDX. Node itself and the base image are not in it.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,8 +20,9 @@ interface Sbom {
 }
 
 /**
- * The same document for the same packages: npm makes up a serial number, tells the time, and calls our own packages by their
- * directories. The serial number becomes a digest of the rest, and the time that of the sources, where it is known.
+ * The same document for the same packages: npm makes up a serial number, tells the time, and calls
+ * our own packages by their directories. The serial number becomes a digest of the rest, and the
+ * time that of the sources, where it is known.
  *
  * @param epoch SOURCE_DATE_EPOCH, seconds since 1970.
  */
@@ -55,7 +56,10 @@ function uuid(hex: string): string {
   return parts.join('-');
 }
 
-/** Not `--omit=dev`: with it npm leaves out packages that others need in production. None of ours has any for development. */
+/**
+ * Not `--omit=dev`: with it npm leaves out packages that others need in production. None of ours
+ * has any for development.
+ */
 async function readSbom(): Promise<Sbom> {
   const what = [
     '--sbom-format=cyclonedx',

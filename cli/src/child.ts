@@ -1,10 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
-/** Signals that ask a program to do something; the others cannot be caught or have nothing to do with it. */
+/**
+ * Signals that ask a program to do something; the others cannot be caught or have nothing to do
+ * with it.
+ */
 const FORWARDED = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 
-/** Those that a terminal sends to all processes in its foreground: our child gets them without us. */
+/**
+ * Signals that a terminal sends to all processes in its foreground: our child gets them without us.
+ */
 const SENT_BY_TERMINAL: ReadonlySet<string> = new Set(['SIGINT', 'SIGQUIT', 'SIGHUP']);
 
 const NOT_FOUND = 127;
@@ -53,10 +58,11 @@ export interface ChildRun {
 }
 
 /**
- * Runs a program with our standard streams to its end. It is not started when a signal has come already.
+ * Runs a program with our standard streams to its end. It is not started when a signal has come
+ * already.
  *
- * @returns its exit code as a shell would have it: 128 and the signal's number where one ended it, 127 and 126 where it
- *   could not be started.
+ * @returns its exit code as a shell would have it: 128 and the signal's number where one ended it,
+ * 127 and 126 where it could not be started.
  */
 export function runChild({ command, args, signals, report }: ChildRun): Promise<number> {
   const early = signals.early();

@@ -17,7 +17,10 @@ const HASH_BYTES = 32;
 const SCRYPT = { N: 2 ** 14, r: 8, p: 5 };
 const CLIENT_ID = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/;
 
-/** What is wrong with a client id (crds/apiclients.yaml), as the end of a sentence; undefined: nothing. */
+/**
+ * What is wrong with a client id (crds/apiclients.yaml), as the end of a sentence; undefined:
+ * nothing.
+ */
 export function clientIdFault(clientId: string): string | undefined {
   return CLIENT_ID.test(clientId)
     ? undefined
@@ -25,8 +28,8 @@ export function clientIdFault(clientId: string): string | undefined {
 }
 
 /**
- * A client of the gateway as objects for `kubectl apply`: the ApiClient, and a Secret that holds the scrypt hash of its secret
- * alone.
+ * A client of the gateway as objects for `kubectl apply`: the ApiClient, and a Secret that holds
+ * the scrypt hash of its secret alone.
  *
  * @returns the secret, which nothing else knows, and the objects as a Kubernetes List.
  */

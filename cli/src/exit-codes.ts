@@ -1,7 +1,10 @@
 import { isUnreachable, RegistryError } from '@rollcall/client/registry-error.ts';
 import { CommanderError } from 'commander';
 
-/** What the command's exit code tells a script. `rollcall run` ends with its program's code instead. */
+/**
+ * What the command's exit code means to a script. `rollcall run` ends with its program's code
+ * instead.
+ */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, notFound: 3, timedOut: 3, unreachable: 4 } as const;
 
 /** The same for people, below every help text. */
@@ -18,7 +21,10 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Thrown for a failure that no request ended with: a job that did not end well, or was not waited for to its end. */
+/**
+ * Thrown for a failure that no request ended with: a job that did not end well, or was not waited
+ * for to its end.
+ */
 export class JobFailure extends Error {
   override readonly name = 'JobFailure';
   /** For programs; the message is for people. */
@@ -46,7 +52,10 @@ function isHelp({ exitCode }: CommanderError): boolean {
   return exitCode === 0;
 }
 
-/** Not any 404: an unknown job or release is a refusal, so that 3 of a command that waits means the time limit alone. */
+/**
+ * Not any 404: an unknown job or release is a refusal, so that 3 of a command that waits means the
+ * time limit alone.
+ */
 function isServiceNotFound(error: unknown): boolean {
   return error instanceof RegistryError && error.error === 'Service not found';
 }

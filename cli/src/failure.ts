@@ -37,7 +37,8 @@ function failureOf(error: unknown, source: () => string): Failure {
 }
 
 /**
- * Whether the command line asks for JSON. Read here without the parser, because what is wrong may be what it stops at.
+ * Whether the command line asks for JSON. Read here without the parser, because what is wrong may
+ * be what it stops at.
  */
 export function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');

@@ -15,7 +15,11 @@ export class Interruption extends Error {
   }
 }
 
-/** Catches the signals until disposed of. @param onFirst called at the first SIGINT, which ends nothing. */
+/**
+ * Catches the signals until disposed of.
+ *
+ * @param onFirst called at the first SIGINT, which ends nothing.
+ */
 export function catchInterrupts(onFirst: () => void): Interrupts {
   const controller = new AbortController();
   let wasInterrupted = false;

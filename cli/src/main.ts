@@ -16,7 +16,7 @@ process.exitCode = await runCli(process.argv.slice(2), {
   terminalColumns: () => {
     const { isTTY, columns } = process.stderr;
     if (!isTTY || process.env['TERM'] === 'dumb') return undefined;
-    // A terminal that was never told its size says 0.
+    // A terminal of unknown size says 0.
     return columns === 0 ? 80 : columns;
   },
 });

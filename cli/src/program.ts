@@ -31,7 +31,7 @@ Examples:
  * Runs one command line.
  *
  * @param args without the names of the interpreter and the script.
- * @returns the exit code. Errors are told on standard error, never thrown.
+ * @returns the exit code. Errors are printed on standard error, never thrown.
  */
 export async function runCli(args: readonly string[], processDeps: Omit<CliDeps, 'exitWith'>): Promise<number> {
   let exitCode: number = exitCodes.ok;
@@ -63,7 +63,7 @@ function withoutVainHelp(args: readonly string[], program: Command): readonly st
   return isKnown ? args : args.slice(1);
 }
 
-/** @param json errors are told as JSON, by us. */
+/** @param json errors are printed as JSON, by us. */
 function buildProgram(deps: CliDeps, json: boolean): Command {
   const program = addGlobalOptions(new Command('rollcall'))
     .description('Registers services with Rollcall, finds them and delivers new versions of them.')

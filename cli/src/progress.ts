@@ -16,8 +16,9 @@ const CLEAR_LINE = '\r\u001b[2K';
 const TICK_MS = 1000;
 
 /**
- * `-o json`: one JSON object a line, on standard output. Otherwise on standard error, so that standard output holds the
- * job's id alone: one live line on a terminal, elsewhere a line for every change.
+ * `-o json`: one JSON object a line, on standard output. Otherwise on standard error, so that
+ * standard output holds the job's id alone: one live line on a terminal, elsewhere a line for every
+ * change.
  */
 export function createProgressDisplay(deps: CliDeps, { json }: { readonly json: boolean }): ProgressDisplay {
   if (json) return jsonLines(deps);

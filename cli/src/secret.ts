@@ -4,7 +4,10 @@ import type { Command } from 'commander';
 import type { CliDeps } from './deps.ts';
 import { UsageError } from './exit-codes.ts';
 
-/** `--secret-file`. There is no option for the secret itself: other users can read a process' arguments. */
+/**
+ * `--secret-file`. There is no option for the secret itself: other users can read a process'
+ * arguments.
+ */
 export function addSecretOption(command: Command): Command {
   return command.option(
     '--secret-file <path>',

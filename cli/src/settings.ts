@@ -21,8 +21,9 @@ const DEFAULT_SERVER = 'http://127.0.0.1:3001';
 const ENDPOINTS_FILE = join('.local', 'endpoints.json');
 
 /**
- * The first of: the option, the variable, `.local/endpoints.json` in the working directory or above it (written by
- * `npm start`), the default. Option and variable may hold several URLs, separated by commas.
+ * The first of: the option, the variable, `.local/endpoints.json` in the working directory or above
+ * it (written by `npm start`), the default. Option and variable may hold several URLs, separated by
+ * commas.
  *
  * @throws UsageError where the one that counts is unusable.
  */
@@ -53,7 +54,10 @@ function findEndpoints(directory: string): EndpointsFile | undefined {
   }
 }
 
-/** A file that happens to lie about must not be able to send us, and our token, to another machine: loopback only. */
+/**
+ * A file that happens to lie about must not be able to send us, and our token, to another machine:
+ * loopback only.
+ */
 function registryOf({ path, text }: EndpointsFile): string {
   let registry: unknown;
   try {

@@ -56,8 +56,8 @@ export interface JobWait {
 /**
  * Follows a job to its end and shows how it gets on.
  *
- * @throws JobFailure where it ends otherwise than wanted, or is not waited for to its end; RegistryError where the registry
- *   refuses to tell.
+ * @throws JobFailure where it ends otherwise than wanted, or is not waited for to its end;
+ * RegistryError where the registry refuses to answer.
  */
 export async function waitForJob(command: Command, deps: CliDeps, { client, jobId, wanted }: JobWait): Promise<void> {
   const { timeout }: WaitOptions = command.opts();

@@ -19,7 +19,8 @@ export interface JobWatch {
 }
 
 /**
- * Lists jobs, oldest first, then those that change, until interrupted. A registry that goes away later is waited for.
+ * Lists jobs, oldest first, then changed ones, until interrupted. A registry that fails later is
+ * waited for.
  *
  * @throws RegistryError where the registry refuses, or does not answer the first time.
  */
@@ -66,7 +67,7 @@ export function createListChanges() {
   };
 }
 
-/** Of an outage tells the beginning and the end. */
+/** Of an outage it prints the beginning and the end. */
 function createContact({ err }: CliDeps) {
   let wasMade = false;
   let isLost = false;

@@ -61,7 +61,8 @@ export function parseCommonArguments(args: readonly string[]): { help: boolean; 
 }
 
 /**
- * Reads `fetch --url ...`. The message names every fault; values are not repeated, for they may hold credentials.
+ * Reads `fetch --url ...`. The message names every fault; values are not repeated, for they may
+ * hold credentials.
  *
  * @throws FetchError USAGE.
  */

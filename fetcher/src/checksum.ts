@@ -16,7 +16,10 @@ export function parseChecksum(text: string): Checksum | undefined {
   return undefined;
 }
 
-/** Whether there is a regular file of at most so many bytes with this checksum. A link is none: it is replaced. */
+/**
+ * Whether there is a regular file of at most so many bytes with this checksum. A link is none: it
+ * is replaced.
+ */
 export async function fileMatches(path: string, checksum: Checksum, maxBytes: number): Promise<boolean> {
   try {
     const stats = await lstat(path);

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { FetchError, localError } from './errors.ts';
 
 /**
- * The `Authorization` header for the credentials in a directory, as a Secret is mounted: the file `token`, else `username`
- * and `password`. A line feed at the end, as editors leave it, is not part of them.
+ * The `Authorization` header for the credentials in a directory, as a Secret is mounted: the file
+ * `token`, else `username` and `password`. A line feed at the end, as editors leave it, is not part
+ * of them.
  *
  * @throws FetchError USAGE when there are none, or none that a header can carry.
  */

@@ -22,7 +22,7 @@ export interface DownloadOptions extends Omit<FollowOptions, 'headers'> {
   readonly backoff: BackoffOptions;
   /** Past every cache on the way. */
   readonly fresh: boolean;
-  /** Tells what went wrong before it is tried again. */
+  /** Reports what went wrong before it is tried again. */
   readonly report: (line: string) => void;
 }
 
@@ -37,8 +37,8 @@ class TransientError extends Error {
 }
 
 /**
- * Downloads the source into the empty partial file. A download that breaks goes on where it broke, if the server says that
- * it still has the same file; else it starts over.
+ * Downloads the source into the empty partial file. A download that breaks goes on where it broke,
+ * if the server says that it still has the same file; else it starts over.
  *
  * @throws FetchError FAILED, ADDRESS_REFUSED, TOO_LARGE; the reason of the signal.
  */
@@ -64,7 +64,10 @@ export async function download(partial: PartialFile, options: DownloadOptions): 
 }
 
 interface Resumption {
-  /** Names the file that the partial one is the beginning of; undefined: it is not known how to ask for the rest. */
+  /**
+   * Names the file that the partial one is the beginning of; undefined: it is not known how to ask
+   * for the rest.
+   */
   readonly validator: string | undefined;
   readonly keepValidator: (validator: string | undefined) => void;
 }
@@ -106,7 +109,10 @@ function checkStatus({ statusCode, headers, place }: Answer): void {
   throw new FetchError('FAILED', message);
 }
 
-/** A part is taken only if it is the rest of the same file: else the next attempt, without validator, asks for all of it. */
+/**
+ * A part is accepted only if it is the rest of the same file: else the next attempt, without
+ * validator, asks for all of it.
+ */
 function checkContinuation(
   { headers, place }: Answer,
   offset: number | undefined,
@@ -144,7 +150,7 @@ async function store(
   }
 }
 
-/** What ended an attempt, as what is to be told: no URL is in it. */
+/** What ended an attempt, as it is reported: no URL is in it. */
 function faultOf(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (error instanceof AddressRefusedError) return new FetchError('ADDRESS_REFUSED', error.message, { cause: error });
@@ -155,7 +161,10 @@ function faultOf(error: unknown, signal: AbortSignal): unknown {
   return new TransientError(message, { cause: error });
 }
 
-/** Codes of OpenSSL's verification and of Node's check of the host: the next attempt would find the same certificate. */
+/**
+ * Codes of OpenSSL's verification and of Node's check of the host: the next attempt would find the
+ * same certificate.
+ */
 function isCertificateFault(code: string): boolean {
   return /CERT|SIGNATURE|HOSTNAME_MISMATCH|^INVALID_(CA|PURPOSE)$|^ERR_TLS_CERT/.test(code);
 }

@@ -1,9 +1,12 @@
 import { CodedError } from '@rollcall/platform/errors.ts';
 
-/** What the exit code tells the operator; 0 is done. */
+/** What the exit code means to the operator; 0 is done. */
 export const exitCodes = { FAILED: 1, USAGE: 2, CHECKSUM_MISMATCH: 3, ADDRESS_REFUSED: 4, TOO_LARGE: 5 } as const;
 
-/** Why an artifact was not fetched. Messages hold no credentials and no query of a URL: they end in the pod's status. */
+/**
+ * Why an artifact was not fetched. Messages hold no credentials and no query of a URL: they end in
+ * the pod's status.
+ */
 export class FetchError extends CodedError<keyof typeof exitCodes> {}
 
 /** The file system failed; trying again does not help. */

@@ -28,8 +28,9 @@ export interface FetchedArtifact {
 }
 
 /**
- * Fetches a file, so that at its place there is the one with this checksum, or what was there before. A wrong checksum is
- * believed the second time: what was cut or cached badly on the way comes right when it is fetched anew.
+ * Fetches a file, so that at its place there is the one with this checksum, or what was there
+ * before. A wrong checksum is believed the second time: what was cut or cached badly on the way
+ * comes right when it is fetched anew.
  *
  * @throws FetchError; the reason of the signal.
  */

@@ -25,7 +25,10 @@ export interface Answer {
   readonly statusCode: number;
   readonly headers: AnswerHeaders;
   readonly body: Readable;
-  /** Who answered, for messages: of a redirect's target only the origin, for its path may be a secret. */
+  /**
+   * Who answered, for messages: of a redirect's target only the origin, for its path may be a
+   * secret.
+   */
   readonly place: string;
 }
 
@@ -35,11 +38,11 @@ export function placeOf(url: URL): string {
 }
 
 /**
- * Gets the URL and follows redirects to other https URLs. What authorises at the first origin is not sent to another one,
- * nor after that.
+ * Gets the URL and follows redirects to other https URLs. What authorises at the first origin is
+ * not sent to another one, nor after that.
  *
- * @throws FetchError FAILED for too many redirects or senseless ones, ADDRESS_REFUSED for one to anything but https; the
- *   agent's errors.
+ * @throws FetchError FAILED for too many redirects or senseless ones, ADDRESS_REFUSED for one to
+ * anything but https; the agent's errors.
  */
 export async function follow(source: Source, options: FollowOptions): Promise<Answer> {
   let { url, authorization } = source;
@@ -53,7 +56,8 @@ export async function follow(source: Source, options: FollowOptions): Promise<An
       bodyTimeout: options.idleTimeoutMs,
       signal: options.signal,
     });
-    // An error that comes while nobody reads must not end the process; who reads gets it all the same.
+    // An error that comes while nobody reads must not end the process; who reads gets it all the
+    // same.
     body.on('error', () => undefined);
     const location = headers['location'];
     if (!isRedirect(statusCode) || typeof location !== 'string') {
@@ -80,7 +84,7 @@ function targetOf(location: string, from: URL): URL {
       `${from.origin} redirects to a ${target.protocol} URL; only https is allowed`,
     );
   }
-  // Credentials are taken from where the user put them, and from nowhere else.
+  // Credentials are read where the user put them, and from nowhere else.
   target.username = '';
   target.password = '';
   return target;

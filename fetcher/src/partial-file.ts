@@ -5,22 +5,28 @@ import { basename, dirname, join } from 'node:path';
 import type { Checksum } from './checksum.ts';
 import { localError } from './errors.ts';
 
-/** A file that is being fetched, beside the place where it will appear whole. Disposed before that, nothing is left. */
+/**
+ * A file that is being fetched, beside the place where it will appear whole. Disposed before that,
+ * nothing is left.
+ */
 export interface PartialFile extends AsyncDisposable {
   /** Bytes so far. */
   readonly size: number;
   append(chunk: Buffer): Promise<void>;
-  /** Throws away what is there. */
+  /** Deletes the file. */
   startOver(): Promise<void>;
-  /** Whether what is there has the checksum. */
+  /** Whether the file has the checksum. */
   matches(): boolean;
-  /** Makes it durable and puts it in its place at once, whatever was there. It cannot be used after that. */
+  /**
+   * Makes it durable and puts it in its place at once, whatever was there. It cannot be used after
+   * that.
+   */
   publish(mode: number): Promise<void>;
 }
 
 /**
- * Creates the partial file, under a name that no other fetcher has, and removes what killed ones left. The checksum is
- * computed of what is written, so that nothing has to be read again.
+ * Creates the partial file, under a name that no other fetcher has, and removes what killed ones
+ * left. The checksum is computed of what is written, so that nothing has to be read again.
  *
  * @throws FetchError FAILED, as all its functions, when the file system does.
  */
@@ -64,12 +70,15 @@ export async function createPartialFile(output: string, { algorithm, hex }: Chec
   };
 }
 
-/** Of the machine's name too: on a shared volume nobody can tell whether another machine's process is alive. */
+/**
+ * Of the machine's name too: on a shared volume nobody can tell whether another machine's process
+ * is alive.
+ */
 function leftoverPrefix(output: string): string {
   return `.rollcall-fetch-${hash('sha256', `${basename(output)}\0${hostname()}`, 'hex').slice(0, 16)}.`;
 }
 
-/** A fetcher that was killed could not clean up, and the volume may have room for one file only. */
+/** A fetcher that was killed could not clean up, and the volume may hold one file only. */
 async function removeLeftovers(output: string): Promise<void> {
   const prefix = leftoverPrefix(output);
   for (const name of await readdir(dirname(output))) {

@@ -1,7 +1,9 @@
 /** Of an answer. What was sent several times is an array. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The part of a file that an answer holds; `total` is undefined where the server does not know it. */
+/**
+ * The part of a file that an answer holds; `total` is undefined where the server does not know it.
+ */
 export interface ContentRange {
   readonly start: number;
   readonly end: number;
@@ -37,8 +39,8 @@ export function parseRetryAfterMs(header: AnswerHeaders[string], now: Date): num
 }
 
 /**
- * What `If-Range` is to carry, so that the rest is sent only of the same file: the strong ETag, else the date of the last
- * change. A weak ETag stays the same for files that differ in bytes.
+ * What `If-Range` is to carry, so that the rest is sent only of the same file: the strong ETag,
+ * else the date of the last change. A weak ETag stays the same for files that differ in bytes.
  */
 export function validatorOf(headers: AnswerHeaders): string | undefined {
   return strongEtagOf(headers) ?? single(headers['last-modified']);
@@ -50,7 +52,10 @@ export function strongEtagOf(headers: AnswerHeaders): string | undefined {
   return etag !== undefined && /^"[^"]*"$/.test(etag) ? etag : undefined;
 }
 
-/** @returns undefined for a header that is missing or was sent several times, which none of these may be. */
+/**
+ * @returns undefined for a header that is missing or was sent several times, which none of these
+ * may be.
+ */
 function single(header: AnswerHeaders[string]): string | undefined {
   return typeof header === 'string' ? header.trim() : undefined;
 }

@@ -16,7 +16,7 @@ export interface RunDeps {
   readonly write: (text: string) => void;
   /** Resolves with the signal that the process is to end for. */
   readonly stopRequested: Promise<string>;
-  /** Where Kubernetes looks for the last words, when no other place is given; undefined: nowhere. */
+  /** Where Kubernetes reads the last words, when no other place is given; undefined: nowhere. */
   readonly terminationLog: string | undefined;
 }
 

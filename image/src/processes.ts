@@ -6,7 +6,9 @@ interface Process {
   readonly start: () => Promise<unknown>;
 }
 
-/** By the argument that chooses them. Each is loaded alone: what the others need costs it nothing. */
+/**
+ * By the argument that chooses them. Each is loaded alone: what the others need costs it nothing.
+ */
 const processes: ReadonlyMap<string, Process> = new Map([
   [
     'registry',

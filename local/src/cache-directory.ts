@@ -1,7 +1,10 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** `$XDG_CACHE_HOME/rollcall/<name>`, by default below `~/.cache`: what is fetched or built once and used by every checkout. */
+/**
+ * `$XDG_CACHE_HOME/rollcall/<name>`, by default below `~/.cache`: what is fetched or built once and
+ * used by every checkout.
+ */
 export function cacheDirectory(
   env: NodeJS.ProcessEnv,
   name: 'kubernetes' | 'redis' | 'node' | 'haproxy' | 'image' | 'traefik',

@@ -27,8 +27,8 @@ export interface Certificates {
 }
 
 /**
- * Makes a certificate authority, the API server's and the admin's certificate, and the key pair for service-account
- * tokens in the directory. Valid for ten years: they live as long as the cluster.
+ * Makes a certificate authority, the API server's and the admin's certificate, and the key pair for
+ * service-account tokens in the directory. Valid for ten years: they live as long as the cluster.
  *
  * @throws when OpenSSL 3 is not on the PATH.
  */
@@ -54,7 +54,11 @@ export async function createCertificates(directory: string): Promise<Certificate
   };
 }
 
-/** Makes the certificate authority `<file>.crt` and `<file>.key`. @throws as {@link createCertificates}. */
+/**
+ * Makes the certificate authority `<file>.crt` and `<file>.key`.
+ *
+ * @throws as {@link createCertificates}.
+ */
 export async function createAuthority(file: string, commonName: string): Promise<void> {
   await openssl([
     ...selfSigned(file, `/CN=${commonName}`),
@@ -69,11 +73,18 @@ export interface CertificateOptions {
   readonly authority: string;
   /** Such as `/O=system:masters/CN=admin`. */
   readonly subject: string;
-  /** A server's names and addresses, such as `DNS:localhost,IP:127.0.0.1`. Without them it is a client's certificate. */
+  /**
+   * A server's names and addresses, such as `DNS:localhost,IP:127.0.0.1`. Without them it is a
+   * client's certificate.
+   */
   readonly names?: string;
 }
 
-/** Makes a key and a certificate that the authority has signed. @throws as {@link createCertificates}. */
+/**
+ * Makes a key and a certificate that the authority has signed.
+ *
+ * @throws as {@link createCertificates}.
+ */
 export async function createCertificate({ file, authority, subject, names }: CertificateOptions): Promise<void> {
   const usage =
     names === undefined ? ['extendedKeyUsage=clientAuth'] : ['extendedKeyUsage=serverAuth', `subjectAltName=${names}`];

@@ -22,13 +22,15 @@ export interface CommandContext {
   readonly tokenAuthFile: string;
   readonly kubeconfigPath: string;
   readonly stagesPath: string;
-  /** Where the addresses of pods are taken from; undefined: where kwok takes them from by itself. */
+  /** The range of the addresses of pods; undefined: kwok's default. */
   readonly podCidr?: string | undefined;
   /** Paths of the audit log and of {@link auditPolicy}. */
   readonly audit?: { readonly log: string; readonly policy: string } | undefined;
 }
 
-/** Every request once, when it has been answered or, for a watch, when it has begun; without bodies. */
+/**
+ * Every request once, when it has been answered or, for a watch, when it has begun; without bodies.
+ */
 export const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -69,7 +71,8 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
     '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
     `--service-account-key-file=${certificates.serviceAccountPublicKey}`,
     `--service-account-signing-key-file=${certificates.serviceAccountPrivateKey}`,
-    // Ten times the defaults' order: what is measured against this server is our own code, not its throttling.
+    // Ten times the defaults' order: what is measured against this server is our own code, not its
+    // throttling.
     '--max-requests-inflight=2000',
     '--max-mutating-requests-inflight=1000',
     ...(audit === undefined

@@ -25,19 +25,30 @@ export interface ControlPlaneOptions {
   readonly directory: string;
   /** etcd, kube-apiserver and kubectl always; the others as the next two options need them. */
   readonly binaries: Partial<KubernetesBinaries>;
-  /** Free ports are looked for by default. */
+  /** By default free ports are used. */
   readonly ports?: ControlPlanePorts;
   /** Scheduler, and kwok with three fake nodes, so that pods run. */
   readonly workloads: boolean;
-  /** Where kwok takes the addresses of pods from, such as 127.8.0.1/24: those of the loopback network can be listened on. */
+  /**
+   * The range of the addresses of pods, such as 127.8.0.1/24: those of the loopback network can be
+   * listened on.
+   */
   readonly podCidr?: string;
-  /** Garbage collection, namespace deletion, Deployments, EndpointSlices, ...; always on with `workloads`. */
+  /**
+   * Garbage collection, namespace deletion, Deployments, EndpointSlices, ...; always on with
+   * `workloads`.
+   */
   readonly controllerManager?: boolean;
   /** Rollcall's custom resource definitions; installed by default. */
   readonly customResources?: boolean;
-  /** The namespace of the kubeconfig's context, created when it is not "default"; "default" by default. */
+  /**
+   * The namespace of the kubeconfig's context, created when it is not "default"; "default" by
+   * default.
+   */
   readonly namespace?: string;
-  /** A file for one line of JSON per request (audit.k8s.io/v1 Event): who, what, and how it ended. */
+  /**
+   * A file for one line of JSON per request (audit.k8s.io/v1 Event): who, what, and how it ended.
+   */
   readonly auditLog?: string;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
@@ -55,33 +66,42 @@ export interface ControlPlane extends AsyncDisposable {
   readonly processes: Readonly<Partial<Record<ComponentName, number>>>;
   /** Rejects when a component ends by itself, killed from outside included. */
   readonly failed: Promise<never>;
-  /** Ends the API server: at once by default; with SIGTERM it lets requests finish, which with open watches takes 10 s. */
+  /**
+   * Ends the API server: at once by default; with SIGTERM it lets requests finish, which with open
+   * watches lasts 10 s.
+   */
   stopApiServer(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
   /** Starts it again on the same port and waits until it is ready. */
   startApiServer(): Promise<void>;
   restartApiServer(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
-  /** See `compactEtcd` in etcd.ts: watches from before get 410 Gone once the API server has been restarted. */
+  /**
+   * See `compactEtcd` in etcd.ts: watches from before get 410 Gone once the API server has been
+   * restarted.
+   */
   compactEtcd(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Milliseconds the API server gets to become ready; it takes 3 s on an idle machine. */
+/** Milliseconds the API server gets to become ready; 3 s suffice on an idle machine. */
 const READY_TIMEOUT_MS = 90_000;
 
 /**
- * How much the heap of a component of the control plane may grow before garbage is collected, in percent; Go's default is 100. Here
- * it saves a tenth of the API server's CPU time for some 100 MiB.
+ * How much the heap of a component of the control plane may grow before garbage is collected, in
+ * percent; Go's default is 100. Here it saves a tenth of the API server's CPU time for some 100
+ * MiB.
  */
 const GOGC = '200';
 
-/** The data are thrown away, so there is nothing to finish. */
+/** The data are deleted, so there is nothing to finish. */
 const STOP_GRACE_MS = 1_000;
 
 /**
- * Starts etcd and kube-apiserver, installs the custom resource definitions of `crds/`, and starts the rest as asked. When
- * somebody else takes one of the ports first, it is tried once more with others.
+ * Starts etcd and kube-apiserver, installs the custom resource definitions of `crds/`, and starts
+ * the rest as asked. When another process binds one of the ports first, it is tried once more with
+ * others.
  *
- * @throws with the end of the log when a component ends or does not become ready; nothing is left running then.
+ * @throws with the end of the log when a component ends or does not become ready; nothing is left
+ * running then.
  */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   if (options.ports !== undefined) return startOnPorts(options, options.ports);
@@ -90,7 +110,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   } catch (err) {
     options.signal?.throwIfAborted();
     if (!(await lostPortRace(options.directory))) throw err;
-    options.log('A port of the control plane was taken by another process; trying others');
+    options.log('A port of the control plane is used by another process; trying others');
     await rm(options.directory, { recursive: true, force: true });
     return startOnPorts(options, await findPorts());
   }

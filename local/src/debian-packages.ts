@@ -21,7 +21,10 @@ interface PlannedPackage extends DebianPackage {
 }
 
 export interface FetchOptions {
-  /** In order of preference. Each is a package and those that are unpacked with it in any case, as they belong together. */
+  /**
+   * In order of preference. Each is a package and what is always unpacked with it, as they belong
+   * together.
+   */
   readonly choices: readonly (readonly [string, ...string[]])[];
   /** Whether a version will do, without the distribution's epoch, for instance `7.0.15-1`. */
   readonly accepts: (version: string) => boolean;
@@ -32,20 +35,24 @@ export interface FetchOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Whether this is a machine on which `fetchDebianPackage` can work: Debian, Ubuntu and the like. */
+/**
+ * Whether this is a machine on which `fetchDebianPackage` can work: Debian, Ubuntu and the like.
+ */
 export async function hasDebianTools(): Promise<boolean> {
   return (await findExecutable('apt-get')) !== undefined && (await findExecutable('dpkg-deb')) !== undefined;
 }
 
 /**
- * Fetches a package, and what it needs that is not installed here, from the archive that this machine is set up for, and
- * unpacks it without installing anything. Needs no rights; apt checks signatures and sums as always.
+ * Fetches a package, and what it needs that is not installed here, from the archive that this
+ * machine is set up for, and unpacks it without installing anything. Needs no rights; apt checks
+ * signatures and sums as always.
  *
- * The machine's package lists are used as they are. Where they are missing or too old to find the files, new ones are
- * fetched into the work directory.
+ * The machine's package lists are used as they are. Where they are missing or too old to find the
+ * files, new ones are fetched into the work directory.
  *
  * @returns the package that was chosen, its version without the epoch.
- * @throws an AggregateError with what went wrong for each choice when none is offered, is acceptable and can be fetched.
+ * @throws an AggregateError with what went wrong for each choice when none is offered, is
+ * acceptable and can be fetched.
  */
 export async function fetchDebianPackage(options: FetchOptions): Promise<DebianPackage> {
   const { workDirectory, signal } = options;
@@ -58,7 +65,7 @@ export async function fetchDebianPackage(options: FetchOptions): Promise<DebianP
   const lists = join(workDirectory, 'lists');
   await mkdir(join(lists, 'partial'), { recursive: true });
   const apt = await configure(options, [`Dir::State::lists "${lists}";`]);
-  // One of the machine's other sources being away does not matter, as long as the packages can be fetched.
+  // A source that does not answer does not matter, as long as the packages can be fetched.
   const [updated] = await Promise.allSettled([apt(['-o', 'APT::Update::Error-Mode=any', 'update'])]);
   try {
     return await fetchFirst(apt, options);

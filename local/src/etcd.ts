@@ -8,10 +8,10 @@ async function call(endpoint: string, method: string, body: unknown): Promise<un
 }
 
 /**
- * Compacts away every revision but the current one.
+ * Removes every revision but the current one.
  *
- * The API server goes on serving old revisions from its watch cache as long as it runs: only after its restart does a
- * watch that starts at an older resource version get 410 Gone.
+ * The API server goes on serving old revisions from its watch cache as long as it runs: only after
+ * its restart does a watch that starts at an older resource version get 410 Gone.
  */
 export async function compactEtcd(endpoint: string): Promise<void> {
   const answer = await call(endpoint, 'kv/range', { key: Buffer.from('/').toString('base64'), keys_only: true });

@@ -3,7 +3,10 @@ import { link, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 
 const REFRESH_MS = 5_000;
 
-/** A lock that is older has lost its holder, whatever its process id says: ids are reused, and differ between containers. */
+/**
+ * A lock that is older has lost its holder, whatever its process id says: ids are reused, and
+ * differ between containers.
+ */
 const STALE_MS = 30_000;
 
 interface FileLock {
@@ -13,11 +16,12 @@ interface FileLock {
 export type LockAttempt = { readonly lock: FileLock } | { readonly heldBy: number };
 
 /**
- * Takes a lock between processes, without waiting. The file holds the holder's process id and is touched while it is
- * held; a file whose process is gone, or that has not been touched for 30 s, is taken over.
+ * Acquires a lock between processes, without waiting. The file holds the holder's process id and is
+ * touched while it is held; a file whose process is gone, or that has not been touched for 30 s, is
+ * acquired by the next.
  *
- * Two processes that take over the same stale lock at the same moment can both get it. So what the lock guards must be
- * correct without it; it saves work, no more.
+ * Two processes that acquire the same stale lock at the same moment can both get it. So what the
+ * lock guards must be correct without it; it saves work, no more.
  */
 export async function tryLock(path: string): Promise<LockAttempt> {
   // One process may try several times at once.

@@ -20,7 +20,7 @@ export interface GoBuild extends GoUse {
 }
 
 export interface GoBuildOptions {
-  /** Takes a line of progress. Silent when nothing has to be built. */
+  /** Called with a line of progress. Silent when nothing has to be built. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,7 +31,8 @@ const TRIES = 4;
 const RETRY_PAUSE_MS = 2000;
 
 /**
- * Builds what is not there yet. Several processes may do so at the same time: one builds, the others wait for it.
+ * Builds what is not there yet. Several processes may do so at the same time: one builds, the
+ * others wait for it.
  *
  * @throws when Go is missing, too old, or fails, and the signal's reason when it was aborted.
  */

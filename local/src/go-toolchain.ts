@@ -47,8 +47,8 @@ export const KUBERNETES_USE: GoUse = {
 };
 
 /**
- * Why this Go cannot build a module that requires `required`, or undefined when it can. Since 1.21 Go fetches a newer
- * toolchain by itself unless GOTOOLCHAIN says `local`.
+ * Why this Go cannot build a module that requires `required`, or undefined when it can. Since 1.21
+ * Go fetches a newer toolchain by itself unless GOTOOLCHAIN says `local`.
  */
 export function goProblem(
   go: GoEnvironment | undefined,
@@ -74,8 +74,8 @@ function isOlder(version: string, required: string): boolean {
 }
 
 /**
- * GOPROXY without its `direct` entries: with them, a module that a proxy does not have makes Go contact the host in the
- * module's path. Where nothing else is configured the value stays as it is.
+ * GOPROXY without its `direct` entries: with them, a module that a proxy does not have makes Go
+ * contact the host in the module's path. Where nothing else is configured the value stays as it is.
  */
 export function proxiesOnly(goproxy: string): string {
   const parts = goproxy.split(/([,|])/);
@@ -97,7 +97,8 @@ export interface GoRunOptions {
 /**
  * Runs `go` and returns its standard output.
  *
- * @throws with the end of Go's standard error when it fails, with the signal's reason when it was aborted.
+ * @throws with the end of Go's standard error when it fails, with the signal's reason when it was
+ * aborted.
  */
 export async function runGo(args: readonly string[], { cwd, env = {}, signal }: GoRunOptions): Promise<string> {
   signal?.throwIfAborted();
@@ -130,8 +131,8 @@ export async function runGo(args: readonly string[], { cwd, env = {}, signal }: 
 }
 
 /**
- * Where the kernel shares the processors out among sessions first, niceness counts inside a session only: a build that is to be in
- * nobody's way has to say so for the session of its own.
+ * Where the kernel shares the processors out among sessions first, niceness counts inside a session
+ * only: a build that is to be in nobody's way has to say so for the session of its own.
  */
 async function keepNiceness(pid: number): Promise<void> {
   const niceness = getPriority();

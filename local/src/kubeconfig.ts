@@ -8,7 +8,10 @@ export interface KubeconfigOptions {
   readonly namespace: string;
 }
 
-/** Writes a kubeconfig with everything embedded, in JSON, which is YAML too; readable by its owner only. */
+/**
+ * Writes a kubeconfig with everything embedded, in JSON, which is YAML too; readable by its owner
+ * only.
+ */
 export async function writeKubeconfig(path: string, options: KubeconfigOptions): Promise<void> {
   const { server, client, namespace } = options;
   const [ca, certificate, key] = await Promise.all(

@@ -34,7 +34,7 @@ export async function runKubectl(
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(run.signal === undefined ? {} : { signal: run.signal }),
   });
-  // kubectl may end before it has read everything; its exit code tells, not the broken pipe.
+  // kubectl may end before it has read everything; its exit code counts, not the broken pipe.
   child.stdin.on('error', () => undefined);
   child.stdin.end(run.stdin ?? '');
   const closed = new Promise<number | null>((resolve, reject) => {
@@ -53,7 +53,9 @@ async function applyManifests(target: KubectlTarget, paths: readonly string[], s
   await runKubectl(target, ['apply', ...manager, ...files], { signal });
 }
 
-/** Applies the custom resource definitions of `crds/` and waits until the API server serves them. */
+/**
+ * Applies the custom resource definitions of `crds/` and waits until the API server serves them.
+ */
 export async function installCrds(target: KubectlTarget, signal?: AbortSignal): Promise<void> {
   const directory = join(import.meta.dirname, '..', '..', 'crds');
   const files = (await readdir(directory))

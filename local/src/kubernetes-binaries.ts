@@ -24,7 +24,10 @@ export interface FindBinariesOptions extends GoBuildOptions {
   readonly cacheDirectory: string;
 }
 
-/** What every set of test assets has; its absence means that KUBEBUILDER_ASSETS points to the wrong place. */
+/**
+ * What every set of test assets has; its absence means that KUBEBUILDER_ASSETS points to the wrong
+ * place.
+ */
 const EXPECTED_ASSETS: readonly BinaryName[] = ['etcd', 'kube-apiserver', 'kubectl'];
 
 /** `$XDG_CACHE_HOME/rollcall/kubernetes`, by default below `~/.cache`. */
@@ -33,11 +36,12 @@ export function defaultCacheDirectory(env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * Finds the binaries: in KUBEBUILDER_ASSETS, else in the cache, else builds them from the pinned Go modules into the
- * cache (minutes, once). Several processes may do so at the same time: one builds, the others wait for it.
+ * Finds the binaries: in KUBEBUILDER_ASSETS, else in the cache, else builds them from the pinned Go
+ * modules into the cache (minutes, once). Several processes may do so at the same time: one builds,
+ * the others wait for it.
  *
- * @throws when KUBEBUILDER_ASSETS lacks what it must hold, and when something has to be built and Go is missing, too
- * old, or fails.
+ * @throws when KUBEBUILDER_ASSETS lacks what it must hold, and when something has to be built and
+ * Go is missing, too old, or fails.
  */
 export async function findKubernetesBinaries<Name extends BinaryName>(
   names: readonly Name[],

@@ -71,7 +71,10 @@ export async function readVersions(): Promise<Versions> {
   };
 }
 
-/** The packages of a module that are built, in the order of BINARIES; none of one that only files or imports are taken from. */
+/**
+ * The packages of a module that are built, in the order of BINARIES; none of one that is there for
+ * files or imports.
+ */
 export function packagesOf(module: ModuleName): string[] {
   return Object.values(BINARIES).flatMap((binary) =>
     binary.module === module && binary.package !== OWN ? [binary.package] : [],
@@ -79,14 +82,18 @@ export function packagesOf(module: ModuleName): string[] {
 }
 
 /**
- * The version under which Kubernetes publishes its staging modules (k8s.io/api, ...): 1.36.3 -> 0.36.3.
- * Kubernetes' own go.mod names them v0.0.0, which exists nowhere; whoever imports it has to replace each.
+ * The version under which Kubernetes publishes its staging modules (k8s.io/api, ...): 1.36.3 ->
+ * 0.36.3. Kubernetes' own go.mod names them v0.0.0, which exists nowhere; whoever imports it has to
+ * replace each.
  */
 export function stagingVersion(kubernetes: string): string {
   return kubernetes.replace(/^1\./, '0.');
 }
 
-/** Linker flags: no symbol tables, and for Kubernetes the version that its binaries report and compare. */
+/**
+ * Linker flags: no symbol tables, and for Kubernetes the version that its binaries report and
+ * compare.
+ */
 export function linkerFlags(module: ModuleName, versions: Versions): string {
   const flags = ['-s', '-w'];
   if (module === 'kubernetes') {

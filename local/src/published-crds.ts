@@ -6,7 +6,7 @@ import { cacheKey, MODULES, MODULES_DIRECTORY, type ModuleName, readVersions } f
 export interface FindCrdsOptions {
   /** The cache's root; see `defaultCacheDirectory`. */
   readonly cacheDirectory: string;
-  /** Takes a line of progress. */
+  /** Called with a line of progress. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -22,8 +22,8 @@ const FOLDERS = {
 export type CrdModule = keyof typeof FOLDERS;
 
 /**
- * Finds the custom resource definitions of a project: in the cache, else in the pinned Go module, of which they are kept
- * in the cache. Several processes may do so at the same time.
+ * Finds the custom resource definitions of a project: in the cache, else in the pinned Go module,
+ * of which they are kept in the cache. Several processes may do so at the same time.
  *
  * @returns the directory with their YAML files.
  * @throws when the module is needed and Go is missing, too old, or fails.
@@ -62,7 +62,9 @@ export async function findPublishedCrds(
   return directory;
 }
 
-/** File by file: those of the module cache are read-only, and so would be a copy of their directory. */
+/**
+ * File by file: those of the module cache are read-only, and so would be a copy of their directory.
+ */
 async function copyDefinitions(from: string, to: string): Promise<void> {
   for (const name of await readdir(from)) if (name.endsWith('.yaml')) await cp(join(from, name), join(to, name));
 }

@@ -19,7 +19,10 @@ describe('findRedisBinary', () => {
   const find = (redisServer?: string) =>
     findRedisBinary({ redisServer, cacheDirectory: join(directory, 'cache'), log: (line) => lines.push(line) });
 
-  /** A program that prints a version, and the only one of its name on the PATH when that is where it is. */
+  /**
+   * A program that prints a version, and the only one of its name on the PATH when that is where it
+   * is.
+   */
   async function program(path: string, output: string): Promise<string> {
     const file = join(directory, path);
     await mkdir(join(file, '..'), { recursive: true });

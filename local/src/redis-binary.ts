@@ -15,7 +15,9 @@ export interface RedisBinary {
   readonly file: string;
   /** For instance `7.0.15`. */
   readonly version: string;
-  /** What its environment must hold: where its shared libraries are, when they are not the system's. */
+  /**
+   * What its environment must hold: where its shared libraries are, when they are not the system's.
+   */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -23,7 +25,7 @@ export interface FindRedisOptions {
   /** REDIS_SERVER: an executable that is used instead of any other. */
   readonly redisServer?: string | undefined;
   readonly cacheDirectory: string;
-  /** Takes a line of progress. Silent when nothing has to be fetched. */
+  /** Called with a line of progress. Silent when nothing has to be fetched. */
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,7 +33,9 @@ export interface FindRedisOptions {
 const OLDEST_MAJOR = 7;
 const PROGRAMS = ['redis-server', 'valkey-server'] as const;
 
-/** Debian's packages of each; the executable is in the tools, and the server's package links to it. */
+/**
+ * Debian's packages of each; the executable is in the tools, and the server's package links to it.
+ */
 const PACKAGES = [
   ['redis-server', 'redis-tools'],
   ['valkey-server', 'valkey-tools'],
@@ -40,11 +44,12 @@ const PACKAGES = [
 const VERSION_TIMEOUT_MS = 30_000;
 
 /**
- * Finds a Redis server, version 7 or newer: REDIS_SERVER, else on the PATH, else in the cache, else fetches the
- * distribution's package into the cache (on Debian and Ubuntu; nothing is installed). Several processes may do so at the
- * same time: one fetches, the others wait for it.
+ * Finds a Redis server, version 7 or newer: REDIS_SERVER, else on the PATH, else in the cache, else
+ * fetches the distribution's package into the cache (on Debian and Ubuntu; nothing is installed).
+ * Several processes may do so at the same time: one fetches, the others wait for it.
  *
- * @throws when REDIS_SERVER is none, and when there is none and none can be fetched; the message says what to install.
+ * @throws when REDIS_SERVER is none, and when there is none and none can be fetched; the message
+ * says what to install.
  */
 export async function findRedisBinary(options: FindRedisOptions): Promise<RedisBinary> {
   const { redisServer, cacheDirectory } = options;
@@ -91,7 +96,9 @@ function isSupported(version: string): boolean {
   return Number.parseInt(version, 10) >= OLDEST_MAJOR;
 }
 
-/** What the names of cached directories end with; a home directory may be shared by unlike machines. */
+/**
+ * What the names of cached directories end with; a home directory may be shared by unlike machines.
+ */
 const PLATFORM_SUFFIX = `_${process.platform}-${process.arch}`;
 
 async function findCached(cacheDirectory: string): Promise<RedisBinary | undefined> {

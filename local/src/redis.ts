@@ -11,7 +11,7 @@ export interface RedisOptions {
   /** For configuration, log and data. The caller removes it. */
   readonly directory: string;
   readonly binary: RedisBinary;
-  /** A free port is looked for by default. */
+  /** By default a free port is used. */
   readonly port?: number;
   /** Keeps what was acknowledged when the server is killed; by default every start begins empty. */
   readonly appendOnly?: boolean;
@@ -45,7 +45,8 @@ const PROBE_TIMEOUT_MS = 2_000;
 const PORT_TAKEN = 'Failed listening on port';
 
 /**
- * Starts a Redis with a random password. When somebody else takes the port first, it is tried once more with another.
+ * Starts a Redis with a random password. When another process binds the port first, it is tried
+ * once more with another.
  *
  * @throws with the end of its log when it does not start.
  */
@@ -121,7 +122,10 @@ async function startServer(options: ServerOptions): Promise<Redis> {
   };
 }
 
-/** The password is in a file that nobody else can read, as anybody can see the arguments of a process. */
+/**
+ * The password is in a file that nobody else can read, as anybody can see the arguments of a
+ * process.
+ */
 async function writeConfiguration({ directory, port, password, appendOnly = false }: ServerOptions): Promise<string> {
   const file = join(directory, 'redis.conf');
   const data = join(directory, 'data');
@@ -147,7 +151,7 @@ async function writeConfiguration({ directory, port, password, appendOnly = fals
   return file;
 }
 
-/** Whether a server on that port takes the password, which only ours does, and answers PING. */
+/** Whether a server on that port accepts the password, as only ours does, and answers PING. */
 async function answersPing(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: PROBE_TIMEOUT_MS });

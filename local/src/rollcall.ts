@@ -47,8 +47,8 @@ export interface Rollcall extends AsyncDisposable {
   readonly kubectl: string;
   readonly logDirectory: string;
   /**
-   * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when the operator, the registry or the gateway cannot be
-   * kept running. The sample services are there to be killed.
+   * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when the operator, the
+   * registry or the gateway cannot be kept running. The sample services are there to be killed.
    */
   readonly failed: Promise<never>;
 }
@@ -72,8 +72,9 @@ const SAMPLES = [
 ] as const;
 
 /**
- * Starts the control plane, PostgreSQL and Redis, the operator, the registry and the gateway on them, and sample services that
- * register themselves; then writes `endpoints.json`, which is there as long as everything works.
+ * Starts the control plane, PostgreSQL and Redis, the operator, the registry and the gateway on
+ * them, and sample services that register themselves; then writes `endpoints.json`, which is there
+ * as long as everything works.
  *
  * @throws when a part does not start; what had been started is stopped then.
  */
@@ -89,9 +90,11 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_SERVICE_ADDRESSES: 'any',
       ROLLCALL_WEBHOOK_ADDRESSES: 'any',
       ROLLCALL_CHECK_ADDRESSES: 'any',
-      // Deploys without a secret, to try things out: what listens here is reached from this machine alone.
+      // Deploys without a secret, to try things out: what listens here is reached from this machine
+      // alone.
       ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',
-      // Of the cluster that is only there to be tried out, everything may be delivered to; pods are made up, images never pulled.
+      // Of the cluster that is only there to be tried out, everything may be delivered to; pods are
+      // made up, images never pulled.
       ROLLCALL_DELIVERY_NAMESPACES: '*',
       ROLLCALL_FETCHER_IMAGE: 'rollcall.local/rollcall:latest',
       ...options.env,
@@ -145,7 +148,10 @@ async function portFor(whom: string, preferred: number, log: (line: string) => v
   return port;
 }
 
-/** For programs: `kubeconfig` (path), the base URLs `registry` and `gateway`, and `gatewayGrpc` (`host:port`). */
+/**
+ * For programs: `kubeconfig` (path), the base URLs `registry` and `gateway`, and `gatewayGrpc`
+ * (`host:port`).
+ */
 export function endpointsFile(directory: string): string {
   return join(directory, 'endpoints.json');
 }
@@ -239,7 +245,7 @@ async function startServices(stack: AsyncDisposableStack, options: ServicesOptio
         start: () => startService({ ...service, env }, context),
         ready: async (started) => {
           await waitUntilReady(started, adminPort, { signal, timeoutMs });
-          // Started again it may have to wait for an API server that is away.
+          // Started again it may have to wait for an API server.
           timeoutMs = Number.POSITIVE_INFINITY;
         },
         log,

@@ -19,7 +19,8 @@ const GATEWAY: Runtime = {
 const GATEWAY_SCRIPT = /^services\/gateway\/src\/main\.[jt]s$/;
 
 /**
- * As in a cluster: the image's entry point and environment say the same, and for the gateway the chart (`processes.gateway.command` and `env`).
+ * As in a cluster: the image's entry point and environment say the same, and for the gateway the
+ * chart (`processes.gateway.command` and `env`).
  *
  * @param script main file of the process, from the root.
  */

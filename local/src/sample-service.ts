@@ -1,6 +1,6 @@
-// A sample service: `node sample-service.ts NAME PORT REGISTRY [CAPABILITIES [VERSION]]`, port 0 for any free one and
-// capabilities separated by commas. It answers HTTP on 127.0.0.1, keeps itself registered, tells the registry its version and
-// health, and deregisters when it is asked to stop.
+// A sample service: `node sample-service.ts NAME PORT REGISTRY [CAPABILITIES [VERSION]]`, port 0
+// for any free one and capabilities separated by commas. It answers HTTP on 127.0.0.1, keeps itself
+// registered, reports its version and health, and deregisters when it is asked to stop.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type Registration, register } from '@rollcall/client/registration.ts';
@@ -64,7 +64,7 @@ function buildServer({ name, version }: Sample): Server {
   });
 }
 
-/** What a new registration does not know yet is told again after every one. */
+/** What a new registration does not know yet is reported again after every one. */
 function reportEvents(registration: Registration, sample: Sample): void {
   registration.on('registered', ({ service, again }) => {
     console.log(again ? 'registered again' : 'registered', service.service_id);

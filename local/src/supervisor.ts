@@ -11,7 +11,9 @@ export interface SupervisorOptions {
   readonly log: (line: string) => void;
   /** Milliseconds that the process has to end when it is stopped. */
   readonly graceMs: number;
-  /** Before a restart; doubled by each one that comes before the process has worked for `resetMs`. */
+  /**
+   * Before a restart; doubled by each one that comes before the process has worked for `resetMs`.
+   */
   readonly backOff?: { readonly baseMs: number; readonly maxMs: number; readonly resetMs: number };
 }
 
@@ -27,7 +29,8 @@ const BACK_OFF = { baseMs: 1000, maxMs: 30_000, resetMs: 60_000 };
 const FRUITLESS_STARTS_MAX = 5;
 
 /**
- * Starts the process and waits until it works, once: what does not start at all is wrong, not unlucky.
+ * Starts the process and waits until it works, once: what does not start at all is wrong, not
+ * unlucky.
  *
  * @throws as `start` and `ready`; the process is stopped then.
  */

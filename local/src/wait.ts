@@ -7,7 +7,9 @@ export interface WaitOptions {
   readonly intervalMs?: number;
   /** Ends the wait with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Ends the wait with this rejection, for instance when the process that is waited for has died. */
+  /**
+   * Ends the wait with this rejection, for instance when the process that is waited for has died.
+   */
   readonly failed?: Promise<never>;
 }
 

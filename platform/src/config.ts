@@ -18,8 +18,9 @@ class ConfigError extends Error {
 }
 
 /**
- * Reads the variables that the schema names from the environment, converts them from text, fills in defaults and
- * freezes the result. An empty variable counts as absent. Values are not repeated in error messages: they may be secrets.
+ * Reads the variables that the schema names from the environment, converts them from text, fills in
+ * defaults and freezes the result. An empty variable counts as absent. Values are not repeated in
+ * error messages: they may be secrets.
  *
  * @throws ConfigError naming every faulty variable.
  */
@@ -39,7 +40,10 @@ export function parseConfig<Schema extends TObject>(
   return Object.freeze(candidate);
 }
 
-/** Variable by variable, because TypeBox tells no more than eight errors at once, of which a union alone makes several. */
+/**
+ * Variable by variable, because TypeBox reports no more than eight errors at once, of which a union
+ * alone makes several.
+ */
 function faultsOf(schema: TObject, name: string, candidate: unknown): string[] {
   const property = schema.properties[name];
   const value = typeof candidate === 'object' && candidate !== null ? Reflect.get(candidate, name) : undefined;

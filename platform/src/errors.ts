@@ -1,6 +1,6 @@
 /**
- * An error with a stable code from its package's catalogue. Domain functions throw codes; only the edge (HTTP, CLI)
- * knows what a code means there.
+ * An error with a stable code from its package's catalogue. Domain functions throw codes; only the
+ * edge (HTTP, CLI) knows what a code means there.
  */
 export class CodedError<Code extends string = string> extends Error {
   readonly code: Code;

@@ -22,13 +22,16 @@ export interface ActorOptions {
   readonly onReady?: () => void;
   /** Called before the first actor is stopped, so that readiness can say no. */
   readonly onStopping?: () => void;
-  /** Whether a failure forbids to stop in order, because whatever the actors still do is wrong: return at once. */
+  /**
+   * Whether a failure forbids to stop in order, because whatever the actors still do is wrong:
+   * return at once.
+   */
   readonly mustAbandon?: (failure: unknown) => boolean;
 }
 
 /**
- * Starts the actors in order and keeps them until a stop is requested or one of them fails; then stops in reverse what had
- * been started, within the grace.
+ * Starts the actors in order and keeps them until a stop is requested or one of them fails; then
+ * stops in reverse what had been started, within the grace.
  *
  * @returns the process' exit code: 0 after a requested stop, 1 after a failure or an overrun grace.
  */
@@ -79,8 +82,9 @@ async function stopAll(started: readonly Actor[], options: ActorOptions, exitCod
 }
 
 /**
- * Resolves with the name of the first SIGINT or SIGTERM. Later ones change nothing: stopping has a deadline anyway, and whoever
- * repeats the signal must not cut off what is still being answered and written.
+ * Resolves with the name of the first SIGINT or SIGTERM. Later ones change nothing: stopping has a
+ * deadline anyway, and whoever repeats the signal must not cut off what is still being answered and
+ * written.
  */
 export function stopSignal(): Promise<string> {
   return new Promise((resolve) => {

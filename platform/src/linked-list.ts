@@ -7,11 +7,12 @@ export interface Link<T> {
 }
 
 /**
- * Members in the order in which they came, for those that come and go with every request.
+ * Members in the order in which they came, for what comes and goes with every request.
  *
- * A Set would hold on to them: V8 replaces a Set's table every so often, the old one refers to the new one, and each to its
- * members of then. Once one table is in the old generation, all that passes through the Set follows it there, until that is
- * collected (`OrderedHashTable` in V8's sources: an obsolete table knows its successor for the sake of iterators).
+ * A Set would hold on to them: V8 replaces a Set's table every so often, the old one refers to the
+ * new one, and each to its members of then. Once one table is in the old generation, all that
+ * passes through the Set follows it there, until that is collected (`OrderedHashTable` in V8's
+ * sources: an obsolete table knows its successor for the sake of iterators).
  */
 export class LinkedList<T> {
   readonly #ends: Ends<T> = { first: undefined, last: undefined, size: 0 };

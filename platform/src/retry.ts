@@ -10,8 +10,8 @@ export interface BackoffOptions {
 }
 
 /**
- * Exponential back-off with "equal jitter": half of the delay is fixed, half random, so that clients which failed
- * together do not return together and none returns at once.
+ * Exponential back-off with "equal jitter": half of the delay is fixed, half random, so that
+ * clients which failed together do not return together and none returns at once.
  *
  * @param attempt 0 for the first retry.
  * @returns milliseconds to wait.

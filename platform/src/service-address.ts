@@ -1,20 +1,24 @@
-// What a service may be called and where it may be reached. One rule for everybody who asks the API server to store it: no
-// looser than the validation in crds/serviceregistrations.yaml, so that people are told what is wrong in our words.
+// What a service may be called and where it may be reached. One rule for everybody who asks the API
+// server to store it: no looser than the validation in crds/serviceregistrations.yaml, so that
+// people read sentences of ours.
 
 /** As long as the custom resources allow. */
 const NAME_MAX_LENGTH = 253;
 /** As long as the custom resources allow any URL. */
 export const URL_MAX_LENGTH = 2048;
 const FORBIDDEN_IN_NAME = /[:\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
-/** Servers and URL libraries fold such a segment of a path, or take its separators for their own, whatever is encoded of it. */
+/**
+ * Servers and URL libraries fold such a segment of a path, or read its separators as their own,
+ * whatever is encoded of it.
+ */
 const NO_SEGMENT = /^\.{1,2}(?:;|$)|[/\\]/;
 /** Stands for what could not be decoded: two names would become one. */
 const REPLACEMENT_CHARACTER = '\uFFFD';
 const FORBIDDEN_IN_URL = /[\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
 
 /**
- * What is wrong with a name that a service is to be registered by (contract 1, "Service registration"; lengths are ours), as the
- * end of a sentence; undefined: nothing.
+ * What is wrong with a name that a service is to be registered by (contract 1, "Service
+ * registration"; lengths are ours), as the end of a sentence; undefined: nothing.
  */
 export function serviceNameFault(name: string): string | undefined {
   if (name === '') return 'must not be empty';
@@ -30,16 +34,17 @@ export function serviceNameFault(name: string): string | undefined {
 }
 
 /**
- * What is wrong with the base URL of a service: as {@link httpUrlFault}, and without query and fragment, which the paths of calls
- * would have to come before.
+ * What is wrong with the base URL of a service: as {@link httpUrlFault}, and without query and
+ * fragment, which the paths of calls would have to come before.
  */
 export function serviceUrlFault(url: string): string | undefined {
   return httpUrlFault(url) ?? (/[?#]/.test(url) ? 'must not have a query or a fragment' : undefined);
 }
 
 /**
- * What is wrong with a URL that must be absolute, http or https, with a host and without credentials, as the end of a sentence;
- * undefined: nothing. The URL is not repeated: it may hold a password.
+ * What is wrong with a URL that must be absolute, http or https, with a host and without
+ * credentials, as the end of a sentence; undefined: nothing. The URL is not repeated: it may hold a
+ * password.
  */
 export function httpUrlFault(url: string): string | undefined {
   if (url === '') return 'must not be empty';

@@ -1,8 +1,9 @@
 import { compareBuild, parse } from 'semver';
 
 /**
- * The version that is to be taken for the latest: the one announced last where that has no order, else the highest of all that
- * have. Other versions have no order but that in which they were announced, and say nothing about that of these.
+ * The version that counts as the latest: the one announced last where that has no order, else the
+ * highest of all that have. Other versions have no order but that in which they were announced, and
+ * say nothing about that of these.
  *
  * @param versions the one announced last first; of equal ones it wins.
  */
@@ -15,7 +16,10 @@ export function latestVersion(versions: readonly string[]): string | undefined {
   );
 }
 
-/** Whether the version is an update of the one that runs: a higher one is; where that cannot be told, any other one. */
+/**
+ * Whether the version is an update of the one that runs: a higher one is; where that is unknown,
+ * any other one.
+ */
 export function isUpdate(current: string, version: string): boolean {
   const order = compareVersions(version, current);
   return order === undefined ? current !== version : order > 0;
@@ -43,7 +47,10 @@ function compareParsed(a: Version, b: Version): number {
   return compareBuild(a.rest, b.rest);
 }
 
-/** Numbers with dots between, as many as there may be, then what Semantic Versioning has behind them. A lone number is all of it. */
+/**
+ * Numbers with dots between, as many as there may be, then what Semantic Versioning has behind
+ * them. A lone number is all of it.
+ */
 function parseVersion(version: string) {
   const [, digits = '', behind = ''] = /^[v=\s]*(\d{1,15}(?:\.\d{1,15})*)(.*)$/.exec(version) ?? [];
   const rest = parse(`0.0.0${behind}`, { loose: true });

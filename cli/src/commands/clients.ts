@@ -16,7 +16,7 @@ export function addClientCommands(program: Command, deps: CliDeps): void {
       .argument('<id>', 'the name it authenticates with', parseClientId)
       .addOption(oneOf(new Option('--tier <tier>', 'decides its rate limit'), tiers).default('Free'))
       .option('--scope <scope>', 'what its tokens may be used for; repeatable', addScope, [])
-      .option('-n, --namespace <namespace>', 'where the gateway looks for clients; absent, that of kubectl'),
+      .option('-n, --namespace <namespace>', 'where the gateway reads clients; absent, that of kubectl'),
     [
       'rollcall clients create shop | kubectl apply -n rollcall -f -',
       'rollcall clients create ci --tier Premium --scope "*" -n rollcall | kubectl apply -f -',

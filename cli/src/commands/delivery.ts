@@ -76,11 +76,11 @@ function artifactOf({ image, binary, checksum }: DeployOptions): Partial<DeployR
 function addRollbackCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('rollback')
-    .description('take a service back to a version that was announced or deployed before; prints the id of the job')
+    .description('roll a service back to a version that was announced or deployed before; prints the id of the job')
     .argument('<service>', 'name of the service')
     .argument('<version>', 'version to return to; see: history')
     .addOption(strategyOption())
-    .option('--now', 'undo the job that runs, give up those that wait, and roll all pods at once');
+    .option('--now', 'undo the job that runs, cancel waiting jobs, and roll all pods at once');
   addWaitOptions(
     withExamples(addSecretOption(command), [
       'rollcall rollback shop 1.3.0',
@@ -109,7 +109,10 @@ interface Acceptance {
   readonly isWaiting: boolean;
 }
 
-/** The id is all that standard output gets, so that a pipeline can keep it. With `-o json --wait` every record holds it. */
+/**
+ * The id is all that standard output gets, so that a pipeline can keep it. With `-o json --wait`
+ * every record holds it.
+ */
 async function tellAccepted(command: Command, deps: CliDeps, { body, client, isWaiting }: Acceptance): Promise<void> {
   const isJson = wantsJson(command);
   if (!isJson || !isWaiting) printResult(command, deps, { body, asText: ({ job_id }) => `${printable(job_id)}\n` });

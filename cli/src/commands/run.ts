@@ -57,9 +57,10 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
 }
 
 /**
- * Resolves when the registry took the registration in, or could not be asked.
+ * Resolves when the registry accepted the registration, or could not be asked.
  *
- * @throws RegistryError where it refused, even if it may change its mind: a wrong token should not go unnoticed.
+ * @throws RegistryError where it refused, even if it may change its mind: a wrong token should not
+ * go unnoticed.
  */
 function firstOutcome(registration: Registration): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -75,7 +76,7 @@ function isRefusal(error: unknown): boolean {
   return !(error instanceof RegistryError) || (error.status !== undefined && error.status < 500);
 }
 
-/** Tells what a person should know, and of an outage only its beginning and its end. */
+/** Prints what a person should know, and of an outage only its beginning and its end. */
 function reportEvents(registration: Registration, report: (message: string) => void): void {
   let isFailing = false;
   registration.on('registered', ({ service, again }) => {

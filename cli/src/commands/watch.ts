@@ -32,7 +32,7 @@ export function addWatchCommand(program: Command, deps: CliDeps): void {
   });
 }
 
-/** A change that takes a service out of the filter is of interest too. */
+/** A service that leaves the filter is of interest too. */
 function concerns({ service, previous }: ServiceChange, filter: ServiceFilter): boolean {
   return matches(service, filter) || (previous !== undefined && matches(previous, filter));
 }
@@ -59,7 +59,7 @@ function changeTable({ out, now }: CliDeps): (change: ServiceChange) => string {
   };
 }
 
-/** Rejects when no registry could be reached at all; later losses are only told. */
+/** Rejects when no registry could be reached at all; later losses are only printed. */
 function neverReached(directory: Directory, { err }: CliDeps): Promise<never> {
   return new Promise((_, reject) => {
     let isConnected = false;

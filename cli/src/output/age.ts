@@ -3,7 +3,10 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A span of time in one unit, as kubectl's AGE column has it: `95s`, `12m`, `30h`, `5d`. Negative ones count as none. */
+/**
+ * A span of time in one unit, as kubectl's AGE column has it: `95s`, `12m`, `30h`, `5d`. Negative
+ * ones count as none.
+ */
 export function formatSpan(ms: number): string {
   if (Number.isNaN(ms)) return '-';
   if (ms < 2 * MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))}s`;
@@ -17,7 +20,7 @@ export function formatAge(timestamp: string, now: Date): string {
   return formatSpan(now.getTime() - Date.parse(timestamp));
 }
 
-/** How long something took, with one decimal below ten seconds: `0.4s`, `42s`, `3m12s`. */
+/** A duration, with one decimal below ten seconds: `0.4s`, `42s`, `3m12s`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 9.95) return `${seconds.toFixed(1)}s`;
   const whole = Math.round(seconds);

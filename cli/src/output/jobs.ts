@@ -54,7 +54,10 @@ export function formatJob(job: JobRecord, now: Date): string {
 const PROGRESS_WIDTHS = [8, 11, 4, 6, 0];
 const CHANGE_WIDTHS = [8, 36, 11, 6, 6, 0];
 
-/** What one job came to, as a line of a log; the same text at another time means that nothing changed for people. */
+/**
+ * What one job came to, as a line of a log; the same text at another time means that nothing
+ * changed for people.
+ */
 export function formatProgress(job: JobRecord, time: string): string {
   return formatRow([time, ...progressCells(job)], PROGRESS_WIDTHS);
 }
@@ -102,7 +105,10 @@ function formatWeight({ weight }: JobRecord): string {
   return weight === null ? '' : `${weight}%`;
 }
 
-/** With what there is of it, where that is another: one pod of two has half of the traffic, whatever the step says. */
+/**
+ * With what there is of it, where that is another: one pod of two has half of the traffic, whatever
+ * the step says.
+ */
 function formatWeights(job: JobRecord): string {
   const { weight, actual_weight: actual } = job;
   return actual === null || actual === weight

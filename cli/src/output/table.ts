@@ -3,7 +3,8 @@ import { displayWidth, padTo, printable } from './text.ts';
 const GAP = '   ';
 
 /**
- * Columns under their titles, as wide as their widest cell. Cells are made printable; empty ones show as `-`.
+ * Columns under their titles, as wide as their widest cell. Cells are made printable; empty ones
+ * show as `-`.
  *
  * @returns lines, each ending with a line feed.
  */

@@ -1,4 +1,7 @@
-/** Characters that could move the cursor, change colours or reverse the direction of the text in a terminal. */
+/**
+ * Characters that could move the cursor, change colours or reverse the direction of the text in a
+ * terminal.
+ */
 const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 const WIDE =
@@ -11,7 +14,7 @@ export function printable(text: string): string {
   return text.replace(CONTROL, '\uFFFD');
 }
 
-/** How many columns of a terminal the text takes. */
+/** How many columns of a terminal the text has. */
 export function displayWidth(text: string): number {
   let width = 0;
   for (const { segment } of graphemes.segment(text)) width += WIDE.test(segment) ? 2 : 1;

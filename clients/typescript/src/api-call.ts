@@ -19,12 +19,17 @@ export function get(path: string, signal: AbortSignal | undefined): ApiRequest {
   return { method: 'GET', path, repeatable: true, signal };
 }
 
-/** Not repeatable unless the caller says so: a webhook done twice may be two jobs or two messages. */
+/**
+ * Not repeatable unless the caller says so: a webhook done twice may be two jobs or two messages.
+ */
 export function post(path: string, body: unknown): ApiRequest {
   return { method: 'POST', path, body: JSON.stringify(body), repeatable: false };
 }
 
-/** The request, signed anew at every attempt where there is a secret to sign with: one that was lost has used its signature up. */
+/**
+ * The request, signed anew at every attempt where there is a secret to sign with: one that was lost
+ * has used its signature up.
+ */
 export function signed(request: ApiRequest, { secret, signal }: WebhookOptions): ApiRequest {
   if (secret === undefined) return { ...request, signal };
   const { body = '' } = request;
@@ -50,7 +55,7 @@ export async function json<Answer extends object>(
     const body: Answer = JSON.parse(text);
     if (isObject(body)) return body;
   } catch {
-    // Told as below: whoever answered, it was not a registry.
+    // Reported as below: whoever answered, it was not a registry.
   }
   throw unexpectedAnswer(answer);
 }
@@ -69,7 +74,10 @@ export function isSuccess({ status }: ApiAnswer): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Names that a URL cannot hold as one path segment would reach another endpoint: refuse them as the registry does. */
+/**
+ * Names that a URL cannot hold as one path segment would reach another endpoint: refuse them as the
+ * registry does.
+ */
 export function serviceSegment(name: string): string {
   if (!isSegment(name)) {
     throw new RegistryError(`'${name}' is not a service name`, { status: 400, error: 'Invalid service name' });
@@ -94,7 +102,10 @@ function isSegment(text: string): boolean {
   return text !== '' && text !== '.' && text !== '..';
 }
 
-/** The query string of those parameters that have a value, with its question mark; empty where none has. */
+/**
+ * The query string of those parameters that have a value, with its question mark; empty where none
+ * has.
+ */
 export function query(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) search.set(name, String(value));

@@ -7,8 +7,8 @@ export interface BackOff {
 }
 
 /**
- * Exponential back-off with "equal jitter": half of the delay is fixed and half random, so that programs which lost the
- * registry together do not return together, and none returns at once.
+ * Exponential back-off with "equal jitter": half of the delay is fixed and half random, so that
+ * programs which lost the registry together do not return together, and none returns at once.
  *
  * @param attempt 0 for the first retry.
  * @returns milliseconds to wait.

@@ -5,13 +5,16 @@ export interface Deadline {
   abort(reason: unknown): void;
   /** Stops the timer; the parent still aborts the signal. */
   stopTimer(): void;
-  /** Stops the timer and lets go of the parent. Must be called, or a long-lived parent collects listeners. */
+  /**
+   * Stops the timer and lets go of the parent. Must be called, or a long-lived parent collects
+   * listeners.
+   */
   release(): void;
 }
 
 /**
- * `AbortSignal.any([AbortSignal.timeout(ms), parent])` with an end: handles live for months and make a request every
- * 30 seconds, so nothing may be left hanging on their signal.
+ * `AbortSignal.any([AbortSignal.timeout(ms), parent])` with an end: handles live for months and
+ * make a request every 30 seconds, so nothing may be left hanging on their signal.
  */
 export function startDeadline(ms: number, parent?: AbortSignal): Deadline {
   const controller = new AbortController();

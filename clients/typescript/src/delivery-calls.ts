@@ -17,11 +17,12 @@ export function deliveryCalls(transport: Transport) {
       json(transport, get(`/webhooks/deliveries/${deliverySegment(id)}`, signal)),
 
     /**
-     * `POST /webhooks/deliveries/{id}/replay`: sends it once more, as the same message, to where its channel leads now. One that
-     * is on its way stays so.
+     * `POST /webhooks/deliveries/{id}/replay`: sends it once more, as the same message, to where
+     * its channel leads now. One that is on its way stays so.
      */
     replayDelivery: async (id: string, options: WebhookOptions = {}): Promise<AcceptedReplay> => {
-      // The body repeats what the path says, so that a signature of it is good for this alone: without, the registry refuses it.
+      // The body repeats what the path says, so that a signature of it is good for this alone:
+      // without, the registry refuses it.
       const request = post(`/webhooks/deliveries/${deliverySegment(id)}/replay`, { delivery_id: id, action: 'replay' });
       return json(transport, signed(request, options));
     },

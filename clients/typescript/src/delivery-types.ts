@@ -1,6 +1,6 @@
 /** What the registry API says of notifications to channels. These objects are the JSON itself. */
 
-/** On its way, taken by its receiver, or given up. */
+/** Pending, accepted by its receiver, or given up. */
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 
 export type DeliveryState = (typeof deliveryStates)[number];

@@ -1,8 +1,9 @@
 import type { Registration } from './registration.ts';
 
 /**
- * Deregisters when the process is asked to end. Where nothing else listens for the signal the process then ends by it, as
- * it would have without this; otherwise ending is left to the other listener. Node only.
+ * Deregisters when the process is asked to end. Where nothing else listens for the signal the
+ * process then ends by it, as it would have without this; otherwise ending is left to the other
+ * listener. Node only.
  *
  * @param signals default SIGTERM and SIGINT.
  * @returns a function that undoes this.

@@ -8,11 +8,16 @@ import { type ConnectionOptions, createTransport } from './transport.ts';
 import { watchServices } from './watch.ts';
 
 export interface DiscoverOptions extends ConnectionOptions {
-  /** A connection on which nothing arrived for this long is dead, in milliseconds. Default 40,000. */
+  /**
+   * A connection on which nothing arrived for this long is dead, in milliseconds. Default 40,000.
+   */
   readonly silenceMs?: number | undefined;
   /** Between attempts to connect. Default 250 ms, doubling up to 10 s, with jitter. */
   readonly retry?: BackOff | undefined;
-  /** Let a Node process end while only waiting to reconnect. An open watch itself keeps it alive until {@link Directory.close}. */
+  /**
+   * Let a Node process end while only waiting to reconnect. An open watch itself keeps it alive
+   * until {@link Directory.close}.
+   */
   readonly unref?: boolean | undefined;
 }
 
@@ -29,26 +34,31 @@ export interface DirectoryEvents {
 }
 
 /**
- * `connecting`: not all that is registered is known yet. `live`: fed by the watch. `stale`: the watch is down or catching
- * up, the last known state is served.
+ * `connecting`: not all that is registered is known yet. `live`: fed by the watch. `stale`: the
+ * watch is down or catching up, the last known state is served.
  *
  * @public
  */
 export type DirectoryState = 'connecting' | 'live' | 'stale';
 
-/** The registered services as last heard. Lookups are local: no request, no waiting. */
+/** The registered services as last received. Lookups are local: no request, no waiting. */
 export interface Directory extends Subscribable<DirectoryEvents> {
-  /** Resolves when all that is registered is known for the first time; rejects when closed before. */
+  /**
+   * Resolves when all that is registered is known for the first time; rejects when closed before.
+   */
   readonly ready: Promise<void>;
   state(): DirectoryState;
-  /** A service, or undefined where none of that name is known. `last_heartbeat` is as of its last change of facts. */
+  /**
+   * A service, or undefined where none of that name is known. `last_heartbeat` is as of its last
+   * change of facts.
+   */
   find(name: string): ServiceRecord | undefined;
   /** @throws RegistryError with status 404 where no service of that name is known. */
   get(name: string): ServiceRecord;
   /** The services that match, by name. */
   list(filter?: ServiceFilter): readonly ServiceRecord[];
   /**
-   * A service to call: the one of that name, or by turns one of those that match the filter.
+   * A service to call: the one of that name, or by turns one that matches the filter.
    *
    * @throws RegistryError with status 404 where there is none.
    */
@@ -60,12 +70,15 @@ export interface Directory extends Subscribable<DirectoryEvents> {
 
 const DEFAULT_RETRY: BackOff = { baseMs: 250, maxMs: 10_000 };
 
-/** A connection that ends sooner counts as a failure, so that one which always ends at once is not retried at once. */
+/**
+ * A connection that ends sooner counts as a failure, so that one which always ends at once is not
+ * retried at once.
+ */
 const STABLE_AFTER_MS = 5000;
 
 /**
- * Follows `GET /services/watch` and keeps what it says. Never gives up: while no registry answers, the last known state is
- * served and connecting is tried again with back-off.
+ * Follows `GET /services/watch` and keeps what it says. Never gives up: while no registry answers,
+ * the last known state is served and connecting is tried again with back-off.
  *
  * @throws TypeError where a server's URL is unusable.
  */

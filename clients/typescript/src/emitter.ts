@@ -1,8 +1,8 @@
 /** Calls listeners by event name; the part that handles show to their users. */
 export interface Subscribable<Events extends object> {
   /**
-   * Calls the listener at every such event. A listener that throws harms neither the others nor the sender: its error
-   * surfaces as an uncaught exception, as with an EventTarget.
+   * Calls the listener at every such event. A listener that throws harms neither the others nor the
+   * sender: its error surfaces as an uncaught exception, as with an EventTarget.
    *
    * @returns a function that ends the subscription.
    */
@@ -13,7 +13,10 @@ export interface Emitter<Events extends object> extends Subscribable<Events> {
   emit<Type extends keyof Events>(type: Type, event: Events[Type]): void;
 }
 
-/** An event emitter that works in Node and browsers, and for which an `error` nobody listens to is nothing special. */
+/**
+ * An event emitter that works in Node and browsers, and for which an `error` nobody listens to is
+ * nothing special.
+ */
 export function createEmitter<Events extends object>(): Emitter<Events> {
   const listeners: { [Type in keyof Events]?: Set<(event: Events[Type]) => void> } = {};
   return {

@@ -7,24 +7,31 @@ export interface EventStreamOptions {
   readonly path: string;
   /** Resume after the event of this id. */
   readonly cursor?: string | undefined;
-  /** Give the connection up when nothing at all, not even a comment, arrived for this long. Default 40,000. */
+  /**
+   * Give the connection up when nothing at all, not even a comment, arrived for this long. Default
+   * 40,000.
+   */
   readonly silenceMs?: number | undefined;
   /** The same for the time until something arrives at all; default: no other limit. */
   readonly firstSilenceMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The registry sends a comment every 15 s: two and a half of those missed mean that nobody is there any more. */
+/**
+ * The registry sends a comment every 15 s: two and a half of those missed mean that nobody is there
+ * any more.
+ */
 const DEFAULT_SILENCE_MS = 40_000;
 
 /** Far above any event; a stream that exceeds it is not the registry's. */
 const LARGEST_EVENT_CHARS = 1_048_576;
 
 /**
- * Reads one connection to a stream of server-sent events until it ends: `opened` when a registry has accepted it, then the
- * messages.
+ * Reads one connection to a stream of server-sent events until it ends: `opened` when a registry
+ * has accepted it, then the messages.
  *
- * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that aborted.
+ * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that
+ * aborted.
  */
 export async function* readEvents(
   transport: Transport,

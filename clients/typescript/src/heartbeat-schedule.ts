@@ -10,7 +10,10 @@ export interface HeartbeatSchedule {
   readonly retry: BackOff;
 }
 
-/** Recommended and maximum safe heartbeat interval (contract 1, "Limits"), and the latter's share of the TTL of 60 s. */
+/**
+ * Recommended and maximum safe heartbeat interval (contract 1, "Limits"), and the latter's share of
+ * the TTL of 60 s.
+ */
 export const RECOMMENDED_INTERVAL_MS = 30_000;
 const MAX_SAFE_INTERVAL_MS = 45_000;
 const MAX_SAFE_SHARE_OF_TTL = 0.75;
@@ -19,7 +22,8 @@ const MAX_SAFE_SHARE_OF_TTL = 0.75;
 const JITTER = 0.1;
 
 /**
- * The schedule for a registration with this TTL: what was asked for, but never slower than half of the TTL.
+ * The schedule for a registration with this TTL: what was asked for, but never slower than half of
+ * the TTL.
  *
  * @param ttlSeconds as the registry answered.
  */
@@ -40,8 +44,8 @@ export interface HeartbeatProgress {
 }
 
 /**
- * How long to wait before the next heartbeat. After a failure the first retries come quickly, and one attempt is always
- * made at `latestMs`, when there is still a quarter of the TTL left.
+ * How long to wait before the next heartbeat. After a failure the first retries come quickly, and
+ * one attempt is always made at `latestMs`, when there is still a quarter of the TTL left.
  *
  * @returns milliseconds, 0 when it is due.
  */

@@ -27,7 +27,10 @@ export function jobCalls(transport: Transport) {
     promoteJob: async (jobId: string, options: WebhookOptions = {}): Promise<AcceptedJobCall> =>
       json(transport, signed(steer(jobId, 'promote'), options)),
 
-    /** `POST /jobs/{job_id}/abort`: returns all traffic to the old version. Status 409: it has finished. */
+    /**
+     * `POST /jobs/{job_id}/abort`: returns all traffic to the old version. Status 409: it has
+     * finished.
+     */
     abortJob: async (jobId: string, options: WebhookOptions = {}): Promise<AcceptedJobCall> => {
       const request = { ...steer(jobId, 'abort'), repeatable: true };
       return json(transport, signed(request, options));
@@ -35,7 +38,10 @@ export function jobCalls(transport: Transport) {
   };
 }
 
-/** The body repeats what the path says, so that a signature of it is good for this alone: without, the registry refuses it. */
+/**
+ * The body repeats what the path says, so that a signature of it is good for this alone: without,
+ * the registry refuses it.
+ */
 function steer(jobId: string, command: 'promote' | 'abort'): ApiRequest {
   return post(`/jobs/${jobSegment(jobId)}/${command}`, { job_id: jobId, action: command });
 }

@@ -11,11 +11,16 @@ import type { Transport } from './transport.ts';
 export interface FollowJobOptions {
   /** Ends the iteration: it throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** A connection on which nothing arrived for this long is dead, in milliseconds. Default 40,000. */
+  /**
+   * A connection on which nothing arrived for this long is dead, in milliseconds. Default 40,000.
+   */
   readonly silenceMs?: number | undefined;
   /** Between attempts to connect. Default 250 ms, doubling up to 5 s, with jitter. */
   readonly retry?: BackOff | undefined;
-  /** Nothing can be learned of the job at the moment; the next attempt comes after so many milliseconds. */
+  /**
+   * Nothing can be learned of the job at the moment; the next attempt comes after so many
+   * milliseconds.
+   */
   readonly onDisconnected?: ((loss: { readonly error: unknown; readonly retryInMs: number }) => void) | undefined;
   /** After `onDisconnected`: a registry answers again. */
   readonly onConnected?: (() => void) | undefined;
@@ -23,10 +28,16 @@ export interface FollowJobOptions {
 
 const DEFAULT_RETRY: BackOff = { baseMs: 250, maxMs: 5000 };
 
-/** A new stream begins with the record: where that does not come, something on the way holds events back. */
+/**
+ * A new stream begins with the record: where that does not come, something on the way holds events
+ * back.
+ */
 const FIRST_SILENCE_MS = 10_000;
 
-/** A connection that ends sooner counts as a failure, so that one which always ends at once is not retried at once. */
+/**
+ * A connection that ends sooner counts as a failure, so that one which always ends at once is not
+ * retried at once.
+ */
 const STABLE_AFTER_MS = 5000;
 
 interface Following {
@@ -38,12 +49,13 @@ interface Following {
 }
 
 /**
- * Follows one job by `GET /jobs/{job_id}/events` to its end: the record as it is now, then each one that says something
- * else, the last in phase Succeeded, RolledBack or Failed. Broken streams are resumed; where no stream can be had, the
- * job is asked for instead, at the pace of `retry`. Outages of the registry are waited out.
+ * Follows one job by `GET /jobs/{job_id}/events` to its end: the record as it is now, then each one
+ * that says something else, the last in phase Succeeded, RolledBack or Failed. Broken streams are
+ * resumed; where no stream can be had, the job is asked for instead, at the pace of `retry`.
+ * Outages of the registry are waited out.
  *
- * @throws RegistryError where the registry refuses, status 404 where there is no such job or it was deleted before it
- *   started; the signal's reason where that aborted.
+ * @throws RegistryError where the registry refuses, status 404 where there is no such job or it was
+ * deleted before it started; the signal's reason where that aborted.
  */
 export async function* followJob(
   transport: Transport,
@@ -68,7 +80,11 @@ export async function* followJob(
   }
 }
 
-/** Reads one connection. @returns whether it brought a record; why it ended does not matter, asking will tell. */
+/**
+ * Reads one connection.
+ *
+ * @returns whether it brought a record; why it ended does not matter, a poll will show.
+ */
 async function* byEvents(following: Following): AsyncGenerator<JobRecord, boolean> {
   const { transport, jobId, changes, options, contact } = following;
   const { signal, silenceMs } = options;
@@ -129,7 +145,7 @@ function isFinal(error: unknown): boolean {
   return status < 500 && status !== 408 && status !== 429;
 }
 
-/** Tells of losing the registry and of finding it again, each once. */
+/** Reports the loss of the registry and its return, each once. */
 interface Contact {
   made(): void;
   lost(loss: { readonly error: unknown; readonly retryInMs: number }): void;

@@ -65,14 +65,14 @@ function numberOrNull(value: unknown): number | null {
   return typeof value === 'number' ? value : null;
 }
 
-/** What was heard of one job, by event stream and by asking, and what of it is new. */
+/** What is known of one job, by event stream and polls, and what of it is new. */
 export interface JobChanges {
   /**
-   * Takes in a record.
+   * Adds a record.
    *
    * @param cursor the id of the event that brought it; undefined for an answer.
-   * @returns the record where it says something else than the last one; undefined also for an event from before the
-   *   cursor: another replica, which lags, may send one after a reconnect.
+   * @returns the record where it says something else than the last one; undefined also for an event
+   * from before the cursor: another replica, which lags, may send one after a reconnect.
    */
   take(record: JobRecord, cursor?: string): JobRecord | undefined;
   /** The id of the newest event, to resume after. */

@@ -1,4 +1,4 @@
-/** What the registry API says and hears of delivery jobs. These objects are the JSON itself. */
+/** What the registry API sends and receives of delivery jobs. These objects are the JSON itself. */
 
 /** How traffic is moved to a new version. */
 export type Strategy = 'rolling' | 'blue-green' | 'canary';
@@ -51,7 +51,10 @@ export interface JobRecord {
   readonly step: number | null;
   /** Percentage of traffic that the new version is to have. */
   readonly weight: number | null;
-  /** Percentage that it has: where replicas make it, as near to the weight as whole pods come. Null where nobody knows. */
+  /**
+   * Percentage that it has: where replicas make it, as near to the weight as whole pods come. Null
+   * where nobody knows.
+   */
   readonly actual_weight: number | null;
   /** Why it stands where it does: one word for programs. */
   readonly reason: string | null;

@@ -6,7 +6,8 @@ import type { Transport } from './transport.ts';
 import type { WatchOptions } from './watch.ts';
 
 /**
- * What `GET /jobs/watch` tells. `cursor` is the event's id: a later watch that names it resumes after the event.
+ * Events of `GET /jobs/watch`. `cursor` is the event's id: a later watch that names it resumes
+ * after the event.
  *
  * - `opened`: the registry accepted the watch; no message of its, always the first.
  * - `added`, `modified`, `removed`: what happened to one job, with its record at that moment.
@@ -26,10 +27,11 @@ interface JobEvent {
 }
 
 /**
- * Reads one connection of the watch until it ends. An ended connection says nothing about the jobs: connect again with the
- * last cursor.
+ * Reads one connection of the watch until it ends. An ended connection says nothing about the jobs:
+ * connect again with the last cursor.
  *
- * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that aborted.
+ * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that
+ * aborted.
  */
 export async function* watchJobs(transport: Transport, options: WatchOptions): AsyncGenerator<JobWatchEvent, void> {
   for await (const message of readEvents(transport, { path: '/jobs/watch', ...options })) {
@@ -38,7 +40,10 @@ export async function* watchJobs(transport: Transport, options: WatchOptions): A
   }
 }
 
-/** @returns undefined for messages that this version does not know or that are not well-formed: they are skipped. */
+/**
+ * @returns undefined for messages that this version does not know or that are not well-formed: they
+ * are skipped.
+ */
 export function parseJobWatchEvent({ event, id, data }: EventSourceMessage): JobWatchEvent | undefined {
   if (event === 'synced' || event === 'reset') return { type: event, cursor: id };
   const type = jobEventTypes.find((known) => known === event);

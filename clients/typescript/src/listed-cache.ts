@@ -1,6 +1,6 @@
 /**
- * What a stream tells that begins with a full list. `cursor` is the event's id: a later stream that names it resumes after the
- * event.
+ * Events of a stream that begins with a full list. `cursor` is the event's id: a later stream that
+ * names it resumes after the event.
  */
 export type ListedEvent<Item, Gone extends string> =
   /** `synced` ends a full list; `reset` begins another one. */
@@ -14,11 +14,15 @@ export interface ItemChange<Item, Gone extends string> {
   readonly previous?: Item;
 }
 
-/** What a stream has told so far, and where to resume it. No I/O. */
+/** What a stream has sent so far, and where to resume it. No I/O. */
 export interface ListedCache<Item, Gone extends string> {
-  /** To be called for every new connection, before its first event. @returns the cursor to resume from. */
+  /**
+   * To be called for every new connection, before its first event.
+   *
+   * @returns the cursor to resume from.
+   */
   beginConnection(): string | undefined;
-  /** Takes one event in. @returns what really changed: repeated facts are no change. */
+  /** Adds one event. @returns what really changed: repeated facts are no change. */
   apply(event: ListedEvent<Item, Gone>): readonly ItemChange<Item, Gone>[];
   find(key: string): Item | undefined;
   /** Whether a full list is awaited or under way: what is known may be out of date. */
@@ -33,11 +37,12 @@ export interface ListedCacheOptions<Item> {
 }
 
 /**
- * While a full list arrives (first connection, or after `reset`) known items stay: those that the list did not name are
- * dropped at `synced`. So a registry that comes back never makes a live item vanish for a moment, and a list cut short
- * costs nothing. For the same reason the cursor moves only outside full lists: resuming from the middle of one would skip
- * its rest. After `reset` it stays where it was until the list is complete: it says to the next registry how much is known here,
- * so that one which is behind does not begin with what it knew before.
+ * While a full list arrives (first connection, or after `reset`) known items stay: items that the
+ * list did not name are dropped at `synced`. So a registry that comes back never makes a live item
+ * vanish for a moment, and a list cut short costs nothing. For the same reason the cursor moves
+ * only outside full lists: resuming from the middle of one would skip its rest. After `reset` it
+ * stays where it was until the list is complete: it says to the next registry how much is known
+ * here, so that one which is behind does not begin with what it knew before.
  */
 export function createListedCache<Item, Gone extends string>(
   options: ListedCacheOptions<Item>,

@@ -2,12 +2,13 @@
 const PROJECTED_TOKEN_FILE = '/var/run/secrets/rollcall/token';
 
 /**
- * The service account's token that Kubernetes projects into the pod: the file that `ROLLCALL_TOKEN_FILE` names, else
- * {@link PROJECTED_TOKEN_FILE}. It is read for every request, so that a rotated token is used at once; while it cannot be read the last
- * one serves.
+ * The service account's token that Kubernetes projects into the pod: the file that
+ * `ROLLCALL_TOKEN_FILE` names, else {@link PROJECTED_TOKEN_FILE}. It is read for every request, so
+ * that a rotated token is used at once; while it cannot be read the last one serves.
  *
  * @param env of the process. Where the variable is empty there is no token.
- * @returns a source of tokens: undefined as long as there is no file, as in browsers and outside of pods.
+ * @returns a source of tokens: undefined as long as there is no file, as in browsers and outside of
+ * pods.
  */
 export function projectedToken(
   env: Readonly<Record<string, string | undefined>> = globalThis.process?.env ?? {},

@@ -23,15 +23,18 @@ export interface RegisterOptions extends ConnectionOptions {
 
 /** @public */
 export interface RegistrationEvents {
-  /** The registry took the service in; `again` after it had been lost. */
+  /** The registry accepted the service; `again` after it had been lost. */
   registered: { readonly service: RegisteredService; readonly again: boolean };
   heartbeat: { readonly ttl: number };
   /**
-   * Others may not find the service now. `expired`: the registry no longer knows it, it is being registered again.
-   * `unreachable`: no heartbeat was acknowledged for a whole TTL; they go on.
+   * Others may not find the service now. `expired`: the registry no longer knows it, it is being
+   * registered again. `unreachable`: no heartbeat was acknowledged for a whole TTL; they go on.
    */
   lost: { readonly reason: 'expired' | 'unreachable' };
-  /** A request failed. `retryInMs` is undefined where the registry refused the registration for good. */
+  /**
+   * A request failed. `retryInMs` is undefined where the registry refused the registration for
+   * good.
+   */
   error: { readonly error: unknown; readonly retryInMs: number | undefined };
 }
 
@@ -48,10 +51,12 @@ export interface Registration extends Subscribable<RegistrationEvents>, AsyncDis
   readonly registered: Promise<RegisteredService>;
   state(): RegistrationState;
   /**
-   * Stops the heartbeats and removes the registration, unless the name has meanwhile been taken over by another URL.
-   * Disposing of the handle does the same, but reports a failure as `error` event instead of throwing.
+   * Stops the heartbeats and removes the registration, unless the name has another URL meanwhile.
+   * Disposing of the handle does the same, but reports a failure as `error` event instead of
+   * throwing.
    *
-   * @throws RegistryError where that could not be done within 5 s; the registration then lapses after its TTL.
+   * @throws RegistryError where that could not be done within 5 s; the registration then lapses
+   * after its TTL.
    */
   deregister(): Promise<void>;
 }
@@ -59,7 +64,10 @@ export interface Registration extends Subscribable<RegistrationEvents>, AsyncDis
 const DEFAULT_RETRY: BackOff = { baseMs: 250, maxMs: 5000 };
 const DEREGISTER_WITHIN_MS = 5000;
 
-/** Refusals that may end without a change on our side: credentials renewed, name given up, limits passed. */
+/**
+ * Refusals that may end without a change on our side: credentials renewed, name given up, limits
+ * passed.
+ */
 const PASSING_REFUSALS = new Set([401, 403, 408, 409, 425, 429]);
 
 interface Session {
@@ -78,11 +86,12 @@ interface Session {
 }
 
 /**
- * Registers the service and keeps it registered until {@link Registration.deregister}: registers with back-off, sends
- * heartbeats, and registers again when the registry no longer knows the service. An unreachable registry is never a reason
- * to stop, and never an exception.
+ * Registers the service and keeps it registered until {@link Registration.deregister}: registers
+ * with back-off, sends heartbeats, and registers again when the registry no longer knows the
+ * service. An unreachable registry is never a reason to stop, and never an exception.
  *
- * @throws TypeError where a server's URL is unusable; RangeError for a heartbeat interval that is not positive.
+ * @throws TypeError where a server's URL is unusable; RangeError for a heartbeat interval that is
+ * not positive.
  */
 export function register(options: RegisterOptions): Registration {
   const { name, url, capabilities = [], heartbeatIntervalMs = RECOMMENDED_INTERVAL_MS } = options;
@@ -195,7 +204,10 @@ function untilNextHeartbeat({ options, lastSuccessAt, failures }: Session, { ttl
   return nextHeartbeatInMs({ sinceSuccessMs, failures }, scheduleFor(ttl, { intervalMs, retry }));
 }
 
-/** 400 is the contract's answer; 404 is what a registry that lost its state, or another one, may say. */
+/**
+ * 400 is the contract's answer; 404 is what a registry that lost its state, or another one, may
+ * say.
+ */
 function isUnknownToRegistry(error: unknown): boolean {
   return error instanceof RegistryError && (error.status === 400 || error.status === 404);
 }
@@ -239,8 +251,8 @@ async function removeWithRetries(session: Session, signal: AbortSignal): Promise
 }
 
 /**
- * In a rolling update the new instance registers the same name before the old one stops: removing it then would hide the
- * new one until its next heartbeat.
+ * In a rolling update the new instance registers the same name before the old one stops: removing
+ * it then would hide the new one until its next heartbeat.
  */
 async function removeIfOurs({ client, request, service }: Session, signal: AbortSignal): Promise<void> {
   const name = request.service_name;

@@ -47,11 +47,12 @@ export interface HistoryOptions extends CallOptions {
 }
 
 /**
- * The registry API (contract 1, delivery jobs, and what became of notifications), a method per endpoint. Results are the API's JSON as it is.
+ * The registry API (contract 1, delivery jobs, and what became of notifications), a method per
+ * endpoint. Results are the API's JSON as it is.
  *
- * Every method rejects with a {@link RegistryError}: with `status`, `error` and `message` where the registry refused,
- * without `status` where none answered. With several servers, calls that may be repeated are tried on the next one when one
- * does not answer or says that it is unavailable.
+ * Every method rejects with a {@link RegistryError}: with `status`, `error` and `message` where the
+ * registry refused, without `status` where none answered. With several servers, calls that may be
+ * repeated are tried on the next one when one does not answer or says that it is unavailable.
  */
 export type RegistryClient = ReturnType<typeof createRegistryClient>;
 
@@ -69,11 +70,16 @@ export function createRegistryClient(options: ConnectionOptions) {
 
 function serviceCalls(transport: Transport) {
   return {
-    /** `GET /health`. An unhealthy registry answers 503 with a report too: that is a result, not an error. */
+    /**
+     * `GET /health`. An unhealthy registry answers 503 with a report too: that is a result, not an
+     * error.
+     */
     health: ({ signal }: CallOptions = {}): Promise<HealthReport> =>
       json(transport, { method: 'GET', path: '/health', repeatable: false, signal }, isHealthReport),
 
-    /** `POST /services/register`. A name that is live keeps its `service_id` and gets the new facts. */
+    /**
+     * `POST /services/register`. A name that is live keeps its `service_id` and gets the new facts.
+     */
     register: (body: RegisterRequest, { signal }: CallOptions = {}): Promise<RegisteredService> =>
       json(transport, { ...post('/services/register', body), repeatable: true, signal }),
 
@@ -89,7 +95,10 @@ function serviceCalls(transport: Transport) {
     deregister: async (name: string, { signal }: CallOptions = {}): Promise<RemovedService> =>
       json(transport, { method: 'DELETE', path: `/services/${serviceSegment(name)}`, repeatable: true, signal }),
 
-    /** `POST /services/{service_name}/heartbeat`. Status 400: not registered, or expired; register again. */
+    /**
+     * `POST /services/{service_name}/heartbeat`. Status 400: not registered, or expired; register
+     * again.
+     */
     heartbeat: async (name: string, { signal }: CallOptions = {}): Promise<HeartbeatAnswer> =>
       json(transport, {
         method: 'POST',

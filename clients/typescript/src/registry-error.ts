@@ -24,8 +24,8 @@ interface RegistryErrorOptions {
 }
 
 /**
- * The error that an answer other than 2xx stands for: in the registry's shape, or in that of the gateway before it. Bodies of
- * another shape are tolerated.
+ * The error that an answer other than 2xx stands for: in the registry's shape, or in that of the
+ * gateway before it. Bodies of another shape are tolerated.
  */
 export function errorFromAnswer(status: number, text: string, server: string): RegistryError {
   const body = parseObject(text);
@@ -37,7 +37,10 @@ export function errorFromAnswer(status: number, text: string, server: string): R
   return new RegistryError(typeof message === 'string' ? message : fallback, { status, error: type, server });
 }
 
-/** The error of a request that got no answer: connection refused or cut, name not resolved, time limit passed. */
+/**
+ * The error of a request that got no answer: connection refused or cut, name not resolved, time
+ * limit passed.
+ */
 export function unreachable(server: string, cause: unknown): RegistryError {
   return new RegistryError(`${server} cannot be reached: ${innermostMessage(cause)}`, {
     error: 'Registry unreachable',
@@ -51,7 +54,10 @@ export function isUnreachable(error: unknown): error is RegistryError {
   return error instanceof RegistryError && error.status === undefined;
 }
 
-/** Whether the registry says that the service is not registered: 404, or 400 to a heartbeat (contract 1, "Errors"). */
+/**
+ * Whether the registry says that the service is not registered: 404, or 400 to a heartbeat
+ * (contract 1, "Errors").
+ */
 export function isServiceNotFound(error: unknown): error is RegistryError {
   return error instanceof RegistryError && (error.status === 404 || error.error === 'Service not found');
 }

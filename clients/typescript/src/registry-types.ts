@@ -1,7 +1,8 @@
 import type { ArtifactType, Strategy } from './job-types.ts';
 
 /**
- * What the registry API says and hears (contract 1). Field names are the contract's: these objects are the JSON itself.
+ * What the registry API sends and receives (contract 1). Field names are the contract's: these
+ * objects are the JSON itself.
  */
 
 /** What a service speaks (contract 1, "Service registration"). */
@@ -38,7 +39,9 @@ export interface ServiceList {
   readonly total: number;
 }
 
-/** Which registrations to list: those with the capability, and whose name starts with the prefix. */
+/**
+ * Which registrations to list: those with the capability, and whose name starts with the prefix.
+ */
 export interface ServiceFilter {
   readonly capability?: Capability;
   readonly prefix?: string;
@@ -137,7 +140,7 @@ export interface RollbackRequest {
   readonly version: string;
   /** Absent: as the policy of the service says. */
   readonly strategy?: Strategy;
-  /** The job that runs is undone for it, those that wait are given up, and all pods roll at once. */
+  /** The job that runs is undone for it, waiting jobs are cancelled, and all pods roll at once. */
   readonly immediate?: boolean;
 }
 

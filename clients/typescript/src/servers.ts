@@ -10,8 +10,8 @@ export interface Servers {
 
 /**
  * @param urls base URLs, see {@link apiUrl}; trailing slashes are ignored.
- * @throws TypeError where there is none, or one is not an http(s) URL, or carries credentials, a query or a fragment. The
- *   message does not repeat the URL: it may hold a password.
+ * @throws TypeError where there is none, or one is not an http(s) URL, or carries credentials, a
+ * query or a fragment. The message does not repeat the URL: it may hold a password.
  */
 export function createServers(urls: string | readonly string[]): Servers {
   const servers = [...new Set((typeof urls === 'string' ? [urls] : urls).map((url) => parseServer(url)))];
@@ -29,8 +29,8 @@ export function createServers(urls: string | readonly string[]): Servers {
 }
 
 /**
- * Where the API of a registry is: below `/api/v1` of its base URL, or where that says so itself, as it does of a registry behind the
- * gateway: `https://api.example.com/api/v1/registry`.
+ * Where the API of a registry is: below `/api/v1` of its base URL, or where that says so itself, as
+ * it does of a registry behind the gateway: `https://api.example.com/api/v1/registry`.
  */
 export function apiUrl(server: string): string {
   return /\/api\/v1(\/.+)?$/.test(new URL(server).pathname) ? server : `${server}/api/v1`;

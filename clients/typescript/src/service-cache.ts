@@ -2,18 +2,24 @@ import { createListedCache } from './listed-cache.ts';
 import type { ServiceRecord } from './registry-types.ts';
 import type { WatchEvent } from './watch.ts';
 
-/** How the set of known services changed. `previous` is what was known before, absent for `added`. */
+/**
+ * How the set of known services changed. `previous` is what was known before, absent for `added`.
+ */
 export interface ServiceChange {
   readonly type: 'added' | 'modified' | 'expired' | 'removed';
   readonly service: ServiceRecord;
   readonly previous?: ServiceRecord;
 }
 
-/** What the watch has told so far, and where to resume it. No I/O: fed by {@link discover}. */
+/** What the watch has sent so far, and where to resume it. No I/O: fed by {@link discover}. */
 export interface ServiceCache {
-  /** To be called for every new connection, before its first event. @returns the cursor to resume from. */
+  /**
+   * To be called for every new connection, before its first event.
+   *
+   * @returns the cursor to resume from.
+   */
   beginConnection(): string | undefined;
-  /** Takes one event in. @returns what really changed: repeated facts are no change. */
+  /** Adds one event. @returns what really changed: repeated facts are no change. */
   apply(event: WatchEvent): readonly ServiceChange[];
   find(name: string): ServiceRecord | undefined;
   /** Whether a full list is awaited or under way: what is known may be out of date. */

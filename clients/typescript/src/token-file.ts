@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 
 /**
- * A bearer token kept in a file that somebody else renews, such as a projected Kubernetes service-account token. The file
- * is read for every request, so a rotated token is used at once; while it cannot be read the last token serves. Node only.
+ * A bearer token kept in a file that somebody else renews, such as a projected Kubernetes
+ * service-account token. The file is read for every request, so a rotated token is used at once;
+ * while it cannot be read the last token serves. Node only.
  *
  * @throws (when called) the error of reading, as long as no token was ever read.
  */

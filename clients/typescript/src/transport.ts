@@ -29,8 +29,9 @@ export interface FetchRequest {
 /** Where the registry is and how to speak to it. */
 export interface ConnectionOptions {
   /**
-   * Base URLs of interchangeable registries, such as `http://rollcall-registry:3001`, or `https://api.example.com/api/v1/registry` behind
-   * the gateway. The first that answers is used until it fails.
+   * Base URLs of interchangeable registries, such as `http://rollcall-registry:3001`, or
+   * `https://api.example.com/api/v1/registry` behind the gateway. The first that answers is used
+   * until it fails.
    */
   readonly servers: string | readonly string[];
   /** By default the one of {@link projectedToken}, where there is one. */
@@ -49,7 +50,10 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Makes headers that are good for one attempt. */
   readonly sign?: (() => Promise<Readonly<Record<string, string>>>) | undefined;
-  /** Whether doing it twice is as good as once, so that another registry may be asked after an unclear failure. */
+  /**
+   * Whether doing it twice is as good as once, so that another registry may be asked after an
+   * unclear failure.
+   */
   readonly repeatable: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -72,7 +76,8 @@ interface ApiStream {
 export interface Transport {
   /**
    * @returns the answer, whatever its status.
-   * @throws RegistryError without status where no registry answered; the signal's reason where that aborted.
+   * @throws RegistryError without status where no registry answered; the signal's reason where that
+   * aborted.
    */
   send(request: ApiRequest): Promise<ApiAnswer>;
   /**
@@ -86,15 +91,22 @@ export interface Transport {
 
 const DEFAULT_TIMEOUT_MS = 5000;
 
-/** Answers that another registry may better: it, or the proxy in front of it, cannot reach what it needs. */
+/**
+ * Answers that another registry may better: it, or the proxy in front of it, cannot reach what it
+ * needs.
+ */
 const UNAVAILABLE = new Set([502, 503, 504]);
 
-/** Failures before the request was sent, so that even a call that must not be repeated may go to another registry. */
+/**
+ * Failures before the request was sent, so that even a call that must not be repeated may go to
+ * another registry.
+ */
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
 /**
  * @returns the token.
- * @throws TypeError where it cannot stand in a header. The message does not hold it, as that of fetch would.
+ * @throws TypeError where it cannot stand in a header. The message does not hold it, as that of
+ * fetch would.
  */
 export function checkToken(token: string): string {
   if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError('the token is empty or holds characters that no token has');

@@ -5,10 +5,12 @@ import { capabilities, type ServiceRecord } from './registry-types.ts';
 import type { Transport } from './transport.ts';
 
 /**
- * What `GET /services/watch` tells. `cursor` is the event's id: a later watch that names it resumes after the event.
+ * Events of `GET /services/watch`. `cursor` is the event's id: a later watch that names it resumes
+ * after the event.
  *
  * - `opened`: the registry accepted the watch; no message of its, always the first.
- * - `added`, `modified`, `expired`, `removed`: what happened to one registration, with its facts at that moment.
+ * - `added`, `modified`, `expired`, `removed`: what happened to one registration, with its facts at
+ *   that moment.
  * - `synced`: everything that is registered has now been sent.
  * - `reset`: the cursor was too old to resume from; everything follows, up to `synced`.
  */
@@ -27,16 +29,20 @@ interface ServiceEvent {
 export interface WatchOptions {
   /** Resume after this event; absent: begin with everything that is registered. */
   readonly cursor?: string | undefined;
-  /** Give the connection up when nothing at all, not even a comment, arrived for this long. Default 40,000. */
+  /**
+   * Give the connection up when nothing at all, not even a comment, arrived for this long. Default
+   * 40,000.
+   */
   readonly silenceMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads one connection of the watch until it ends. An ended connection says nothing about the registrations: connect again
- * with the last cursor.
+ * Reads one connection of the watch until it ends. An ended connection says nothing about the
+ * registrations: connect again with the last cursor.
  *
- * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that aborted.
+ * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that
+ * aborted.
  */
 export async function* watchServices(transport: Transport, options: WatchOptions): AsyncGenerator<WatchEvent, void> {
   for await (const message of readEvents(transport, { path: '/services/watch', ...options })) {
@@ -45,7 +51,10 @@ export async function* watchServices(transport: Transport, options: WatchOptions
   }
 }
 
-/** @returns undefined for messages that this version does not know or that are not well-formed: they are skipped. */
+/**
+ * @returns undefined for messages that this version does not know or that are not well-formed: they
+ * are skipped.
+ */
 export function parseWatchEvent({ event, id, data }: EventSourceMessage): WatchEvent | undefined {
   if (event === 'synced' || event === 'reset') return { type: event, cursor: id };
   const type = serviceEventTypes.find((known) => known === event);

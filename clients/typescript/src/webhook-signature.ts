@@ -1,6 +1,9 @@
 /** What a signature of a webhook call covers. */
 export interface SignedCall {
-  /** Of the operation at the registry itself, such as `/api/v1/webhooks/deploy`, also where the call goes through the gateway. */
+  /**
+   * Of the operation at the registry itself, such as `/api/v1/webhooks/deploy`, also where the call
+   * goes through the gateway.
+   */
   readonly path: string;
   readonly body: string;
   /** When the call is made: it is good for five minutes. */
@@ -8,8 +11,8 @@ export interface SignedCall {
 }
 
 /**
- * The headers that prove a call: `X-Webhook-Timestamp`, and as `X-Webhook-Signature` the hexadecimal HMAC-SHA256 of
- * `<timestamp>.<path>.<body>`, after `sha256=`.
+ * The headers that prove a call: `X-Webhook-Timestamp`, and as `X-Webhook-Signature` the
+ * hexadecimal HMAC-SHA256 of `<timestamp>.<path>.<body>`, after `sha256=`.
  *
  * @param secret what was given to `POST /webhooks/config`; not empty.
  */

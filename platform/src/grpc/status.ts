@@ -21,7 +21,10 @@ export const grpcStatus = {
 
 export type GrpcStatus = (typeof grpcStatus)[keyof typeof grpcStatus];
 
-/** Status for an answer of HTTP (grpc/doc/http-grpc-status-mapping.md, and what our own error catalogues mean by theirs). */
+/**
+ * Status for an answer of HTTP (grpc/doc/http-grpc-status-mapping.md, and what our own error
+ * catalogues mean by theirs).
+ */
 export function grpcStatusOfHttp(httpStatus: number): GrpcStatus {
   return STATUS_OF_HTTP.get(httpStatus) ?? grpcStatus.UNKNOWN;
 }
@@ -37,7 +40,10 @@ const STATUS_OF_HTTP: ReadonlyMap<number, GrpcStatus> = new Map([
   [504, grpcStatus.UNAVAILABLE],
 ]);
 
-/** The value of `grpc-message`: UTF-8, percent-encoded outside of printable ASCII (grpc/doc/PROTOCOL-HTTP2.md). */
+/**
+ * The value of `grpc-message`: UTF-8, percent-encoded outside of printable ASCII
+ * (grpc/doc/PROTOCOL-HTTP2.md).
+ */
 export function encodeGrpcMessage(message: string): string {
   if (!/[^ -$&-~]/.test(message)) return message;
   let encoded = '';
@@ -48,7 +54,7 @@ export function encodeGrpcMessage(message: string): string {
   return encoded;
 }
 
-/** What tells clients that an error passes, and when to come back. */
+/** By which clients know that an error passes, and when to come back. */
 export interface RetryTrailers {
   /** For the retry policy of gRPC libraries (gRFC A6). */
   readonly pushbackMs: string;

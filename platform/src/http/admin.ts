@@ -13,9 +13,13 @@ export interface AdminOptions {
   readonly unready: () => string | undefined;
 }
 
-/** The admin port that every process has and no ingress exposes: `/livez`, `/readyz`, `/metrics` (DESIGN section 2). */
+/**
+ * The admin port that every process has and no ingress exposes: `/livez`, `/readyz`, `/metrics`
+ * (DESIGN section 2).
+ */
 export function adminServer({ host, port, metrics, unready }: AdminOptions): Actor {
-  // Every process has this server, and makes it before any listens and before what it watches is read.
+  // Every process has this server, and makes it before any listens and before what it watches is
+  // read.
   settleMessageShapes();
   const app = fastify({ forceCloseConnections: true });
   app.get('/livez', () => 'ok');

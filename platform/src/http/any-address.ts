@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * What to listen on to be reached by every address of this machine: `::`, which takes IPv4 in, or `0.0.0.0` where the kernel has no
- * IPv6.
+ * What to listen on to be reached by every address of this machine: `::`, which includes IPv4, or
+ * `0.0.0.0` where the kernel has no IPv6.
  *
  * @param listen fails where an address cannot be listened on; for tests.
  */

@@ -9,8 +9,9 @@ type ParseJson = (request: FastifyRequest, body: Buffer, parsed: Parsed) => void
 const SURROGATE_ESCAPE = /\\u[dD][89A-Fa-f]/;
 
 /**
- * A parser of JSON bodies (RFC 8259) for `addContentTypeParser` with `parseAs: 'buffer'`. What is no text is refused: to replace
- * what cannot be decoded would make one name of two. A byte order mark of UTF-8 is passed over.
+ * A parser of JSON bodies (RFC 8259) for `addContentTypeParser` with `parseAs: 'buffer'`. What is
+ * no text is refused: to replace what cannot be decoded would make one name of two. A byte order
+ * mark of UTF-8 is passed over.
  */
 export function jsonParser(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): ParseJson {
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -34,7 +35,10 @@ function notText(rule: string): HttpError {
   return new HttpError(400, 'Invalid request', { message: `The body ${rule}` });
 }
 
-/** Whether every string of a value that was JSON, names of members included, can be written in UTF-8. Of any depth. */
+/**
+ * Whether every string of a value that was JSON, names of members included, can be written in
+ * UTF-8. Of any depth.
+ */
 function isWellFormed(value: unknown): boolean {
   const waiting: unknown[] = [value];
   while (waiting.length > 0) {

@@ -80,12 +80,15 @@ export function serverError(
   return new HttpError(status, error, { ...options, code });
 }
 
-/** How an application tells of an error in the body of its answer. */
+/** How an application reports an error in the body of its answer. */
 export type RenderError = (error: HttpError) => object;
 
 export const plainErrorBody: RenderError = ({ error, message }) => ({ error, message }) satisfies ErrorBody;
 
-/** The body of every error answer of the gateway, federation, communication and payment (contracts 2 and 3, "Errors"). */
+/**
+ * The body of every error answer of the gateway, federation, communication and payment (contracts 2
+ * and 3, "Errors").
+ */
 interface CodedErrorBody {
   readonly error: {
     /** Constant for a kind of error, in UPPER_SNAKE. */

@@ -1,9 +1,10 @@
 import type { IncomingMessage, Server } from 'node:http';
 
 /**
- * Answers `Expect` (RFC 9110, section 10.1.1). A client is told to go on as soon as somebody begins to read the body of its
- * request, and not before: what the headers decide is answered without it. Node itself would tell at once, and would answer by
- * itself, without a body and past all hooks, what expects anything else.
+ * Answers `Expect` (RFC 9110, section 10.1.1). A client gets `100 Continue` as soon as somebody
+ * begins to read the body of its request, and not before: what the headers decide is answered
+ * without it. Node itself would send it at once, and would answer by itself, without a body and
+ * past all hooks, what expects anything else.
  *
  * @returns whether a request expects what no server can.
  */

@@ -3,7 +3,10 @@ import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
 import type { Clock } from '../clock.ts';
 import { createKeySet } from './key-sets.ts';
 
-/** The headers by which the gateway tells a service who is calling, and whom (DESIGN section 7). Only `token` proves anything. */
+/**
+ * The headers by which a service knows who is calling, and whom (DESIGN section 7). Only `token`
+ * proves anything.
+ */
 export const identityHeaders = {
   token: 'x-rollcall-identity',
   /** Percent-encoded. */
@@ -11,7 +14,10 @@ export const identityHeaders = {
   tier: 'x-rollcall-tier',
   /** Separated by spaces. */
   scopes: 'x-rollcall-scopes',
-  /** The name by which a request was let in, over REST, percent-encoded: also that of a caller who had to show nothing. */
+  /**
+   * The name by which a request was let in, over REST, percent-encoded: also that of a caller who
+   * had to show nothing.
+   */
   service: 'x-rollcall-service',
 } as const;
 
@@ -48,7 +54,10 @@ export interface IdentityOptions {
 
 /** Reads who is calling from a request that came by the gateway. */
 export interface IdentityReader {
-  /** @returns undefined when the request carries no identity, or none that holds. @throws when the gateway's keys cannot be had. */
+  /**
+   * @returns undefined when the request carries no identity, or none that holds.
+   * @throws when the gateway's keys cannot be had.
+   */
   read(request: Pick<FastifyRequest, 'headers'>): Promise<Identity | undefined>;
 }
 
@@ -79,9 +88,10 @@ export function createIdentityReader({ service, issuer, jwksUrl, clock }: Identi
 }
 
 /**
- * Whether an identity is one that the gateway has signed for this service. Nothing is verified: it tells a service by which of its
- * names a request was let in, as rules of the gateway hold for one of them alone. Whoever comes by the gateway can neither change the
- * identity nor leave it out, but for routes that are open to all: `identityHeaders.service` tells the name there, too.
+ * Whether an identity is one that the gateway has signed for this service. Nothing is verified: a
+ * service knows by which of its names a request was let in, as rules of the gateway hold for one of
+ * them alone. Whoever comes by the gateway can neither change the identity nor leave it out, but
+ * for routes that are open to all: `identityHeaders.service` has the name there, too.
  */
 export function isIdentityFor(service: string, token: string): boolean {
   try {
@@ -91,7 +101,10 @@ export function isIdentityFor(service: string, token: string): boolean {
   }
 }
 
-/** Whom an identity names. Nothing is verified: good for counting, where no more is known, and for nothing else. */
+/**
+ * Whom an identity names. Nothing is verified: good for counting, where no more is known, and for
+ * nothing else.
+ */
 export function unverifiedSubject(token: string): string | undefined {
   try {
     return decodeJwt(token).sub;

@@ -6,7 +6,10 @@ const TIMEOUT_MS = 3000;
 /** A key set is fetched for an unknown key at most this often. */
 const COOL_DOWN_MS = 30_000;
 const KEPT_MS = 600_000;
-/** After a fetch that failed there is none for so long: whoever shows a token of an unknown key asks for one. */
+/**
+ * After a fetch that failed there is none for so long: whoever shows a token of an unknown key asks
+ * for one.
+ */
 const PAUSE_MS = 5000;
 
 interface FetchOptions {
@@ -33,8 +36,8 @@ interface Fetched {
 }
 
 /**
- * An issuer's published keys, which are fetched once, again after ten minutes, and again for a key that is not known. jose's own
- * goes by the system's clock.
+ * An issuer's published keys, which are fetched once, again after ten minutes, and again for a key
+ * that is not known. jose's own goes by the system's clock.
  *
  * Where they cannot be had, verifying throws what is no JOSEError: the token may well be good.
  */

@@ -5,11 +5,13 @@ import { Socket } from 'node:net';
 const OBJECTS = 16;
 
 /**
- * Lets V8 settle on the layout of requests and responses while none of their first objects can be collected.
+ * Lets V8 settle on the layout of requests and responses while none of their first objects can be
+ * collected.
  *
- * V8 gives a class as many properties within its objects as the first few of them used, and forgets those that a garbage
- * collection takes. A server that reads much before its first requests come then has requests and responses with room for
- * too few; for the rest they become dictionaries, for good, and every request costs twice the CPU time.
+ * V8 gives a class as many properties within its objects as the first few of them used, and forgets
+ * objects that a garbage collection frees. A server that reads much before its first requests come
+ * then has requests and responses with too few; for the rest they become dictionaries, for good,
+ * and every request costs twice the CPU time.
  */
 export function settleMessageShapes(): void {
   const socket = new Socket();

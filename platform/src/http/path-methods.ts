@@ -1,6 +1,11 @@
-/** Which methods each path can be called with, for callers who used another (RFC 9110, sections 9.3.7 and 15.5.6). */
+/**
+ * Which methods each path can be called with, for callers who used another (RFC 9110, sections
+ * 9.3.7 and 15.5.6).
+ */
 export interface PathMethods {
-  /** @param pattern as Fastify has it: `:name` stands for one segment, `*` at the end for any rest. */
+  /**
+   * @param pattern as Fastify has it: `:name` stands for one segment, `*` at the end for any rest.
+   */
   add(pattern: string, methods: string | readonly string[]): void;
   /** In alphabetical order; empty where no route has this path. */
   at(path: string): string[];

@@ -4,7 +4,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createLogger } from '../log.ts';
 import { createServer } from './server.ts';
 
-/** Sends bytes to a server that waits 300 ms for what is not there in full. @returns all that comes back, and how it ended. */
+/**
+ * Sends bytes to a server that waits 300 ms for what is not there in full.
+ *
+ * @returns all that comes back, and how it ended.
+ */
 async function exchange(bytes: string): Promise<{ readonly text: string; readonly end: string }> {
   const app = createServer({
     log: createLogger('test', 'silent'),

@@ -13,11 +13,14 @@ export interface RawRefusal {
 
 export interface RawRefusalOptions {
   readonly renderError: RenderError;
-  /** Told of each. @returns fields for its answer, beside its own. */
+  /** Called with each. @returns fields for its answer, beside its own. */
   readonly onRawRefusal: (refusal: RawRefusal) => Readonly<Record<string, string>>;
 }
 
-/** Answers what never becomes a request of a route: what is no HTTP, what does not come in time, and requests for a tunnel. */
+/**
+ * Answers what never becomes a request of a route: what is no HTTP, what does not come in time, and
+ * requests for a tunnel.
+ */
 export interface RawRefusals {
   /** For Fastify's `clientErrorHandler`. */
   readonly onClientError: (error: NodeJS.ErrnoException, socket: Socket) => void;
@@ -47,10 +50,11 @@ export function createRawRefusals(options: RawRefusalOptions): RawRefusals {
 }
 
 /**
- * Whether what is said over a connection now would be taken for the answer to what is wrong with it: and neither for more of another
- * answer, nor for the one that an earlier request still waits for.
+ * Whether an answer that is sent now would count as the answer to the invalid request: and neither
+ * for more of another answer, nor for the one that an earlier request still waits for.
  *
- * @param last the answer to the last request that has begun to come. Only one to which no other is ahead has the socket.
+ * @param last the answer to the last request that has begun to come. Only one to which no other is
+ * ahead has the socket.
  */
 function isNext(last: ServerResponse | undefined, socket: Socket): boolean {
   if (last === undefined || last.writableFinished) return true;

@@ -3,8 +3,8 @@ import { HttpError, serverError } from './errors.ts';
 import { targetFault } from './request-target.ts';
 
 /**
- * What is wrong with the frame of a request, whatever its path: a target that is none (RFC 9112, section 3.2), or a coding of the
- * body that nobody here undoes (section 6.1).
+ * What is wrong with the frame of a request, whatever its path: a target that is none (RFC 9112,
+ * section 3.2), or a coding of the body that nobody here undoes (section 6.1).
  *
  * @returns undefined: nothing.
  */
@@ -24,7 +24,10 @@ export function requestFault({ url = '', headers, httpVersionMinor }: IncomingMe
   return undefined;
 }
 
-/** @param coding the value of Transfer-Encoding. Other codings than `chunked` belong to the body, and are lost where they are not undone. */
+/**
+ * @param coding the value of Transfer-Encoding. Other codings than `chunked` belong to the body,
+ * and are lost where they are not undone.
+ */
 export function isChunkedAlone(coding: string | readonly string[]): boolean {
   return typeof coding === 'string' && coding.trim().toLowerCase() === 'chunked';
 }

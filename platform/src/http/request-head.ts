@@ -4,8 +4,8 @@ import { isIPv6 } from 'node:net';
 type RequestHead = Pick<IncomingMessage, 'rawHeaders' | 'httpVersionMajor' | 'httpVersionMinor'>;
 
 /**
- * Fields that say what a request is, whose it is or what it wants, and have one value. Of two, Node keeps the first; a proxy in
- * between may have decided by the other.
+ * Fields that say what a request is, whose it is or what it wants, and have one value. Of two, Node
+ * keeps the first; a proxy in between may have decided by the other.
  */
 const SINGLE_FIELDS: ReadonlySet<string> = new Set([
   'host',
@@ -26,14 +26,16 @@ const SINGLE_FIELDS: ReadonlySet<string> = new Set([
 /** `uri-host [ ":" port ]` (RFC 9110, section 7.2), an address of IPv6 in brackets. */
 const AUTHORITY = /^(?:\[([0-9A-Fa-f:.]+)\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::(\d*))?$/;
 const MAX_PORT = 65_535;
-/** What a request target may be made of (RFC 3986); characters beyond it are to be percent-encoded. */
+/**
+ * What a request target may be made of (RFC 3986); characters beyond it are to be percent-encoded.
+ */
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 const ENCODED = /%[0-9A-Fa-f]{2}/;
 const MALFORMED_ENCODING = /%(?![0-9A-Fa-f]{2})/;
 
 /**
- * What is wrong with the header fields of a request, whatever it asks for (RFC 9110, section 5.3; RFC 9112, section 3.2), as a
- * sentence; undefined: nothing.
+ * What is wrong with the header fields of a request, whatever it asks for (RFC 9110, section 5.3;
+ * RFC 9112, section 3.2), as a sentence; undefined: nothing.
  */
 export function headerFault({ rawHeaders, httpVersionMajor, httpVersionMinor }: RequestHead): string | undefined {
   const seen = new Set<string>();
@@ -59,12 +61,18 @@ function isAuthority(text: string): boolean {
   return matched !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= MAX_PORT;
 }
 
-/** Whether a path is as RFC 3986 has it and every percent-encoding in it is a part of a character of UTF-8. */
+/**
+ * Whether a path is as RFC 3986 has it and every percent-encoding in it is a part of a character of
+ * UTF-8.
+ */
 export function isDecodablePath(path: string): boolean {
   return VISIBLE_ASCII.test(path) && isDecodable(path);
 }
 
-/** As {@link isDecodablePath}. A percent sign that begins no encoding stands for itself, as in every form (WHATWG URL). */
+/**
+ * As {@link isDecodablePath}. A percent sign that begins no encoding stands for itself, as in every
+ * form (WHATWG URL).
+ */
 export function isDecodableQuery(query: string): boolean {
   if (!VISIBLE_ASCII.test(query)) return false;
   return !ENCODED.test(query) || isDecodable(query.replaceAll(new RegExp(MALFORMED_ENCODING, 'g'), '%25'));

@@ -16,19 +16,25 @@ export interface RequestOrigin {
   /** Whose request it is, as far as proxies in between are trusted. */
   readonly clientAddress: string;
   readonly protocol: string;
-  /** With the port, where one was given; empty: not told. */
+  /** With the port, where one was given; empty: unknown. */
   readonly host: string;
 }
 
 export interface RequestTracing {
   readonly tracer: Tracer;
-  /** Routes that are asked in short intervals, by monitoring for instance: they would hide everything else. */
+  /**
+   * Routes that are asked in short intervals, by monitoring for instance: they would hide
+   * everything else.
+   */
   readonly untraced: readonly string[];
   /** That of the connection, over HTTP, when absent. */
   readonly originOf?: (request: IncomingMessage) => RequestOrigin;
 }
 
-/** Makes a span of every request, which its route finds as `request.span`. It ends with the answer, or with the connection. */
+/**
+ * Makes a span of every request, which its route finds as `request.span`. It ends with the answer,
+ * or with the connection.
+ */
 export function traceRequests(app: App, { tracer, untraced, originOf = directOrigin }: RequestTracing): void {
   const isUntraced = new Set(untraced);
   app.decorateRequest('span', undefined);
@@ -60,7 +66,8 @@ export function nameSpan(span: Span, { method }: Pick<FastifyRequest, 'method'>,
 }
 
 /**
- * A request that was refused for a fault of its caller has not failed (semantic conventions, "HTTP server spans").
+ * A request that was refused for a fault of its caller has not failed (semantic conventions, "HTTP
+ * server spans").
  *
  * @param status undefined: there was no answer, because the caller had gone.
  */
@@ -74,7 +81,10 @@ function statusOf({ headersSent, statusCode }: ServerResponse): number | undefin
   return headersSent ? statusCode : undefined;
 }
 
-/** Those of RFC 9110 and 5789: others are one name, so that callers cannot invent any number of them. */
+/**
+ * Those of RFC 9110 and 5789: others are one name, so that callers cannot invent any number of
+ * them.
+ */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']);
 
 function spanName(method: string): string {

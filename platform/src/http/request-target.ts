@@ -1,11 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 
-/** A host of RFC 3986 with or without a port, and whatever follows. User information is no part of it. */
+/**
+ * A host of RFC 3986 with or without a port, and whatever follows. User information is no part of
+ * it.
+ */
 const ABSOLUTE = /^https?:\/\/((?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d{0,5})?)([/?].*)?$/i;
 
 /**
- * Turns the absolute form of a request target into that of the origin, as every server must (RFC 9112, section 3.2.2); its authority
- * replaces the Host field. Every other form stays as it is.
+ * Turns the absolute form of a request target into that of the origin, as every server must (RFC
+ * 9112, section 3.2.2); its authority replaces the Host field. Every other form stays as it is.
  *
  * @returns the target.
  */

@@ -1,6 +1,9 @@
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js';
 
-/** What is wrong with a part of a request, as Fastify says it, and which values there may be where those can be counted. */
+/**
+ * What is wrong with a part of a request, as Fastify says it, and which values there may be where
+ * those can be counted.
+ */
 export function describeSchemaFaults(faults: readonly FastifySchemaValidationError[], part: string): Error {
   return new Error(
     faults.map((fault) => `${part}${fault.instancePath} ${fault.message ?? ''}${allowedBy(fault)}`).join(', '),

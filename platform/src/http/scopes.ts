@@ -1,4 +1,7 @@
-/** What a caller's token may hold for the operations of Rollcall itself. Services have scopes of their own. */
+/**
+ * What a caller's token may hold for the operations of Rollcall itself. Services have scopes of
+ * their own.
+ */
 export type Scope = 'registrations:read' | 'registrations:write' | 'jobs:read' | 'jobs:write' | 'metrics:read';
 
 /** Stands for every scope. */
@@ -10,7 +13,10 @@ export interface Operation {
   readonly name: string;
   /** What a client of the gateway needs for it. Undefined: nothing. */
   readonly scope: Scope | undefined;
-  /** `METHOD /path` below the registry's `/api/v1`, which the gateway has at `/api/v1/registry`. HEAD is GET. */
+  /**
+   * `METHOD /path` below the registry's `/api/v1`, which the gateway has at `/api/v1/registry`.
+   * HEAD is GET.
+   */
   readonly rest: readonly string[];
   /** Methods of rollcall.registry.v1.Registry. */
   readonly grpc: readonly string[];
@@ -19,8 +25,8 @@ export interface Operation {
 }
 
 /**
- * The operations of the registry. Gateway and registry both ask here, and each refuses by itself: a route of the gateway's that
- * names another way to the registry opens nothing.
+ * The operations of the registry. Gateway and registry both ask here, and each refuses by itself: a
+ * route of the gateway's that names another way to the registry opens nothing.
  */
 export const operations: readonly Operation[] = [
   {
@@ -53,7 +59,7 @@ export const operations: readonly Operation[] = [
     webSocket: ['jobs', 'jobs.{service_name}'],
   },
   {
-    name: 'Read the history of updates, and look for newer versions',
+    name: 'Read the history of updates, and check for newer versions',
     scope: 'jobs:read',
     rest: [
       'GET /updates/history',
@@ -114,7 +120,8 @@ const restRows: readonly RestRow[] = operations.flatMap((operation) =>
 );
 
 /**
- * What a request to the registry asks for. Of two routes that fit the first holds, which is the one without parameters.
+ * What a request to the registry asks for. Of two routes that fit the first holds, which is the one
+ * without parameters.
  *
  * @param path below `/api/v1`, as it came or as a route has it (`/services/:service_name`).
  * @returns undefined where the registry has no such route.

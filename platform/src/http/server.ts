@@ -54,31 +54,37 @@ export interface ServerOptions {
   readonly mapError: (error: unknown) => HttpError | undefined;
   /** The body of error answers; that of the registry API when absent. */
   readonly renderError?: RenderError;
-  /** How long answers may take to be fetched once the server closes; then they are cut off. */
+  /** How long callers may read their answers once the server closes; then they are cut off. */
   readonly closingLimitMs: number;
   /**
-   * Once it says so, every answer closes its connection: who keeps connections leaves by itself, instead of sending a request over one
-   * that is idle just when it is closed.
+   * Once it says so, every answer closes its connection: who keeps connections leaves by itself,
+   * instead of sending a request over one that is idle just when it is closed.
    */
   readonly isStopping?: () => boolean;
-  /** A request that has not come in full by then is answered with 408; 30 s when absent, 0: never. */
+  /**
+   * A request that has not come in full by then is answered with 408; 30 s when absent, 0: never.
+   */
   readonly requestTimeoutMs?: number;
-  /** How often connections are looked at for requests that take too long; every 30 s when absent. */
+  /** How often connections are checked for requests that are too slow; every 30 s when absent. */
   readonly connectionsCheckingIntervalMs?: number;
   /** Undefined: requests are not traced. */
   readonly tracing?: RequestTracing | undefined;
   /**
-   * Which requests to upgrade become the event `upgrade`; absent: none. Others are answered as if they had not asked (RFC 9110, section
-   * 7.8): Java's client asks for HTTP/2 with every request.
+   * Which requests to upgrade become the event `upgrade`; absent: none. Others are answered as if
+   * they had not asked (RFC 9110, section 7.8): Java's client asks for HTTP/2 with every request.
    */
   readonly takesUpgrade?: (request: IncomingMessage) => boolean;
-  /** Told of what is refused before it is a request of a route; @returns fields for the answer. */
+  /**
+   * Called with what is refused before it is a request of a route;
+   *
+   * @returns fields for the answer.
+   */
   readonly onRawRefusal?: RawRefusalOptions['onRawRefusal'];
 }
 
 /**
- * Longer than any proxy in front keeps idle connections (commonly 60 s): a proxy that reuses a connection just as the
- * server closes it answers 502.
+ * Longer than any proxy in front keeps idle connections (commonly 60 s): a proxy that reuses a
+ * connection just as the server closes it answers 502.
  */
 const KEEP_ALIVE_TIMEOUT_MS = 95_000;
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -86,8 +92,8 @@ const CHECKING_INTERVAL_MS = 30_000;
 const MAX_PARAM_LENGTH = 12_000;
 
 /**
- * A Fastify application with what all Rollcall services share: no coercion of types, every error in the contract's shape,
- * request duration metrics, and time limits. It does not listen.
+ * A Fastify application with what all Rollcall services share: no coercion of types, every error in
+ * the contract's shape, request duration metrics, and time limits. It does not listen.
  */
 export function createServer(options: ServerOptions): App {
   const { log, metrics, bodyLimit, mapError, closingLimitMs, renderError = plainErrorBody } = options;
@@ -99,7 +105,8 @@ export function createServer(options: ServerOptions): App {
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger of its own for every request costs a tenth of a lookup: what is logged of a request names its id instead.
+    // A logger of its own for every request costs a tenth of a lookup: what is logged of a request
+    // names its id instead.
     childLoggerFactory: (logger) => logger,
     bodyLimit,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
@@ -113,7 +120,8 @@ export function createServer(options: ServerOptions): App {
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     forceCloseConnections: 'idle',
     schemaErrorFormatter: describeSchemaFaults,
-    // What comes over an open connection while the server closes is still answered; the answer closes the connection.
+    // What comes over an open connection while the server closes is still answered; the answer
+    // closes the connection.
     return503OnClosing: false,
     frameworkErrors(error, { raw }, reply) {
       unroutable.detour(raw, fromFastify(error) ?? internalError());
@@ -123,7 +131,8 @@ export function createServer(options: ServerOptions): App {
     rewriteUrl: (request) => toOriginForm(request),
   }).withTypeProvider<TypeBoxTypeProvider>();
   rawRefusals.watch(app.server);
-  // So many bytes as a head may have are no more fields than that; Node would drop what is beyond its limit without a word.
+  // So many bytes as a head may have are no more fields than that; Node would drop what is beyond
+  // its limit without a word.
   app.server.maxHeadersCount = 0;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   app.removeContentTypeParser(['application/json', 'text/plain']);
@@ -141,7 +150,8 @@ export function createServer(options: ServerOptions): App {
     done();
   });
   const pathMethods = createPathMethods();
-  // Behind the hooks of all routes, by which answers get their id and their line in the log; before any body is asked for.
+  // Behind the hooks of all routes, by which answers get their id and their line in the log; before
+  // any body is asked for.
   app.addHook('preParsing', (...[request, reply, , done]) => {
     const { raw } = request;
     const refusal = expectsTooMuch(raw)
@@ -198,7 +208,8 @@ function closeInOrder(app: App, closingLimitMs: number): void {
 }
 
 /**
- * Says where a request goes that one route of Fastify takes with many others: for metrics and traces.
+ * Says where a request goes that one route of Fastify matches with many others: for metrics and
+ * traces.
  *
  * @param route of few values: a pattern, not a path.
  */
@@ -225,7 +236,11 @@ function invalidPath(): HttpError {
   return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
 }
 
-/** There is no such path, or not with this method. @returns the path's methods where OPTIONS asks for them. */
+/**
+ * There is no such path, or not with this method.
+ *
+ * @returns the path's methods where OPTIONS asks for them.
+ */
 function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): HttpError | string {
   const path = pathOf(url);
   const methods = pathMethods.at(path);
@@ -236,7 +251,10 @@ function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): Ht
   return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow } });
 }
 
-/** `curl -d ''` and many libraries name a type for a body of no bytes; a request without a body is not refused for that. */
+/**
+ * `curl -d ''` and many libraries name a type for a body of no bytes; a request without a body is
+ * not refused for that.
+ */
 function hasNoBody({ 'content-length': length = '0', 'transfer-encoding': encoding }: IncomingHttpHeaders): boolean {
   return length === '0' && encoding === undefined;
 }
@@ -250,7 +268,10 @@ function internalError(): HttpError {
   return serverError('INTERNAL', { message: 'The request failed for a reason of ours' });
 }
 
-/** Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that does not match. */
+/**
+ * Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that
+ * does not match.
+ */
 function fromFastify(error: unknown): HttpError | undefined {
   if (!(error instanceof Error)) return undefined;
   const { statusCode, code: name, validation, message }: Partial<FastifyError> & Error = error;

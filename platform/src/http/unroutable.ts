@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpError } from './errors.ts';
 
-/** No route has this path, and none but one for all paths takes it. */
+/** No route has this path, and none but one for all paths matches it. */
 const NO_ROUTE = '/%25';
 
 /**
- * Requests that the router refuses, for which Fastify runs no hook: their answers had no id and no line in a log, and no page could
- * read them. They are routed once more, as if they were for a path that no route has, and refused behind the hooks.
+ * Requests that the router refuses, for which Fastify runs no hook: their answers had no id and no
+ * line in a log, and no page could read them. They are routed once more, as if they were for a path
+ * that no route has, and refused behind the hooks.
  */
 export class Unroutable {
   readonly #refusals = new WeakMap<
@@ -26,7 +27,7 @@ export class Unroutable {
     if (refused !== undefined) request.url = refused.url;
   }
 
-  /** @returns undefined where the router took it. */
+  /** @returns undefined where the router found one. */
   refusalOf(request: IncomingMessage): HttpError | undefined {
     return this.#refusals.get(request)?.refusal;
   }

@@ -32,8 +32,9 @@ export interface KubeAccess {
 }
 
 /**
- * Finds the API server: by the files of `KUBECONFIG`, else by the pod's service account, else by `~/.kube/config`. What
- * reads kubeconfigs is loaded only where it is needed: it takes 80 MB of memory (docs/decisions/0241).
+ * Finds the API server: by the files of `KUBECONFIG`, else by the pod's service account, else by
+ * `~/.kube/config`. What reads kubeconfigs is loaded only where it is needed: it needs much memory
+ * (docs/decisions/0241).
  *
  * @throws when none of these is there, or a file is no kubeconfig.
  */

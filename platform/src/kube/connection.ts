@@ -13,7 +13,7 @@ import { createTransports } from './transport.ts';
 /** `exchange` has its own; undici's do not count the wait for a socket. */
 const NO_TIMEOUTS = { headersTimeout: 0, bodyTimeout: 0 };
 const MAX_RETRY_AFTER_TRIES = 5;
-/** What is added to the wait that the server asked for, so that all who were told the same do not return together. */
+/** What is added to the wait that the server asked for, so that not all return together. */
 const RETRY_SPREAD = { baseMs: 50, maxMs: 1000 };
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -34,10 +34,11 @@ export interface KubeConnection {
   /** The namespace of the kubeconfig's context or of the service account, else `default`. */
   readonly namespace: string;
   /**
-   * Sends a request and parses the JSON answer. A 429 or 503 with Retry-After is waited out and sent again, within the
-   * connection's time limit: such a request was not carried out.
+   * Sends a request and parses the JSON answer. A 429 or 503 with Retry-After is waited out and
+   * sent again, within the connection's time limit: such a request was not carried out.
    *
-   * @throws KubeApiError when the server refuses, KubeUnreachableError when there is no answer in time.
+   * @throws KubeApiError when the server refuses, KubeUnreachableError when there is no answer in
+   * time.
    */
   request<T>(request: KubeRequest): Promise<T>;
   /**
@@ -52,13 +53,22 @@ export interface KubeConnection {
 
 export interface ConnectionOptions {
   readonly clock: Clock;
-  /** A request that has no complete answer by then, waiting for a socket included, fails as unreachable. */
+  /**
+   * A request that has no complete answer by then, waiting for a socket included, fails as
+   * unreachable.
+   */
   readonly requestTimeoutMs: number;
   /** Most sockets that requests (not watches) use at once. */
   readonly maxSockets: number;
-  /** The owner of the fields that are written, unless a request names one; without it the API server calls it `unknown`. */
+  /**
+   * The owner of the fields that are written, unless a request names one; without it the API server
+   * calls it `unknown`.
+   */
   readonly fieldManager?: string;
-  /** Called after every answer or failure, for `rest_client_requests_total`; `host` is that of the API server. */
+  /**
+   * Called after every answer or failure, for `rest_client_requests_total`; `host` is that of the
+   * API server.
+   */
   readonly onRequest?: (method: string, code: string, host: string) => void;
 }
 
@@ -97,7 +107,8 @@ async function connectTo(access: KubeAccess, options: ConnectionOptions): Promis
           path: basePath + request.path + queryString({ ...owner, ...request.query }),
           headers,
           body: body === undefined ? null : JSON.stringify(body),
-          // A DELETE with a body would cost its socket, and every one a TLS handshake: undici takes it for a mistake.
+          // A DELETE with a body would cost its socket, and every one a TLS handshake: undici
+          // treats it as a mistake.
           reset: false,
           ...NO_TIMEOUTS,
         },
@@ -206,7 +217,10 @@ function toApiError({ statusCode, headers, text }: Answer): KubeApiError {
   return new KubeApiError(statusCode, status, seconds === undefined ? undefined : seconds * 1000);
 }
 
-/** undici rejects an aborted request only once a socket is open for it, which behind a dead network takes long. */
+/**
+ * undici rejects an aborted request only once a socket is open for it, which behind a dead network
+ * lasts long.
+ */
 async function untilAborted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(unreachable('the request was aborted'));

@@ -9,13 +9,17 @@ const RENEWAL_PAUSE_MS = 1000;
 export interface CredentialSource {
   /** The credentials to use now. The same object as long as nothing changed. */
   get(): Promise<Credentials>;
-  /** The server refused these: reads everything anew, unless that has just been done. @returns whether there are others. */
+  /**
+   * The server refused these: reads everything anew, unless that has just been done.
+   *
+   * @returns whether there are others.
+   */
   renew(refused: Credentials): Promise<boolean>;
 }
 
 /**
- * Keeps the credentials of an access up to date. Reads them a first time, so that a wrong path or a failing plugin
- * shows at once.
+ * Keeps the credentials of an access up to date. Reads them a first time, so that a wrong path or a
+ * failing plugin shows at once.
  */
 export async function createCredentialSource(access: KubeAccess, clock: Clock): Promise<CredentialSource> {
   let current = await access.readCredentials(false);
@@ -28,7 +32,8 @@ export async function createCredentialSource(access: KubeAccess, clock: Clock): 
       const next = await access.readCredentials(refused);
       if (JSON.stringify(next) !== JSON.stringify(current)) current = next;
     } catch {
-      // What was read last may serve longer than a file that is missing just now; if not, the server says so.
+      // What was read last may serve longer than a file that is missing just now; if not, the
+      // server says so.
     } finally {
       reading = undefined;
     }

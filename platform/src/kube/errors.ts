@@ -1,4 +1,7 @@
-/** The `Status` object that the API server answers a failed request with (Kubernetes API conventions, "Response Status Kind"). */
+/**
+ * The `Status` object that the API server answers a failed request with (Kubernetes API
+ * conventions, "Response Status Kind").
+ */
 export interface ApiStatus {
   readonly kind?: string;
   readonly code?: number;
@@ -33,7 +36,10 @@ export class KubeApiError extends Error {
   }
 }
 
-/** The API server could not be reached, or did not answer in time. Whether a write took effect is unknown. */
+/**
+ * The API server could not be reached, or did not answer in time. Whether a write took effect is
+ * unknown.
+ */
 export class KubeUnreachableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -46,15 +52,19 @@ export function isNotFound(error: unknown): boolean {
 }
 
 /**
- * A precondition (uid, resourceVersion) or a field manager's ownership did not hold. To a patch with another uid the API
- * server says that uids cannot be changed (422), where it says 409 to a delete.
+ * A precondition (uid, resourceVersion) or a field manager's ownership did not hold. To a patch
+ * with another uid the API server says that uids cannot be changed (422), where it says 409 to a
+ * delete.
  */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof KubeApiError)) return false;
   return error.code === 409 ? error.reason !== 'AlreadyExists' : isUidMismatch(error);
 }
 
-/** A field that an apply without `force` wanted belongs to another manager: trying again is pointless. Also a conflict. */
+/**
+ * A field that an apply without `force` wanted belongs to another manager: trying again is
+ * pointless. Also a conflict.
+ */
 export function isFieldConflict(error: unknown): boolean {
   if (!(error instanceof KubeApiError) || error.code !== 409) return false;
   return error.status.details?.causes?.some(({ reason }) => reason === 'FieldManagerConflict') === true;
@@ -68,12 +78,18 @@ export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === 409 && error.reason === 'AlreadyExists';
 }
 
-/** Who asks may not, or what is asked for may not be: by the API server's rules, or those of who reviews for it. */
+/**
+ * Who asks may not, or what is asked for may not be: by the API server's rules, or those of who
+ * reviews for it.
+ */
 export function isForbidden(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === 403;
 }
 
-/** The object is one more than a ResourceQuota of its namespace allows. The API server has no reason of its own for that. */
+/**
+ * The object is one more than a ResourceQuota of its namespace allows. The API server has no reason
+ * of its own for that.
+ */
 export function isQuotaExceeded(error: unknown): boolean {
   return isForbidden(error) && error instanceof KubeApiError && /\bexceeded quota\b/.test(error.message);
 }
@@ -88,7 +104,7 @@ export function isInvalid(error: unknown): boolean {
   return error instanceof KubeApiError && (error.code === 400 || error.code === 422) && !isUidMismatch(error);
 }
 
-/** The API server is away, overloaded or starting: the same request may succeed later. */
+/** The API server is unavailable, overloaded or starting: the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof KubeUnreachableError) return true;
   // A ResourceQuota that nobody has counted yet is so for a moment.

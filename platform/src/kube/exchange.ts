@@ -19,8 +19,9 @@ export interface ExchangeOptions {
 /**
  * Sends one request and reads the whole answer.
  *
- * A handler of its own, because undici's `request()` rejects an aborted request only once a socket is free for it, its time
- * limits begin only then, and its body stream is a third of the work of a small answer.
+ * A handler of its own, because undici's `request()` rejects an aborted request only once a socket
+ * is free for it, its time limits begin only then, and its body stream is a third of the work of a
+ * small answer.
  *
  * @throws KubeUnreachableError when there is no complete answer in time.
  */

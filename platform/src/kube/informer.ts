@@ -22,8 +22,8 @@ export interface InformerOptions<T extends KubeObject> {
   /** Called when a list or watch failed or was refused, with `list` or `watch`. */
   readonly onFailure?: (operation: 'list' | 'watch') => void;
   /**
-   * Applied to every object before it is stored, to drop what this process never reads. It must keep name, namespace, uid
-   * and resourceVersion. `managedFields` are always dropped.
+   * Applied to every object before it is stored, to drop what this process never reads. It must
+   * keep name, namespace, uid and resourceVersion. `managedFields` are always dropped.
    */
   readonly transform?: (object: T) => T;
   /** 3 s, 5 s and 150 s when absent. */
@@ -31,10 +31,10 @@ export interface InformerOptions<T extends KubeObject> {
 }
 
 /**
- * Whether the store follows the API server: `connected` once a list is complete and a watch from it is open,
- * `disconnected` from the first failure until that is so again. A watch that the server ended normally and that was
- * reopened at once is not a loss: no event was missed, and the server was there. A server that hangs is noticed by
- * {@link WatchSilence}.
+ * Whether the store follows the API server: `connected` once a list is complete and a watch from it
+ * is open, `disconnected` from the first failure until that is so again. A watch that the server
+ * ended normally and that was reopened at once is not a loss: no event was missed, and the server
+ * was there. A server that hangs is noticed by {@link WatchSilence}.
  */
 export type Connectivity = 'connected' | 'disconnected';
 
@@ -43,7 +43,7 @@ type StreamNews<T> =
   | { readonly type: 'listed'; readonly objects: readonly T[]; readonly resourceVersion: string }
   | { readonly type: 'stored' | 'deleted'; readonly object: T };
 
-/** Keeps a local copy of all objects of a kind by list and watch, and tells what changes. */
+/** Keeps a local copy of all objects of a kind by list and watch, and reports changes. */
 export interface Informer<T extends KubeObject> {
   /** Whose objects it holds; undefined: those of all namespaces. */
   readonly namespace: string | undefined;
@@ -56,20 +56,29 @@ export interface Informer<T extends KubeObject> {
   readonly synced: Promise<void>;
   hasSynced(): boolean;
   connectivity(): Connectivity;
-  /** When the copy was last known to be in step: the last list, event, bookmark or probe; undefined before the first. */
+  /**
+   * When the copy was last known to be in step: the last list, event, bookmark or probe; undefined
+   * before the first.
+   */
   lastContactAt(): Date | undefined;
   /** @param listener called for every change, in order, synchronously. What it throws is logged. */
   onChange(listener: (change: Change<T>) => void): void;
   /** @param listener as for {@link onChange}. */
   onConnectivity(listener: (connectivity: Connectivity) => void): void;
-  /** @param listener called for what the API server sent, in its order, before our own writes are taken into account. */
+  /**
+   * @param listener called for what the API server sent, in its order, before our own writes are
+   * applied.
+   */
   onStream(listener: (news: StreamNews<T>) => void): void;
   /**
-   * @param listener called with a version up to which {@link onStream} has told everything, though the last change was before it: about
-   *   once a minute.
+   * @param listener called with a version up to which {@link onStream} has reported everything,
+   * though the last change was before it: about once a minute.
    */
   onBookmark(listener: (version: string) => void): void;
-  /** Puts the answer to our own write into the store, so that it is visible here before the watch brings it. */
+  /**
+   * Puts the answer to our own write into the store, so that it is visible here before the watch
+   * brings it.
+   */
   recordWrite(object: T): void;
   /** As {@link recordWrite}, for an object that we deleted and that no finalizer holds. */
   recordDelete(object: T): void;
@@ -156,7 +165,10 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   };
 }
 
-/** Drops what nobody reads from the cache and is a large part of each object; lists also leave out the kind. */
+/**
+ * Drops what nobody reads from the cache and is a large part of each object; lists also leave out
+ * the kind.
+ */
 function prune<T extends KubeObject>(object: T, kind: ResourceKind<T>): T {
   const { managedFields: _, ...metadata }: T['metadata'] & { managedFields?: unknown } = object.metadata;
   return { ...object, apiVersion: kind.apiVersion, kind: kind.kind, metadata };

@@ -13,7 +13,8 @@ export function kubeconfigPaths(environment: Environment): readonly string[] {
 }
 
 /**
- * The access that the current context of kubeconfig files gives. Files that are not there are left out.
+ * The access that the current context of kubeconfig files gives. Files that are not there are left
+ * out.
  *
  * @throws when none is there or one is no kubeconfig, without repeating what it holds.
  */

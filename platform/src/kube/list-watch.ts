@@ -12,11 +12,14 @@ const PAGE_SIZE = 500;
 const RETRY = { baseMs: 100, maxMs: 2000 };
 /** The server is asked to end each watch after this long, and after as much again at random. */
 const WATCH_SECONDS = 300;
-/** A reconnection after a normal end of a watch that takes longer than this counts as a loss. */
+/** A reconnection after a normal end of a watch that lasts longer than this counts as a loss. */
 const RECONNECT_LIMIT_MS = 2000;
 /** An opened watch that is refused (410) says so within this time. */
 const SETTLE_MS = 100;
-/** A server that ends watches sooner than this, and without an event, is not well: going on at once would be a storm. */
+/**
+ * A server that ends watches sooner than this, and without an event, is not well: going on at once
+ * would be a storm.
+ */
 const SHORTEST_WATCH_MS = 1000;
 
 /** How long a watch that says nothing is trusted. In milliseconds. */
@@ -25,7 +28,10 @@ export interface WatchSilence {
   readonly probeAfterMs: number;
   /** When that is not answered by then, the API server, or etcd behind it, has stopped. */
   readonly probeTimeoutMs: number;
-  /** A watch as silent as this is dead, even if the server is not: it sends a bookmark about every minute. */
+  /**
+   * A watch as silent as this is dead, even if the server is not: it sends a bookmark about every
+   * minute.
+   */
   readonly idleTimeoutMs: number;
 }
 
@@ -40,14 +46,17 @@ export interface ListWatchOptions<T extends KubeObject> {
   readonly onFailure?: (operation: 'list' | 'watch') => void;
   /** Called when the server answered or sent anything. */
   readonly onContact: () => void;
-  /** `true` when a watch is open and nothing was missed, `false` when that is over. May be told the same again. */
+  /**
+   * `true` when a watch is open and nothing was missed, `false` when that is over. May be called
+   * with the same again.
+   */
   readonly onConnected: (connected: boolean) => void;
   /** Makes what is kept of an object; what the server sends may be several times as large. */
   readonly accept: (object: T) => T;
   readonly onList: (objects: readonly T[], version: string) => void;
   readonly onPut: (object: T) => void;
   readonly onDelete: (object: T) => void;
-  /** Everything up to this version has been told. */
+  /** Everything up to this version has been reported. */
   readonly onBookmark: (version: string) => void;
 }
 
@@ -56,7 +65,10 @@ interface ListPage<T> {
   readonly items: readonly T[];
 }
 
-/** Lists, then follows watch after watch from there, and begins again after every failure. Resolves on abort; never rejects. */
+/**
+ * Lists, then follows watch after watch from there, and begins again after every failure. Resolves
+ * on abort; never rejects.
+ */
 export async function listAndWatch<T extends KubeObject>(
   options: ListWatchOptions<T>,
   signal: AbortSignal,
@@ -119,7 +131,8 @@ export async function listAndWatch<T extends KubeObject>(
     wasGone = isGone(err);
     if (wasGone) {
       position = undefined;
-      // However long the server was away before: this is its answer. Again and again would be a storm of lists.
+      // However long the server was unavailable before: this is its answer. Again and again would
+      // be a storm of lists.
       if (!isGoneAgain) return;
     }
     const asked = err instanceof KubeApiError ? (err.retryAfterMs ?? 0) : 0;

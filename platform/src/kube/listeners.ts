@@ -1,12 +1,12 @@
 import type { Logger } from '../log.ts';
 
-/** Those who want to hear of something, in the order in which they came. */
+/** Listeners, in the order in which they were added. */
 export interface Listeners<Event> {
   readonly add: (listener: (event: Event) => void) => void;
   readonly emit: (event: Event) => void;
 }
 
-/** A listener that throws is logged and harms neither the others nor the one who tells. */
+/** A listener that throws is logged and harms neither the others nor the caller. */
 export function createListeners<Event>(log: Logger): Listeners<Event> {
   const listeners: ((event: Event) => void)[] = [];
   return {

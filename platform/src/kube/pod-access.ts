@@ -6,8 +6,9 @@ import type { KubeAccess } from './access.ts';
 const SERVICE_ACCOUNT_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * The access of a pod: its service account's files, at the API server that Kubernetes names in the environment.
- * `ROLLCALL_SERVICE_ACCOUNT_DIRECTORY` names another directory, for processes that run as in a pod.
+ * The access of a pod: its service account's files, at the API server that Kubernetes names in the
+ * environment. `ROLLCALL_SERVICE_ACCOUNT_DIRECTORY` names another directory, for processes that run
+ * as in a pod.
  *
  * @returns undefined outside of a pod.
  */

@@ -11,9 +11,9 @@ export interface KubeObject {
 }
 
 /**
- * A write takes effect only on the object with this uid, and only while it has this resourceVersion: `isConflict` else. For
- * a status write give the resourceVersion where it is known: the API server ignores a uid there, so that with a uid alone
- * the object is read first.
+ * A write takes effect only on the object with this uid, and only while it has this
+ * resourceVersion: `isConflict` else. For a status write give the resourceVersion where it is
+ * known: the API server ignores a uid there, so that with a uid alone the object is read first.
  */
 export interface Preconditions {
   readonly uid?: string;
@@ -54,11 +54,15 @@ export interface ResourceClient<T extends KubeObject> {
   /** JSON patch (RFC 6902), for lists and for `test` operations. */
   jsonPatch(name: string, operations: readonly object[]): Promise<T>;
   /**
-   * Server-side apply: this manager owns exactly the fields of `manifest`. Creates the object when it is absent, except where
-   * `manifest.metadata.uid` is given. That and `resourceVersion` in it are {@link Preconditions}.
+   * Server-side apply: this manager owns exactly the fields of `manifest`. Creates the object when
+   * it is absent, except where `manifest.metadata.uid` is given. That and `resourceVersion` in it
+   * are {@link Preconditions}.
    */
   apply(manifest: ApplyManifest, options: ApplyOptions): Promise<T>;
-  /** @returns false when there was nothing to delete. @throws KubeApiError 409 when a precondition does not hold. */
+  /**
+   * @returns false when there was nothing to delete.
+   * @throws KubeApiError 409 when a precondition does not hold.
+   */
   delete(name: string, options?: DeleteOptions): Promise<boolean>;
 }
 
@@ -151,8 +155,8 @@ interface ObjectRequest extends Omit<KubeRequest, 'path'> {
 }
 
 /**
- * @throws KubeApiError 404 for what can be no object's name, without asking: the path of an empty name is that of the whole
- *   collection, and the API server deletes it all the same.
+ * @throws KubeApiError 404 for what can be no object's name, without asking: the path of an empty
+ * name is that of the whole collection, and the API server deletes it all the same.
  */
 function toPathSegment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/%]/.test(name)) {
@@ -179,7 +183,10 @@ export function preconditionsOf({ uid, resourceVersion }: Preconditions): Precon
   return { ...(uid === undefined ? {} : { uid }), ...(resourceVersion === undefined ? {} : { resourceVersion }) };
 }
 
-/** The API server compares a patch's `metadata.uid` and `metadata.resourceVersion` with the object's. */
+/**
+ * The API server compares a patch's `metadata.uid` and `metadata.resourceVersion` with the
+ * object's.
+ */
 function withPreconditions(patch: object, given: Preconditions): object {
   const preconditions = preconditionsOf(given);
   if (Object.keys(preconditions).length === 0) return patch;
@@ -196,7 +203,10 @@ interface Fence<T> {
   readonly get: (name: string) => Promise<T>;
 }
 
-/** Turns a uid that the API server would ignore, that of a status write, into the resourceVersion of the object with this uid. */
+/**
+ * Turns a uid that the API server would ignore, that of a status write, into the resourceVersion of
+ * the object with this uid.
+ */
 async function withFence<T extends KubeObject>(
   { name, subresource, given, get }: Fence<T>,
   write: (preconditions: Preconditions) => Promise<T>,

@@ -1,6 +1,9 @@
 import type { KubeObject } from './resource-client.ts';
 
-/** What happened to one object, as a process sees it. An object that replaces another of its name is deleted, then added. */
+/**
+ * What happened to one object, as a process sees it. An object that replaces another of its name is
+ * deleted, then added.
+ */
 export type Change<T> =
   | { readonly type: 'added'; readonly object: T }
   | { readonly type: 'modified'; readonly object: T; readonly previous: T }
@@ -8,7 +11,9 @@ export type Change<T> =
   /** Nothing happened; the object is offered again so that a missed effect is repaired. */
   | { readonly type: 'resync'; readonly object: T };
 
-/** The objects of one kind by `namespace/name`, each in the newest version that this process knows. */
+/**
+ * The objects of one kind by `namespace/name`, each in the newest version that this process knows.
+ */
 export interface Store<T> {
   get(key: string): T | undefined;
   values(): IterableIterator<T>;
@@ -16,14 +21,20 @@ export interface Store<T> {
 }
 
 export interface WritableStore<T> extends Store<T> {
-  /** An object that the API server sent or answered with. Older than what is known, or deleted: ignored. */
+  /**
+   * An object that the API server sent or answered with. Older than what is known, or deleted:
+   * ignored.
+   */
   put(object: T): void;
   /**
-   * The API server tells that it is gone, or is no longer among those that are selected, as of the object's version: it comes
-   * back by nothing that is older.
+   * The API server reports that it is gone, or is no longer among those that are selected, as of
+   * the object's version: it comes back by nothing that is older.
    */
   remove(object: T): void;
-  /** This process deleted it: what is known of this uid goes, and comes back by no event that is still under way. */
+  /**
+   * This process deleted it: what is known of this uid goes, and comes back by no event that is
+   * still under way.
+   */
   delete(object: T): void;
   /** A full list as of `listVersion`: what it lacks and is not newer than it is gone. */
   replace(objects: readonly T[], listVersion: string): void;
@@ -38,8 +49,8 @@ export function objectKey(object: KubeObject): string {
 }
 
 /**
- * Resource versions grow with every write of a kind; comparing them is part of the API's contract since Kubernetes 1.35
- * (KEP-5504).
+ * Resource versions grow with every write of a kind; comparing them is part of the API's contract
+ * since Kubernetes 1.35 (KEP-5504).
  */
 function isNewer(a: KubeObject, b: KubeObject): boolean {
   return versionOf(a) > versionOf(b);
@@ -49,7 +60,10 @@ export function versionOf(object: KubeObject): number {
   return Number(object.metadata.resourceVersion ?? 0);
 }
 
-/** Events may come late, twice, or after the answer to our own write; the store never goes back in time. */
+/**
+ * Events may come late, twice, or after the answer to our own write; the store never goes back in
+ * time.
+ */
 export function createStore<T extends KubeObject>(onChange: (change: Change<T>) => void): WritableStore<T> {
   const objects = new Map<string, T>();
   /** The version, by uid, that an object must be newer than to be there again. */

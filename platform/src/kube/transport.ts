@@ -20,15 +20,20 @@ export interface TransportOptions {
 }
 
 export interface Transports {
-  /** The transport for these credentials, the same one until their certificates change. @throws when closed. */
+  /**
+   * The transport for these credentials, the same one until their certificates change.
+   *
+   * @throws when closed.
+   */
   get(credentials: Credentials): Transport;
   /** Lets requests finish, ends streams. After that there is no transport. */
   close(): Promise<void>;
 }
 
 /**
- * Two pools that live as long as the connection. Streams have their own, so that no number of watches takes a socket from
- * requests. HTTP/1.1 throughout: over HTTP/2 one socket would carry everything, and with it would fall everything.
+ * Two pools that live as long as the connection. Streams have their own, so that no number of
+ * watches leaves requests without a socket. HTTP/1.1 throughout: over HTTP/2 one socket would carry
+ * everything, and with it would fall everything.
  */
 export function createTransports(access: KubeAccess, options: TransportOptions): Transports {
   const retired = new Map<Transport, Promise<void>>();
@@ -70,7 +75,8 @@ function createTransport(access: KubeAccess, tls: TlsCredentials, options: Trans
   const { ca, cert, key, ...verification } = tls;
   const connect = {
     ...verification,
-    // Made once: made for every attempt to connect, they are what a process grows by while the server is away.
+    // Made once: made for every attempt to connect, a process grows by them while the server is
+    // unavailable.
     secureContext: createSecureContext({ ca, cert, key }),
     timeout: options.connectTimeoutMs,
     keepAlive: true,

@@ -12,13 +12,18 @@ interface ErrorEvent {
   readonly object: ApiStatus;
 }
 
-/** How a watch that says nothing is told from one that is dead. */
+/** How a silent watch is distinguished from a dead one. */
 interface SilenceOptions {
-  /** After this long without a word the server is asked whether it is still there, and again after each such while. */
+  /**
+   * After this long without a word the server is asked whether it is still there, and again after
+   * each such while.
+   */
   readonly probeAfterMs: number;
   /** Rejects when the server does not answer: the watch is given up with that error. */
   readonly probe: (signal: AbortSignal) => Promise<void>;
-  /** A watch that says nothing for this long, not even a bookmark, is dead, whatever the probe says. */
+  /**
+   * A watch that says nothing for this long, not even a bookmark, is dead, whatever the probe says.
+   */
   readonly idleTimeoutMs: number;
 }
 
@@ -34,13 +39,15 @@ export interface WatchOptions<T> {
 const NEWLINE = 0x0a;
 
 /**
- * Follows one watch until the server ends it (normal: it does so every few minutes) or the signal aborts.
+ * Follows one watch until the server ends it (normal: it does so every few minutes) or the signal
+ * aborts.
  *
- * client-node's own `Watch` is not used: it ends every watch that is idle for 30 s, ignores events that it cannot parse,
- * and reads through web streams, at several times the cost per event.
+ * client-node's own `Watch` is not used: it ends every watch that is idle for 30 s, ignores events
+ * that it cannot parse, and reads through web streams, at several times the cost per event.
  *
- * @throws KubeApiError with the status of an ERROR event or of the refusal (410: list again), KubeUnreachableError when
- *   the connection broke, went silent, or sent something that is no event; what the probe rejected with.
+ * @throws KubeApiError with the status of an ERROR event or of the refusal (410: list again),
+ * KubeUnreachableError when the connection broke, went silent, or sent something that is no event;
+ * what the probe rejected with.
  */
 export async function watch<T extends KubeObject>(connection: KubeConnection, options: WatchOptions<T>): Promise<void> {
   const silence = guardSilence(options.silence);

@@ -14,7 +14,7 @@ interface FailoverLimiterDeps {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Told of each request that the own limiter decides. */
+  /** Called with each request that the own limiter decides. */
   readonly onFallback: () => void;
 }
 
@@ -26,41 +26,52 @@ interface Waiting {
   readonly resolve: (decision: LimitDecision) => void;
 }
 
-/** Between probes while the shared limiter is away. */
+/** Between probes while the shared limiter is unavailable. */
 const PROBES = { baseMs: 100, maxMs: 2000 };
-/** A probe without an answer is given up: whatever it waits for has had time to break. Longer than an answer may take. */
+/**
+ * A probe without an answer is given up: whatever it waits for has had time to break. Longer than
+ * an answer may last.
+ */
 const PROBE_LEAST_MS = 3000;
 const PROBE_EXTRA_MS = 1000;
 /** The shared limiter must have worked for so long before its next failure counts as the first. */
 const STABLE_MS = 10_000;
-/** A start waits no longer for the shared limiter: requests are better served by the own one than not at all. */
+/**
+ * A start waits no longer for the shared limiter: requests are better served by the own one than
+ * not at all.
+ */
 const START_GRACE_MS = 1000;
-/** How often the time for an answer is looked at; a longer pause than two of these parts is one in which this process stood still. */
+/**
+ * How often the time for an answer is checked; a longer pause than two of these parts is one in
+ * which this process stood still.
+ */
 const PARTS_OF_TIMEOUT = 5;
 
 const PROBE_KEY = 'probe';
 const PROBE_LIMIT: Limit = { requests: 1_000_000, windowMs: 1000 };
 
 /**
- * Asks the shared limiter while it answers in time, else the replica's own, so that a request waits for the timeout at most and
- * never fails.
+ * Asks the shared limiter while it answers in time, else the replica's own, so that a request waits
+ * for the timeout at most and never fails.
  *
  * ```
- *            the first failure, or an answer that takes too long:
+ *            the first failure, or an answer that is too late:
  *            all that wait are decided by the own limiter
  *   shared ────────────────────────────────────────────────────────> own
  *          <────────────────────────────────────────────────────────
  *            a probe, one at a time, is answered in time
  * ```
  *
- * While the own limiter decides nothing is sent to the shared one but probes, so nothing piles up behind one that hangs.
+ * While the own limiter decides nothing is sent to the shared one but probes, so nothing piles up
+ * behind one that hangs.
  *
- * The timeout counts only while this process runs: when it stood still, requests are not sent yet and answers not read, which says
- * nothing of the shared limiter.
+ * The timeout counts only while this process runs: when it stood still, requests are not sent yet
+ * and answers not read, which says nothing of the shared limiter.
  *
- * The bound: the two do not know of each other's counts. In a window in which the shared limiter was away, a caller has at most
- * its limit from each replica on its own, and its limit from the shared one; that once more each time the shared one came back
- * empty, or a replica restarted while it was on its own.
+ * The bound: the two do not know of each other's counts. In a window in which the shared limiter
+ * was unavailable, a caller has at most its limit from each replica on its own, and its limit from
+ * the shared one; that once more each time the shared one came back empty, or a replica restarted
+ * while it was on its own.
  */
 export class FailoverLimiter implements Limiter {
   readonly #deps: FailoverLimiterDeps;
@@ -86,7 +97,10 @@ export class FailoverLimiter implements Limiter {
     return this.#usesShared;
   }
 
-  /** Resolves when the shared limiter works, or has had a second to begin; until then the own one decides. Never rejects. */
+  /**
+   * Resolves when the shared limiter works, or has had a second to begin; until then the own one
+   * decides. Never rejects.
+   */
   async start(): Promise<void> {
     const grace = new AbortController();
     const found = this.#seek();

@@ -1,8 +1,9 @@
 import type { LimitDecision, NamedLimit } from './limiter.ts';
 
 /**
- * What an answer tells of the limit: the headers of contract 3, and those of the IETF (draft-ietf-httpapi-ratelimit-headers-11,
- * structured fields), which give a time from now and so need no clock that both sides agree on. A refusal has `retry-after` too.
+ * What an answer says of the limit: the headers of contract 3, and those of the IETF
+ * (draft-ietf-httpapi-ratelimit-headers-11, structured fields), which give a time from now and so
+ * need no clock that both sides agree on. A refusal has `retry-after` too.
  */
 export function headersOf({ name, limit }: NamedLimit, decision: LimitDecision): Record<string, string> {
   const { allowed, remaining, resetAtSeconds, retryAfterSeconds } = decision;

@@ -7,9 +7,10 @@ const SHARED_SLOTS = 1024;
 /**
  * Windows of one length by key, a bounded number of them.
  *
- * Keys are in a list, the one counted longest ago first. A new key gets the slot of the first one if nothing of that counts any
- * more, else a slot never used, else the shared slot that its hash names: there it has at most its limit together with others.
- * When it gets a slot of its own later, it begins with what its shared slot has counted: too much, never too little.
+ * Keys are in a list, the one counted longest ago first. A new key gets the slot of the first one
+ * if nothing of that counts any more, else a slot never used, else the shared slot that its hash
+ * names: there it has at most its limit together with others. When it gets a slot of its own later,
+ * it begins with what its shared slot has counted: too much, never too little.
  */
 export class KeyTable {
   readonly #bucketMs: number;

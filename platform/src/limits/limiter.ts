@@ -20,17 +20,23 @@ export interface LimitDecision {
   readonly limit: Limit;
   /** Requests that would still be allowed now. */
   readonly remaining: number;
-  /** When the oldest counted request leaves the window, that is when more becomes free: unix seconds, rounded up. */
+  /**
+   * When the oldest counted request leaves the window, that is when more becomes free: unix
+   * seconds, rounded up.
+   */
   readonly resetAtSeconds: number;
-  /** Until then, rounded up: 1 or more. Unlike the instant it needs no clock that both sides agree on. */
+  /**
+   * Until then, rounded up: 1 or more. Unlike the instant it needs no clock that both sides agree
+   * on.
+   */
   readonly retryAfterSeconds: number;
 }
 
 /** Counts requests by key and refuses those beyond the limit. */
 export interface Limiter {
   /**
-   * Asks for one request. Those with the same key and the same window share a count; the number of requests may differ from call
-   * to call.
+   * Asks for one request. Those with the same key and the same window share a count; the number of
+   * requests may differ from call to call.
    */
   take(key: string, limit: Limit): LimitDecision | Promise<LimitDecision>;
 }

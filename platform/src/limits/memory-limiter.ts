@@ -4,7 +4,10 @@ import { decide, type Limit, type LimitDecision, type Limiter } from './limiter.
 
 interface MemoryLimiterDeps {
   readonly clock?: Clock;
-  /** How many keys have a count of their own, for each length of window; 65,536 by default, about 20 MB when all are in use. */
+  /**
+   * How many keys have a count of their own, for each length of window; 65,536 by default, about 20
+   * MB when all are in use.
+   */
   readonly maxKeys?: number;
 }
 
@@ -13,8 +16,9 @@ const MAX_KEYS = 65_536;
 /**
  * Counts in this process alone.
  *
- * Memory is bounded, and no bound ever lets a caller have more than its limit: a key is forgotten only when nothing of it counts
- * any more. Callers that come while as many others are active share counts, so that they may be refused early.
+ * Memory is bounded, and no bound ever lets a caller have more than its limit: a key is forgotten
+ * only when nothing of it counts any more. Callers that come while as many others are active share
+ * counts, so that they may be refused early.
  */
 export class MemoryLimiter implements Limiter {
   readonly #clock: Clock;

@@ -13,10 +13,13 @@ declare module 'ioredis' {
 
 interface RedisLimiterDeps {
   readonly redis: Redis;
-  /** Begins the keys. Those who count together have the same one. */
+  /** Begins the keys. Replicas that count together have the same one. */
   readonly prefix: string;
   readonly clock?: Clock;
-  /** Milliseconds since the epoch; the server's own by default, the only time that all replicas share. */
+  /**
+   * Milliseconds since the epoch; the server's own by default, the only time that all replicas
+   * share.
+   */
   readonly serverTimeMs?: () => number;
 }
 
@@ -28,11 +31,14 @@ interface Asking {
   readonly reject: (error: unknown) => void;
 }
 
-/** So many are counted by one call: it keeps Redis from all others for as long as it takes. */
+/** So many are counted by one call: it keeps Redis from all others meanwhile. */
 const REQUESTS_PER_CALL = 100;
 const ANSWERS_PER_REQUEST = 3;
 
-/** Counts in Redis, for all replicas together. The requests of one turn of the event loop are counted by one call, in one round trip. */
+/**
+ * Counts in Redis, for all replicas together. The requests of one turn of the event loop are
+ * counted by one call, in one round trip.
+ */
 export class RedisLimiter implements Limiter {
   readonly #redis: Redis;
   readonly #prefix: string;
@@ -48,7 +54,7 @@ export class RedisLimiter implements Limiter {
     redis.defineCommand('rollcallTake', { lua: TAKE_SCRIPT });
   }
 
-  /** @throws (rejects) when Redis is away or refuses. */
+  /** @throws (rejects) when Redis is unavailable or refuses. */
   take(key: string, limit: Limit): Promise<LimitDecision> {
     const name = `${this.#prefix}:limit:${limit.windowMs}:${key}`;
     return new Promise((resolve, reject) => {

@@ -1,17 +1,20 @@
 /**
- * The window of `sliding-window.ts` in Redis: one hash for each key, one call for any number of requests, each of which finds what the
- * one before it left, and nothing in between that another could see. Replicas agree on the time as it is the server's.
+ * The window of `sliding-window.ts` in Redis: one hash for each key, one call for any number of
+ * requests, each of which finds what the one before it left, and nothing in between that another
+ * could see. Replicas agree on the time as it is the server's.
  *
- * The hash: `o` and `n`, the oldest and the newest bucket that is not empty; `t`, their total; and for each bucket its count, at
- * its number modulo 61. It ends when its newest bucket leaves the window.
+ * The hash: `o` and `n`, the oldest and the newest bucket that is not empty; `t`, their total; and
+ * for each bucket its count, at its number modulo 61. It ends when its newest bucket leaves the
+ * window.
  *
- * The server's clock may be set back, or another server take over whose clock is behind. Within a window the newest bucket stays
- * the current one until time has caught up, which counts requests for longer, never for less; a hash that is further ahead than
- * that is of no use and begun anew.
+ * The server's clock may be set back, or another server, whose clock is behind, may follow. Within
+ * a window the newest bucket stays the current one until time has caught up, which counts requests
+ * for longer, never for less; a hash that is further ahead than that is of no use and begun anew.
  *
- * KEYS the hash of each request; ARGV[1] the time in milliseconds, empty for the server's, then for each request its limit and the
- * milliseconds of a bucket. Returns for each, one behind the other, whether it is allowed, what remains, and the milliseconds until the
- * oldest bucket leaves the window.
+ * KEYS the hash of each request; ARGV[1] the time in milliseconds, empty for the server's, then for
+ * each request its limit and the milliseconds of a bucket. Returns for each, one behind the other,
+ * whether it is allowed, what remains, and the milliseconds until the oldest bucket leaves the
+ * window.
  */
 export const TAKE_SCRIPT = `
 local now = tonumber(ARGV[1])

@@ -1,9 +1,10 @@
 /**
  * An exact sliding window, counted in buckets of a 60th of it.
  *
- * A request at `t` is counted in the bucket that `t` is in, and until that bucket has wholly left the window: for the window and
- * at most one bucket more. So at no time more than the limit is allowed in any window, and one who waits for a window and a bucket
- * always finds the whole limit free. 61 buckets count at a time: the current one and the 60 before it.
+ * A request at `t` is counted in the bucket that `t` is in, and until that bucket has wholly left
+ * the window: for the window and at most one bucket more. So at no time more than the limit is
+ * allowed in any window, and one who waits for a window and a bucket always finds the whole limit
+ * free. 61 buckets count at a time: the current one and the 60 before it.
  *
  * ```
  *   oldest                                newest
@@ -14,12 +15,15 @@
  *   leaves when the current bucket is oldest + 61
  * ```
  *
- * The total is kept, and what leaves is taken off it: a call looks at the buckets that left since the last one and no others.
- * `redis-script.ts` does the same in Redis.
+ * The total is kept, and what leaves is subtracted: a call reads the buckets that left since the
+ * last one and no others. `redis-script.ts` does the same in Redis.
  */
 export const BUCKETS = 61;
 
-/** @returns the length of a bucket in whole milliseconds, so that the shortest window which is counted as exactly has 60 ms. */
+/**
+ * @returns the length of a bucket in whole milliseconds, so that the shortest window which is
+ * counted as exactly has 60 ms.
+ */
 export function bucketMsOf(windowMs: number): number {
   return Math.ceil(windowMs / (BUCKETS - 1));
 }
@@ -46,7 +50,9 @@ export function createWindows(slots: number): Windows {
   };
 }
 
-/** Takes off what has left the window. Time does not go back: `bucket` is never less than before. */
+/**
+ * Subtracts what has left the window. Time does not go back: `bucket` is never less than before.
+ */
 export function advance(windows: Windows, slot: number, bucket: number): void {
   const { counts, oldest, newest, total } = windows;
   let left = total[slot] ?? 0;
@@ -66,7 +72,10 @@ export function advance(windows: Windows, slot: number, bucket: number): void {
   oldest[slot] = at;
 }
 
-/** Counts one request in the current bucket, if fewer than `requests` are counted. Call {@link advance} before. */
+/**
+ * Counts one request in the current bucket, if fewer than `requests` are counted. Call
+ * {@link advance} before.
+ */
 export function count(
   windows: Windows,
   slot: number,

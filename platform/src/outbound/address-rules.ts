@@ -15,9 +15,10 @@ export class AddressRefusedError extends CodedError<'ADDRESS_REFUSED'> {
 }
 
 /**
- * Where requests may go whose URL somebody else chooses: to the internet only; also to private addresses, as machines of the
- * cluster have; or anywhere, this machine and its link included. Whoever chooses the URL would else reach what trusts this
- * process's own address, or the credentials that clouds serve on the link.
+ * Where requests may go whose URL somebody else chooses: to the internet only; also to private
+ * addresses, as machines of the cluster have; or anywhere, this machine and its link included.
+ * Whoever chooses the URL would else reach what trusts this process's own address, or the
+ * credentials that clouds serve on the link.
  */
 export type AllowedAddresses = 'public' | 'cluster' | 'any';
 
@@ -28,7 +29,11 @@ export const addressRules: Readonly<Record<AllowedAddresses, AddressRule>> = {
   any: () => true,
 };
 
-/** The addresses of a host that may be connected to. @throws AddressRefusedError where there is none. */
+/**
+ * The addresses of a host that may be connected to.
+ *
+ * @throws AddressRefusedError where there is none.
+ */
 export function allowedOf(host: string, found: readonly LookupAddress[], mayConnect: AddressRule): LookupAddress[] {
   const allowed = found.filter(({ address }) => mayConnect(address));
   if (allowed.length > 0) return allowed;
@@ -38,7 +43,11 @@ export function allowedOf(host: string, found: readonly LookupAddress[], mayConn
   );
 }
 
-/** Whether a host is an address that may not be connected to. @param hostname as in a URL: IPv6 addresses are bracketed. */
+/**
+ * Whether a host is an address that may not be connected to.
+ *
+ * @param hostname as in a URL: IPv6 addresses are bracketed.
+ */
 export function isRefusedAddress(hostname: string, mayConnect: AddressRule): boolean {
   const bare = hostname.replaceAll(/^\[|\]$/g, '');
   return isIP(bare) > 0 && !mayConnect(bare);

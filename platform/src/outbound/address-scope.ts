@@ -6,11 +6,15 @@ import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
  *
  * - `public`: to a machine of the internet.
  * - `private`: to a machine of one's own network, such as a pod.
- * - `special`: to this machine, to its link (where clouds answer with credentials), to a group, or nowhere that is known.
+ * - `special`: to this machine, to its link (where clouds answer with credentials), to a group, or
+ *   nowhere that is known.
  */
 export type AddressScope = 'public' | 'private' | 'special';
 
-/** What the registers of special addresses (IANA) do not say. The first that holds an address decides. */
+/**
+ * What the registers of special addresses (IANA) do not say. The first that holds an address
+ * decides.
+ */
 const EXCEPTIONS = (
   [
     ['100.100.100.200/32', 'special'], // Alibaba Cloud: metadata, amid private addresses
@@ -33,12 +37,16 @@ const SCOPES: ReadonlyMap<string, AddressScope> = new Map([
 /** The only part of IPv6 that is given out to machines of the internet. */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
 
-/** An IPv4 address follows, to which the packets go in the end: how IPv6-only machines reach every one. */
+/**
+ * An IPv4 address follows, to which the packets go in the end: how IPv6-only machines reach every
+ * one.
+ */
 const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
 
 /**
- * The scope of an IPv4 or IPv6 address in its usual spelling (a zone such as `%eth0` may follow). IPv4-mapped and NAT64
- * addresses are what the IPv4 address in them is. Whatever is no address is `special`, and so is what nobody has assigned.
+ * The scope of an IPv4 or IPv6 address in its usual spelling (a zone such as `%eth0` may follow).
+ * IPv4-mapped and NAT64 addresses are what the IPv4 address in them is. Whatever is no address is
+ * `special`, and so is what nobody has assigned.
  */
 export function addressScope(address: string): AddressScope {
   // The library also reads addresses such as 0x7f.1, which other resolvers do not.
@@ -51,7 +59,10 @@ export function addressScope(address: string): AddressScope {
   return isUnassigned ? 'special' : scope;
 }
 
-/** Whether the address is one of the internet: no request that somebody else chose may go elsewhere unasked. */
+/**
+ * Whether the address is one of the internet: no request that somebody else chose may go elsewhere
+ * unasked.
+ */
 export function isPublicAddress(address: string): boolean {
   return addressScope(address) === 'public';
 }

@@ -15,9 +15,10 @@ export interface GuardedAgentOptions {
 }
 
 /**
- * An HTTP client that connects only where the rule allows, for URLs that come from outside. The rule is asked about the very
- * address that is connected to, so a name that resolves to something else the second time gains nothing. Redirects are not
- * followed, proxies of the environment not used: what is behind a proxy could not be checked.
+ * An HTTP client that connects only where the rule allows, for URLs that come from outside. The
+ * rule is asked about the very address that is connected to, so a name that resolves to something
+ * else the second time gains nothing. Redirects are not followed, proxies of the environment not
+ * used: what is behind a proxy could not be checked.
  *
  * Requests are rejected with AddressRefusedError.
  */
@@ -33,7 +34,8 @@ export function createGuardedAgent({ mayConnect, connectTimeoutMs, keepAlive }: 
     pipelining: keepAlive ? 1 : 0,
     connect(options, callback) {
       const { hostname } = options;
-      // Nothing is looked up for an address. Odd spellings of one are gone: the URL parser has made them canonical.
+      // Nothing is looked up for an address. Odd spellings of one are gone: the URL parser has made
+      // them canonical.
       if (isIP(hostname) === 0 || mayConnect(hostname)) connect(options, callback);
       else queueMicrotask(() => callback(new AddressRefusedError(hostname, [hostname]), null));
     },
@@ -41,8 +43,8 @@ export function createGuardedAgent({ mayConnect, connectTimeoutMs, keepAlive }: 
 }
 
 /**
- * A `lookup` for sockets that leaves out the addresses that may not be connected to, and fails with AddressRefusedError
- * where none is left.
+ * A `lookup` for sockets that leaves out the addresses that may not be connected to, and fails with
+ * AddressRefusedError where none is left.
  *
  * @param resolve what asks the system; a test passes its own.
  */

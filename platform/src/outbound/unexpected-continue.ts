@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 
-/** Told by undici of each connection, once it has its parser. */
+/** Called by undici with each connection, once it has its parser. */
 const CONNECTED = 'undici:client:connected';
 const CONTINUE = 100;
 /** Another interim status, which undici passes over. */
@@ -13,9 +13,10 @@ interface Parser {
 let isAsked = false;
 
 /**
- * Has undici pass over a `100 Continue` that nobody asked for, as a client must (RFC 9110, section 15.2). It takes one for a fault and
- * destroys the connection, though the request was carried out; other interim answers it passes over. It has no setting for that, so its
- * parser is told of another one. Holds for the whole process, from the first connection on.
+ * Has undici pass over a `100 Continue` that nobody asked for, as a client must (RFC 9110, section
+ * 15.2). It treats one as a fault and destroys the connection, though the request was carried out;
+ * other interim answers it passes over. It has no setting for that, so its parser is given another
+ * one. Holds for the whole process, from the first connection on.
  */
 export function passOverUnexpectedContinue(): void {
   if (isAsked) return;

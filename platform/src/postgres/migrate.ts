@@ -17,10 +17,11 @@ export interface MigrateOptions {
 const MIGRATION_TIMEOUT_MS = 600_000;
 
 /**
- * Brings the schema up to date: creates it if need be and applies the migrations that it lacks, all in one transaction.
- * Replicas that start together wait for one another on an advisory lock.
+ * Brings the schema up to date: creates it if need be and applies the migrations that it lacks, all
+ * in one transaction. Replicas that start together wait for one another on an advisory lock.
  *
- * @throws when a migration fails (nothing is changed then) or when one that was applied has been edited since.
+ * @throws when a migration fails (nothing is changed then) or when one that was applied has been
+ * edited since.
  */
 export async function migrate({ pool, schema, directory, log }: MigrateOptions): Promise<void> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).sort();

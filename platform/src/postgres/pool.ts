@@ -16,10 +16,16 @@ export interface PoolOptions {
 const CONNECT_TIMEOUT_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 const TRANSACTION_TIMEOUT_MS = 30_000;
-/** Longer than the server's own limit, so that it strikes only when the server no longer answers at all. */
+/**
+ * Longer than the server's own limit, so that it strikes only when the server no longer answers at
+ * all.
+ */
 const ANSWER_TIMEOUT_MS = 12_000;
 
-/** A connection pool whose queries see `schema` first. A connection lost while idle is logged, not thrown. */
+/**
+ * A connection pool whose queries see `schema` first. A connection lost while idle is logged, not
+ * thrown.
+ */
 export function createPool({ url, schema, maxConnections, log }: PoolOptions): Pool {
   const pool = new PgPool({
     connectionString: url,
@@ -27,14 +33,16 @@ export function createPool({ url, schema, maxConnections, log }: PoolOptions): P
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
-    // A replica that is cut off in the midst of a transaction must not keep its locks from the others.
+    // A replica that is cut off in the midst of a transaction must not keep its locks from the
+    // others.
     idle_in_transaction_session_timeout: TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
     options: `-c search_path=${schema}`,
   });
   pool.on('error', (err) => log.warn({ err }, 'an idle database connection was lost'));
-  // A server that ends just as the connection was made says so in the same packet, before whoever waits for the connection can
-  // listen; without a listener that would end the process. The query that is tried on it fails as well.
+  // A server that ends just as the connection was made says so in the same packet, before whoever
+  // waits for the connection can listen; without a listener that would end the process. The query
+  // that is tried on it fails as well.
   pool.on('connect', (client) => {
     client.on('error', (err) => log.debug({ err }, 'a database connection was lost'));
   });
@@ -48,7 +56,8 @@ export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) =>
   const onError = (error: Error) => {
     broken = error;
   };
-  // A connection that is lost also says so by an event, and one that nobody listens to would end the process.
+  // A connection that is lost also says so by an event, and one that nobody listens to would end
+  // the process.
   client.on('error', onError);
   try {
     await client.query('BEGIN');
@@ -66,14 +75,20 @@ export async function inTransaction<T>(pool: Pool, work: (client: PoolClient) =>
   }
 }
 
-/** SQLSTATE classes of a server that is away, overloaded, starting or stopping (PostgreSQL manual, appendix A). */
+/**
+ * SQLSTATE classes of a server that is unavailable, overloaded, starting or stopping (PostgreSQL
+ * manual, appendix A).
+ */
 const UNAVAILABLE_STATES = /^(08|53|57P|57014)/;
 const UNAVAILABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN']);
 /** What pg says without a code. */
 const UNAVAILABLE_MESSAGES =
   /connection terminated|not queryable|timeout exceeded when trying to connect|connection timeout|query read timeout/i;
 
-/** Whether the database could not be reached or cannot serve now, so that the same query may succeed later. */
+/**
+ * Whether the database could not be reached or cannot serve now, so that the same query may succeed
+ * later.
+ */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.some(isDatabaseUnavailable);
   if (!(error instanceof Error)) return false;

@@ -15,17 +15,21 @@ interface RedisOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** Without an answer for so long the connection is given up: the server hangs, or a packet filter has forgotten it. */
+/**
+ * Without an answer for so long the connection is given up: the server hangs, or a packet filter
+ * has forgotten it.
+ */
 const ANSWER_TIMEOUT_MS = 2000;
-/** How often a connection is looked at that owes answers. */
+/** How often a connection is checked that owes answers. */
 const LOOKS_PER_TIMEOUT = 5;
 const RECONNECT = { baseMs: 50, maxMs: 2000 };
 
 /**
  * A connection to Redis that is made anew whenever it is lost.
  *
- * While there is no connection, commands fail at once; one whose answer got lost fails and is not sent again, as it may have been
- * done. Callers that need an answer sooner than a connection is given up must see to that themselves.
+ * While there is no connection, commands fail at once; one whose answer got lost fails and is not
+ * sent again, as it may have been done. Callers that need an answer sooner than a connection is
+ * given up must see to that themselves.
  *
  * The caller disconnects it.
  */
@@ -61,9 +65,10 @@ export function createRedis({ url, name, waitMs = 0, log }: RedisOptions): Redis
 }
 
 /**
- * Ends a connection that owes answers and has brought nothing for so long. ioredis' own `socketTimeout` does not do: after a pause of
- * this process it ends connections whose answers have come, and only wait to be read. Here a pause counts as one look, which is
- * taken once what has come is read.
+ * Ends a connection that owes answers and has brought nothing for so long. ioredis' own
+ * `socketTimeout` does not do: after a pause of this process it ends connections whose answers have
+ * come, and only wait to be read. Here a pause counts as one check, which is made once what has
+ * come is read.
  */
 function endSilentConnections(redis: Redis, timeoutMs: number): void {
   let silentLooks = 0;

@@ -2,10 +2,10 @@ import type { Clock } from '../clock.ts';
 import { errorMessage } from '../errors.ts';
 import type { Logger } from '../log.ts';
 
-/** Tells of spans that reached no collector. */
+/** Reports spans that reached no collector. */
 export interface LossReport {
   lost(spans: number, cause: unknown): void;
-  /** Tells what has not been told yet. */
+  /** Reports what has not been reported yet. */
   finish(): void;
 }
 
@@ -13,7 +13,9 @@ const INTERVAL_MS = 60_000;
 /** What a collector says may be as long as it likes. */
 const REASON_MAX_LENGTH = 200;
 
-/** Logs at most once in a minute, however much is lost; what was lost meanwhile is in the next line. */
+/**
+ * Logs at most once in a minute, however much is lost; what was lost meanwhile is in the next line.
+ */
 export function createLossReport(log: Logger, clock: Clock): LossReport {
   let untold = 0;
   let reason = '';

@@ -1,4 +1,5 @@
-// The only file that loads the SDK of OpenTelemetry: a third of a second, and memory, which a process that traces nothing shall not spend.
+// The only file that loads the SDK of OpenTelemetry: a third of a second, and memory, which a
+// process that traces nothing shall not spend.
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import {
@@ -38,7 +39,10 @@ const FLUSH_MS = 3000;
 /** Of exports at once. On their way are at most so many batches; a stop exports all that wait. */
 const EXPORTS_AT_ONCE = 8;
 
-/** Traces by the SDK of OpenTelemetry, sent in batches over OTLP/HTTP. What cannot be sent is dropped. */
+/**
+ * Traces by the SDK of OpenTelemetry, sent in batches over OTLP/HTTP. What cannot be sent is
+ * dropped.
+ */
 export function createSdkTracing(settings: TracingSettings, { version, log, clock }: TracingDeps): Tracing {
   const report = createLossReport(log, clock);
   const { resource, batch } = settings;
@@ -72,7 +76,7 @@ export function createSdkTracing(settings: TracingSettings, { version, log, cloc
       const inTime = await Promise.race([flushed, sleep(FLUSH_MS, deadline.signal).then(() => false)]);
       deadline.abort();
       report.finish();
-      if (!inTime) log.warn('the collector took too long: the last spans may not have been exported');
+      if (!inTime) log.warn('the collector was too slow: the last spans may not have been exported');
     },
   };
 }
@@ -92,7 +96,10 @@ function exporterOf({ url, headers, timeoutMs }: TracingSettings): SpanExporter 
   });
 }
 
-/** The SDK's processor drops silently what its queue has no room for: counted here, by the same bound. */
+/**
+ * The SDK's processor drops silently what does not fit in its queue: counted here, by the same
+ * bound.
+ */
 function boundedProcessor(exporter: SpanExporter, batch: TracingSettings['batch'], report: LossReport): SpanProcessor {
   let waiting = 0;
   const processor = new BatchSpanProcessor({

@@ -6,7 +6,7 @@ import { httpUrlFault } from '../service-address.ts';
 const timeoutMs = Type.Integer({ minimum: 1, maximum: 60_000 });
 const text = Type.String({ minLength: 1 });
 
-/** Of the variables of OpenTelemetry, those that a process here reads itself. */
+/** The variables of OpenTelemetry that a process here reads itself. */
 const schema = Type.Object({
   OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(text),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Type.Optional(text),
@@ -36,7 +36,10 @@ const schema = Type.Object({
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: Type.Integer({ minimum: 1, maximum: 65_536, default: 512 }),
 });
 
-/** The one that the exporter speaks: every collector does, and it is the default of the specification. */
+/**
+ * The one that the exporter speaks: every collector does, and it is the default of the
+ * specification.
+ */
 const PROTOCOL = 'http/protobuf';
 const DEFAULT_TIMEOUT_MS = 10_000;
 
@@ -64,10 +67,12 @@ export interface TracingSettings {
 }
 
 /**
- * Reads the standard variables of OpenTelemetry. A variable for traces alone wins over the one for all signals.
+ * Reads the standard variables of OpenTelemetry. A variable for traces alone wins over the one for
+ * all signals.
  *
  * @param serviceName unless the environment has another.
- * @returns undefined where nothing is to be traced: no endpoint is set, or the SDK or its exporter is switched off.
+ * @returns undefined where nothing is to be traced: no endpoint is set, or the SDK or its exporter
+ * is switched off.
  * @throws Error naming every faulty variable, or what is wrong with one; never with its value.
  */
 export function tracingSettings(environment: Environment, serviceName: string): TracingSettings | undefined {
@@ -98,7 +103,7 @@ export function tracingSettings(environment: Environment, serviceName: string): 
 
 type Parsed = Static<typeof schema>;
 
-/** The endpoint for all signals is a base; that for traces is taken as it is. */
+/** The endpoint for all signals is a base; that for traces is used as it is. */
 function urlOf({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base = '' }: Parsed): string {
   const name = own === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
   const fault = httpUrlFault(own ?? base);

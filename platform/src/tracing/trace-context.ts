@@ -1,4 +1,4 @@
-/** The trace that a request belongs to, as the headers of W3C Trace Context tell it. */
+/** The trace that a request belongs to, from the headers of W3C Trace Context. */
 export interface TraceContext {
   /** Valid: version 00, ids that are not all zeros. */
   readonly traceparent: string;
@@ -12,7 +12,10 @@ const TRACE_ID_AT = 3;
 const SPAN_ID_AT = 36;
 const FLAGS_AT = 53;
 
-/** @returns undefined where `traceparent` is absent or not valid; `tracestate` is worth nothing then (section 3.3). */
+/**
+ * @returns undefined where `traceparent` is absent or not valid; `tracestate` is worth nothing then
+ * (section 3.3).
+ */
 export function readTraceContext(
   traceparent: string | string[] | undefined,
   tracestate: string | string[] | undefined,

@@ -1,9 +1,14 @@
 import type { TraceContext } from './trace-context.ts';
 
-/** By the names of OpenTelemetry's semantic conventions; undefined ones are left out. Never a secret, nor a query. */
+/**
+ * By the names of OpenTelemetry's semantic conventions; undefined ones are left out. Never a
+ * secret, nor a query.
+ */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Something that takes time, as a part of a trace. It costs little where its trace is not recorded. */
+/**
+ * Something with a duration, as a part of a trace. It costs little where its trace is not recorded.
+ */
 export interface Span {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
@@ -21,6 +26,10 @@ export interface Span {
 
 /** Where traces begin, or go on, in a process. */
 export interface Tracer {
-  /** Begins what was asked for from outside. @param given the trace that it belongs to; undefined: a new one. */
+  /**
+   * Begins what was asked for from outside.
+   *
+   * @param given the trace that it belongs to; undefined: a new one.
+   */
   startServer(name: string, given: TraceContext | undefined, attributes: Attributes): Span;
 }

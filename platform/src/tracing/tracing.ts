@@ -11,7 +11,10 @@ export interface TracingDeps {
   readonly clock: Clock;
 }
 
-/** Traces as a part of a process: to be stopped after everything that makes spans, for it sends the last of them. */
+/**
+ * Traces as a part of a process: to be stopped after everything that makes spans, for it sends the
+ * last of them.
+ */
 export interface Tracing extends Actor {
   readonly tracer: Tracer;
 }

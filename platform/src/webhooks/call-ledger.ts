@@ -31,7 +31,8 @@ interface CallRow {
 }
 
 /**
- * Calls in the table `webhook_calls` (scope, id, digest, first_at, until, done) of the pool's schema, whose key is scope and id.
+ * Calls in the table `webhook_calls` (scope, id, digest, first_at, until, done) of the pool's
+ * schema, whose key is scope and id.
  *
  * @param pool throws while the schema is not there yet.
  */

@@ -3,7 +3,9 @@ import { callParts, isSameSecret, isSignedWith, isStandardSignedWith } from './s
 
 /** How far the timestamp of a call may be from our clock, in both directions. */
 const TOLERANCE_MS = 5 * 60_000;
-/** Replicas' clocks differ: an id is remembered for a little longer than its timestamp is good for. */
+/**
+ * Replicas' clocks differ: an id is remembered for a little longer than its timestamp is good for.
+ */
 const SLACK_MS = 60_000;
 /** Senders of Standard Webhooks try for hours, with the same id and a new timestamp each time. */
 const ID_REMEMBERED_MS = 3 * 24 * 60 * 60_000;
@@ -11,7 +13,10 @@ const ID_MAX_LENGTH = 256;
 
 /** Which signatures of our own headers are accepted; those of Standard Webhooks always are. */
 export interface SignatureRules {
-  /** Those of the body alone, without X-Webhook-Timestamp: good for ever, and for every path that takes the body. */
+  /**
+   * Signatures of the body alone, without X-Webhook-Timestamp: good for ever, and for every path
+   * that accepts the body.
+   */
   readonly plainSignatures: boolean;
   /** Those of `<timestamp>.<body>`, which do not cover the path. */
   readonly legacySignatures: boolean;
@@ -23,9 +28,15 @@ export interface CallProof {
   readonly path: string;
   /** The body, byte for byte. */
   readonly body: Buffer;
-  /** The body says what is to be done, and to what. A signature that does not cover the path is of no use where it does not. */
+  /**
+   * The body says what is to be done, and to what. A signature that does not cover the path is of
+   * no use where it does not.
+   */
   readonly isBound: boolean;
-  /** `X-Webhook-Signature`: of the body, or of `<timestamp>.<path>.<body>` where there is a timestamp. */
+  /**
+   * `X-Webhook-Signature`: of the body, or of `<timestamp>.<path>.<body>` where there is a
+   * timestamp.
+   */
   readonly signature: string | undefined;
   /** `X-Webhook-Timestamp`, unix seconds. */
   readonly timestamp: string | undefined;
@@ -48,7 +59,10 @@ interface OneTimeCall {
   readonly until: Date;
 }
 
-/** Whether a call is proven, and if so, whether it may be made more than once: that is where it is signed with no time. */
+/**
+ * Whether a call is proven, and if so, whether it may be made more than once: that is where it is
+ * signed with no time.
+ */
 export type Verdict =
   | { readonly proven: false; readonly reason: string }
   | { readonly proven: true; readonly once: OneTimeCall | undefined };
@@ -59,9 +73,10 @@ interface Judgement {
 }
 
 /**
- * Judges a call by the secret that it has to know (docs/delivery.md, "Signed calls"). The right secret suffices, or one valid
- * signature that covers the path, or one of a body that says what it is for. A timestamp that is sent has to be within five minutes of
- * `now`, whatever else proves the call, and `X-Webhook-Timestamp` has to be signed. Only what is signed tells one call from another.
+ * Judges a call by the secret that it has to know (docs/delivery.md, "Signed calls"). The right
+ * secret suffices, or one valid signature that covers the path, or one of a body that says what it
+ * is for. A timestamp that is sent has to be within five minutes of `now`, whatever else proves the
+ * call, and `X-Webhook-Timestamp` has to be signed. Only what is signed distinguishes calls.
  */
 export function judgeProof(secret: string, proof: CallProof, { now, rules }: Judgement): Verdict {
   const { timestamp, standard } = proof;
@@ -90,8 +105,8 @@ export function judgeProof(secret: string, proof: CallProof, { now, rules }: Jud
     return { proven: true, once: { id: `id.${standard.id}`, digest, until } };
   }
   if (timestamp === undefined) return { proven: true, once: undefined };
-  // The same bytes at the same time are the same call. Not the signature: one and the same is spelt in many ways. Where the path is not
-  // signed, they are good for the first path alone.
+  // The same bytes at the same time are the same call. Not the signature: one and the same is spelt
+  // in many ways. Where the path is not signed, they are good for the first path alone.
   const until = new Date(sentAtMs + TOLERANCE_MS + SLACK_MS);
   const id = isSigned(secret, proof) ? digest.toString('hex') : content;
   return { proven: true, once: { id: `${timestamp}.${id}`, digest, until } };

@@ -22,14 +22,18 @@ export function sign(secret: string, signed: Signed): string {
   return `sha256=${macOf(secret, signed).toString('hex')}`;
 }
 
-/** What is signed where a timestamp is sent: `<timestamp>.<path>.<body>`. No path holds `{`, so no two calls are alike. */
+/**
+ * What is signed where a timestamp is sent: `<timestamp>.<path>.<body>`. No path holds `{`, so no
+ * two calls are alike.
+ */
 export function callParts({ timestamp, path, body }: SignedCall): Signed {
   return [`${timestamp}.${path}.`, body];
 }
 
 /**
- * Whether one of the signatures in the header, separated by spaces, is that of exactly these bytes, with or without `sha256=`
- * before it. Several are sent while secrets are rotated. Constant in time.
+ * Whether one of the signatures in the header, separated by spaces, is that of exactly these bytes,
+ * with or without `sha256=` before it. Several are sent while secrets are rotated. Constant in
+ * time.
  */
 export function isSignedWith(secret: string, signed: Signed, header: string): boolean {
   const expected = macOf(secret, signed);
@@ -47,14 +51,17 @@ export interface StandardMessage {
   readonly body: string | Buffer;
 }
 
-/** The header `webhook-signature` of Standard Webhooks; two, by a space, where the receiver may take the secret for either of two keys. */
+/**
+ * The header `webhook-signature` of Standard Webhooks; two, by a space, where the receiver may read
+ * the secret as either of two keys.
+ */
 export function signStandard(secret: string, message: StandardMessage): string {
   return standardSignatures(secret, message).join(' ');
 }
 
 /**
- * Whether one of the header's signatures is that of the message, by one of the secret's keys. Constant in time. How old the message may
- * be is for the caller to judge.
+ * Whether one of the header's signatures is that of the message, by one of the secret's keys.
+ * Constant in time. How old the message may be is for the caller to judge.
  */
 export function isStandardSignedWith(secret: string, message: StandardMessage, header: string): boolean {
   const matches = standardSignatures(secret, message).map((expected) =>
@@ -69,8 +76,9 @@ function standardSignatures(secret: string, { id, timestamp, body }: StandardMes
 }
 
 /**
- * The keys that a secret stands for in Standard Webhooks: what is base64 after `whsec_`; the bytes of the text for any other,
- * and before them what it is in base64, where it is long enough to be meant so.
+ * The keys that a secret stands for in Standard Webhooks: what is base64 after `whsec_`; the bytes
+ * of the text for any other, and before them what it is in base64, where it is long enough to be
+ * meant so.
  */
 function standardKeys(secret: string): Buffer[] {
   const prefixed = secret.startsWith(STANDARD_PREFIX);
@@ -81,7 +89,7 @@ function standardKeys(secret: string): Buffer[] {
   return prefixed ? [key] : [key, Buffer.from(secret)];
 }
 
-/** Whether both are the same secret, in a time that tells neither its content nor its length. */
+/** Whether both are the same secret, in a time that shows neither its content nor its length. */
 export function isSameSecret(secret: string, given: string): boolean {
   return timingSafeEqual(digestOf(secret), digestOf(given));
 }

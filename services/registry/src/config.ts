@@ -25,7 +25,7 @@ const schema = Type.Object({
   }),
   ROLLCALL_READS: Type.Enum(['open', 'authenticated'], {
     default: 'open',
-    description: 'Whether reading takes credentials, too, where authentication is on',
+    description: 'Whether reading needs credentials, too, where authentication is on',
   }),
   ROLLCALL_REGISTRATIONS_PER_SUBJECT: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1000 }),
   ROLLCALL_GATEWAY_KEYS_URL: Type.Optional(
@@ -48,7 +48,7 @@ const schema = Type.Object({
 export interface AuthenticationConfig {
   /** Of service accounts' tokens. Undefined: the API server. */
   readonly audience: string | undefined;
-  /** Whether what only reads takes credentials, too. */
+  /** Whether reads need credentials, too. */
   readonly reads: 'open' | 'authenticated';
   /** Whose clients may call, too. */
   readonly gateway: { readonly jwksUrl: URL; readonly issuer: string } | undefined;
@@ -65,7 +65,9 @@ export interface RegistryConfig {
   readonly adminPort: number;
   readonly databaseUrl: string;
   readonly logLevel: string;
-  /** Between saying that no more traffic should come and closing: as long as proxies take to notice. */
+  /**
+   * Between saying that no more traffic should come and closing: as long as proxies need to notice.
+   */
   readonly drainMs: number;
   /** Given to every registration; 60 by contract. */
   readonly ttlSeconds: number;

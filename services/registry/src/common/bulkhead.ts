@@ -1,6 +1,6 @@
 import { RegistryError } from './errors.ts';
 
-/** Keeps one kind of work from taking all there is. */
+/** Keeps one kind of work from using all connections. */
 export interface Bulkhead {
   /** @throws RegistryError OVERLOADED at once when too much of it is under way. */
   run<T>(work: () => Promise<T>): Promise<T>;

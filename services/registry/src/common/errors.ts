@@ -1,6 +1,9 @@
 import { CodedError } from '@rollcall/platform/errors.ts';
 
-/** Everything that the registry refuses or cannot do, with the sentence that says so when nothing more precise is known. */
+/**
+ * Everything that the registry refuses or cannot do, with the sentence that says so when nothing
+ * more precise is known.
+ */
 export const errorCatalogue = {
   INVALID_REQUEST: 'The request is not valid',
   INVALID_SERVICE_NAME: 'The service name is not valid',
@@ -41,7 +44,10 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
-/** An error of the registry's domain. The message is for the caller of the API: it must not hold secrets. */
+/**
+ * An error of the registry's domain. The message is for the caller of the API: it must not hold
+ * secrets.
+ */
 export class RegistryError extends CodedError<ErrorCode> {
   constructor(code: ErrorCode, message: string = errorCatalogue[code], options?: ErrorOptions) {
     super(code, message, options);

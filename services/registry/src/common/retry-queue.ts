@@ -1,7 +1,10 @@
 import { type BackoffOptions, backoffMs } from '@rollcall/platform/retry.ts';
 
 export interface RetryQueueOptions {
-  /** Called for one key at a time, but for several keys at once. A rejection brings the key back after the back-off. */
+  /**
+   * Called for one key at a time, but for several keys at once. A rejection brings the key back
+   * after the back-off.
+   */
   readonly work: (key: string) => Promise<void>;
   readonly concurrency: number;
   readonly backoff: BackoffOptions;
@@ -9,7 +12,10 @@ export interface RetryQueueOptions {
   readonly onFailure: (error: unknown, key: string, failures: number) => void;
 }
 
-/** Keys to be worked on: each is there once, however often it is added, and is worked on again if added meanwhile. */
+/**
+ * Keys to be worked on: each is there once, however often it is added, and is worked on again if
+ * added meanwhile.
+ */
 export interface RetryQueue {
   add(key: string): void;
   /** Keys that wait, back-off included. */

@@ -25,8 +25,9 @@ export function checkServiceName(name: string): void {
 }
 
 /**
- * A service URL is absolute, http or https, has a host, and no credentials, query or fragment. An address in it
- * is one where services may be; to where a name leads is asked whenever somebody connects.
+ * A service URL is absolute, http or https, has a host, and no credentials, query or fragment. An
+ * address in it is one where services may be; to where a name leads is asked whenever somebody
+ * connects.
  *
  * @throws RegistryError INVALID_SERVICE_URL. The URL is not repeated: it may hold a password.
  */

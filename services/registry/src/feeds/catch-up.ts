@@ -2,7 +2,7 @@ import { RegistryError } from '../common/errors.ts';
 
 /** As much of a feed as is needed to know how far it is. */
 export interface Followed {
-  /** The version up to which everything has been told. */
+  /** The version up to which everything has been sent. */
   readonly reached: number;
   /** Resolves once `version` is reached, or when the signal aborts. */
   whenReached(version: number, signal: AbortSignal): Promise<void>;
@@ -10,7 +10,7 @@ export interface Followed {
 
 /** What a feed follows. */
 export interface FeedSource {
-  /** Whether the feed hears of what happens there. */
+  /** Whether the feed receives what happens there. */
   connected(): boolean;
   /** The version that it is at, read after this was called. Rejects when it cannot be reached. */
   newestVersion(): Promise<number>;
@@ -25,11 +25,12 @@ export interface CatchUpDeps {
 const LIMIT_MS = 2000;
 
 /**
- * Waits, if need be, for the version that a subscriber knows from another replica: whoever is ahead would take what is known here for
- * news. Resolves before it is reached where that may never be: it is a version of another history than the store's, or it is that of a
- * list, of which no event will tell.
+ * Waits, if need be, for the version that a subscriber knows from another replica: whoever is ahead
+ * would treat what is known here as news. Resolves before it is reached where that may never be: it
+ * is a version of another history than the store's, or it is that of a list, which no event has.
  *
- * @throws RegistryError STORE_UNAVAILABLE where the store is away, so that it cannot be reached.
+ * @throws RegistryError STORE_UNAVAILABLE where the store does not answer, so that the version
+ * cannot be reached.
  */
 export async function catchUp(feed: Followed, version: number, { source, signal }: CatchUpDeps): Promise<void> {
   if (version <= feed.reached) return;
@@ -50,5 +51,5 @@ export async function catchUp(feed: Followed, version: number, { source, signal 
 }
 
 function behind(): RegistryError {
-  return new RegistryError('STORE_UNAVAILABLE', 'This replica cannot hear of what you already know');
+  return new RegistryError('STORE_UNAVAILABLE', 'This replica has not received what you already know; ask another one');
 }

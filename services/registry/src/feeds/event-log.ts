@@ -1,8 +1,8 @@
 /** The latest events of a feed, for subscribers that come back, and its live subscribers. */
 export interface EventLog<Event extends { readonly version: number }> {
-  /** Keeps the event and tells it to everybody. */
+  /** Keeps the event and sends it to everybody. */
   append(event: Event): void;
-  /** Everything up to `version` has been told, whether or not there was an event of it. */
+  /** Everything up to `version` has been sent, whether or not there was an event of it. */
   reach(version: number): void;
   /** Forgets everything: what there is to resume from begins after `version`. */
   restart(version: number): void;
@@ -11,8 +11,8 @@ export interface EventLog<Event extends { readonly version: number }> {
   /** Resolves once `version` is reached, or when the signal aborts. */
   whenReached(version: number, signal: AbortSignal): Promise<void>;
   /**
-   * The events after `from`; undefined when they are no longer, or were never, known here: whoever knows of a later version than
-   * is reached here has it from somebody who is ahead.
+   * The events after `from`; undefined when they are no longer, or were never, known here: whoever
+   * knows of a later version than is reached here has it from somebody who is ahead.
    */
   since(from: number): readonly Event[] | undefined;
   /** @returns a function that ends the subscription. */

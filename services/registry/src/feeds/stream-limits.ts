@@ -12,7 +12,8 @@ export interface StreamCaller {
 export interface StreamLimits {
   /**
    * @returns releases the stream; calling it again does nothing.
-   * @throws RegistryError STREAM_SHARE_TAKEN; TOO_MANY_STREAMS to a direct caller where all streams are in use.
+   * @throws RegistryError STREAM_SHARE_TAKEN; TOO_MANY_STREAMS to a direct caller where all streams
+   * are in use.
    */
   acquire(caller: StreamCaller): () => void;
   /** How many are open. */
@@ -20,13 +21,22 @@ export interface StreamLimits {
 }
 
 const STREAMS = 1000;
-/** Of them, for clients of gateways together: the gateways' own watches, and those of services, need the others. */
+/**
+ * Of them, for clients of gateways together: the gateways' own watches, and those of services, need
+ * the others.
+ */
 const FORWARDED_STREAMS = 500;
 const STREAMS_OF_CLIENT = 100;
-/** More: a service account is that of all pods of a Deployment, and often of several, such as all replicas of the gateway. */
+/**
+ * More: a service account is that of all pods of a Deployment, and often of several, such as all
+ * replicas of the gateway.
+ */
 const STREAMS_OF_DIRECT_CALLER = 250;
 
-/** Shares them out so that no one caller has all, and clients of gateways together have half at most. */
+/**
+ * Shares them out so that no one caller has all, and clients of gateways together have half at
+ * most.
+ */
 export function createStreamLimits(): StreamLimits {
   const direct = new Map<string, number>();
   const forwarded = new Map<string, number>();
@@ -37,7 +47,8 @@ export function createStreamLimits(): StreamLimits {
     const taken = (isForwarded ? forwarded : direct).get(name) ?? 0;
     const most = isForwarded ? STREAMS_OF_CLIENT : STREAMS_OF_DIRECT_CALLER;
     if (taken >= most) throw new RegistryError('STREAM_SHARE_TAKEN', `You have ${most} open streams at this replica`);
-    // Not 503, by which a gateway knows that a replica is ill: it would send nobody's requests here for a while.
+    // Not 503, by which a gateway knows that a replica is ill: it would send nobody's requests here
+    // for a while.
     if (isForwarded && (forwardedSize >= FORWARDED_STREAMS || size >= STREAMS)) {
       const message = 'This replica has as many open streams as it can serve to clients of gateways';
       throw new RegistryError('STREAM_SHARE_TAKEN', message);

@@ -3,14 +3,18 @@ import { readTraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span, Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { REGISTRY } from './protocol.ts';
 
-/** As much of a call of grpc-js as its span tells. */
+/** As much of a call of grpc-js as its span needs. */
 interface TracedCall {
   readonly metadata: Metadata;
   /** Address and port. */
   getPeer(): string;
 }
 
-/** Begins the span of a call, in the trace that the metadata tell of. @param method of rollcall.registry.v1.Registry. */
+/**
+ * Begins the span of a call, in the trace of the metadata.
+ *
+ * @param method of rollcall.registry.v1.Registry.
+ */
 export function startCallSpan(tracer: Tracer, method: string, call: TracedCall): Span {
   const given = readTraceContext(find(call.metadata, 'traceparent'), find(call.metadata, 'tracestate'));
   const name = `${REGISTRY}/${method}`;

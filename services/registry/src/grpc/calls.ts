@@ -37,14 +37,21 @@ const READS: ReadonlySet<string> = new Set(['Get', 'List', 'Watch']);
 /** What a unary method does. @param subject who calls; undefined where authentication is off. */
 type UnaryMethod<Request, Response> = (request: Request, subject: string | undefined) => Response | Promise<Response>;
 
-/** What all methods have in common: who calls, the status of errors, metrics, and traces of those that answer once. */
+/**
+ * What all methods have in common: who calls, the status of errors, metrics, and traces of unary
+ * ones.
+ */
 export interface Calls {
   /** A handler of grpc-js for the method. */
   unary<Request, Response>(
     name: string,
     method: UnaryMethod<Request, Response>,
   ): (call: ServerUnaryCall<Request, Response>, callback: sendUnaryData<Response>) => void;
-  /** For whom a stream is counted. @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
+  /**
+   * For whom a stream is counted.
+   *
+   * @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE.
+   */
   streamCallerOf(call: Pick<ServerWritableStream<unknown, unknown>, 'metadata' | 'getPeer'>): Promise<StreamCaller>;
   /** The end of a call that failed. */
   failureOf(name: string, error: unknown): CallFailure;

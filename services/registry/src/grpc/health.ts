@@ -22,7 +22,7 @@ type WatchCall = ServerWritableStream<HealthCheckRequest, HealthCheckResponse>;
 export interface Health {
   readonly implementation: UntypedServiceImplementation;
   set(serving: Serving): void;
-  /** Ends the calls of those who watch. */
+  /** Ends the watches. */
   closeAll(): void;
 }
 

@@ -1,7 +1,10 @@
 import { RegistryError } from '../common/errors.ts';
 import type { Registration, ReportDetails } from '../registrations/domain/registration.ts';
 
-/** The messages of registry.proto, as they are read and written; fields that are absent have their defaults. */
+/**
+ * The messages of registry.proto, as they are read and written; fields that are absent have their
+ * defaults.
+ */
 export interface Timestamp {
   readonly seconds: number;
   readonly nanos: number;

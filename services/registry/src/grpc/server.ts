@@ -34,8 +34,9 @@ const OPTIONS = {
   // A page of a list.
   'grpc.max_send_message_length': 32 * 1024 * 1024,
   'grpc.max_concurrent_streams': 1000,
-  // Callers that are gone are noticed. No maximum age with that: grpc-js closes an old connection, takes for failed the next ping over it,
-  // and drops its streams. The gateway goes over to replicas that came later by itself.
+  // Callers that are gone are noticed. No maximum age with that: grpc-js closes an old connection,
+  // treats the next ping over it as failed, and drops its streams. The gateway goes over to
+  // replicas that came later by itself.
   'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 20_000,
   'grpc.max_connection_idle_ms': 300_000,

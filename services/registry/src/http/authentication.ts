@@ -10,8 +10,8 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /**
-     * Who may call the route where authentication is on: anybody (`public`), or anybody unless reads take credentials, too (`read`).
-     * By default only who shows credentials.
+     * Who may call the route where authentication is on: anybody (`public`), or anybody unless
+     * reads need credentials, too (`read`). By default only who shows credentials.
      */
     access?: 'public' | 'read';
   }
@@ -25,19 +25,22 @@ export interface Credentials {
   readonly identity: string | undefined;
 }
 
-/** @returns the subject of valid credentials, or undefined. Throws when that cannot be found out now. */
+/**
+ * @returns the subject of valid credentials, or undefined. Throws when that cannot be found out
+ * now.
+ */
 export type Authenticate = (shown: Credentials) => Promise<string | undefined>;
 
 /** How callers are known. */
 export interface Authentication {
   readonly authenticate: Authenticate;
-  /** Whether what only reads takes credentials, too. */
+  /** Whether reads need credentials, too. */
   readonly reads: 'open' | 'authenticated';
 }
 
 /**
- * Who calls. Credentials that are shown have to be good, also where none are needed: nobody is counted as another. A reader who needs none
- * is served while they cannot be checked.
+ * Who calls. Credentials that are shown have to be good, also where none are needed: nobody is
+ * counted as another. A reader who needs none is served while they cannot be checked.
  *
  * @param authentication undefined: nobody has to say who they are.
  * @param isRead whether the call changes nothing.
@@ -74,9 +77,9 @@ export interface LetInBy {
 }
 
 /**
- * Who registers the registry's URL under another name gets around the scopes that the gateway asks for at the registry's own, or around
- * tokens altogether where a route to that name is open to all. So a request that came by another name is refused, whether credentials
- * are asked for or not.
+ * Who registers the registry's URL under another name gets around the scopes that the gateway asks
+ * for at the registry's own, or around tokens altogether where a route to that name is open to all.
+ * So a request that came by another name is refused, whether credentials are asked for or not.
  *
  * @throws RegistryError LET_IN_FOR_ANOTHER.
  */
@@ -99,14 +102,17 @@ export function headerCredentials(headers: IncomingHttpHeaders): Credentials {
   });
 }
 
-/** The token of an Authorization header, or of the metadata of that name; undefined: there is none. */
+/**
+ * The token of an Authorization header, or of the metadata of that name; undefined: there is none.
+ */
 function bearerToken(authorization: string | undefined): string | undefined {
   return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization ?? '')?.[1];
 }
 
 /**
- * Requires credentials, such as a bearer token (RFC 6750), on every route of the app but those whose `access` says otherwise; and of who
- * comes by the gateway on all of them, that it came for the registry.
+ * Requires credentials, such as a bearer token (RFC 6750), on every route of the app but those
+ * whose `access` says otherwise; and of who comes by the gateway on all of them, that it came for
+ * the registry.
  */
 export function requireCredentials(app: App, authentication: Authentication | undefined): void {
   app.decorateRequest('subject', undefined);

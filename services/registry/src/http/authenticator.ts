@@ -9,7 +9,10 @@ export interface AuthenticatorDeps {
   readonly gateway: Pick<IdentityReader, 'read'> | undefined;
 }
 
-/** Service accounts by their tokens, clients of the gateway by what it has signed of them. A token that is shown decides alone. */
+/**
+ * Service accounts by their tokens, clients of the gateway by what it has signed of them. A token
+ * that is shown decides alone.
+ */
 export function authenticator({ review, gateway }: AuthenticatorDeps): Authenticate {
   return async ({ token, identity }) => {
     if (token !== undefined) return review(token);

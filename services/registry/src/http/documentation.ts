@@ -2,7 +2,10 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { App } from '@rollcall/platform/http/server.ts';
 
-/** OpenAPI 3.1 from the route schemas, and a page that shows it. Registered before the routes, so that it sees them. */
+/**
+ * OpenAPI 3.1 from the route schemas, and a page that shows it. Registered before the routes, so
+ * that it sees them.
+ */
 export async function documentation(app: App, version: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -21,7 +24,8 @@ export async function documentation(app: App, version: string): Promise<void> {
       ],
     },
   });
-  // The page names its assets by absolute paths and does not know the prefix that it is registered under.
+  // The page names its assets by absolute paths and does not know the prefix that it is registered
+  // under.
   await app.register(swaggerUi, { routePrefix: '/docs', indexPrefix: app.prefix });
 }
 

@@ -44,7 +44,10 @@ export const answers: Record<ErrorCode, Answer> = {
   DELIVERY_NOT_FOUND: { status: 404, error: 'Delivery not found' },
 };
 
-/** The HTTP answer to an error of the domain or of a store that is away; undefined for anything else. */
+/**
+ * The HTTP answer to an error of the domain or of a store that does not answer; undefined for
+ * anything else.
+ */
 export function mapError(error: unknown): HttpError | undefined {
   if (error instanceof RegistryError) return answerTo(error.code, error.message);
   if (isQuotaExceeded(error)) return answerTo('STORE_FULL');
@@ -64,7 +67,10 @@ function answerTo(code: ErrorCode, message: string = errorCatalogue[code]): Http
   return new HttpError(status, error, { message, headers });
 }
 
-/** As the contract has it for heartbeats: a service that is not there is the caller's fault, 400 and not 404. */
+/**
+ * As the contract has it for heartbeats: a service that is not there is the caller's fault, 400 and
+ * not 404.
+ */
 export function notFoundAsBadRequest(error: unknown): unknown {
   if (!(error instanceof RegistryError) || error.code !== 'SERVICE_NOT_FOUND') return error;
   return new HttpError(400, answers.SERVICE_NOT_FOUND.error, { message: error.message });

@@ -24,11 +24,17 @@ interface EventStream {
   onClose(listener: () => void): void;
 }
 
-/** Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end them. */
+/**
+ * Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end
+ * them.
+ */
 export interface EventStreams {
   /**
-   * Takes the reply over. @returns undefined when the subscriber has gone already, or asked for the head alone.
-   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STOPPING once all are closed, for none may be left open.
+   * Writes the reply from now on.
+   *
+   * @returns undefined when the subscriber has gone already, or asked for the head alone.
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STOPPING once all are closed, for
+   * none may be left open.
    */
   open(reply: FastifyReply): EventStream | undefined;
   readonly size: number;

@@ -2,13 +2,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { catchUp, type FeedSource, type Followed } from '../feeds/catch-up.ts';
 import type { EventStreams } from './event-streams.ts';
 
-/** What a feed tells its subscribers, with the store's version of it. */
+/** What a feed sends its subscribers, with the store's version of it. */
 interface VersionedEvent {
   readonly version: number;
   readonly type: string;
 }
 
-/** A feed that can be resumed, and what its events look like on the wire. */
+/** A feed that can be resumed, and its events on the wire. */
 interface StreamedFeed<Event extends VersionedEvent> {
   readonly feed: Followed & {
     since(version: number): readonly Event[] | undefined;
@@ -28,11 +28,13 @@ export interface Exchange {
 }
 
 /**
- * Server-sent events (WHATWG HTML, "Server-sent events"). Ids are resource versions of the API server: a subscriber may
- * resume with Last-Event-ID at any replica. It begins with everything as `added` and then `synced`; when the id is too old to
- * resume from, `reset` says that all this comes anew.
+ * Server-sent events (WHATWG HTML, "Server-sent events"). Ids are resource versions of the API
+ * server: a subscriber may resume with Last-Event-ID at any replica. It begins with everything as
+ * `added` and then `synced`; when the id is too old to resume from, `reset` says that all this
+ * comes anew.
  *
- * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE where the subscriber knows more than this replica can hear of.
+ * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE where the
+ * subscriber knows more than this replica can receive.
  */
 export async function streamFeed<Event extends VersionedEvent>(
   streams: EventStreams,

@@ -3,13 +3,14 @@ import { RegistryError } from '../common/errors.ts';
 
 /** Shorter names are like too many others. */
 const LEAST_LENGTH = 5;
-/** From this length on, two mistakes are still taken for a misspelling. */
+/** From this length on, two mistakes still count as a misspelling. */
 const LONG_NAME = 7;
 
 /**
- * Refuses bodies with a member that is meant for one of the route's: misspelt, or a secret under another name. It would be dropped
- * without a word, and nothing be protected, checked or announced. Other members that the route does not know are ignored, so that
- * newer callers can call older servers.
+ * Refuses bodies with a member that is meant for one of the route's: misspelt, or a secret under
+ * another name. It would be dropped without a word, and nothing be protected, checked or announced.
+ * Other members that the route does not know are ignored, so that newer callers can call older
+ * servers.
  */
 export function refuseMisspeltMembers(app: App): void {
   app.addHook('preValidation', ({ body, routeOptions }, _reply, done) => {
@@ -32,7 +33,10 @@ function membersOf(schema: unknown): readonly string[] {
   return Array.isArray(anyOf) ? anyOf.flatMap(membersOf) : Object.keys(properties ?? {});
 }
 
-/** @returns the member that a name seems to mean; `secret` where it means one that is not known; undefined: none. */
+/**
+ * @returns the member that a name seems to mean; `secret` where it means one that is not known;
+ * undefined: none.
+ */
 export function meantBy(name: string, known: readonly string[]): string | undefined {
   if (known.includes(name)) return undefined;
   const plain = plainName(name);
@@ -54,7 +58,10 @@ function isNear(name: string, known: string): boolean {
   return distance(name, known) <= (known.length >= LONG_NAME ? 2 : 1);
 }
 
-/** Letters that are missing, too many, wrong or swapped with their neighbour (optimal string alignment). */
+/**
+ * Letters that are missing, too many, wrong or swapped with their neighbour (optimal string
+ * alignment).
+ */
 function distance(a: string, b: string): number {
   let [beforeLast, last]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, index) => index)];
   for (let i = 1; i <= a.length; i += 1) {

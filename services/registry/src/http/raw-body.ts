@@ -10,7 +10,10 @@ declare module 'fastify' {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Adds routes whose JSON bodies are also kept as the bytes that came, which is what a signature covers. */
+/**
+ * Adds routes whose JSON bodies are also kept as the bytes that came, which is what a signature
+ * covers.
+ */
 export function withRawBody(app: App, routes: (app: App) => void): void {
   void app.register((scope, _options, done) => {
     const parse = jsonParser(scope);

@@ -3,7 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** An answer that is made once and sent many times. */
 export interface Rendered {
-  /** Bytes when it is large; a string goes to the socket in one write with the headers, bytes after them. */
+  /**
+   * Bytes when it is large; a string goes to the socket in one write with the headers, bytes after
+   * them.
+   */
   readonly body: string | Buffer;
   /** Strong validator (RFC 9110, section 8.8.3): a hash of the body, so that replicas agree. */
   readonly etag: string;

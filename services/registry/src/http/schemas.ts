@@ -9,7 +9,10 @@ export const ErrorResponse = Type.Object(
   { $id: 'Error' },
 );
 
-/** A `service_name` in a body or path. What it may hold is checked by the domain, which says which rule is broken. */
+/**
+ * A `service_name` in a body or path. What it may hold is checked by the domain, which says which
+ * rule is broken.
+ */
 export const ServiceName = Type.String({
   description: "Unique name: 1 to 253 characters, no ':', no white space, no control characters",
 });
@@ -17,7 +20,10 @@ export const ServiceName = Type.String({
 /** ISO 8601 with offset. */
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601 with offset' });
 
-/** `2026-11-20T17:00:00.000+00:00`: ISO 8601 with a numeric offset, as the contract's records have it. */
+/**
+ * `2026-11-20T17:00:00.000+00:00`: ISO 8601 with a numeric offset, as the contract's records have
+ * it.
+ */
 export function timestamp(date: Date): string {
   return date.toISOString().replace('Z', '+00:00');
 }

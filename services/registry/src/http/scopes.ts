@@ -5,13 +5,14 @@ import { RegistryError } from '../common/errors.ts';
 import type { LetInBy } from './authentication.ts';
 
 /**
- * Refuses a client of the gateway whose token lacks the scope of an operation. Who calls directly has no scopes: names belong to
- * their subjects, and webhooks are signed.
+ * Refuses a client of the gateway whose token lacks the scope of an operation. Who calls directly
+ * has no scopes: names belong to their subjects, and webhooks are signed.
  *
- * The scopes are read without verifying the identity. Whoever comes by the gateway can neither change nor leave out its own, and a
- * made up one opens nothing that a call without any does not.
+ * The scopes are read without verifying the identity. Whoever comes by the gateway can neither
+ * change nor leave out its own, and a made up one opens nothing that a call without any does not.
  *
- * @throws RegistryError INSUFFICIENT_SCOPE; UNAUTHENTICATED where the gateway let somebody in that showed no token.
+ * @throws RegistryError INSUFFICIENT_SCOPE; UNAUTHENTICATED where the gateway let somebody in that
+ * showed no token.
  */
 export function requireScope({ scope }: Operation, { service, identity }: LetInBy): void {
   if (scope === undefined || (service === undefined && identity === undefined)) return;
@@ -20,7 +21,11 @@ export function requireScope({ scope }: Operation, { service, identity }: LetInB
   throw new RegistryError('INSUFFICIENT_SCOPE', `The token lacks the scope ${scope}`);
 }
 
-/** Requires scopes on every route that is added to the app from now on. @throws Error for a route that the table of scopes lacks. */
+/**
+ * Requires scopes on every route that is added to the app from now on.
+ *
+ * @throws Error for a route that the table of scopes lacks.
+ */
 export function requireScopes(app: App): void {
   const below = (url: string) => url.slice(app.prefix.length);
   app.addHook('onRoute', ({ method, url }) => {

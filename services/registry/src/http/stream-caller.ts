@@ -14,8 +14,9 @@ export interface StreamRequest {
 }
 
 /**
- * For whom a stream is counted: the subject. Where authentication is off it is the client that the gateway names, unproven; else the
- * address, at which the gateway's own watches are told from what it passes on for anybody.
+ * For whom a stream is counted: the subject. Where authentication is off it is the client that the
+ * gateway names, unproven; else the address, which distinguishes the gateway's own watches from
+ * what it passes on.
  */
 export function streamCaller({ credentials, subject, address, isProxied }: StreamRequest): StreamCaller {
   const { token, identity } = credentials;

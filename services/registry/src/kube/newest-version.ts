@@ -11,8 +11,9 @@ interface Collection<T extends KubeObject> {
 }
 
 /**
- * Asks the API server, and it etcd, for its newest resource version, of whatever kind. One question is under way at a time; those that come
- * meanwhile share the next one, for its answer may be older than what they know.
+ * Asks the API server, and it etcd, for its newest resource version, of whatever kind. One request
+ * is under way at a time; later callers share the next one, for its answer may be older than what
+ * they know.
  */
 export function newestVersionReader<T extends KubeObject>({
   connection,

@@ -1,12 +1,12 @@
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { type ErrorCode, RegistryError } from '../common/errors.ts';
 
-/** How the refusal of some fields is told; any other field is INVALID_REQUEST. */
+/** How the refusal of some fields is reported; any other field is INVALID_REQUEST. */
 type CodesByField = Readonly<Record<string, ErrorCode>>;
 
 /**
- * The domain checks what the custom resources check; this is for the day they differ. Values are not repeated: they may be
- * secrets.
+ * The domain checks what the custom resources check; this is for the day they differ. Values are
+ * not repeated: they may be secrets.
  *
  * @param what was refused, where the API server names no field.
  */

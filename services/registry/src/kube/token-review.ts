@@ -16,9 +16,10 @@ export interface TokenReviewDeps {
 }
 
 /**
- * Asks the API server whose token it is (authentication.k8s.io/v1 TokenReview). Answers, good and bad, are kept for 30 s under
- * the token's hash: a revoked token works no longer than that, or than the API server cannot be reached. Calls with one token
- * that come at the same time share one question.
+ * Asks the API server whose token it is (authentication.k8s.io/v1 TokenReview). Answers, good and
+ * bad, are kept for 30 s under the token's hash: a revoked token works no longer than that, or than
+ * the API server cannot be reached. Calls with one token that come at the same time share one
+ * question.
  */
 export function tokenReviewer({
   connection,
@@ -47,7 +48,8 @@ export function tokenReviewer({
     const askedMs = clock.monotonicMs();
     const known = cache.get(key)?.subject;
     const subject = await review(token).catch((error: unknown) => {
-      // Who was known goes on reading while the API server cannot be reached; there is nothing to write to.
+      // Who was known goes on reading while the API server cannot be reached; there is nothing to
+      // write to.
       if (known !== undefined && isUnavailable(error)) return known;
       throw error;
     });

@@ -33,7 +33,7 @@ export function createDatabase({ pool, schema, migrations, log }: DatabaseOption
 
   async function check(): Promise<void> {
     try {
-      // A database that was away may have come back as an older copy of itself, or empty.
+      // A database that did not answer may have come back as an older copy of itself, or empty.
       if (connected) await pool.query('SELECT 1');
       else await migrate({ pool, schema, directory: migrations, log });
       if (!connected) log.info({}, 'database connected');

@@ -45,7 +45,7 @@ test('what has waited for ten seconds is refused and never begun', async () => {
   const { begun, ask } = slowWork(createServiceLanes(1, 'too many'));
   const answers = Array.from({ length: 4 }, (_, i) => ask('a', `a${i}`).catch((error: unknown) => error));
   await vi.advanceTimersByTimeAsync(60_000);
-  const late = refused('What was asked for before takes too long: nothing was done');
+  const late = refused('Earlier calls are not finished in time: nothing was done; try again');
   expect(await Promise.all(answers)).toEqual([
     'a0',
     'a1',

@@ -1,21 +1,29 @@
 import { createBulkhead } from '../common/bulkhead.ts';
 import { RegistryError } from '../common/errors.ts';
 
-/** So many wait for their turn, or have it: while the database or the API server is slow, more would pile up without end. */
+/**
+ * So many wait for their turn, or have it: while the database or the API server is slow, more would
+ * pile up without end.
+ */
 const PLACES = 100;
 /** So many of one service wait: the other places are for others. */
 const WAITING_OF_SERVICE_MAX = 20;
-/** Who has waited longer may have given up, and would not expect any more that something is done. */
+/**
+ * Who has waited longer may have given up, and would not expect any more that something is done.
+ */
 const WAIT_MAX_MS = 10_000;
 
-/** Keeps work that holds a database connection while it waits for something else from taking all connections there are. */
+/**
+ * Keeps work that holds a database connection while it waits for something else from using all
+ * connections.
+ */
 export interface ServiceLanes {
   /**
-   * Does the work once no other of the service is under way in this process. Services take turns: one of which much waits does
-   * not hold up the others.
+   * Does the work once no other of the service is under way in this process. Services take turns:
+   * one with much work does not hold up the others.
    *
-   * @throws RegistryError OVERLOADED, at once when too much waits, or when the turn has not come within some seconds: the
-   *   work is not begun.
+   * @throws RegistryError OVERLOADED, at once when too much waits, or when the turn has not come
+   * within some seconds: the work is not begun.
    */
   run<T>(serviceName: string, work: () => Promise<T>): Promise<T>;
 }
@@ -27,7 +35,9 @@ export interface ServiceLanes {
 export function createServiceLanes(count: number, refusal: string): ServiceLanes {
   const places = createBulkhead(PLACES, refusal);
   const underWay = new Set<string>();
-  /** How to begin what waits, by service: the one that had its turn last comes last. None is empty. */
+  /**
+   * How to begin what waits, by service: the one that had its turn last comes last. None is empty.
+   */
   const queues = new Map<string, Set<() => void>>();
 
   function beginNext(): void {
@@ -60,7 +70,7 @@ export function createServiceLanes(count: number, refusal: string): ServiceLanes
     queues.set(serviceName, (queues.get(serviceName) ?? new Set()).add(resolve));
     const waiting = setTimeout(() => {
       leave(serviceName, resolve);
-      reject(new RegistryError('OVERLOADED', 'What was asked for before takes too long: nothing was done'));
+      reject(new RegistryError('OVERLOADED', 'Earlier calls are not finished in time: nothing was done; try again'));
     }, WAIT_MAX_MS);
     beginNext();
     return promise.finally(() => clearTimeout(waiting));

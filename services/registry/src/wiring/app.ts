@@ -30,7 +30,7 @@ export interface AppDeps {
   /** Undefined: no authentication, as the contract has it. */
   readonly authentication: Authentication | undefined;
   readonly routes: readonly Routes[];
-  /** How long answers may take to be fetched once the app closes. */
+  /** How long callers may read their answers once the app closes. */
   readonly closingLimitMs: number;
   /** Whether the process is about to end, so that answers close their connections. */
   readonly isStopping: () => boolean;

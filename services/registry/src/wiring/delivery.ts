@@ -86,8 +86,8 @@ export interface Delivery {
 }
 
 /**
- * Updates, deliveries, webhooks and notifications. Nothing fails when PostgreSQL or the API server is away at the start: what
- * needs them answers 503 until they are back.
+ * Updates, deliveries, webhooks and notifications. Nothing fails when PostgreSQL or the API server
+ * does not answer at the start: what needs them answers 503 until they are back.
  */
 export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const { clock, log, metrics, currentVersion } = deps;

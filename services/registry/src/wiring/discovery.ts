@@ -157,7 +157,8 @@ function informersActor(deps: Pick<LeaseFollower, 'registrationInformer' | 'leas
       await registrationInformer.synced;
       leaseInformer.start();
       await leaseInformer.synced;
-      // Ready means that /health says so too: a copy that is complete but not followed yet is one that can grow stale.
+      // Ready means that /health says so too: a copy that is complete but not followed yet is one
+      // that can grow stale.
       await Promise.all([untilConnected(registrationInformer), untilConnected(leaseInformer)]);
     },
     async stop() {
@@ -209,7 +210,8 @@ function followLeases(deps: LeaseFollower): void {
     if (news.type === 'stored') note(news.object, true);
     else if (news.type === 'listed') for (const lease of news.objects) note(lease, false);
   });
-  // Without its Lease a registration is over, or its heartbeats begin anew: nothing may be absorbed any more.
+  // Without its Lease a registration is over, or its heartbeats begin anew: nothing may be absorbed
+  // any more.
   leaseInformer.onChange((change) => {
     const id = change.type === 'deleted' ? heartbeatOf(change.object).ownerUid : undefined;
     if (id !== undefined) heartbeats.forget(id);

@@ -32,7 +32,10 @@ const KUBE_SOCKETS = 64;
 const DATABASE_SCHEMA = 'registry';
 const DATABASE_CONNECTIONS = 10;
 const STOP_GRACE_MS = 25_000;
-/** Of the grace, for draining and for answers to be fetched; the rest is for writing what is pending. */
+/**
+ * Of the grace, for draining and for answers to be fetched; the rest is for writing what is
+ * pending.
+ */
 const CLOSING_GRACE_MS = 15_000;
 const CLOSING_LEAST_MS = 2000;
 

@@ -16,7 +16,10 @@ export interface Policy {
 }
 
 export interface PolicyStore {
-  /** The service's own policy, else the one for all services; undefined without either. From the local copy. */
+  /**
+   * The service's own policy, else the one for all services; undefined without either. From the
+   * local copy.
+   */
   find(serviceName: string): Policy | undefined;
   /** As {@link find}, from the backing store itself. */
   fetch(serviceName: string): Promise<Policy | undefined>;
@@ -28,7 +31,9 @@ export interface AutomaticDeployment {
   readonly at: Date;
 }
 
-/** Which releases were made a job of by themselves: each once, even where a replica dies in between. */
+/**
+ * Which releases were made a job of by themselves: each once, even where a replica dies in between.
+ */
 export interface AutomaticDeployments {
   /**
    * Does the work of one service at a time, whichever replica asks for it.
@@ -37,8 +42,8 @@ export interface AutomaticDeployments {
    */
   alone<T>(serviceName: string, work: () => Promise<T>): Promise<T>;
   /**
-   * @returns when the release was first to be deployed, which is what its job is named after; undefined where its job was created,
-   *   or where it was delivered, or tried, in another way.
+   * @returns when the release was first to be deployed, which is what its job is named after;
+   * undefined where its job was created, or where it was delivered, or tried, in another way.
    */
   begin(deployment: AutomaticDeployment): Promise<Date | undefined>;
   /** Its job has been created. */
@@ -62,9 +67,10 @@ export async function deploysAutomatically(
 }
 
 /**
- * Makes a job of a release that was just announced, one that {@link deploysAutomatically}, where the version is newer than what
- * runs and than what is under way. Announced again, it makes no other job. Of versions that are announced at the same moment, at
- * whatever replicas, the newest has the last job.
+ * Makes a job of a release that was just announced, one that {@link deploysAutomatically}, where
+ * the version is newer than what runs and than what is under way. Announced again, it makes no
+ * other job. Of versions that are announced at the same moment, at whatever replicas, the newest
+ * has the last job.
  *
  * @returns the id of the job; undefined when none is to be made.
  * @throws the stores' errors: announced again, it is tried again.
@@ -78,10 +84,11 @@ export async function deployAutomatically(
     if (!(await isNewest(deps, release))) return undefined;
     const at = await deps.automatic.begin(deployment);
     if (at === undefined) return undefined;
-    // What a Deployment runs that nobody has told of, only the operator can see.
+    // What a Deployment runs that nobody has reported, only the operator can see.
     const wish = { operation: 'Deploy', strategy: undefined, requestedBy: 'auto-deploy', onlyIfNewer: true } as const;
     const job = newJob({ ...wish, release, at });
-    // A different job of this id was asked for in the same second, for the same version: that one will do.
+    // A different job of this id was asked for in the same second, for the same version: that one
+    // will do.
     await deps.jobs.create(job);
     await deps.automatic.end(release);
     return job.jobId;
@@ -90,7 +97,8 @@ export async function deployAutomatically(
 
 /** Older versions that are announced late must not follow newer ones that wait or run. */
 async function isNewest(deps: AutoDeployDeps, { serviceName, version }: Release): Promise<boolean> {
-  // Another replica may just have made one. Read before the history, lest one that ends meanwhile is in neither.
+  // Another replica may just have made one. Read before the history, lest one that ends meanwhile
+  // is in neither.
   const jobs = await deps.jobs.fetchOf(serviceName);
   const delivered = jobs.filter(({ phase, held }) => phase === 'Succeeded' && held);
   const recorded = await deps.history.recorded(delivered.map(({ uid }) => uid));

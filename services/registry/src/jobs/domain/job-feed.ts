@@ -2,7 +2,10 @@ import type { Followed } from '../../feeds/catch-up.ts';
 import { createEventLog } from '../../feeds/event-log.ts';
 import type { Job } from './jobs.ts';
 
-/** What subscribers are told of jobs; all that happens to one between its beginning and its removal is `modified`. */
+/**
+ * What subscribers receive of jobs; all that happens to one between its beginning and its removal
+ * is `modified`.
+ */
 type JobFeedEventType = 'added' | 'modified' | 'removed';
 
 export interface JobFeedEvent {
@@ -24,13 +27,19 @@ export interface JobFeed extends Followed {
   apply(change: JobChange): void;
   /** Nothing else happened up to `version`. */
   reach(version: number): void;
-  /** A complete list of the store: whatever differs from what was told becomes events of the version before it. */
+  /**
+   * A complete list of the store: whatever differs from what was sent becomes events of the version
+   * before it.
+   */
   replace(jobs: readonly Job[], version: number): void;
   /** The events after `version`; undefined: the subscriber has to begin with {@link snapshot}. */
   since(version: number): readonly JobFeedEvent[] | undefined;
   /** Every job that is there, as `added` events. */
   snapshot(): readonly JobFeedEvent[];
-  /** The version that {@link snapshot} is of, that of the last change or list; undefined before the first list. */
+  /**
+   * The version that {@link snapshot} is of, that of the last change or list; undefined before the
+   * first list.
+   */
   readonly version: number | undefined;
   /** @returns a function that ends the subscription. */
   subscribe(listener: (event: JobFeedEvent) => void): () => void;
@@ -78,7 +87,8 @@ export function createJobFeed({ capacity, describe }: JobFeedDeps): JobFeed {
       if (version === undefined) {
         for (const job of jobs) published.set(job.id, { job, shown: JSON.stringify(describe(job)) });
       } else {
-        // A subscriber that gets only some of these events, and resumes from their version, is sent everything anew.
+        // A subscriber that gets only some of these events, and resumes from their version, is sent
+        // everything anew.
         const listed = new Set(jobs.map(({ uid }) => uid));
         for (const { job } of published.values()) if (!listed.has(job.uid)) remove(job, version);
         for (const job of jobs) put(job, version);

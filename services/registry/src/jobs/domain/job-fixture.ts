@@ -1,6 +1,9 @@
 import type { Job } from './jobs.ts';
 
-/** A job for tests: a deployment that has just been recorded as succeeded, but for what the test says. */
+/**
+ * A job for tests: a deployment that has just been recorded as succeeded, but for what the test
+ * says.
+ */
 export function someJob(fields: Partial<Job>): Job {
   return {
     uid: 'uid',

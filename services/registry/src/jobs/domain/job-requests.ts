@@ -43,13 +43,15 @@ export interface DeliveryRequestsDeps {
  * Asks for a version to be deployed. The same call twice within a second is one job.
  *
  * @returns the job's id.
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST; JOB_CONFLICT when a different job has the id.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST; JOB_CONFLICT when a different job
+ * has the id.
  */
 export async function requestDeployment(deps: DeliveryRequestsDeps, input: DeploymentInput): Promise<string> {
   const release = parseRelease(input);
   const strategy = input.strategy === undefined ? undefined : strategies[input.strategy];
   const job = newJob({ operation: 'Deploy', release, strategy, requestedBy: requesterOf(input), at: input.at });
-  // What is refused must not become what is rolled back to. What a crash leaves unrecorded is recorded when it has succeeded.
+  // What is refused must not become what is rolled back to. What a crash leaves unrecorded is
+  // recorded when it has succeeded.
   return deps.releases.recordWith(release, () => createJob(deps, job));
 }
 

@@ -5,9 +5,12 @@ import type { Artifact } from '../../releases/domain/release.ts';
 import type { DeliveryOperation, DeliveryStrategy } from './requested-job.ts';
 
 const LIMIT_DEFAULT = 100;
-/** A job that changes while it is being steered is looked at again, this often at most. */
+/** A job that changes during a command is read again, this often at most. */
 const TRIES = 10;
-/** Of the longest operation, service name, version and time, and the three hyphens between; no object name is longer. */
+/**
+ * Of the longest operation, service name, version and time, and the three hyphens between; no
+ * object name is longer.
+ */
 const ID_MAX_LENGTH = 'rollback'.length + 253 + 128 + 11 + 3;
 
 /** Where a job stands (DESIGN section 5), in the order of a job that goes well, then the others. */
@@ -51,11 +54,14 @@ export interface Job {
   readonly serviceName: string;
   readonly version: string;
   readonly artifact: Artifact;
-  /** How it goes about it, as it was asked for until the operator has decided; undefined: nobody has said yet. */
+  /**
+   * How it goes about it, as it was asked for until the operator has decided; undefined: nobody has
+   * said yet.
+   */
   readonly strategy: DeliveryStrategy | undefined;
   readonly requestedBy: string | undefined;
   readonly createdAt: Date;
-  /** Undefined: the operator has not looked at it yet. */
+  /** Undefined: the operator has not observed it yet. */
   readonly phase: JobPhase | undefined;
   readonly oldVersion: string | undefined;
   /** What that was run from. */
@@ -85,7 +91,10 @@ export interface Job {
   readonly held: boolean;
   /** The finalizer that keeps it until the operator has nothing left to do for it is there. */
   readonly attended: boolean;
-  /** The object's version, which grows with every change; undefined for a job that is known from the history alone. */
+  /**
+   * The object's version, which grows with every change; undefined for a job that is known from the
+   * history alone.
+   */
   readonly revision: number | undefined;
 }
 
@@ -95,7 +104,8 @@ export interface JobDirectory {
   all(): Job[];
   find(jobId: string): Job | undefined;
   /**
-   * @param listener told of every change of the job, and with `gone` that its object is no longer there.
+   * @param listener called with every change of the job, and with `gone` that its object is no
+   * longer there.
    * @returns a function that ends the subscription.
    */
   follow(jobId: string, listener: (job: Job, gone: boolean) => void): () => void;
@@ -109,7 +119,11 @@ export interface JobCommands {
   fetch(jobId: string): Promise<Job | undefined>;
   /** All of a service, from the backing store itself. */
   fetchOf(serviceName: string): Promise<Job[]>;
-  /** Writes the command on exactly the job as it was seen. @returns undefined when it has changed since, or is gone. */
+  /**
+   * Writes the command on exactly the job as it was seen.
+   *
+   * @returns undefined when it has changed since, or is gone.
+   */
   command(job: Job, command: JobCommand): Promise<Job | undefined>;
 }
 
@@ -123,7 +137,7 @@ export interface ReadJobsDeps {
   readonly directory: JobDirectory;
   readonly jobs: Pick<JobCommands, 'fetch'>;
   readonly history: JobHistory;
-  /** Keeps lookups of unknown ids from taking all there is. */
+  /** Keeps lookups of unknown ids from using all connections. */
   readonly misses: { run<T>(work: () => Promise<T>): Promise<T> };
 }
 
@@ -137,7 +151,7 @@ export interface JobQuery {
 /**
  * The jobs that are there, newest first.
  *
- * @returns with `total`, the number of those that match, whatever the limit.
+ * @returns with `total`, the number of matches, whatever the limit.
  * @throws RegistryError INVALID_REQUEST, INVALID_SERVICE_NAME, STORE_UNAVAILABLE.
  */
 export function listJobs(
@@ -156,10 +170,11 @@ export function listJobs(
 /**
  * One job, also one that is finished and gone.
  *
- * @throws RegistryError JOB_NOT_FOUND; the errors of the stores where it is in the local copy of none.
+ * @throws RegistryError JOB_NOT_FOUND; the errors of the stores where it is in the local copy of
+ * none.
  */
 export async function readJob(deps: ReadJobsDeps, jobId: string): Promise<Job> {
-  // No store takes them, let alone has them.
+  // No store accepts them, let alone has them.
   if (jobId.length > ID_MAX_LENGTH || jobId.includes('\0')) throw notFound(jobId);
   const known = deps.directory.find(jobId);
   if (known !== undefined) return known;
@@ -168,7 +183,7 @@ export async function readJob(deps: ReadJobsDeps, jobId: string): Promise<Job> {
   return found;
 }
 
-/** The history answers for what is gone even while the API server is away. */
+/** The history answers for what is gone even while the API server does not answer. */
 async function lookUp({ jobs, history }: ReadJobsDeps, jobId: string): Promise<Job | undefined> {
   const [stored, recorded] = await Promise.allSettled([jobs.fetch(jobId), history.findJob(jobId)]);
   if (stored.status === 'fulfilled' && stored.value !== undefined) return stored.value;
@@ -189,10 +204,12 @@ interface Steering {
 }
 
 /**
- * Ends the pause that a job is in, or takes it back to the old version; a job that still waits for its turn is cancelled. Asked
- * for again, it is the same; a promotion asked for before the stage began that the job is in now ended an earlier pause.
+ * Ends the pause that a job is in, or rolls it back to the old version; a job that still waits for
+ * its turn is cancelled. Asked for again, it is the same; a promotion asked for before the stage
+ * began that the job is in now ended an earlier pause.
  *
- * @throws RegistryError JOB_NOT_FOUND, JOB_FINISHED, JOB_NOT_PAUSED, CONTENTION when it keeps changing.
+ * @throws RegistryError JOB_NOT_FOUND, JOB_FINISHED, JOB_NOT_PAUSED, CONTENTION when it keeps
+ * changing.
  */
 export async function steerJob(
   { jobs, history }: SteerJobDeps,
@@ -220,7 +237,7 @@ function hasGoneOnSince({ stageStartedAt }: Job, at: Date): boolean {
   return stageStartedAt !== undefined && stageStartedAt > at;
 }
 
-/** A job that the operator has not looked at yet waits. */
+/** A job that the operator has not observed yet waits. */
 export function phaseOf({ phase = 'Pending' }: Pick<Job, 'phase'>): JobPhase {
   return phase;
 }
@@ -234,7 +251,10 @@ function notFound(jobId: string): RegistryError {
   return new RegistryError('JOB_NOT_FOUND', `There is no job '${jobId}'`);
 }
 
-/** Creation times have a precision of one second; ids tell jobs of the same second apart, the same way on every replica. */
+/**
+ * Creation times have a precision of one second; ids order jobs of the same second, the same way on
+ * every replica.
+ */
 function newestFirst(a: Job, b: Job): number {
   return b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1);
 }

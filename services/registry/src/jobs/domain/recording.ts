@@ -4,19 +4,23 @@ import { isDeliverable } from '../../releases/domain/release-input.ts';
 import type { Job, JobPhase } from './jobs.ts';
 
 /**
- * What is to be done with a job: write it into the history; hold it, so that it cannot vanish before it was recorded; let it go;
- * delete it, for the history tells of it; or nothing.
+ * What is to be done with a job: write it into the history; hold it, so that it cannot vanish
+ * before it was recorded; let it go; delete it, for the history has it; or nothing.
  */
 export type RecordingStep = 'record' | 'hold' | 'release' | 'delete' | 'nothing';
 
-/** Reasons of jobs that were no update: given up before anything was touched, or what they bring ran already. */
+/**
+ * Reasons of jobs that were no update: given up before anything was touched, or what they bring ran
+ * already.
+ */
 const NO_UPDATE: ReadonlySet<string | undefined> = new Set(['Cancelled', 'Superseded', 'NotNewer', 'Unchanged']);
 
 /** What the decision on a job rests on beside the job. */
 export interface RecordingCircumstances {
   /**
-   * Whether this process knows that the job is in the history. A finished job without our finalizer was either recorded, or
-   * finished while nobody held it; writing it again tells which and does no harm.
+   * Whether this process knows that the job is in the history. A finished job without our finalizer
+   * was either recorded, or finished while nobody held it; writing it again shows which and does no
+   * harm.
    */
   readonly recorded: boolean;
   readonly now: Date;
@@ -30,19 +34,20 @@ export function planRecording(
 ): RecordingStep {
   if (outcomeOf(job.phase) !== undefined) {
     if (!recorded) return 'record';
-    // The operator's finalizer keeps it anyway, and two that change finalizers at once are in each other's way.
+    // The operator's finalizer keeps it anyway, and two that change finalizers at once are in each
+    // other's way.
     if (job.held) return job.attended ? 'nothing' : 'release';
     const isKept = job.finishedAt === undefined || now.getTime() - job.finishedAt.getTime() < retentionMs;
     return isKept || job.deleted ? 'nothing' : 'delete';
   }
   if (!job.deleted) return job.held ? 'nothing' : 'hold';
   const started = job.phase !== undefined && job.phase !== 'Pending';
-  // One that has returned to the queue is given up by the operator, and told of.
+  // One that has returned to the queue is given up by the operator, and reported.
   return job.held && !job.attended && !started ? 'release' : 'nothing';
 }
 
 /**
- * @param now stands in for a finish that the job's status does not tell.
+ * @param now stands in for a finish that the job's status does not have.
  * @returns undefined for a job that has not finished.
  */
 export function historyRecord(job: Job, now: Date): HistoryRecord | undefined {

@@ -14,7 +14,7 @@ export interface RequestedJob {
   readonly requestedBy: string;
   /** Whether it is to end with nothing touched where what runs turns out to be as new. */
   readonly onlyIfNewer: boolean;
-  /** Whether the job that runs is undone for it, and those that wait are given up. */
+  /** Whether the job that runs is undone for it, and waiting jobs are cancelled. */
   readonly immediate: boolean;
 }
 
@@ -22,6 +22,9 @@ export interface RequestedJob {
 export type JobComparison = 'absent' | 'same' | 'different';
 
 export interface DeliveryJobStore {
-  /** @returns `absent` when the job was created now, else how it compares with the one that was there first. */
+  /**
+   * @returns `absent` when the job was created now, else how it compares with the one that was
+   * there first.
+   */
   create(job: RequestedJob): Promise<JobComparison>;
 }

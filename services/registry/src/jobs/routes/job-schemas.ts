@@ -52,7 +52,10 @@ export const JobsResponse = Type.Object({
 
 export const JobParams = Type.Object({ job_id: Type.String() });
 
-/** Where there is no body, there is null. What is signed has to name both, which the proof of the call sees to. */
+/**
+ * Where there is no body, there is null. What is signed has to name both, which the proof of the
+ * call sees to.
+ */
 export const SteerBody = orNull(
   Type.Object({
     job_id: Type.Optional(Type.String({ description: 'That of the path; required where a signature proves the call' })),
@@ -75,7 +78,10 @@ const strategies: Readonly<Record<DeliveryStrategy, 'rolling' | 'blue-green' | '
   Canary: 'canary',
 };
 
-/** @param policyStrategy what will count where neither the job nor the operator has named a strategy yet. */
+/**
+ * @param policyStrategy what will count where neither the job nor the operator has named a strategy
+ * yet.
+ */
 export function jobRecord(job: Job, policyStrategy: DeliveryStrategy | undefined): Static<typeof JobRecord> {
   const strategy = job.strategy ?? policyStrategy;
   const { artifact, startedAt, finishedAt } = job;

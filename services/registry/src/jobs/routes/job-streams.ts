@@ -16,9 +16,10 @@ export interface JobStreams {
 }
 
 /**
- * Server-sent events: `job` with the whole record at once and at every change, with the object's version as id. Whoever resumes with
- * the id of what is still so hears of the next change only. The stream ends after the record of the finished job; after
- * `removed` when the job was deleted before it started.
+ * Server-sent events: `job` with the whole record at once and at every change, with the object's
+ * version as id. Whoever resumes with the id of the present state receives the next change only.
+ * The stream ends after the record of the finished job; after `removed` when the job was deleted
+ * before it started.
  */
 export function createJobStreams({ directory, describe }: JobStreamsDeps): JobStreams {
   const streams = createEventStreams();

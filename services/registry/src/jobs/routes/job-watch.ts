@@ -16,8 +16,8 @@ export interface JobWatchDeps {
 /** Open streams of the changes of all jobs. */
 export interface JobWatchers {
   /**
-   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE before the local copy is complete, and to a subscriber that knows more
-   *   than this replica can hear of.
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE before the local
+   * copy is complete, and to a subscriber that knows more than this replica can receive.
    */
   open(exchange: Exchange): Promise<void>;
   closeAll(): void;
@@ -27,7 +27,7 @@ export function createJobWatchers({ feed, source, describe }: JobWatchDeps): Job
   const streams = createEventStreams();
   return {
     async open(exchange) {
-      // An empty list would be taken for the truth.
+      // An empty list would count as the truth.
       if (feed.version === undefined) {
         throw new RegistryError('STORE_UNAVAILABLE', 'The jobs have not been read from the Kubernetes API yet');
       }

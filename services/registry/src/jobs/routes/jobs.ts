@@ -31,7 +31,7 @@ export interface JobRoutesDeps extends ReadJobsDeps, SteerJobDeps, AdmissionDeps
 const tags = ['jobs'];
 const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
-/** Delivery jobs: to look at, to follow, to promote and to abort. */
+/** Delivery jobs: to read, to follow, to promote and to abort. */
 export function jobRoutes(app: App, deps: JobRoutesDeps): void {
   readRoutes(app, deps);
   app.get(
@@ -90,7 +90,7 @@ function readRoutes(app: App, deps: JobRoutesDeps): void {
 
 const commands: Readonly<Record<JobCommand, { readonly summary: string; readonly done: string }>> = {
   promote: { summary: 'End the pause that a job is in', done: 'goes on' },
-  abort: { summary: 'Take a job back to the old version, or cancel it while it waits', done: 'is taken back' },
+  abort: { summary: 'Roll a job back to the old version, or cancel it while it waits', done: 'is rolled back' },
 };
 
 function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {

@@ -22,7 +22,7 @@ export const RollbackBody = Type.Object({
   ),
   immediate: Type.Optional(
     Type.Boolean({
-      description: 'The job that runs is undone for it, those that wait are given up, and all pods roll at once',
+      description: 'The job that runs is undone for it, waiting jobs are cancelled, and all pods roll at once',
     }),
   ),
   webhook_secret: Type.Optional(Secret),

@@ -5,8 +5,8 @@ import type { Artifact } from '../../releases/domain/release.ts';
 import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
 
 /**
- * Services of which each replica sees to one at a time: each keeps a connection for its lock while it uses others, and all
- * connections kept like that would wait for one another.
+ * Services of which each replica sees to one at a time: each keeps a connection for its lock while
+ * it uses others, and all connections kept like that would wait for one another.
  */
 const LANES = 3;
 

@@ -20,7 +20,11 @@ const OBJECT_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 
 /** Jobs as custom resources, and the finalizer that keeps them until they are recorded. */
 export interface DeliveryJobObjects extends DeliveryJobStore, JobCommands {
-  /** Adds our finalizer. @throws KubeApiError 409 when the object changed meanwhile; undefined: it is gone. */
+  /**
+   * Adds our finalizer.
+   *
+   * @throws KubeApiError 409 when the object changed meanwhile; undefined: it is gone.
+   */
   hold(object: DeliveryJob): Promise<DeliveryJob | undefined>;
   /** Removes our finalizer and no other one; as {@link hold}. */
   release(object: DeliveryJob): Promise<DeliveryJob | undefined>;
@@ -31,7 +35,7 @@ export interface DeliveryJobObjects extends DeliveryJobStore, JobCommands {
 export interface DeliveryJobsDeps {
   readonly connection: KubeConnection;
   readonly namespace: string;
-  /** Told of every object that was created or commanded here. */
+  /** Called with every object that was created or commanded here. */
   readonly onWrite: (object: DeliveryJob) => void;
 }
 
@@ -72,7 +76,8 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
     },
     async command(job, command) {
       try {
-        // Set as it is, it would be no change, and so no generation that the operator has not acted on.
+        // Set as it is, it would be no change, and so no generation that the operator has not acted
+        // on.
         const isToReset = command === 'promote' && job.promoteUsed;
         const ready = isToReset ? toJob(await setSpec(objects, job, { promote: false })) : job;
         const object = await setSpec(objects, ready, { [command]: true });
@@ -100,7 +105,10 @@ export function objectNameOf(jobId: string): string {
   return legal ? jobId : objectNameFor(jobId);
 }
 
-/** The annotation counts where it belongs to the name: an id leads to one object, and that one tells the id. */
+/**
+ * The annotation counts where it belongs to the name: an id leads to one object, and that one has
+ * the id.
+ */
 export function jobIdOf({ metadata }: DeliveryJob): string {
   const jobId = metadata.annotations?.[annotations.jobId];
   return jobId !== undefined && objectNameOf(jobId) === metadata.name ? jobId : metadata.name;

@@ -22,9 +22,11 @@ export interface RecorderDeps {
   readonly informer: Pick<Informer<DeliveryJob>, 'store' | 'onChange' | 'recordWrite'>;
   readonly jobs: Pick<DeliveryJobObjects, 'hold' | 'release' | 'delete'>;
   readonly history: Pick<HistoryStore, 'record'>;
-  /** Tells the world of a job that is about to be let go: nobody may see it again. */
+  /** Sends the events of a job that is about to be let go: nobody may see it again. */
   readonly announce: (object: DeliveryJob) => Promise<void>;
-  /** How long a finished job is kept; that it is over is seen at the next resync of the informer. */
+  /**
+   * How long a finished job is kept; that it is over is seen at the next resync of the informer.
+   */
   readonly retentionMs: number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -32,9 +34,10 @@ export interface RecorderDeps {
 }
 
 /**
- * Writes each finished delivery job into the history once, then lets it go, and deletes it after the retention
- * (docs/internals.md, "Record the history"). Any number of replicas may do so at once: the job's uid makes the row unique, resource versions make the finalizer's removal
- * so. It may be killed between any two steps; whoever sees the job next does the rest.
+ * Writes each finished delivery job into the history once, then lets it go, and deletes it after
+ * the retention (docs/internals.md, "Record the history"). Any number of replicas may do so at
+ * once: the job's uid makes the row unique, resource versions make the finalizer's removal so. It
+ * may be killed between any two steps; whoever sees the job next does the rest.
  */
 export function createRecorder(deps: RecorderDeps): Actor {
   const { informer, jobs, history, announce, retentionMs, clock, log, metrics } = deps;
@@ -92,7 +95,7 @@ export function createRecorder(deps: RecorderDeps): Actor {
   });
   const waiting: Gauge = new Gauge({
     name: 'rollcall_history_jobs_waiting',
-    help: 'Delivery jobs that wait to be looked at by the recorder.',
+    help: 'Delivery jobs that wait for the recorder.',
     registers: [metrics],
     collect: (): void => waiting.set(queue.size),
   });
@@ -108,7 +111,7 @@ export function createRecorder(deps: RecorderDeps): Actor {
   };
 }
 
-/** Another replica was faster, or a store is away, which is logged where it is noticed. */
+/** Another replica was faster, or a store does not answer, which is logged where it is noticed. */
 function isExpected(error: unknown): boolean {
   if (isConflict(error) || isUnavailable(error)) return true;
   return isDatabaseUnavailable(error) || hasCode(error, 'DATABASE_UNAVAILABLE');

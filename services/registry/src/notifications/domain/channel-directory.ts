@@ -1,4 +1,4 @@
-/** Where the notifications of services go, as was last heard of. */
+/** Where the notifications of services go, as last received. */
 export interface ChannelDirectory {
   /**
    * @param isFresh whether the store itself is to be asked.

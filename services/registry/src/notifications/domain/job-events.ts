@@ -7,9 +7,9 @@ import { laneOf } from './notifications.ts';
 
 type JobEventType = 'job.started' | 'job.step' | 'job.succeeded' | 'job.failed' | 'job.rolled_back';
 
-/** Something that happened to a job and is told once. */
+/** Something that happened to a job and is sent once. */
 export interface JobEvent {
-  /** What it is told once as. */
+  /** Its key among the events of the job. */
   readonly key: string;
   readonly type: JobEventType;
   readonly severity: Severity;
@@ -20,8 +20,9 @@ export interface JobEvent {
 }
 
 /**
- * What there is to tell of a job as it stands, in the order in which it happened: its start, each step of the strategy, each time
- * it pauses, begins to promote or to roll back, and its end. It holds all that has happened so far, however much of it was seen.
+ * The events of a job as it stands, in the order in which it happened: its start, each step of the
+ * strategy, each time it pauses, begins to promote or to roll back, and its end. It holds all that
+ * has happened so far, however much of it was seen.
  */
 export function dueEvents(job: Job): JobEvent[] {
   // A job that was cancelled while it waited has never started.
@@ -89,17 +90,18 @@ export interface JobEventsDeps {
 }
 
 /**
- * Tells the channels of a job's service, or the global ones where it has none, what was not told before. It may be done any number
- * of times, by any number of replicas.
+ * Sends what was not sent before to the channels of a job's service, or to the global ones where it
+ * has none. It may be done any number of times, by any number of replicas.
  *
- * @returns the keys of all that has been told of the job.
+ * @returns the keys of all that has been sent of the job.
  */
 export async function announceJobEvents(deps: JobEventsDeps, job: Job): Promise<ReadonlySet<string>> {
   const { notifications, clock } = deps;
   const announced = new Set(await notifications.announced(job.uid));
   const news = dueEvents(job).filter(({ key }) => !announced.has(key));
   if (news.length === 0) return announced;
-  // Whoever has configured a channel and then asks for a job is to hear of it; what changes while the job runs may be heard of late.
+  // Whoever has configured a channel and then asks for a job is to receive its events; a change
+  // while the job runs may count late.
   const channels = [...(await deps.channels.find(job.serviceName, announced.size === 0))];
   for (const event of news) {
     const createdAt = clock.now();

@@ -10,9 +10,11 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export type Severity = 'info' | 'warning' | 'error' | 'critical';
 
-/** A message to a channel. It holds neither the URL nor the secret: both are read when it is sent. */
+/**
+ * A message to a channel. It holds neither the URL nor the secret: both are read when it is sent.
+ */
 export interface NewNotification {
-  /** Tells a receiver that it has had the message; the same at every attempt. */
+  /** By which a receiver knows that it has had the message; the same at every attempt. */
   readonly id: string;
   readonly serviceName: string;
   readonly channel: string;
@@ -30,7 +32,7 @@ export type NotificationPayload = Readonly<Record<string, unknown>> & {
   readonly severity: Severity;
 };
 
-/** On its way, taken by its receiver, or given up. */
+/** Pending, accepted by its receiver, or given up. */
 export const notificationStates = ['pending', 'delivered', 'dead'] as const;
 
 export type NotificationState = (typeof notificationStates)[number];
@@ -50,21 +52,26 @@ export interface NotificationQuery {
   readonly limit: number;
 }
 
-/** Something that is told of a job, once. */
+/** Something that is sent of a job, once. */
 interface JobEventKey {
   readonly jobUid: string;
   readonly event: string;
 }
 
 export interface NotificationStore {
-  /** Stored durably, each will be sent. @returns false where too many wait for the channel: then nothing is stored. */
+  /**
+   * Stored durably, each will be sent.
+   *
+   * @returns false where too many wait for the channel: then nothing is stored.
+   */
   add(notification: NewNotification): Promise<boolean>;
-  /** What was told of a job before, by {@link announce}. */
+  /** What was sent of a job before, by {@link announce}. */
   announced(jobUid: string): Promise<ReadonlySet<string>>;
   /**
-   * Stores the notifications unless the event was told before; one for whose channel too many wait as given up.
+   * Stores the notifications unless the event was sent before; one for whose channel too many wait
+   * as given up.
    *
-   * @returns false when it was told before.
+   * @returns false when it was sent before.
    */
   announce(event: JobEventKey, notifications: readonly NewNotification[]): Promise<boolean>;
   find(id: string): Promise<Notification | undefined>;
@@ -137,7 +144,7 @@ export function channelFull({ serviceName, channel }: Pick<Notification, 'servic
   return new RegistryError('CHANNEL_FULL', reason);
 }
 
-/** What goes to the same host has the same lane, which does not tell the host. */
+/** What goes to the same host has the same lane, which does not show the host. */
 export function laneOf(url: string): string {
   const { host = url } = URL.parse(url) ?? {};
   return createHash('sha256').update(host).digest('hex').slice(0, 16);

@@ -19,9 +19,11 @@ export interface NotifyDeps extends AdmissionDeps {
 }
 
 /**
- * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once this returns.
+ * Accepts a notification for sending (contract 1, `/webhooks/notify`). It is stored durably once
+ * this returns.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL, and as {@link authorizeCall}.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, CHANNEL_NOT_FOUND, CHANNEL_FULL, and
+ * as {@link authorizeCall}.
  */
 export async function notify(deps: NotifyDeps, input: NotificationInput, proof: WebhookCall): Promise<void> {
   checkServiceName(input.serviceName);

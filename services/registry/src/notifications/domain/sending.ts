@@ -22,10 +22,12 @@ export interface SendDeps extends WebhookConfigsDeps {
 }
 
 /**
- * Makes one attempt to send a message, to the URL and signed with the secret that are configured now. The body is the same at
- * every attempt, and so is the id, by which a receiver knows a repetition.
+ * Makes one attempt to send a message, to the URL and signed with the secret that are configured
+ * now. The body is the same at every attempt, and so is the id, by which a receiver knows a
+ * repetition.
  *
- * @throws the store's errors when the configuration cannot be read: the attempt is to be made again.
+ * @throws the store's errors when the configuration cannot be read: the attempt is to be made
+ * again.
  */
 export async function sendNotification(deps: SendDeps, notification: Notification): Promise<NotificationAttempt> {
   const { id, serviceName, channel, event, payload } = notification;
@@ -50,8 +52,8 @@ export async function sendNotification(deps: SendDeps, notification: Notificatio
 }
 
 /**
- * Signed with the secret of the configuration that names the URL, for its receiver knows no other; the global secret where
- * that has none.
+ * Signed with the secret of the configuration that names the URL, for its receiver knows no other;
+ * the global secret where that has none.
  */
 async function signaturesOf(
   deps: SendDeps,
@@ -68,7 +70,9 @@ async function signaturesOf(
   };
 }
 
-/** What an answer says: taken, never to be taken (4xx but 408 and 429), or to be tried again. */
+/**
+ * What an answer says: accepted, never to be accepted (4xx but 408 and 429), or to be tried again.
+ */
 export function attemptOf(status: number): NotificationAttempt {
   const reason = `answer ${status}`;
   if (status >= 200 && status < 300) return { result: 'delivered', reason };

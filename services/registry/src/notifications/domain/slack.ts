@@ -2,7 +2,7 @@ import type { NotificationPayload, Severity } from './notifications.ts';
 
 /** Slack cuts sections at 3000 characters of escaped text. */
 const SECTION_MAX_LENGTH = 2900;
-/** Below what compatible servers take as one message. */
+/** Below what compatible servers accept as one message. */
 const TEXT_MAX_LENGTH = 12_000;
 const CHANNEL = 'slack';
 const HOST = 'hooks.slack.com';
@@ -16,15 +16,18 @@ const marks: Readonly<Record<Severity, string>> = {
 };
 
 /**
- * Whether an endpoint takes Slack's incoming-webhook messages: a channel of that name, Slack's own host, or a URL that ends in
- * `#slack`, for what is compatible with it (Mattermost, Rocket.Chat and others). The fragment is never sent.
+ * Whether an endpoint accepts Slack's incoming-webhook messages: a channel of that name, Slack's
+ * own host, or a URL that ends in `#slack`, for what is compatible with it (Mattermost, Rocket.Chat
+ * and others). The fragment is never sent.
  */
 export function isSlackEndpoint(channel: string, url: string): boolean {
   const parsed = URL.parse(url);
   return channel === CHANNEL || parsed?.hostname === HOST || parsed?.hash === FRAGMENT;
 }
 
-/** A message of Slack's incoming webhooks: `text` for notifications and for what knows no blocks. */
+/**
+ * A message of Slack's incoming webhooks: `text` for notifications and for what knows no blocks.
+ */
 export interface SlackMessage {
   readonly text: string;
   readonly blocks: readonly object[];

@@ -34,7 +34,10 @@ export const NotificationsResponse = Type.Object({
 
 export const NotificationParams = Type.Object({ id: Type.String() });
 
-/** Where there is no body, there is null. What is signed has to name both, which the proof of the call sees to. */
+/**
+ * Where there is no body, there is null. What is signed has to name both, which the proof of the
+ * call sees to.
+ */
 export const ReplayBody = Type.Union([
   Type.Object({
     delivery_id: Type.Optional(

@@ -14,8 +14,8 @@ export interface ChannelDirectoryDeps {
 }
 
 /**
- * Reads the copy that a watch keeps current; where the watch is interrupted, asks the API server. What lets calls through must never
- * be read from here: a copy may be behind.
+ * Reads the copy that a watch keeps current; where the watch is interrupted, asks the API server.
+ * What lets calls through must never be read from here: a copy may be behind.
  */
 export function createChannelDirectory({ informer, namespace, configs }: ChannelDirectoryDeps): ChannelDirectory {
   function copyOf(serviceName: string): WebhookConfig | undefined {

@@ -14,9 +14,15 @@ const QUEUE = 'notifications';
 const DAY_SECONDS = 86_400;
 const START_RETRY = { baseMs: 500, maxMs: 5000 };
 const STOP_GRACE_MS = 12_000;
-/** Attempts to one host at a time. Of twelve in all: six hosts have to hang before others wait, and then for the time of an attempt. */
+/**
+ * Attempts to one host at a time. Of twelve in all: six hosts have to hang before others wait, and
+ * then for the time of an attempt.
+ */
 const SENDERS_PER_HOST = 2;
-/** pg-boss wants no fewer senders in a group than may send to one host, and wakes the first of a group only. */
+/**
+ * pg-boss wants no fewer senders in a group than may send to one host, and wakes the first of a
+ * group only.
+ */
 const SENDER_GROUPS = 6;
 const RELAY_INTERVAL_MS = 15_000;
 const RELAY_BATCH = 200;
@@ -48,14 +54,15 @@ export interface NotificationQueueOptions {
 }
 
 /**
- * Sends notifications, at least once each: what a replica dies with, another one sends. The notifications in the database are the
- * truth. Jobs of the queue say when to try which, and are made for every pending notification that lacks one: after it was stored, and
- * again and again, for whoever stored it may have died.
+ * Sends notifications, at least once each: what a replica dies with, another one sends. The
+ * notifications in the database are the truth. Jobs of the queue say when to try which, and are
+ * made for every pending notification that lacks one: after it was stored, and again and again, for
+ * whoever stored it may have died.
  */
 export interface NotificationQueue {
   /** There is something new to send. */
   wake(): void;
-  /** Connects in the background, for as long as it takes, and then works. */
+  /** Connects in the background, however long that lasts, and then works. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -123,7 +130,9 @@ export function createNotificationQueue(options: NotificationQueueOptions): Noti
   };
 }
 
-/** Makes jobs of the queue for what has none. Two replicas that do so at once make the same ones. */
+/**
+ * Makes jobs of the queue for what has none. Two replicas that do so at once make the same ones.
+ */
 async function relay(
   { boss, senders }: Running,
   { notifications, clock, log }: NotificationQueueOptions,
@@ -146,7 +155,8 @@ async function relay(
 /**
  * Forgets what is old, some at a time, once an hour.
  *
- * @returns a function to be called again and again, which tells whether there is more to forget at once.
+ * @returns a function to be called again and again, which returns whether there is more to forget
+ * at once.
  */
 function createPruning({ notifications, clock, log }: NotificationQueueOptions): () => Promise<boolean> {
   let nextAt = 0;
@@ -223,7 +233,7 @@ async function startSenders(boss: PgBoss, options: NotificationQueueOptions, att
     } as const;
     const sender = await boss.work<QueuedJob, unknown, typeof workOptions>(QUEUE, workOptions, async (jobs) => {
       const results = await Promise.all(jobs.map((job) => send(job, options, attempts)));
-      // There may be more: whoever is woken looks at once.
+      // There may be more: whoever is woken reads at once.
       const self = senders[started];
       if (self !== undefined) boss.notifyWorker(self);
       return results;
@@ -242,7 +252,7 @@ async function send(
 ) {
   const { notifications, retries, clock, log } = options;
   const notification = await notifications.find(data.delivery);
-  // Delivered by a replica that died before it could tell the queue, or replayed as another job.
+  // Delivered by a replica that died before it could update the queue, or replayed as another job.
   if (notification?.state !== 'pending' || notification.queueId !== queueId)
     return { id: queueId, status: statuses.delivered };
   const { result, reason } = await attemptOnce(options, notification);

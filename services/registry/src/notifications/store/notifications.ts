@@ -43,13 +43,16 @@ export interface NotificationRecords extends NotificationStore {
   /**
    * Forgets what has been delivered, or given up, for so many days.
    *
-   * @param limit how many at most, lest it takes too long.
+   * @param limit how many at most, so that it ends soon.
    * @returns how many.
    */
   prune(old: { readonly state: 'delivered' | 'dead'; readonly days: number }, limit: number): Promise<number>;
 }
 
-/** So many may wait for one channel of a service, and a few more where several come at the same moment. */
+/**
+ * So many may wait for one channel of a service, and a few more where several come at the same
+ * moment.
+ */
 const WAITING_MAX = 1000;
 
 /**
@@ -71,7 +74,7 @@ export function createNotificationRecords(pool: () => Pool, onNew: () => void): 
     },
     async announce({ jobUid, event }, notifications) {
       const isNews = await inTransaction(pool(), async (client) => {
-        // Another replica that is just telling it is waited for here.
+        // Another replica that is just storing it is waited for here.
         const { rowCount } = await client.query(
           'INSERT INTO job_events (job_uid, event) VALUES ($1, $2) ON CONFLICT DO NOTHING',
           [jobUid, event],
@@ -90,7 +93,8 @@ export function createNotificationRecords(pool: () => Pool, onNew: () => void): 
     },
     list: async (query) => list(pool(), query),
     async replay(id) {
-      // Asked again as it is written: of two that replay it at the same moment, one puts it into the queue.
+      // Asked again as it is written: of two that replay it at the same moment, one puts it into
+      // the queue.
       const { rows } = await pool().query<{ refused: boolean }>(
         `WITH found AS (
            SELECT id, state <> 'pending' AND ${isFull('deliveries.service_name', 'deliveries.channel')} AS refused
@@ -115,8 +119,8 @@ export function createNotificationRecords(pool: () => Pool, onNew: () => void): 
     },
     stranded: async (queue, limit) => stranded(pool(), queue, limit),
     async prune({ state, days }, limit) {
-      // Rows that another replica is just deleting are left to it. Without the second condition the index, which has none that are
-      // pending, could not serve a state that is a parameter.
+      // Rows that another replica is just deleting are left to it. Without the second condition the
+      // index, which has none that are pending, could not serve a state that is a parameter.
       const { rowCount } = await pool().query(
         `DELETE FROM deliveries WHERE id IN (
            SELECT id FROM deliveries

@@ -19,16 +19,17 @@ export interface JobEventsWorkerDeps extends JobEventsDeps {
   readonly log: Logger;
 }
 
-/** Tells the channels what happens to jobs. */
+/** Sends the events of jobs to the channels. */
 export interface JobEventsWorker extends Actor {
-  /** Tells all that there is to tell of the job as it is. Whoever lets a finished job go awaits this first. */
+  /** Sends all events of the job as it is. Whoever lets a finished job go awaits this first. */
   readonly announce: (object: DeliveryJob) => Promise<void>;
 }
 
 /**
- * Each event of a job is told once, whatever dies in between: what was told stands in the database, written with the notifications
- * themselves. What happened while no replica ran, or while the database was away, is told later: the job's status keeps all that it
- * came to, and a finished job is held until it has been announced.
+ * Each event of a job is sent once, whatever dies in between: what was sent stands in the database,
+ * written with the notifications themselves. What happened while no replica ran, or while the
+ * database did not answer, is sent later: the job's status keeps all that it came to, and a
+ * finished job is held until it has been announced.
  */
 export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorker {
   const { informer, log } = deps;
@@ -55,7 +56,7 @@ export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorke
       const expected = isUnavailable(err) || isDatabaseUnavailable(err) || hasCode(err, 'DATABASE_UNAVAILABLE');
       log[expected ? 'debug' : 'warn'](
         { err, job: key, failures },
-        'the events of a delivery job could not be told yet',
+        'the events of a delivery job could not be stored yet',
       );
     },
   });

@@ -19,7 +19,8 @@ export function notificationWorker(queue: NotificationQueue): Actor {
 }
 
 /**
- * Posts to the allowed addresses without following redirects, which could lead anywhere, and without reading the answer's body.
+ * Posts to the allowed addresses without following redirects, which could lead anywhere, and
+ * without reading the answer's body.
  *
  * @returns a function that returns the status.
  */
@@ -39,7 +40,7 @@ export function createPost(addresses: AllowedAddresses): (request: HttpPost) => 
       body,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    // Nobody reads it, and so nobody is to be told that it broke.
+    // Nobody reads it, and so nobody has to know that it broke.
     response.body.on('error', () => undefined);
     response.body.destroy();
     return response.statusCode;

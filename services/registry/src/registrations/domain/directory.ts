@@ -20,7 +20,10 @@ export interface Directory<Rendered> {
   /** All entries by name, in the order of UTF-16 code units: the same on every replica. */
   entries(): Generator<DirectoryEntry<Rendered>, void>;
   readonly size: number;
-  /** Grows with every change, heartbeats included: what was made of a list is valid as long as this stays. */
+  /**
+   * Grows with every change, heartbeats included: what was made of a list is valid as long as this
+   * stays.
+   */
   readonly revision: number;
   put(registration: Registration): void;
   remove(serviceName: string, id: string): void;

@@ -13,7 +13,9 @@ export interface FeedEvent {
   readonly registration: Registration;
 }
 
-/** A change of a registration as the store's watch brought it, in the order of the store's versions. */
+/**
+ * A change of a registration as the store's watch brought it, in the order of the store's versions.
+ */
 interface RegistrationChange {
   readonly version: number;
   readonly registration: Registration;
@@ -25,16 +27,22 @@ export interface Feed extends Followed {
   apply(change: RegistrationChange): void;
   /** Nothing else happened up to `version`. */
   reach(version: number): void;
-  /** A complete list of the store: whatever differs from what was told becomes events of that version. */
+  /**
+   * A complete list of the store: whatever differs from what was sent becomes events of that
+   * version.
+   */
   replace(registrations: readonly Registration[], version: number): void;
   /**
-   * The events after `version`, or undefined when they are no longer (or were never) known here: the subscriber then has
-   * to begin with {@link snapshot}.
+   * The events after `version`, or undefined when they are no longer (or were never) known here:
+   * the subscriber then has to begin with {@link snapshot}.
    */
   since(version: number): readonly FeedEvent[] | undefined;
   /** Every discoverable registration, as `added` events. */
   snapshot(): readonly FeedEvent[];
-  /** The version that {@link snapshot} is of: that of the last change or list, which other replicas reach soonest. */
+  /**
+   * The version that {@link snapshot} is of: that of the last change or list, which other replicas
+   * reach soonest.
+   */
   readonly version: number;
   /** @returns a function that ends the subscription. */
   subscribe(listener: (event: FeedEvent) => void): () => void;
@@ -84,8 +92,8 @@ export function createFeed(capacity: number): Feed {
     replace(registrations, at) {
       const first = version === 0;
       const listed = new Map(registrations.map((registration) => [registration.serviceName, registration]));
-      // These events carry the version from before the list: a subscriber that gets only some of them and resumes from
-      // there is sent everything anew.
+      // These events carry the version from before the list: a subscriber that gets only some of
+      // them and resumes from there is sent everything anew.
       for (const known of published.values()) {
         if (!listed.has(known.serviceName)) take({ registration: known, present: false, type: 'removed' }, version);
       }

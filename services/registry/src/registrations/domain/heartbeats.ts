@@ -2,7 +2,10 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { HeartbeatWrite, RegistrationLife } from './registration.ts';
 
-/** The contract's maximum safe heartbeat interval is 45 s of a TTL of 60 s; other TTLs are divided alike. */
+/**
+ * The contract's maximum safe heartbeat interval is 45 s of a TTL of 60 s; other TTLs are divided
+ * alike.
+ */
 const ABSORB_FRACTION = 0.25;
 const FLUSH_RETRY_MS = 1000;
 const FLUSH_CONCURRENCY = 32;
@@ -17,18 +20,21 @@ export interface HeartbeatsDeps {
   readonly onFlushFailure: (serviceName: string, message: string) => void;
 }
 
-/** The heartbeats that this replica has taken, and those it has not written yet. */
+/** The heartbeats that this replica has accepted, and which of them it has not written yet. */
 export interface Heartbeats {
   /**
-   * Takes a heartbeat. When the last durable one is younger than the absorb window it is kept in memory and written when
-   * the window ends; otherwise it is written first.
+   * Accepts a heartbeat. When the last durable one is younger than the absorb window it is kept in
+   * memory and written when the window ends; otherwise it is written first.
    *
    * @returns false when the registration is gone or being expired.
    */
   beat(key: HeartbeatKey): Promise<boolean> | true;
-  /** Tells of a heartbeat that has just been written: at registration, or by another replica. */
+  /** Notes a heartbeat that has just been written: at registration, or by another replica. */
   sawDurable(key: HeartbeatKey, heartbeat: HeartbeatWrite): void;
-  /** Tells of a heartbeat that was found in the store. When it was written is not known, so the next one is written. */
+  /**
+   * Notes a heartbeat that was found in the store. When it was written is not known, so the next
+   * one is written.
+   */
   learned(key: HeartbeatKey, at: Date): void;
   /** When the newest heartbeat that this replica knows came. */
   lastBeatAt(id: string): Date | undefined;
@@ -54,7 +60,10 @@ interface Entry {
   absorbedBeatMs: number;
   lastBeatMs: number;
   lastBeatAt: Date;
-  /** Wall-clock instant of the heartbeat that this replica wrote last; it comes back from the store as if it were news. */
+  /**
+   * Wall-clock instant of the heartbeat that this replica wrote last; it comes back from the store
+   * as if it were news.
+   */
   writtenAtMs: number;
   flush: NodeJS.Timeout | undefined;
   writing: Promise<boolean> | undefined;
@@ -66,16 +75,17 @@ export function absorbWindowMs(ttlSeconds: number): number {
 }
 
 /**
- * How old a heartbeat is that was found in the store, in ms. It may have been found late, as after a break of the watch, which
- * only its time tells; where its writer's clock is ahead, nothing does.
+ * How old a heartbeat is that was found in the store, in ms. It may have been found late, as after
+ * a break of the watch, which only its time shows; where its writer's clock is ahead, nothing does.
  */
 export function storedAgeMs({ at, ageMs }: HeartbeatWrite, clock: Clock): number {
   return Math.max(ageMs, clock.now().getTime() - at.getTime());
 }
 
 /**
- * The window is measured from the last durable *heartbeat*, not from its write: a service that beats at least every
- * TTL - window then always has a durable heartbeat younger than its TTL, even when this process dies.
+ * The window is measured from the last durable *heartbeat*, not from its write: a service that
+ * beats at least every TTL - window then always has a durable heartbeat younger than its TTL, even
+ * when this process dies.
  */
 export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: HeartbeatsDeps): Heartbeats {
   const entries = new Map<string, Entry>();
@@ -92,7 +102,7 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
     entry.flush = undefined;
     entry.writing ??= writeNow(id, entry).finally(() => {
       entry.writing = undefined;
-      // A write that failed has taken the place of the flush of what was acknowledged before.
+      // A write that failed has replaced the flush of what was acknowledged before.
       if (entry.absorbedBeatMs > entry.durableBeatMs) scheduleFlush(id, entry, FLUSH_RETRY_MS);
     });
     return entry.writing;

@@ -1,7 +1,10 @@
 /** The protocols a service may say that it speaks (contract 1, "Service registration"). */
 type Capability = 'rest' | 'graphql' | 'grpc' | 'mcp';
 
-/** Who made a registration: a program over HTTP, a manifest applied by hand, the operator from a Kubernetes Service. */
+/**
+ * Who made a registration: a program over HTTP, a manifest applied by hand, the operator from a
+ * Kubernetes Service.
+ */
 type RegistrationSource = 'API' | 'Manifest' | 'KubernetesService';
 
 /** A registration as the store has it. */
@@ -43,7 +46,10 @@ export interface HeartbeatWrite {
   readonly ageMs: number;
 }
 
-/** A write's object was changed or replaced by somebody else in the meantime: look again, decide again. */
+/**
+ * A write's object was changed or replaced by somebody else in the meantime: read again, decide
+ * again.
+ */
 export class ChangedMeanwhileError extends Error {
   constructor(options?: ErrorOptions) {
     super('the registration was changed meanwhile', options);
@@ -52,8 +58,8 @@ export class ChangedMeanwhileError extends Error {
 }
 
 /**
- * Registrations and their heartbeats. Every write that succeeded is visible to `find` at once. All methods but `find` throw
- * the store's own errors when it is away.
+ * Registrations and their heartbeats. Every write that succeeded is visible to `find` at once. All
+ * methods but `find` throw the store's own errors when it does not answer.
  */
 export interface RegistrationStore {
   /** From the local copy, expired ones included. */
@@ -62,7 +68,11 @@ export interface RegistrationStore {
   countOf(owner: string): number;
   /** From the backing store itself. */
   fetch(serviceName: string): Promise<Registration | undefined>;
-  /** A new registration with its first heartbeat. @throws ChangedMeanwhileError when the name was taken first. */
+  /**
+   * A new registration with its first heartbeat.
+   *
+   * @throws ChangedMeanwhileError when the name was registered first.
+   */
   create(request: RegistrationRequest, ttlSeconds: number): Promise<Registration>;
   /**
    * Changes URL and capabilities, and makes any decision to expire it that is under way fail.
@@ -71,14 +81,23 @@ export interface RegistrationStore {
   update(registration: Registration, request: RegistrationRequest): Promise<Registration>;
   /**
    * Renews the heartbeat record of one life of a registration.
-   * @returns false when there is none any more: it is gone, being expired, or another life has begun.
+   *
+   * @returns false when there is none any more: it is gone, being expired, or another life has
+   * begun.
    */
   renew(life: RegistrationLife, heartbeat: HeartbeatWrite): Promise<boolean>;
   /** Starts the heartbeat record of a registration that has none. @throws as {@link update}. */
   startHeartbeats(registration: Registration, heartbeat: HeartbeatWrite): Promise<void>;
-  /** @returns false when it was gone already. @throws ChangedMeanwhileError when another life has begun. */
+  /**
+   * @returns false when it was gone already.
+   * @throws ChangedMeanwhileError when another life has begun.
+   */
   remove(registration: Registration): Promise<boolean>;
-  /** Keeps what a service said of itself. @throws ChangedMeanwhileError when this life of the registration is over. */
+  /**
+   * Keeps what a service said of itself.
+   *
+   * @throws ChangedMeanwhileError when this life of the registration is over.
+   */
   report(registration: Registration, report: ServiceReport): Promise<void>;
 }
 

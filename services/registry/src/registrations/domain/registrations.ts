@@ -20,9 +20,15 @@ const MAX_TRIES = 8;
 export interface RegistrationsDeps {
   readonly store: RegistrationStore;
   readonly heartbeats: Heartbeats;
-  /** Registrations, removals and reports of one name are serial in this process; between replicas the store decides. */
+  /**
+   * Registrations, removals and reports of one name are serial in this process; between replicas
+   * the store decides.
+   */
   readonly mutex: KeyedMutex;
-  /** Lookups of names that are unknown here, in the store: anyone can cause them, and heartbeats must not wait for them. */
+  /**
+   * Lookups of names that are unknown here, in the store: anyone can cause them, and heartbeats
+   * must not wait for them.
+   */
   readonly misses: Bulkhead;
   readonly clock: Clock;
   /** How many registrations a subject may have; a few more where several are made at once. */
@@ -39,10 +45,11 @@ export function isDiscoverable(registration: Registration): boolean {
 }
 
 /**
- * Registers a service, or renews a live registration of that name with a new URL and capabilities; its id stays then.
+ * Registers a service, or renews a live registration of that name with a new URL and capabilities;
+ * its id stays then.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_SERVICE_URL, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, TOO_MANY_REGISTRATIONS,
- *   CONTENTION; the store's errors.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_SERVICE_URL, MANAGED_ELSEWHERE,
+ * NAME_OWNED_BY_ANOTHER, TOO_MANY_REGISTRATIONS, CONTENTION; the store's errors.
  */
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
   checkServiceName(request.serviceName);
@@ -90,8 +97,9 @@ async function registerOver(
 }
 
 /**
- * Begins the heartbeats of a registration that has no record of them. The update comes after: an expiry that was decided before
- * then fails on the registration's version, and one that is decided later finds the record.
+ * Begins the heartbeats of a registration that has no record of them. The update comes after: an
+ * expiry that was decided before then fails on the registration's version, and one that is decided
+ * later finds the record.
  *
  * @throws ChangedMeanwhileError when it was expired first.
  */
@@ -114,9 +122,11 @@ async function create(deps: RegistrationsDeps, request: RegistrationRequest): Pr
 }
 
 /**
- * Finds a discoverable registration: in the local copy, and when the name is unknown there, in the store itself.
+ * Finds a discoverable registration: in the local copy, and when the name is unknown there, in the
+ * store itself.
  *
- * @throws RegistryError SERVICE_NOT_FOUND, and the store's errors when a name unknown here cannot be looked up.
+ * @throws RegistryError SERVICE_NOT_FOUND, and the store's errors when a name unknown here cannot
+ * be looked up.
  */
 export async function lookUpService(
   { store, misses }: Pick<RegistrationsDeps, 'store' | 'misses'>,
@@ -130,10 +140,11 @@ export async function lookUpService(
 }
 
 /**
- * Takes a heartbeat.
+ * Accepts a heartbeat.
  *
  * @returns the TTL that starts anew, in seconds.
- * @throws RegistryError SERVICE_NOT_FOUND when the service is not registered or has expired, NAME_OWNED_BY_ANOTHER.
+ * @throws RegistryError SERVICE_NOT_FOUND when the service is not registered or has expired,
+ * NAME_OWNED_BY_ANOTHER.
  */
 export function recordHeartbeat(
   deps: RegistrationsDeps,
@@ -159,8 +170,8 @@ function beat(deps: RegistrationsDeps, known: Registration, subject: string | un
 }
 
 /**
- * A manifest with a TTL has no heartbeat record until its first heartbeat; for any other a missing record is the end, unless
- * another life has begun on another replica.
+ * A manifest with a TTL has no heartbeat record until its first heartbeat; for any other a missing
+ * record is the end, unless another life has begun on another replica.
  */
 async function reviveOrRefuse(deps: RegistrationsDeps, known: Registration): Promise<void> {
   const current = await deps.store.fetch(known.serviceName);
@@ -183,8 +194,8 @@ async function reviveOrRefuse(deps: RegistrationsDeps, known: Registration): Pro
 /**
  * Removes a registration.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, SERVICE_NOT_FOUND, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, CONTENTION; the store's
- *   errors.
+ * @throws RegistryError INVALID_SERVICE_NAME, SERVICE_NOT_FOUND, MANAGED_ELSEWHERE,
+ * NAME_OWNED_BY_ANOTHER, CONTENTION; the store's errors.
  */
 export async function unregisterService(
   deps: RegistrationsDeps,

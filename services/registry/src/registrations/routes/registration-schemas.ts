@@ -32,7 +32,7 @@ export const RegistrationRecord = Type.Object({
   last_heartbeat: Type.String({
     format: 'date-time',
     description:
-      'ISO 8601 with offset, by the clock of the replica that took it; registered_at where that is later, and for a service ' +
+      'ISO 8601 with offset, by the clock of the replica that accepted it; registered_at where that is later, and for a service ' +
       'that needs no heartbeats (a manifest without TTL, a Kubernetes Service)',
   }),
   capabilities: Capabilities,
@@ -59,8 +59,9 @@ export const HeartbeatResponse = Type.Object({
 export const UnregisterResponse = Type.Object({ message: Type.String(), service_name: Type.String() });
 
 /**
- * A registration was heard of when it was made, at least: one that never had a heartbeat (a manifest), and one whose heartbeats a
- * replica took whose clock is behind that of the API server.
+ * A registration was last heard from when it was made, at least: one that never had a heartbeat (a
+ * manifest), and one whose heartbeats a replica accepted whose clock is behind that of the API
+ * server.
  */
 export function registrationRecord(
   registration: Registration,

@@ -31,7 +31,10 @@ export interface ServiceRoutesDeps {
 }
 
 const tags = ['services'];
-/** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
+/**
+ * The path of a service is checked by the domain; a compiled schema would cost more than the
+ * lookup.
+ */
 const unchecked = () => () => true;
 
 /** Contract 1, `/services`, with filters and validators beyond it. */

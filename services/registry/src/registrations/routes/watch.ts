@@ -15,7 +15,10 @@ export interface WatchDeps {
 
 /** Open streams of server-sent events, so that shutdown can end them. */
 export interface Watchers {
-  /** @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN, STORE_UNAVAILABLE to a subscriber that knows more than this replica can hear of. */
+  /**
+   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN, STORE_UNAVAILABLE to a subscriber
+   * that knows more than this replica can receive.
+   */
   open(exchange: Exchange): Promise<void>;
   readonly size: number;
   closeAll(): void;
@@ -43,7 +46,10 @@ export interface WatchRouteDeps {
   readonly find: (serviceName: string) => Rendered | undefined;
 }
 
-/** GET /services/watch, unless a service of that name is registered and the caller did not ask for a stream. */
+/**
+ * GET /services/watch, unless a service of that name is registered and the caller did not ask for a
+ * stream.
+ */
 export function watchRoute(app: App, { watchers, find }: WatchRouteDeps): void {
   app.get(
     '/services/watch',

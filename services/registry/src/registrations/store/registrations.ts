@@ -30,7 +30,10 @@ export interface RegistrationStoreDeps {
   readonly clock: Clock;
   readonly registrations: Informer<ServiceRegistration>;
   readonly leases: Informer<Lease>;
-  /** A registration as it is now known here, or that it is gone: from the watch or from our own write. */
+  /**
+   * A registration as it is now known here, or that it is gone: from the watch or from our own
+   * write.
+   */
   readonly onChange: (registration: Registration, deleted: boolean) => void;
 }
 
@@ -82,7 +85,10 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
   };
 }
 
-/** Objects under another name than their service's would be second registrations of it: they are not served. */
+/**
+ * Objects under another name than their service's would be second registrations of it: they are not
+ * served.
+ */
 export function isCanonical(object: ServiceRegistration): boolean {
   return object.metadata.name === objectNameFor(object.spec.serviceName);
 }
@@ -154,9 +160,10 @@ async function updateRegistration(
 }
 
 /**
- * The Lease is written as it was seen, by its uid: it is of this life of the registration, and another one that has taken its
- * name, a stranger's leader election perhaps, is left alone; and by its version: a heartbeat that is written late, after its
- * absorb window, must not replace a newer one of another replica of which the watch has not told yet.
+ * The Lease is written as it was seen, by its uid: it is of this life of the registration, and
+ * another one that has its name, a stranger's leader election perhaps, stays; and by its version: a
+ * heartbeat that is written late, after its absorb window, must not replace a newer one of another
+ * replica that the watch has not delivered yet.
  *
  * @throws RegistryError CONTENTION when others were faster each time.
  */
@@ -193,10 +200,12 @@ function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): lease is L
 }
 
 /**
- * A Lease of that name which belongs to an earlier life of the registration is a leftover and is replaced.
+ * A Lease of that name which belongs to an earlier life of the registration is a leftover and is
+ * replaced.
  *
  * @throws ChangedMeanwhileError when this life is over: the Lease may be that of the next one.
- * @throws RegistryError INVALID_SERVICE_NAME when the Lease is no heartbeat: somebody elects a leader by it, perhaps.
+ * @throws RegistryError INVALID_SERVICE_NAME when the Lease is no heartbeat: somebody elects a
+ * leader by it, perhaps.
  */
 async function createLease(context: Context, registration: Registration, heartbeat: HeartbeatWrite): Promise<void> {
   const name = objectNameFor(registration.serviceName);
@@ -262,7 +271,10 @@ function leaseFor(name: string, registration: Registration, heartbeat: Heartbeat
   };
 }
 
-/** The Lease goes with its owner; it is deleted here only so that nobody has to wait for the garbage collector. */
+/**
+ * The Lease goes with its owner; it is deleted here only so that nobody has to wait for the garbage
+ * collector.
+ */
 async function removeRegistration(context: Context, registration: Registration): Promise<boolean> {
   const name = objectNameFor(registration.serviceName);
   const object = context.registrations.store.get(`${context.namespace}/${name}`);
@@ -296,7 +308,7 @@ async function writeReport(context: Context, registration: Registration, report:
   });
 }
 
-/** Tells "somebody was faster" and "the API server finds it invalid" from failures. */
+/** Distinguishes "somebody was faster" and "the API server finds it invalid" from failures. */
 async function changing<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();

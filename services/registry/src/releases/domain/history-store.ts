@@ -77,8 +77,9 @@ export interface ServiceUpdates {
 
 export interface HistoryStore {
   /**
-   * Writes the record with all that it implies, or nothing where the job was recorded before: a rollback marks the update
-   * that it undid, and what was delivered becomes a release, as does what ran before.
+   * Writes the record with all that it implies, or nothing where the job was recorded before: a
+   * rollback marks the update that it undid, and what was delivered becomes a release, as does what
+   * ran before.
    *
    * @returns false when the job was recorded before.
    */

@@ -38,7 +38,8 @@ export interface HistoryExport {
  * Begins an export (contract 1, `/updates/history/{service_name}/export/{format}`).
  *
  * @param limit as it stands in the query; everything when absent.
- * @throws RegistryError INVALID_REQUEST, INVALID_SERVICE_NAME; the store's errors for the first page.
+ * @throws RegistryError INVALID_REQUEST, INVALID_SERVICE_NAME; the store's errors for the first
+ * page.
  */
 export async function exportHistory(
   { history }: HistoryDeps,

@@ -7,7 +7,10 @@ const CHECKSUM = /^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$/;
 const imageHost = String.raw`([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]+)?/`;
 const imagePart = '[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*';
 const imageTag = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}';
-/** The grammar of image references of github.com/distribution/reference, as the custom resource has it. */
+/**
+ * The grammar of image references of github.com/distribution/reference, as the custom resource has
+ * it.
+ */
 const IMAGE_REFERENCE = new RegExp(
   `^(${imageHost})?${imagePart}(/${imagePart})*(:${imageTag})?(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$`,
 );
@@ -23,8 +26,8 @@ export interface ReleaseInput {
 }
 
 /**
- * A release with a legal name, version and artifact (DESIGN section 5). The rules are those of the custom resource: what
- * passes here can be delivered.
+ * A release with a legal name, version and artifact (DESIGN section 5). The rules are those of the
+ * custom resource: what passes here can be delivered.
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST.
  */
@@ -41,7 +44,7 @@ export function parseRelease(input: ReleaseInput): Release {
   return { serviceName: input.serviceName, version: input.version, artifact };
 }
 
-/** Whether the release has a version and an artifact that {@link parseRelease} takes. */
+/** Whether the release has a version and an artifact that {@link parseRelease} accepts. */
 export function isDeliverable({ version, artifact }: Release): boolean {
   return versionFault(version) === undefined && artifactFault(artifact) === undefined;
 }

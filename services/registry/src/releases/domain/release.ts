@@ -17,11 +17,20 @@ export interface Release {
 }
 
 export interface ReleaseStore {
-  /** Stores the release; announced again, its artifact and the time of its announcement are replaced. */
+  /**
+   * Stores the release; announced again, its artifact and the time of its announcement are
+   * replaced.
+   */
   record(release: Release): Promise<void>;
-  /** Stores it as {@link record} does, if the work succeeds; the next one of the same version waits for that. */
+  /**
+   * Stores it as {@link record} does, if the work succeeds; the next one of the same version waits
+   * for that.
+   */
   recordWith<T>(release: Release, work: () => Promise<T>): Promise<T>;
-  /** With the artifact that was delivered last with success, else the one announced or asked for last. */
+  /**
+   * With the artifact that was delivered last with success, else the one announced or asked for
+   * last.
+   */
   find(serviceName: string, version: string): Promise<Release | undefined>;
   /** The versions of a service, the one announced last first; at most the latest thousand. */
   versions(serviceName: string): Promise<string[]>;

@@ -48,7 +48,9 @@ export async function checkForUpdate(deps: ReleasesDeps, serviceName: string): P
   };
 }
 
-/** The version that the registration tells, else the one delivered last; empty when nobody knows it. */
+/**
+ * The version that the registration has, else the one delivered last; empty when nobody knows it.
+ */
 export async function runningVersion(
   { currentVersion, history }: Pick<ReleasesDeps, 'currentVersion' | 'history'>,
   serviceName: string,

@@ -1,10 +1,10 @@
-/** Spreadsheets take a cell that begins like this for a formula (OWASP, "CSV Injection"). */
+/** Spreadsheets treat a cell that begins like this as a formula (OWASP, "CSV Injection"). */
 const FORMULA_START = /^[=+\-@\t\r\n\uFF0B\uFF0D\uFF1D\uFF20]/;
 const NEEDS_QUOTES = /[",\r\n]/;
 
 /**
- * One record of a CSV file with its line end (RFC 4180). Text that a spreadsheet would run as a formula gets an apostrophe
- * before it.
+ * One record of a CSV file with its line end (RFC 4180). Text that a spreadsheet would run as a
+ * formula gets an apostrophe before it.
  */
 export function csvRecord(fields: readonly (string | number)[]): string {
   return `${fields.map(csvField).join(',')}\r\n`;

@@ -118,7 +118,9 @@ async function* jsonFile(serviceName: string, { pages, total }: HistoryExport): 
   yield `],"total":${total}}`;
 }
 
-/** `attachment` with the name for old clients in ASCII and in full (RFC 6266, section 4; RFC 8187). */
+/**
+ * `attachment` with the name for old clients in ASCII and in full (RFC 6266, section 4; RFC 8187).
+ */
 function attachment(fileName: string): string {
   const ascii = fileName.replace(/[^\w.-]/gu, '_');
   const extended = encodeURIComponent(fileName).replace(

@@ -24,7 +24,9 @@ export function createHistoryStore(pool: () => Pool): HistoryStore & JobHistory 
   };
 }
 
-/** What a record implies depends on the others of its service, so those are written one at a time. */
+/**
+ * What a record implies depends on the others of its service, so those are written one at a time.
+ */
 async function write(client: PoolClient, record: HistoryRecord): Promise<boolean> {
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `rollcall-history-${record.serviceName}`,
@@ -78,9 +80,10 @@ async function keepRelease(client: PoolClient, { serviceName, version, artifact 
 }
 
 /**
- * A successful rollback from version V to another one undoes the latest update to V before it. This works out anew which of the updates to
- * the versions concerned are undone, rather than marking one, so that the result does not depend on the order in which
- * jobs are recorded: after an outage that is any order.
+ * A successful rollback from version V to another one undoes the latest update to V before it. This
+ * works out anew which of the updates to the versions concerned are undone, rather than marking
+ * one, so that the result does not depend on the order in which jobs are recorded: after an outage
+ * that is any order.
  */
 async function markUndone(client: PoolClient, record: HistoryRecord): Promise<void> {
   const versions = record.operation === 'Rollback' ? [record.newVersion, record.oldVersion] : [record.newVersion];

@@ -4,7 +4,10 @@ import type { ArtifactType, Release, ReleaseStore } from '../domain/release.ts';
 
 const VERSIONS_MAX = 1000;
 
-/** Services of which each replica records a release with work at a time: each keeps a connection meanwhile, and others need some. */
+/**
+ * Services of which each replica records a release with work at a time: each keeps a connection
+ * meanwhile, and others need some.
+ */
 const LANES = 4;
 
 /** @param pool throws while the schema is not there yet. */

@@ -8,13 +8,19 @@ import type { WebhookConfigStore, WebhookSettings } from './webhook-settings.ts'
 export interface WebhookCall extends CallProof {
   /** Who calls, as authentication has it; undefined where that is off. */
   readonly subject: string | undefined;
-  /** Whether it makes nothing run and nothing be sent: then anybody may make it, of a service without a secret. */
+  /**
+   * Whether it makes nothing run and nothing be sent: then anybody may make it, of a service
+   * without a secret.
+   */
   readonly isHarmless: boolean;
 }
 
 /** Which calls of webhooks may be made. */
 export interface WebhookRules extends SignatureRules {
-  /** Whether anybody may make those that need a proof, of a service without a secret, where nobody has to say who they are. */
+  /**
+   * Whether anybody may make calls that need a proof, of a service without a secret, where callers
+   * are not known.
+   */
   readonly allowUnsigned: boolean;
 }
 
@@ -30,17 +36,19 @@ export interface Admission {
   /** It was carried out. */
   done(): Promise<void>;
   /**
-   * Carries the call out, after which it cannot be made again; refused with one of our errors, or failed before it was known to be
-   * carried out, it can.
+   * Carries the call out, after which it cannot be made again; refused with one of our errors, or
+   * failed before it was known to be carried out, it can.
    *
-   * @param work told when the call was made first: made again before it was known to be carried out, it is the same call. And
-   *   whether it is made again, so that it may have been carried out before.
+   * @param work called with when the call was made first: made again before it was known to be
+   * carried out, it is the same call. And whether it is made again, so that it may have been
+   * carried out before.
    */
   carryOut<T>(work: (at: Date, isAgain: boolean) => Promise<T>): Promise<T>;
 }
 
 /**
- * Lets a call through of a service without a secret: that of a known caller, or any where that is allowed.
+ * Lets a call through of a service without a secret: that of a known caller, or any where that is
+ * allowed.
  *
  * @throws RegistryError SIGNATURE_REQUIRED.
  */
@@ -101,8 +109,8 @@ export async function admit(
 }
 
 /**
- * The same call again is let through as long as it is not known to be carried out, and, answered as it was, within the second in
- * which it was made first: that is one job anyway.
+ * The same call again is let through as long as it is not known to be carried out, and, answered as
+ * it was, within the second in which it was made first: that is one job anyway.
  */
 function isRepeatable(entry: Awaited<ReturnType<CallLedger['begin']>>, digest: Buffer, now: Date): boolean {
   if (!entry.digest.equals(digest)) return false;

@@ -23,11 +23,12 @@ export interface WebhookConfigsDeps {
 }
 
 /**
- * Lets a call through that proves to know the secret of the service, or the global one where it has none (DESIGN section 6). Where there is
- * neither, the caller has to be known, unless the rules allow any.
+ * Lets a call through that proves to know the secret of the service, or the global one where it has
+ * none (DESIGN section 6). Where there is neither, the caller has to be known, unless the rules
+ * allow any.
  *
- * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING, SIGNATURE_REQUIRED, INVALID_SERVICE_NAME; INVALID_REQUEST for a secret where
- *   none is set.
+ * @throws RegistryError INVALID_SIGNATURE, SECRET_MISSING, SIGNATURE_REQUIRED,
+ * INVALID_SERVICE_NAME; INVALID_REQUEST for a secret where none is set.
  */
 export async function authorizeCall(deps: AdmissionDeps, serviceName: string, proof: WebhookCall): Promise<Admission> {
   checkScope(serviceName);
@@ -37,7 +38,11 @@ export async function authorizeCall(deps: AdmissionDeps, serviceName: string, pr
   return admitUnsigned(deps, proof);
 }
 
-/** Who shows a secret takes the call for protected. @throws RegistryError INVALID_REQUEST. */
+/**
+ * Who shows a secret believes that the call is protected.
+ *
+ * @throws RegistryError INVALID_REQUEST.
+ */
 function refuseNeedless(secrets: WebhookCall['secrets']): void {
   if (secrets.every((secret = '') => secret === '')) return;
   throw new RegistryError(
@@ -47,10 +52,12 @@ function refuseNeedless(secrets: WebhookCall['secrets']): void {
 }
 
 /**
- * Sets where notifications go, and the secret (contract 1, `/webhooks/config`). The call is authorised against the very
- * configuration that it replaces: one that was free to come while there was no secret is not, once another call has set one.
+ * Sets where notifications go, and the secret (contract 1, `/webhooks/config`). The call is
+ * authorised against the very configuration that it replaces: one that was free to come while there
+ * was no secret is not, once another call has set one.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, and as {@link authorizeCall}. No URL is repeated: it may hold a password.
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST, and as {@link authorizeCall}. No URL
+ * is repeated: it may hold a password.
  */
 export async function configureWebhooks(
   deps: AdmissionDeps,
@@ -70,7 +77,8 @@ export async function configureWebhooks(
   await deps.configs.replace(input, async (present) => {
     const settings = present?.secretRef === undefined ? await globalWithSecret(deps, input.serviceName) : present;
     if (settings === undefined) {
-      // The proof that is to be stored is not dropped: so may one call set a secret, made once or again.
+      // The proof that is to be stored is not dropped: so may one call set a secret, made once or
+      // again.
       refuseNeedless(proof.secrets.filter((secret) => secret !== input.secret));
       admission = admitUnsigned(deps, proof);
     } else {
@@ -125,7 +133,9 @@ export async function findEndpoint(
   return undefined;
 }
 
-/** The configuration of the service where that names a secret, else the global one where that does. */
+/**
+ * The configuration of the service where that names a secret, else the global one where that does.
+ */
 export async function settingsWithSecret(
   deps: WebhookConfigsDeps,
   serviceName: string,

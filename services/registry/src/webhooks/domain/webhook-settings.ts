@@ -22,10 +22,12 @@ export interface WebhookReplacement {
 export interface WebhookConfigStore {
   find(serviceName: string): Promise<WebhookSettings | undefined>;
   /**
-   * Replaces the endpoints as a whole, and the secret unless it is undefined, in place of exactly the settings that were
-   * permitted to be replaced: where somebody else writes first, it asks again about what is there then.
+   * Replaces the endpoints as a whole, and the secret unless it is undefined, in place of exactly
+   * the settings that were permitted to be replaced: where somebody else writes first, it asks
+   * again about the new settings.
    *
-   * @param permit told what is to be replaced, undefined where there is nothing; what it throws ends the call, nothing written.
+   * @param permit called with what is to be replaced, undefined where there is nothing; what it
+   * throws ends the call, nothing written.
    */
   replace(
     replacement: WebhookReplacement,

@@ -12,7 +12,8 @@ type ProvingRequest = Pick<FastifyRequest, 'headers' | 'params' | 'rawBody' | 'r
 /**
  * What a request brings to show that it may be made.
  *
- * @returns one whose body says what it is for, as those do that have to name the service and what is to be done with it.
+ * @returns one whose body says what it is for, as those do that have to name the service and what
+ * is to be done with it.
  */
 export function proofOf(request: ProvingRequest, body: ProvingBody | null): WebhookCall {
   const header = (name: string) => {
@@ -37,8 +38,9 @@ export function proofOf(request: ProvingRequest, body: ProvingBody | null): Webh
 }
 
 /**
- * The path that a signature covers: that of the operation at the registry itself, whatever the gateway has it under, without a query,
- * each parameter percent-encoded as encodeURIComponent does. Proxies may encode the path in another way on its way here.
+ * The path that a signature covers: that of the operation at the registry itself, whatever the
+ * gateway has it under, without a query, each parameter percent-encoded as encodeURIComponent does.
+ * Proxies may encode the path in another way on its way here.
  *
  * @param route such as `/api/v1/jobs/:job_id/promote`.
  */

@@ -17,11 +17,14 @@ import {
 } from './webhook-secrets.ts';
 
 const TRIES = 4;
-/** Longer than any call takes: a secret that no configuration names may be that of a call which has not yet written its own. */
+/**
+ * Longer than any call lasts: a secret that no configuration names may be that of a call which has
+ * not yet written its own.
+ */
 const UNNAMED_MS = 3_600_000;
 
 export interface WebhookConfigsStoreDeps extends WebhookSecretsDeps {
-  /** Told of every configuration that was written. */
+  /** Called with every configuration that was written. */
   readonly onWrite: (config: WebhookConfig) => void;
 }
 
@@ -34,7 +37,10 @@ interface Context {
   readonly onWrite: (config: WebhookConfig) => void;
 }
 
-/** Webhook configurations as custom resources, their secrets in a Secret. Every read asks the API server. */
+/**
+ * Webhook configurations as custom resources, their secrets in a Secret. Every read asks the API
+ * server.
+ */
 export function createWebhookConfigs(deps: WebhookConfigsStoreDeps): WebhookConfigStore {
   const context: Context = {
     ...deps,
@@ -60,10 +66,11 @@ export function createWebhookConfigs(deps: WebhookConfigsStoreDeps): WebhookConf
 }
 
 /**
- * Replaces a configuration in one write, which takes effect only if nobody else wrote since it was read. A new secret is
- * stored before under a key of its own, and what it takes the place of is deleted after: at no moment does a
- * configuration name a secret that is not there, and a crash leaves either the old state or the new one, with at most a
- * secret that nothing names, which the next change deletes. So it does with those of configurations that are gone.
+ * Replaces a configuration in one write, which takes effect only if nobody else wrote since it was
+ * read. A new secret is stored before under a key of its own, and the old one is deleted after: at
+ * no moment does a configuration name a secret that is not there, and a crash leaves either the old
+ * state or the new one, with at most a secret that nothing names, which the next change deletes. So
+ * it does with those of configurations that are gone.
  *
  * @returns false when somebody else wrote first.
  */
@@ -77,7 +84,8 @@ async function replaceOnce(
     if (written !== undefined) await recordTime(context, written);
     return written !== undefined;
   }
-  // Listed before the write: a secret that another call stored by then is one whose write must fail if ours succeeds.
+  // Listed before the write: a secret that another call stored by then is one whose write must fail
+  // if ours succeeds.
   const kept = await context.secrets.list();
   const secretRef = await context.secrets.add(serviceName, secret);
   const written = await writeConfig(context, config, { serviceName, endpoints, secretRef });
@@ -90,7 +98,10 @@ async function replaceOnce(
   return true;
 }
 
-/** Of those that were kept when a service got another secret: its own, and those that no configuration has named for long. */
+/**
+ * The keys to delete when a service gets another secret: its own old one, and those that no
+ * configuration has named for long.
+ */
 async function obsoleteOf(
   context: Context,
   kept: readonly KeptSecret[],
@@ -120,7 +131,10 @@ async function findConfig({ connection, namespace }: Context, serviceName: strin
   return chooseConfig(items, serviceName);
 }
 
-/** Of those that name the service the one under its canonical name, else the oldest: people may call theirs as they like. */
+/**
+ * Of several that name the service the one under its canonical name, else the oldest: people may
+ * call theirs as they like.
+ */
 export function chooseConfig(configs: readonly WebhookConfig[], serviceName: string): WebhookConfig | undefined {
   const canonical = objectNameFor(serviceName);
   const candidates = configs.filter(({ spec }) => spec.serviceName === serviceName);
@@ -156,7 +170,8 @@ async function writeConfig(
         spec: { serviceName, endpoints: { ...endpoints }, ...(secretRef === undefined ? {} : { secretRef }) },
       });
     }
-    // A JSON patch rather than server-side apply: it also drops the channels that other managers added.
+    // A JSON patch rather than server-side apply: it also drops the channels that other managers
+    // added.
     return await configs.jsonPatch(config.metadata.name, [
       { op: 'replace', path: '/metadata/uid', value: config.metadata.uid },
       { op: 'replace', path: '/metadata/resourceVersion', value: config.metadata.resourceVersion },

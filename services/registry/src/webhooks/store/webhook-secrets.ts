@@ -14,7 +14,10 @@ export interface SecretRef {
   readonly key: string;
 }
 
-/** The secrets of webhook configurations. Those that the registry keeps are in one Secret, each under a key of its own. */
+/**
+ * The secrets of webhook configurations. Secrets that the registry keeps are in one Secret, each
+ * under a key of its own.
+ */
 export interface WebhookSecrets {
   /** Keeps a secret of a service. @returns where. */
   add(serviceName: string, secret: string): Promise<SecretRef>;
@@ -42,7 +45,10 @@ export interface WebhookSecretsDeps {
   readonly log: Logger;
 }
 
-/** `<object name>.<seconds since 1970, hexadecimal><random>`; no object name ends so that it would be taken for another's key. */
+/**
+ * `<object name>.<seconds since 1970, hexadecimal><random>`; no object name ends so that it would
+ * look like another's key.
+ */
 const KEY = /^(?<objectName>.+)\.(?<seconds>[0-9a-f]{8})[0-9a-f]{8}$/;
 
 export function createWebhookSecrets(deps: WebhookSecretsDeps): WebhookSecrets {

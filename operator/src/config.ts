@@ -33,7 +33,8 @@ const schema = Type.Object({
     default: 'cluster',
     description: 'Where the checks of policies may send requests: the internet, also private addresses, or anywhere',
   }),
-  // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal digits.
+  // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal
+  // digits.
   ROLLCALL_LEADER_LEASE: Type.String({ minLength: 1, default: 'operator.rollcall.dev' }),
   // The host name is no substitute: the kubelet cuts it at 63 characters.
   ROLLCALL_POD_NAME: Type.Optional(Type.String({ minLength: 1, description: 'Of the pod that the process runs in' })),
@@ -75,11 +76,14 @@ export interface OperatorConfig {
   readonly delivery: DeliveryConfig;
   /** How long an Expired registration is kept. */
   readonly retentionMs: number;
-  /** How many registrations are worked on at once, and so the most requests to the API server under way. */
+  /**
+   * How many registrations are worked on at once, and so the most requests to the API server under
+   * way.
+   */
   readonly concurrency: number;
   /** Name of the Lease that the replicas compete for. */
   readonly leaderLease: string;
-  /** Undefined: the process is in no pod, or nobody has told. */
+  /** Undefined: the process is in no pod, or it is not known. */
   readonly pod: PodIdentity | undefined;
 }
 

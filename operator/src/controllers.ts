@@ -86,7 +86,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
   });
   const all: Startable[] = [
     { controller: registration, ready: Promise.resolve() },
-    // What is not in an incomplete copy must not be taken for gone.
+    // What is not in an incomplete copy must not count as gone.
     { controller: delivery, ready: informers.deliverySynced },
     { controller: policyController(common), ready: informers.deliverySynced },
   ];
@@ -175,7 +175,8 @@ function registrationController(deps: WithApplier, imports: ImportObserver | und
   registrations.onChange(({ type, object }) => {
     if (type !== 'deleted') controller.enqueue(objectKey(object));
   });
-  // Heartbeats only move deadlines, which are found to have moved when they come: no reconcile for each of them.
+  // Heartbeats only move deadlines, which are found to have moved when they come: no reconcile for
+  // each of them.
   leases.onChange(({ type, object }) => {
     if (type === 'deleted') controller.enqueue(objectKey(object));
   });

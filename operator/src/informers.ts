@@ -18,7 +18,9 @@ import { createDeliveryInformers, type DeliveryInformers } from './delivery/obse
 import { trimLease, trimRegistration } from './registration/trim.ts';
 import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim.ts';
 
-/** Every object is looked at again this often, in case a change was acted on wrongly or not at all. */
+/**
+ * Every object is observed again this often, in case a change was acted on wrongly or not at all.
+ */
 const RESYNC_MS = 600_000;
 
 /** Local copies of all that the operator decides on. */
@@ -29,7 +31,10 @@ export interface Informers {
   readonly services: readonly Informer<Service>[];
   readonly endpointSlices: readonly Informer<EndpointSlice>[];
   readonly delivery: DeliveryInformers;
-  /** Resolves when registrations and Leases are complete; what the others need may take longer, or never come for want of rights. */
+  /**
+   * Resolves when registrations and Leases are complete; what the others need may come later, or
+   * never without rights.
+   */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Resolves when Services and EndpointSlices are complete. */
@@ -121,7 +126,10 @@ interface ServiceInformers {
   readonly delivering: readonly Informer<Service>[];
 }
 
-/** Where import and delivery look at the same namespace they share a copy; one that is too wide for the import is no use to it. */
+/**
+ * Where import and delivery read the same namespace they share a copy; one that is too wide for the
+ * import is no use to it.
+ */
 function createServiceInformers({ connection, clock, log, importing, delivering }: InformersDeps): ServiceInformers {
   const isDelivered = (namespace: string | undefined) =>
     delivering.namespaces.length === 0 || delivering.namespaces.includes(namespace ?? '');

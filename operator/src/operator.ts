@@ -33,9 +33,11 @@ export interface OperatorDeps {
 }
 
 /**
- * Runs one replica of the operator: it follows the API server, competes for the leader Lease and acts while it holds that.
+ * Runs one replica of the operator: it follows the API server, competes for the leader Lease and
+ * acts while it holds that.
  *
- * @returns the exit code for the process, which must exit at once: after a lost Lease nothing was stopped.
+ * @returns the exit code for the process, which must exit at once: after a lost Lease nothing was
+ * stopped.
  */
 export async function runOperator({ config, log, clock, environment, stopRequested }: OperatorDeps): Promise<number> {
   const registry = createMetrics('operator');
@@ -75,7 +77,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     namespace,
     leaseName: config.leaderLease,
     identity: `${host}_${randomUUID()}`,
-    // Owners are looked for in the namespace of what they own.
+    // Kubernetes searches owners in the namespace of what they own.
     owner: namespace === connection.namespace ? podReference(config.pod) : undefined,
     clock,
     log,

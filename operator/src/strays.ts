@@ -17,7 +17,7 @@ import type { EventRecorder } from './runtime/events.ts';
 const PERIOD_MS = 10_000;
 /** Whoever is there for an object has written its status by then. */
 const GRACE_MS = 5000;
-/** Of each kind and namespace so many are looked through: one is enough to tell of. */
+/** So many of each kind and namespace are listed: one is enough to report. */
 const LIST_LIMIT = 500;
 
 const kinds: readonly ResourceKind<KubeObject>[] = [
@@ -40,14 +40,17 @@ export interface StraysDeps {
   readonly connection: KubeConnection;
   /** Where custom resources are read. */
   readonly namespace: string;
-  /** Where Deployments may be delivered to, and so where strays are looked for; none: everywhere. */
+  /** Where Deployments may be delivered to, and so where strays are searched; none: everywhere. */
   readonly namespaces: readonly string[];
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Logger;
 }
 
-/** Tells by an Event of custom resources in namespaces where nobody reads them, as far as this process may list them. */
+/**
+ * Reports custom resources in namespaces where nobody reads them by an Event, as far as this
+ * process may list them.
+ */
 export interface Strays {
   start(): void;
   stop(): Promise<void>;
@@ -55,7 +58,7 @@ export interface Strays {
 
 export function createStrays({ connection, namespace, namespaces, events, clock, log }: StraysDeps): Strays {
   const stopping = new AbortController();
-  /** By uid: each is told of once. */
+  /** By uid: each is reported once. */
   const told = new Set<string>();
   let running: Promise<void> | undefined;
 
@@ -87,7 +90,7 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await look().catch((err: unknown) => log.debug({ err }, 'other namespaces could not be looked through'));
+      await look().catch((err: unknown) => log.debug({ err }, 'other namespaces could not be listed'));
       await sleep(PERIOD_MS, stopping.signal);
     }
   }
@@ -101,7 +104,10 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
   };
 }
 
-/** What nobody has seen to, in namespaces where nobody has seen to anything: elsewhere another installation is at home. */
+/**
+ * What nobody has seen to, in namespaces where nobody has seen to anything: elsewhere another
+ * installation is at home.
+ */
 export function findStrays(objects: readonly CustomObject[], now: Date): readonly CustomObject[] {
   const attended = new Set(objects.filter(isAttended).map(({ metadata }) => metadata.namespace));
   return objects.filter(({ metadata: { namespace, creationTimestamp = '' } }) => {

@@ -1,7 +1,7 @@
 import { type DeliveryJob, type DeliveryPhase, deliveryPhases } from '@rollcall/crds/types.gen.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** What the delivery controller tells of its work. */
+/** Metrics of the delivery controller. */
 export interface DeliveryMetrics {
   /** @param durationMs from when the job left the queue; undefined for one that never did. */
   finished(end: {

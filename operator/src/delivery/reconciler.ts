@@ -20,11 +20,11 @@ export interface DeliveryReconcilerDeps {
   readonly metrics: DeliveryMetrics;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly refusals: Refusals;
-  /** Asks for another look at a job at once. */
+  /** Asks for another reconciliation of a job at once. */
   readonly requeue: (jobKey: string) => void;
 }
 
-/** Takes jobs from stage to stage; see docs/internals.md, "Deliver". */
+/** Moves jobs from stage to stage; see docs/internals.md, "Deliver". */
 export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<JobSnapshot> {
   const { jobs, observer, metrics } = deps;
 
@@ -41,7 +41,8 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
   return {
     name: 'delivery',
     concurrency: deps.concurrency,
-    // Whoever has begun is to come to an end before others begin: of many jobs at once the first are done early, none later.
+    // Whoever has begun is to come to an end before others begin: of many jobs at once the first
+    // are done early, none later.
     isUrgent(key) {
       const job = jobs.get(key);
       return job?.status?.startedAt !== undefined && !isFinished(job);
@@ -72,7 +73,7 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
   };
 }
 
-/** Of these kinds there is no copy that would tell of the change. */
+/** Of these kinds there is no copy that would show the change. */
 function isUnwatched(change: Change): boolean {
   return change.action !== 'event' && (change.kind === httpRouteKind || change.kind === controllerRevisionKind);
 }

@@ -3,7 +3,7 @@ import type { DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
 import type { Decision } from '../runtime/decision.ts';
 
-/** What tells whether jobs go by a policy. */
+/** The condition that says whether jobs use a policy. */
 export interface PolicySnapshot {
   readonly policy: DeliveryPolicy;
   /** The one that counts of those for the same service. */

@@ -32,7 +32,7 @@ export function policyReconciler({ informers, concurrency, clock }: PolicyReconc
   };
 }
 
-/** Tells of every policy whose use may be another than before. */
+/** Calls back with every policy whose use may be another than before. */
 export function watchPolicies(
   { policies, deployments }: PolicyReconcilerDeps['informers'],
   enqueue: (policyKey: string) => void,
@@ -45,7 +45,8 @@ export function watchPolicies(
   policies.onChange(({ object }) => enqueueOf(object.spec.serviceName));
   for (const informer of deployments) {
     informer.onChange((change) => {
-      // Whether a service has a Deployment changes with these alone, and Deployments change with every pod.
+      // Whether a service has a Deployment changes with these alone, and Deployments change with
+      // every pod.
       const before = change.type === 'modified' ? serviceNameOf(change.previous) : undefined;
       const name = serviceNameOf(change.object);
       if (change.type === 'modified' && before === name) return;

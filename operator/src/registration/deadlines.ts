@@ -1,6 +1,9 @@
 /** What a Lease says about the life of a registration. */
 interface Heartbeat {
-  /** uid of the registration that owns the Lease; undefined when it has no owner and stands for whatever has its name. */
+  /**
+   * uid of the registration that owns the Lease; undefined when it has no owner and stands for
+   * whatever has its name.
+   */
   readonly ownerUid: string | undefined;
   /** By how much the heartbeat was older than the write that carries it. */
   readonly ageMs: number;
@@ -16,20 +19,22 @@ interface Candidate {
 }
 
 /**
- * When each registration's time is up, by this process' own observation on its monotonic clock: no wall clock is read and no two
- * clocks are compared, so neither skew nor a step of a clock expires anything early or keeps it alive.
+ * When each registration's time is up, by this process' own observation on its monotonic clock: no
+ * wall clock is read and no two clocks are compared, so neither skew nor a step of a clock expires
+ * anything early or keeps it alive.
  *
  *     deadline = max(last sign of life, start of unbroken connectivity) + TTL
  *
- * The last sign of life is the latest Lease change less the age of the heartbeat that it carries or, without a Lease, the
- * moment when that was first seen.
+ * The last sign of life is the latest Lease change less the age of the heartbeat that it carries
+ * or, without a Lease, the moment when that was first seen.
  */
 export interface Deadlines {
   /**
-   * A Lease was written. A heartbeat older than one that is known does not take that one back: replicas of the registry
-   * write theirs in any order.
+   * A Lease was written. A heartbeat older than one that is known does not replace it: replicas of
+   * the registry write theirs in any order.
    *
-   * @returns whether the registration's time may now be up earlier than before, as when its TTL got shorter.
+   * @returns whether the registration's time may now be up earlier than before, as when its TTL got
+   * shorter.
    */
   heartbeatSeen(key: string, heartbeat: Heartbeat, nowMs: number): boolean;
   /** A Lease is gone. */
@@ -38,7 +43,8 @@ export interface Deadlines {
   registrationGone(key: string): void;
   /**
    * @param connectedSinceMs since when nothing was missed; undefined while blind.
-   * @returns monotonic ms; undefined while blind, when no deadline can be told, and for what was never seen.
+   * @returns monotonic ms; undefined while blind, when no deadline is known, and for what was never
+   * seen.
    */
   deadlineMs(key: string, connectedSinceMs: number | undefined): number | undefined;
 }
@@ -89,8 +95,8 @@ export function createDeadlines(): Deadlines {
       beats.delete(key);
       const registration = registrations.get(key);
       if (registration === undefined) return;
-      // A Lease that goes after its time was up is the first half of an expiry, perhaps of another operator's: the second half
-      // is due at once, not after another TTL.
+      // A Lease that goes after its time was up is the first half of an expiry, perhaps of another
+      // operator's: the second half is due at once, not after another TTL.
       const lapsed = lapsedAtMs !== undefined && lapsedAtMs <= nowMs;
       registration.leaselessSinceMs ??= lapsed ? lapsedAtMs - registration.ttlMs : nowMs;
     },

@@ -106,7 +106,8 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
   function happen(event: WorldEvent): void {
     switch (event.type) {
       case 'heartbeat':
-        // A registry never replaces a newer heartbeat: it writes the Lease in the version that it has seen.
+        // A registry never replaces a newer heartbeat: it writes the Lease in the version that it
+        // has seen.
         if (nowMs - event.ageMs < lastAliveMs) break;
         lastAliveMs = nowMs - event.ageMs;
         version += 1;

@@ -33,7 +33,10 @@ export interface ObserverDeps {
 export interface RegistrationObserver {
   /** @throws as the API server's client, when a missing Lease has to be confirmed. */
   observe(key: string): Promise<RegistrationSnapshot | undefined>;
-  /** @param listener called when a deadline is earlier than it was; later ones are found when the earlier one comes. */
+  /**
+   * @param listener called when a deadline is earlier than it was; later ones are found when the
+   * earlier one comes.
+   */
   onEarlierDeadline(listener: (key: string, deadlineMs: number) => void): void;
   /** How many registrations are not Expired. */
   alive(): number;
@@ -41,7 +44,7 @@ export interface RegistrationObserver {
 }
 
 export interface Census {
-  /** Unknown are those that no operator has looked at yet. */
+  /** Unknown: no operator has observed them yet. */
   readonly phases: Readonly<Record<'Registered' | 'Expired' | 'Unknown', number>>;
   /** How many a blind spot gives more time than their TTL. */
   readonly inGrace: number;
@@ -81,7 +84,10 @@ export function createRegistrationObserver(deps: ObserverDeps): RegistrationObse
     };
   }
 
-  /** A watch may be behind, and without a Lease there is nothing to delete that would tell: so ask before expiring. */
+  /**
+   * A watch may be behind, and without a Lease there is nothing to delete that would show it: so
+   * ask before expiring.
+   */
   async function confirmLeaseless(registration: ServiceRegistration, liveness: Liveness): Promise<Liveness> {
     const { deadlineMs } = liveness.by === 'heartbeats' && liveness.lease === undefined ? liveness : {};
     if (deadlineMs === undefined || deadlineMs > clock.monotonicMs()) return liveness;

@@ -11,7 +11,7 @@ export type Liveness =
   | {
       readonly by: 'heartbeats';
       readonly ttlMs: number;
-      /** Undefined while blind: nobody can tell whether a heartbeat came. */
+      /** Undefined while blind: nobody knows whether a heartbeat came. */
       readonly deadlineMs: number | undefined;
       /** Its own Lease, where there is one; its deletion is what makes an expiry final. */
       readonly lease: Lease | undefined;
@@ -32,13 +32,18 @@ type MortalLiveness = Exclude<Liveness, { by: 'itself' }>;
 export interface RegistrationSnapshot {
   readonly registration: ServiceRegistration;
   readonly liveness: Liveness;
-  /** When an Expired registration is to be deleted (monotonic ms); undefined when it is to be kept. */
+  /**
+   * When an Expired registration is to be deleted (monotonic ms); undefined when it is to be kept.
+   */
   readonly deleteAtMs: number | undefined;
   readonly nowMs: number;
   readonly now: Date;
 }
 
-/** Expires what has lapsed, deletes what has been Expired for long enough, and keeps the status of the rest true. */
+/**
+ * Expires what has lapsed, deletes what has been Expired for long enough, and keeps the status of
+ * the rest true.
+ */
 export function planRegistration(snapshot: RegistrationSnapshot): Decision {
   const { registration, liveness } = snapshot;
   if (registration.metadata.deletionTimestamp !== undefined) return { changes: [] };
@@ -75,8 +80,8 @@ function planRetention({ registration, deleteAtMs, nowMs }: RegistrationSnapshot
 }
 
 /**
- * The Lease goes first: a heartbeat that was written before makes that fail, one that comes after finds no Lease and is
- * refused, so none is acknowledged for a registration that is being expired.
+ * The Lease goes first: a heartbeat that was written before makes that fail, one that comes after
+ * finds no Lease and is refused, so none is acknowledged for a registration that is being expired.
  */
 function planExpiry({ registration, now }: RegistrationSnapshot, liveness: MortalLiveness): Decision {
   const changes: Change[] = [];

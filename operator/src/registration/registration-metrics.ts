@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Census } from './observe.ts';
 
-/** What the registration controller tells of its work. */
+/** Metrics of the registration controller. */
 export interface RegistrationMetrics {
   expired(latenessMs: number): void;
   massLapse(): void;
@@ -12,7 +12,7 @@ export function createRegistrationMetrics(registry: Registry, census: () => Cens
   const registers = [registry];
   void new Gauge({
     name: 'rollcall_registrations',
-    help: 'Registrations by phase; Unknown are those that no operator has looked at yet.',
+    help: 'Registrations by phase; Unknown: no operator has observed them yet.',
     labelNames: ['phase'],
     registers,
     collect() {

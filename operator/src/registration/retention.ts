@@ -3,8 +3,8 @@ export interface Retention {
   /**
    * A registration was seen Expired. Only the first call for a uid counts.
    *
-   * @param ageMs how long it has been so: 0 when the change was watched; for what was Expired before this process looked,
-   *   by the wall clock, which from then on may step without effect.
+   * @param ageMs how long it has been so: 0 when the change was watched; for what was Expired
+   * before this process started, by the wall clock, which from then on may step without effect.
    */
   expiredSeen(uid: string, ageMs: number, nowMs: number): void;
   forget(uid: string): void;

@@ -4,7 +4,10 @@ import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 /** `kubectl apply` keeps a copy of the whole object in it. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** What the operator keeps of a registration: of what a service reports of itself, which may be large, its health and version. */
+/**
+ * What the operator keeps of a registration: of what a service reports of itself, which may be
+ * large, its health and version.
+ */
 export function trimRegistration(registration: ServiceRegistration): ServiceRegistration {
   const { metadata, status } = registration;
   const { [LAST_APPLIED]: _, ...annotations } = metadata.annotations ?? {};

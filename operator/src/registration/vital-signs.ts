@@ -15,7 +15,7 @@ export interface VitalSignsDeps {
   readonly onEarlier: (key: string) => void;
 }
 
-/** What both informers have told of registrations, by when this process saw it. */
+/** What both informers have received of registrations, by when this process saw it. */
 export interface VitalSigns {
   readonly deadlines: Pick<Deadlines, 'deadlineMs'>;
   readonly retention: Pick<Retention, 'sinceMs' | 'size'>;

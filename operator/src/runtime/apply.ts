@@ -11,7 +11,10 @@ import {
 import { type Change, TerminalError } from './decision.ts';
 import type { EventRecorder } from './events.ts';
 
-/** The decision was made on a view that is no longer true: observe again. Expected; nothing is wrong. */
+/**
+ * The decision was made on a view that is no longer true: observe again. Expected; nothing is
+ * wrong.
+ */
 export class StaleError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -19,7 +22,10 @@ export class StaleError extends Error {
   }
 }
 
-/** The API server, or who reviews for it, does not make a change; it may later. The cause is its answer. */
+/**
+ * The API server, or who reviews for it, does not make a change; it may later. The cause is its
+ * answer.
+ */
 export class RefusedError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -27,7 +33,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The local copy of a kind that hears of our writes before the watch brings them. */
+/** The local copy of a kind that gets our writes before the watch brings them. */
 export interface WriteCache {
   readonly kind: ResourceKind<KubeObject>;
   readonly informer: Pick<Informer<KubeObject>, 'recordWrite' | 'recordDelete'>;
@@ -46,7 +52,8 @@ export interface Applier {
   /**
    * Makes one change; making it again changes nothing.
    *
-   * @throws StaleError when the object is not the one that was observed; the caches then hold what it is now.
+   * @throws StaleError when the object is not the one that was observed; the caches then hold what
+   * it is now.
    * @throws TerminalError when the API server rejects the object itself.
    * @throws RefusedError when it answers anything else than that the change is made.
    * @throws KubeUnreachableError without an answer.
@@ -72,7 +79,10 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
       ?.informer;
   }
 
-  /** Reads what another writer left and puts it into the cache, so that the next look sees it however late the watch is. */
+  /**
+   * Reads what another writer left and puts it into the cache, so that the next observation sees it
+   * however late the watch is.
+   */
   async function refresh(change: Exclude<Change, { action: 'event' }>, namespace: string, name: string): Promise<void> {
     const cache = cacheOf(change.kind);
     if (cache === undefined) return;

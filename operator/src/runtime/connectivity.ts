@@ -4,15 +4,18 @@ import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 
 type Watched = Pick<Informer<KubeObject>, 'connectivity' | 'onConnectivity'>;
 
-/** Whether this process sees what happens. While it is blind, that it heard nothing of somebody proves nothing. */
+/**
+ * Whether this process sees what happens. While it is blind, silence of a service proves nothing.
+ */
 export interface Connectivity {
   /** Since when (monotonic, ms) nothing was missed; undefined while blind. */
   sinceMs(): number | undefined;
 }
 
 /**
- * Sees while all informers are connected; they notice a server that hangs by themselves. That this process was suspended goes
- * unnoticed: what it then does on an old view fails on its preconditions. Must be made before they are started.
+ * Sees while all informers are connected; they notice a server that hangs by themselves. That this
+ * process was suspended goes unnoticed: what it then does on an old view fails on its
+ * preconditions. Must be made before they are started.
  */
 export function informerConnectivity(informers: readonly Watched[], clock: Clock): Connectivity {
   let sinceMs: number | undefined;

@@ -9,7 +9,10 @@ import type { ControllerMetrics } from './runtime-metrics.ts';
 import { createWorkQueue } from './workqueue.ts';
 
 const RETRY = { baseDelayMs: 5, maxDelayMs: 30_000 };
-/** Reconciles that change nothing never wait; after this long the workers let timers and sockets have a turn. */
+/**
+ * Reconciles that change nothing never wait; after this long the workers let timers and sockets
+ * have a turn.
+ */
 const TURN_MS = 10;
 
 /** What a controller does with a key (`namespace/name`): observe, plan, apply. */
@@ -17,7 +20,10 @@ export interface Reconciler<Snapshot> {
   readonly name: string;
   /** How many keys are worked on at once; one key never is twice. */
   readonly concurrency: number;
-  /** Whether a key goes before others that wait; asked whenever it is to wait. All are alike by default. */
+  /**
+   * Whether a key goes before others that wait; asked whenever it is to wait. All are alike by
+   * default.
+   */
   isUrgent?(key: string): boolean;
   /** Every key there is, for the start and for resyncs. */
   keys(): Iterable<string>;
@@ -29,7 +35,10 @@ export interface Reconciler<Snapshot> {
   onApplied?(snapshot: Snapshot, decision: Decision): void;
   /** Called when a reconcile failed, also by a view that was stale. */
   onFailed?(key: string, error: unknown): void;
-  /** Whether a key is tried again also after what trying again alone does not mend, because time may; false by default. */
+  /**
+   * Whether a key is tried again also after what trying again alone does not mend, because time
+   * may; false by default.
+   */
   readonly retriesTerminalErrors?: boolean;
 }
 
@@ -41,19 +50,22 @@ export interface ControllerDeps {
 }
 
 export interface Controller {
-  /** Looks at every key, then at those that are enqueued. */
+  /** Reconciles every key, then the enqueued ones. */
   start(): void;
   /** Resolves when no reconcile is under way. */
   stop(): Promise<void>;
-  /** Asks for a look at a key; ignored while the controller does not run, because starting looks at all. */
+  /** Enqueues a key; ignored while the controller does not run, because starting reconciles all. */
   enqueue(key: string): void;
   /** Whether more keys wait than are worked on. */
   isBusy(): boolean;
-  /** Asks for a look at a key no later than after the delay. */
+  /** Enqueues a key for no later than after the delay. */
   enqueueAfter(key: string, delayMs: number): void;
 }
 
-/** What a reconcile came to; {@link createController} alone turns it into queue operations and metrics. */
+/**
+ * What a reconcile came to; {@link createController} alone turns it into queue operations and
+ * metrics.
+ */
 type Outcome =
   | { readonly result: 'success' }
   | { readonly result: 'requeue_after'; readonly afterMs: number }
@@ -150,7 +162,7 @@ async function applyAll(applier: Applier, changes: readonly Change[]): Promise<v
       await applier.apply(change);
     } catch (error) {
       const isIndependent = change.action === 'patch' && change.independent === true;
-      // Without an API server every other try would only take its time.
+      // Without an API server every other attempt would only cost time.
       if (!isIndependent || error instanceof KubeUnreachableError) throw error;
       failures.push(error);
     }

@@ -2,9 +2,9 @@ import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { KubeObject, Manifest } from '@rollcall/platform/kube/resource-client.ts';
 
 /**
- * One effect that a plan asks for. A change to an existing object carries the object as it was observed: it takes effect
- * only while the object still has that uid and resourceVersion, so that a decision made on an old view, or by an operator
- * that no longer leads, changes nothing.
+ * One effect that a plan asks for. A change to an existing object carries the object as it was
+ * observed: it takes effect only while the object still has that uid and resourceVersion, so that a
+ * decision made on an old view, or by an operator that no longer leads, changes nothing.
  */
 export type Change = CreateChange | PatchChange | StatusChange | DeleteChange | EventChange;
 
@@ -50,10 +50,13 @@ interface EventChange {
   readonly message: string;
 }
 
-/** What a plan returns: changes to be made in order, the first failure ends them unless it is independent, and when to look again. */
+/**
+ * What a plan returns: changes to be made in order, the first failure ends them unless it is
+ * independent, and when to observe again.
+ */
 export interface Decision {
   readonly changes: readonly Change[];
-  /** Absent: look again when something changes. */
+  /** Absent: observe again when something changes. */
   readonly requeueAfterMs?: number;
 }
 
@@ -62,7 +65,10 @@ export function independently(changes: readonly Change[]): readonly Change[] {
   return changes.map((change) => (change.action === 'patch' ? { ...change, independent: true } : change));
 }
 
-/** A failure that trying again does not mend: it is counted and logged, and the key waits for its next change. */
+/**
+ * A failure that trying again does not mend: it is counted and logged, and the key waits for its
+ * next change.
+ */
 export class TerminalError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

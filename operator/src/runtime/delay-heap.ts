@@ -3,18 +3,24 @@ interface Entry {
   readonly atMs: number;
 }
 
-/** Keys that become due, the earliest first. A key is in it once, with the earliest of the times it was given. */
+/**
+ * Keys that become due, the earliest first. A key is in it once, with the earliest of the times it
+ * was given.
+ */
 export interface DelayHeap {
   /** @returns false when the key is already there with an earlier or the same time. */
   push(key: string, atMs: number): boolean;
   /** When the first key is due; undefined when empty. */
   nextAtMs(): number | undefined;
-  /** Takes out every key that is due at `nowMs`, in the order in which they became due. */
+  /** Removes every key that is due at `nowMs`, in the order in which they became due. */
   popDue(nowMs: number): string[];
   clear(): void;
 }
 
-/** A binary heap; an entry that an earlier one has replaced stays in it until it comes up, and is then dropped. */
+/**
+ * A binary heap; an entry that an earlier one has replaced stays in it until it comes up, and is
+ * then dropped.
+ */
 export function createDelayHeap(): DelayHeap {
   const heap: Entry[] = [];
   const dueAt = new Map<string, number>();

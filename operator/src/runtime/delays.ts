@@ -1,10 +1,13 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { createDelayHeap } from './delay-heap.ts';
 
-/** Longer delays overflow the timers of Node; the timer then fires early, finds nothing due and is set again. */
+/**
+ * Longer delays overflow the timers of Node; the timer then fires early, finds nothing due and is
+ * set again.
+ */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Tells of keys once their delay is over, all by one timer. */
+/** Calls back with keys once their delay is over, all by one timer. */
 export interface Delays {
   /** Of several delays of one key, the one that ends first counts. */
   add(key: string, delayMs: number): void;

@@ -16,10 +16,10 @@ const PER_SECOND = 50;
 const PER_SECOND_WHEN_BUSY = 5;
 /** How long stopping waits for what is queued. */
 const FLUSH_MS = 1000;
-/** Room for the suffix in a name of at most 253 characters. */
+/** Leaves the suffix its part of a name of at most 253 characters. */
 const NAME_LIMIT = 230;
 
-/** Something worth telling a user about an object. */
+/** Something that a user should know about an object. */
 interface Occurrence {
   readonly regarding: KubeObject;
   readonly type: 'Normal' | 'Warning';
@@ -41,9 +41,10 @@ export interface EventRecorderDeps {
 }
 
 /**
- * Writes core/v1 Events as client-go's legacy recorder does: the same object, reason and message again raise the count of
- * the Event that is there; an object that causes too many loses the rest. Sending is asynchronous and paced, from a
- * bounded queue: an Event is for people, it never delays or fails the work that caused it.
+ * Writes core/v1 Events as client-go's legacy recorder does: the same object, reason and message
+ * again raise the count of the Event that is there; an object that causes too many loses the rest.
+ * Sending is asynchronous and paced, from a bounded queue: an Event is for people, it never delays
+ * or fails the work that caused it.
  */
 export interface EventRecorder extends Actor {
   /** Returns at once; an Event that cannot be sent is dropped and counted. */

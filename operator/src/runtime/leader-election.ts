@@ -8,11 +8,14 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { createLeaderLease } from './leader-lease.ts';
 
-/** Standbys that look at the same moment all ask again at different ones. */
+/** Standbys that read at the same moment all ask again at different ones. */
 const RETRY_JITTER = 0.2;
 
 export interface ElectionTimings {
-  /** A standby takes over when it has not seen the Lease change for this long; rounded up to seconds in the Lease. */
+  /**
+   * A standby becomes the leader when it has not seen the Lease change for this long; rounded up to
+   * seconds in the Lease.
+   */
   readonly leaseDurationMs: number;
   /** A leader that could not renew for this long stops being one; less than the lease duration. */
   readonly renewDeadlineMs: number;
@@ -29,7 +32,10 @@ export interface ElectionDeps {
   readonly leaseName: string;
   /** Unlike that of any other process, also of an earlier run on this host. */
   readonly identity: string;
-  /** What a Lease goes with that this process makes, or takes over from another pod; undefined: it stays. */
+  /**
+   * The owner of a Lease that this process makes or acquires from another pod; undefined: none, so
+   * it stays.
+   */
   readonly owner?: OwnerReference | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -38,7 +44,10 @@ export interface ElectionDeps {
   readonly onChange: (isLeader: boolean) => void;
 }
 
-/** The Lease went to somebody else or could not be renewed in time; whoever acts as leader must stop at once. */
+/**
+ * The Lease went to somebody else or could not be renewed in time; whoever acts as leader must stop
+ * at once.
+ */
 export class LeadershipLostError extends Error {
   constructor() {
     super('The leader Lease was lost');
@@ -86,7 +95,10 @@ export function createLeaderElection(deps: ElectionDeps): LeaderElection {
     }
   }
 
-  /** @returns since when at least the Lease is ours, in monotonic ms; undefined when asked to stop before. */
+  /**
+   * @returns since when at least the Lease is ours, in monotonic ms; undefined when asked to stop
+   * before.
+   */
   async function acquire(): Promise<number | undefined> {
     while (!stopping.signal.aborted) {
       const startedAtMs = clock.monotonicMs();
@@ -137,7 +149,10 @@ export function createLeaderElection(deps: ElectionDeps): LeaderElection {
   };
 }
 
-/** The promise's value, or undefined when it takes longer: a request without an answer must not outlast the deadline. */
+/**
+ * The promise's value, or undefined after the deadline: a request without an answer must not
+ * outlast the deadline.
+ */
 async function within<T>(limitMs: number, promise: Promise<T>): Promise<T | undefined> {
   const settled = new AbortController();
   try {

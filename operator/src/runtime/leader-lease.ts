@@ -11,8 +11,8 @@ export interface LeaderLeaseDeps {
   readonly identity: string;
   readonly durationMs: number;
   /**
-   * What a Lease goes with that this process makes, or takes over from another pod; undefined: it stays. Made anew while everything
-   * is being uninstalled, nobody else would remove it.
+   * The owner of a Lease that this process makes or acquires from another pod; undefined: none, so
+   * it stays. Made anew while everything is being uninstalled, nobody else would remove it.
    */
   readonly owner: OwnerReference | undefined;
   readonly clock: Clock;
@@ -21,13 +21,15 @@ export interface LeaderLeaseDeps {
 /** One candidate's view of the Lease that all compete for. */
 export interface LeaderLease {
   /**
-   * Renews the Lease where it is ours and takes it where it is free. It is free when nobody holds it, and when it has not
-   * changed for as long as it says, timed from when this process saw its last change: no two clocks are compared.
+   * Renews the Lease where it is ours and acquires it where it is free. It is free when nobody
+   * holds it, and when it has not changed for as long as it says, timed from when this process saw
+   * its last change: no two clocks are compared.
    *
-   * @returns whether it is ours. @throws as the API server's client; then that is unknown.
+   * @returns whether it is ours.
+   * @throws as the API server's client; then that is unknown.
    */
   acquireOrRenew(): Promise<boolean>;
-  /** Leaves it without a holder, so that another takes it with its next look. */
+  /** Leaves it without a holder, so that another acquires it with its next read. */
   release(): Promise<void>;
   /** As last seen; undefined before the first answer. */
   observed(): Lease | undefined;
@@ -61,7 +63,10 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
     };
   }
 
-  /** One that the pod which led before had made would go with that, under its new leader. The chart's own has no owner, and gets none. */
+  /**
+   * One that the pod which led before had made would go with that, under its new leader. The
+   * chart's own has no owner, and gets none.
+   */
   function nextMetadata({ metadata: { ownerReferences = [] } }: Lease): Pick<Lease['metadata'], 'ownerReferences'> {
     const isOfAnother = ownerReferences.some(({ kind, uid }) => kind === 'Pod' && uid !== owner?.uid);
     return isOfAnother ? { ownerReferences: ownersOf(owner) } : {};
@@ -105,7 +110,7 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
         if (!isConflict(error) && !isAlreadyExists(error)) throw error;
         const winner = await leases.find(name);
         if (winner !== undefined) see(winner);
-        // Ours after all: an earlier write took effect although its answer did not come.
+        // Ours after all: an earlier write had effect although its answer did not come.
         return winner?.spec?.holderIdentity === identity ? write() : false;
       }
     },

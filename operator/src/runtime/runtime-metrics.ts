@@ -4,18 +4,24 @@ import type { WorkQueueMetrics } from './workqueue.ts';
 /** How a reconcile ended, in controller-runtime's words. */
 type ReconcileResult = 'success' | 'error' | 'requeue' | 'requeue_after';
 
-/** What one controller tells of itself. */
+/** Metrics of one controller. */
 export interface ControllerMetrics {
   reconciled(result: ReconcileResult, tookMs: number): void;
   terminalError(): void;
-  /** @param change +1 when a worker takes up a key, -1 when it is done. */
+  /** @param change +1 when a worker begins a key, -1 when it is done. */
   activeWorkers(change: 1 | -1): void;
   readonly queue: WorkQueueMetrics;
-  /** @param read called when metrics are scraped: for how long each key that is being worked on has been, in ms. */
+  /**
+   * @param read called when metrics are scraped: for how long each key that is being worked on has
+   * been, in ms.
+   */
   unfinished(read: () => readonly number[]): void;
 }
 
-/** The operator's metrics under the names and labels of controller-runtime and client-go, so that their dashboards fit. */
+/**
+ * The operator's metrics under the names and labels of controller-runtime and client-go, so that
+ * their dashboards fit.
+ */
 export interface RuntimeMetrics {
   controller(name: string, maxConcurrentReconciles: number): ControllerMetrics;
   request(method: string, code: string, host: string): void;

@@ -6,15 +6,18 @@ export interface WorkQueueOptions {
   /** Delay of a key's first rate-limited return; it doubles with every further one. */
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
-  /** Whether a key that is about to wait is handed out before those that are not urgent; none is by default. */
+  /** Whether a key that is about to wait is handed out before others; none is by default. */
   readonly isUrgent?: ((key: string) => boolean) | undefined;
   readonly metrics?: WorkQueueMetrics;
 }
 
-/** One of so many keys is one that is not urgent where both kinds wait: what is urgent cannot hold up the others for ever. */
+/**
+ * One of so many keys is one that is not urgent where both kinds wait: what is urgent cannot hold
+ * up the others for ever.
+ */
 const OTHERS_SHARE = 8;
 
-/** What a queue tells of itself. */
+/** Metrics of a queue. */
 export interface WorkQueueMetrics {
   depth(size: number): void;
   added(): void;
@@ -26,8 +29,9 @@ export interface WorkQueueMetrics {
 }
 
 /**
- * A queue of keys with the semantics of client-go's `workqueue`: a key waits in it once, however often it is added; it is
- * handed to one worker at a time; added while it is worked on, it comes back once when that is done.
+ * A queue of keys with the semantics of client-go's `workqueue`: a key waits in it once, however
+ * often it is added; it is handed to one worker at a time; added while it is worked on, it comes
+ * back once when that is done.
  */
 export interface WorkQueue {
   add(key: string): void;
@@ -36,14 +40,20 @@ export interface WorkQueue {
   /** Adds after the key's own back-off, which grows with each call until {@link forget}. */
   addRateLimited(key: string): void;
   forget(key: string): void;
-  /** Resolves with the next key, or with undefined once the queue is shut down and empty. Each key needs a {@link done}. */
+  /**
+   * Resolves with the next key, or with undefined once the queue is shut down and empty. Each key
+   * needs a {@link done}.
+   */
   next(): Promise<string | undefined>;
   done(key: string): void;
   /** How many keys wait to be worked on now; delayed ones do not count. */
   depth(): number;
   /** For how long each key that is being worked on has been. */
   unfinishedMs(): number[];
-  /** Accepts nothing more, drops what is delayed or waits, and resolves when what is being worked on is done. */
+  /**
+   * Accepts nothing more, drops what is delayed or waits, and resolves when what is being worked on
+   * is done.
+   */
   shutDown(): Promise<void>;
 }
 

@@ -33,7 +33,7 @@ function registerValue({ metadata }: Service): string {
   return metadata.deletionTimestamp === undefined ? (metadata.annotations?.[annotations.register] ?? 'false') : 'false';
 }
 
-/** Reads the annotations of a Service; its own name, first port and REST fill in for those that are absent. */
+/** Reads the annotations of a Service; its own name, first port and REST are the defaults. */
 export function desiredRegistration(service: Service): Desired {
   if (!mentionsRegistration(service)) return { wanted: 'nothing' };
   if (!isAnnotated(service)) return { wanted: 'nothing', fault: `${annotations.register} must be "true" or "false"` };
@@ -62,7 +62,10 @@ export function importedFrom(registration: {
   return registration.metadata.annotations?.[annotations.importedFrom];
 }
 
-/** Of the TCP ports the one that is named http or https, else the first; https where its name or appProtocol says so. */
+/**
+ * Of the TCP ports the one that is named http or https, else the first; https where its name or
+ * appProtocol says so.
+ */
 function defaultUrl(service: Service): string | undefined {
   const ports = (service.spec?.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
   const port = ports.find(({ name }) => name === 'https' || name === 'http') ?? ports[0];

@@ -28,9 +28,14 @@ export interface ImportObserverDeps {
 /** Follows all informers from before they start, whether this process leads or not. */
 export interface ImportObserver extends EndpointLiveness {
   observe(serviceKey: string): ImportSnapshot;
-  /** Every Service that may have something to do: annotated, or with a registration made from it. */
+  /**
+   * Every Service that may have something to do: annotated, or with a registration made from it.
+   */
   serviceKeys(): Iterable<string>;
-  /** @param listener called with a Service that may have something to do, and the registrations made from it. */
+  /**
+   * @param listener called with a Service that may have something to do, and the registrations made
+   * from it.
+   */
   onChange(listener: (serviceKey: string, registrationKeys: readonly string[]) => void): void;
 }
 
@@ -57,7 +62,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
     const slice = { serviceKey, name: change.object.metadata.name };
     if (change.type === 'deleted') readiness.sliceGone(slice, nowMs);
     else readiness.sliceSeen(slice, hasReadyEndpoint(change.object), nowMs);
-    // All Services of the cluster pass here; how long they are unready counts for those that are registered.
+    // All Services of the cluster pass here; how long they are unready counts for registered ones.
     if (imported.registrationKeys(serviceKey).length === 0) readiness.forget(serviceKey);
     if (readiness.isReady(serviceKey) !== wasReady) tell(serviceKey);
   }

@@ -4,7 +4,7 @@ import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import { type Desired, type DesiredSpec, importedFrom } from './desired.ts';
 
-/** How soon a name that is taken is looked at again. */
+/** How soon a name that is used is checked again. */
 const NAME_TAKEN_RETRY_MS = 60_000;
 
 /** All that a decision about one Service rests on. */
@@ -49,7 +49,7 @@ export function planImport(snapshot: ImportSnapshot): Decision {
 
 /** What is left to do where the Service's own registration holds the name. */
 function planHeld(snapshot: ImportSnapshot, holder: ServiceRegistration, spec: DesiredSpec): Change[] {
-  // On its way out; its deletion is the next reason to look.
+  // It is being deleted, and its deletion enqueues again.
   if (holder.metadata.deletionTimestamp !== undefined) return [];
   if (holder.status?.phase === 'Expired') {
     return snapshot.ready ? [...planRemoval(holder), planCreation(snapshot, spec)] : [];

@@ -5,12 +5,18 @@ interface Slice {
   readonly name: string;
 }
 
-/** Which Services have a ready endpoint and, for those that have none, since when (monotonic ms). */
+/**
+ * Which Services have a ready endpoint and, for the others, since when they have none (monotonic
+ * ms).
+ */
 export interface Readiness {
   sliceSeen(slice: Slice, ready: boolean, nowMs: number): void;
   sliceGone(slice: Slice, nowMs: number): void;
   isReady(serviceKey: string): boolean;
-  /** Since when a Service has had no ready endpoint, at the latest since the first time that this was asked. */
+  /**
+   * Since when a Service has had no ready endpoint, at the latest since the first time that this
+   * was asked.
+   */
   unreadySinceMs(serviceKey: string, nowMs: number): number | undefined;
   /** Nobody asks for this Service any more. */
   forget(serviceKey: string): void;

@@ -9,7 +9,10 @@ export function hasReadyEndpoint({ endpoints }: EndpointSlice): boolean {
   return endpoints?.some(({ conditions }) => conditions?.ready !== false) === true;
 }
 
-/** What is kept of a Service: annotations of Rollcall and ports. Most Services of a cluster have no annotation of Rollcall. */
+/**
+ * What is kept of a Service: annotations of Rollcall and ports. Most Services of a cluster have no
+ * annotation of Rollcall.
+ */
 export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
   const own = ownAnnotations(metadata);
   return {
@@ -20,7 +23,9 @@ export function trimService({ apiVersion, kind, metadata, spec }: Service): Serv
   };
 }
 
-/** What is kept of a Service whose pods may be delivered to: all that says where its traffic goes. */
+/**
+ * What is kept of a Service whose pods may be delivered to: all that says where its traffic goes.
+ */
 export function trimDeliverableService({ apiVersion, kind, metadata, spec }: Service): Service {
   const job = metadata.labels?.[ownLabels.job];
   return {

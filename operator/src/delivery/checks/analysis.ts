@@ -2,7 +2,10 @@ import type { AnalysisCheck, AnalysisResult, DeliveryJobStatus, DeliveryPolicySp
 import type { JobContext } from '../job/context.ts';
 import type { DueCheck, JobSnapshot, Measurement, RegistrationView } from '../job/snapshot.ts';
 
-/** Names of results that no check of a policy can have: those begin with a small letter and have no other. */
+/**
+ * Names of results that no check of a policy can have: those begin with a small letter and have no
+ * other.
+ */
 const SMOKE_TEST = 'smokeTest';
 const HEARTBEAT = 'requireHeartbeat';
 
@@ -19,7 +22,7 @@ const healthyWords: ReadonlySet<string> = new Set([
 ]);
 
 const MESSAGE_LIMIT = 1024;
-/** Longer than any check may take. */
+/** Longer than any check may last. */
 const SLOWEST_CHECK_MS = 300_000;
 
 /** What a verification has come to. */
@@ -46,12 +49,17 @@ function checksOf(stage: string | undefined, policy: DeliveryPolicySpec): readon
   }
 }
 
-/** Stages that last longer than their checks: those go on, and what is true of the last `count` measurements counts. */
+/**
+ * Stages that last longer than their checks: those go on, and what is true of the last `count`
+ * measurements counts.
+ */
 const lasting: ReadonlySet<string | undefined> = new Set(['Verifying', 'Baking', 'StepPausing']);
 
 const once = { initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 
-/** Stages in which the registry must have heard of the new version, where the policy asks for it. */
+/**
+ * Stages in which the registry must have heard from the new version, where the policy asks for it.
+ */
 function needsHeartbeat(stage: string | undefined, policy: DeliveryPolicySpec): boolean {
   return policy.requireHeartbeat && (stage === 'Testing' || stage === 'Verifying' || stage === 'StepVerifying');
 }
@@ -107,7 +115,9 @@ export function verify(context: JobContext): Verification {
   return { verdict: 'running', message: `Waits for the checks ${names.join(', ')}`, results: all };
 }
 
-/** When what has not passed by then counts as failed; so that a job ends even when nobody measures. */
+/**
+ * When what has not passed by then counts as failed; so that a job ends even when nobody measures.
+ */
 export function verificationEndsMs({ status, policy, stageStartedMs }: JobContext): number {
   const longest = checksOf(status.stage, policy).map(
     ({ initialDelaySeconds, intervalSeconds, count }) =>
@@ -128,7 +138,9 @@ function describeFailure({ name, count }: AnalysisCheck, results: readonly Analy
   return `Check ${told(name, results)} (${failures} of ${which}${ofRound(measurements, count)} measurements failed)`;
 }
 
-/** Failures are counted in rounds of `count` measurements: how many measurements the last round has. */
+/**
+ * Failures are counted in rounds of `count` measurements: how many measurements the last round has.
+ */
 function ofRound(measurements: number, count: number): number {
   return measurements === 0 ? 0 : ((measurements - 1) % count) + 1;
 }
@@ -142,7 +154,10 @@ function resultOf({ analysis }: DeliveryJobStatus, name: string): AnalysisResult
   return analysis?.find((result) => result.name === name) ?? { name, measurements: 0, failures: 0 };
 }
 
-/** Adds what is newer than what is known; what was measured before the stage began is of another one. */
+/**
+ * Adds what is newer than what is known; what was measured before the stage began is of another
+ * one.
+ */
 function withMeasurements(
   known: AnalysisResult,
   news: { readonly check: AnalysisCheck; readonly measurements: readonly Measurement[]; readonly sinceMs: number },
@@ -165,7 +180,8 @@ function withMeasurements(
 }
 
 /**
- * Old and new pods report by the same name, in turns: that the new version was heard of once suffices, and is remembered.
+ * Old and new pods report by the same name, in turns: one report of the new version suffices, and
+ * is remembered.
  */
 function heartbeatResult({ status, snapshot, job }: JobContext): AnalysisResult {
   const known = resultOf(status, HEARTBEAT);
@@ -177,7 +193,9 @@ function heartbeatResult({ status, snapshot, job }: JobContext): AnalysisResult 
     : { name: HEARTBEAT, measurements: 0, failures: 0, message: fault };
 }
 
-/** What was told before the job began is of other pods, also where they ran the same version. */
+/**
+ * What was reported before the job began is of other pods, also where they ran the same version.
+ */
 function heartbeatFault(registration: RegistrationView, version: string, sinceMs: number): string | undefined {
   const { heartbeatAt, currentVersion, health } = registration;
   if (heartbeatAt === undefined) return 'the service has no live registration';

@@ -30,9 +30,11 @@ export class NoAnswerError extends Error {
 }
 
 /**
- * Asks once. Redirects are answers like any other: following one would measure something else than what was asked for.
+ * Asks once. Redirects are answers like any other: following one would measure something else than
+ * what was asked for.
  *
- * @throws NoAnswerError when there is no whole answer in time, the signal's reason when that aborts.
+ * @throws NoAnswerError when there is no whole answer in time, the signal's reason when that
+ * aborts.
  */
 export async function ask(
   dispatcher: Dispatcher,

@@ -7,7 +7,10 @@ import { ask, type HttpAnswer, NoAnswerError } from './exchange.ts';
 const LIMIT_BYTES = 64 * 1024;
 const AT_ONCE = 8;
 
-/** Asks each pod by its own address, so that no Service and no route is in between; all have to pass. */
+/**
+ * Asks each pod by its own address, so that no Service and no route is in between; all have to
+ * pass.
+ */
 export function createHttpProbe(dispatcher: Dispatcher): Check<HttpProbe> {
   async function probe(spec: HttpProbe, pod: ProbeTarget, signal: AbortSignal): Promise<string | undefined> {
     if (pod.ip === undefined) return 'it has no address';

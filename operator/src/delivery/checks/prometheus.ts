@@ -29,7 +29,10 @@ const answerSchema = Type.Union([
 
 type Outcome = { readonly number: number } | { readonly fault: string };
 
-/** An instant query by Prometheus' HTTP API. It has to come to exactly one number, which then has to lie within the threshold. */
+/**
+ * An instant query by Prometheus' HTTP API. It has to come to exactly one number, which then has to
+ * lie within the threshold.
+ */
 export function createPrometheusCheck(dispatcher: Dispatcher): Check<PrometheusCheck> {
   return async ({ address, query, threshold }, _subject, signal) => {
     const question = {

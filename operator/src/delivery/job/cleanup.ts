@@ -16,8 +16,8 @@ import type { JobSnapshot } from './snapshot.ts';
 const RECHECK_MS = 10_000;
 
 /**
- * A job that has ended: what is left of it goes, and then the finalizer. Something is left where a rollback could not do
- * without it, or where an operator that no longer led made it late.
+ * A job that has ended: what is left of it goes, and then the finalizer. Something is left where a
+ * rollback could not do without it, or where an operator that no longer led made it late.
  */
 export function planCleanup(snapshot: JobSnapshot): Decision {
   const held = snapshot.job.metadata.finalizers ?? [];
@@ -36,7 +36,10 @@ export function planCleanup(snapshot: JobSnapshot): Decision {
   return { changes: [patchFinalizers(snapshot, kept)] };
 }
 
-/** What the API server had refused to the end; of a job that ended before it had changed anything, the claim. */
+/**
+ * What the API server had refused to the end; of a job that ended before it had changed anything,
+ * the claim.
+ */
 function lateHandingBack(snapshot: JobSnapshot): readonly Change[] {
   const { job, saved } = snapshot;
   if (job.status === undefined) return [];
@@ -48,12 +51,12 @@ function lateHandingBack(snapshot: JobSnapshot): readonly Change[] {
   return independently([...handBack(context), ...(isPinned ? [] : restoreLate(context))]);
 }
 
-/** Whether a job runs by now that may have set what looks like this one's. */
+/** Whether a job runs by now that may have set what resembles this one's. */
 function isOthersTurn({ job, queue, workload }: JobSnapshot): boolean {
   return queue.ahead !== undefined || (workload.found === 'one' && claimInTheWay(workload.cluster, job) !== undefined);
 }
 
-/** Whether the Deployment has too few pods of its own to do without those that are left. */
+/** Whether the Deployment has too few pods of its own to do without the rest of the extra ones. */
 function isMissed(snapshot: JobSnapshot): boolean {
   const cluster = clusterOf(snapshot);
   if (cluster === undefined || readyCount(cluster.extra?.pods) === 0) return false;

@@ -4,12 +4,18 @@ import type { Departure } from './snapshot.ts';
 
 /** Whether the pods that the job relies on are ready. It is Unknown while they come up. */
 const PODS_READY = 'PodsReady';
-/** False while the Deployment lacks the claim of a job that goes forward; else there is no such condition. */
+/**
+ * False while the Deployment lacks the claim of a job that goes forward; else there is no such
+ * condition.
+ */
 const CLAIMED = 'ClaimHeld';
 
 const ends: ReadonlySet<DeliveryPhase> = new Set(['Succeeded', 'RolledBack', 'Failed']);
 
-/** False where the job goes about it otherwise than it, or its policy, was asked to; else there is no such condition. */
+/**
+ * False where the job goes about it otherwise than it, or its policy, was asked to; else there is
+ * no such condition.
+ */
 const AS_REQUESTED = 'AsRequested';
 
 /** What conditions are made of. */
@@ -23,13 +29,13 @@ export interface Standing {
   /** Undefined: nothing is relied on. `growing`: more pods were just asked for. */
   readonly pods: 'ready' | 'short' | 'growing' | undefined;
   readonly isUnclaimed: boolean;
-  /** Once it is told it stays. */
+  /** Once it is set it stays. */
   readonly departure: Departure | undefined;
 }
 
 /**
- * All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends), PodsReady, ClaimHeld,
- * AsRequested.
+ * All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends),
+ * PodsReady, ClaimHeld, AsRequested.
  */
 export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
   const { phase, reason, message, observedGeneration, at } = standing;
@@ -71,7 +77,7 @@ function podsCondition(known: DeliveryJobStatus['conditions'], standing: Standin
   return condition;
 }
 
-/** Pods that were never ready are coming up; only those that were can be missed. */
+/** Pods that were never ready are coming up; only pods that were ready can be missed. */
 function podsStatus(pods: 'ready' | 'short' | 'growing', before: Condition['status'] | undefined): Condition['status'] {
   if (pods === 'ready') return 'True';
   return pods === 'short' && before !== undefined && before !== 'Unknown' ? 'False' : 'Unknown';
@@ -98,12 +104,18 @@ export function areComingUp({ conditions }: DeliveryJobStatus): boolean {
   return conditions?.some(({ type, status }) => type === PODS_READY && status === 'Unknown') === true;
 }
 
-/** How long pods have been ready, in ms; 0 when they are not, or nobody has written yet that they are. */
+/**
+ * How long pods have been ready, in ms; 0 when they are not, or nobody has written yet that they
+ * are.
+ */
 export function readyForMs(status: DeliveryJobStatus, nowMs: number): number {
   return sinceMs(status, nowMs, (value) => value === 'True');
 }
 
-/** How long a claim that was removed has been missing, in ms; 0 when nobody has written yet that it is. */
+/**
+ * How long a claim that was removed has been missing, in ms; 0 when nobody has written yet that it
+ * is.
+ */
 export function unclaimedForMs({ conditions }: DeliveryJobStatus, nowMs: number): number {
   const condition = conditions?.find(({ type }) => type === CLAIMED);
   return condition === undefined ? 0 : Math.max(0, nowMs - Date.parse(condition.lastTransitionTime));

@@ -7,7 +7,10 @@ import type { ClusterView, JobSnapshot, PodGroup, SavedState, SettledPolicy, Sur
 export interface JobContext {
   readonly snapshot: JobSnapshot;
   readonly job: DeliveryJob;
-  /** As stored, or as it is being written: a new stage is planned with the status that it begins with. */
+  /**
+   * As stored, or as it is being written: a new stage is planned with the status that it begins
+   * with.
+   */
   readonly status: DeliveryJobStatus;
   readonly saved: SavedState;
   readonly policy: SettledPolicy;
@@ -29,14 +32,15 @@ export interface JobContext {
   readonly replicas: number;
   /** The pods that ran before the job. */
   readonly stable: PodGroup | undefined;
-  /** Those that the Deployment is rolling out, or has rolled out. */
+  /** Pods that the Deployment is rolling out, or has rolled out. */
   readonly current: PodGroup | undefined;
   readonly extra: PodGroup | undefined;
 }
 
 /**
- * Whose the Deployment's pod template is: as it was saved, the job's new one, or somebody else's. A template that is as saved
- * after the job had put its own there is somebody else's too, as long as the job goes forward.
+ * Whose the Deployment's pod template is: as it was saved, the job's new one, or somebody else's. A
+ * template that is as saved after the job had put its own there is somebody else's too, as long as
+ * the job goes forward.
  */
 type TemplateState = 'saved' | 'target' | 'foreign';
 
@@ -100,7 +104,8 @@ function templateState({ job, cluster, saved, status }: TemplateKnowledge): Temp
   if (fingerprint === before) return recorded === before || status.failure !== undefined ? 'saved' : 'foreign';
   if (fingerprint === recorded) return 'target';
   if (recorded !== before) return 'foreign';
-  // Patched, but not recorded yet: the API server has put its defaults into what it was given, and whoever reviews for it more.
+  // Patched, but not recorded yet: the API server has put its defaults into what it was given, and
+  // whoever reviews for it more.
   return isMarked(deployment, job) || isAsDesired(saved.target, deployment.spec.template) ? 'target' : 'foreign';
 }
 

@@ -6,12 +6,12 @@ import type { JobContext } from './context.ts';
 /** So long nobody asks why a pod is not ready that waits for what every pod waits for. */
 const USUAL_WAIT_MS = 10_000;
 
-/** Failures that say only that something took too long, or not why. */
+/** Failures that say only that something was too slow, or not why. */
 const unexplained: ReadonlySet<string> = new Set(['ProgressDeadlineExceeded', 'PodsNotReady', 'RollbackIncomplete']);
 
 /**
- * A plan whose message, and whose failure where that is one of time, also say what is in the way: what the API server refuses, or
- * why pods are not ready.
+ * A plan whose message, and whose failure where that is one of time, also say what is in the way:
+ * what the API server refuses, or why pods are not ready.
  */
 export function withDetails(context: JobContext, plan: StagePlan): StagePlan {
   const refused = context.snapshot.refusal?.message;
@@ -38,11 +38,14 @@ function explained(message: string, details: readonly string[]): string {
 
 interface Trouble {
   readonly message?: string;
-  /** When there may be more to tell, in epoch ms. */
+  /** When there may be more to say, in epoch ms. */
   readonly recheckAtMs?: number;
 }
 
-/** What keeps the pods from becoming ready that the job waits for: those of the new version, on the way back those of the old one. */
+/**
+ * What keeps the pods from becoming ready that the job waits for: those of the new version, on the
+ * way back those of the old one.
+ */
 function podTrouble({
   extra,
   current,

@@ -30,11 +30,11 @@ const unrestored: ReadonlySet<string> = new Set<FailureReason>([
   'NotHandedBack',
 ]);
 
-/** After these the API server may take later what it has not taken in time. */
+/** After these the API server may accept later what it has not accepted in time. */
 const unfinished: ReadonlySet<string | undefined> = new Set<FailureReason>(['RollbackIncomplete', 'NotHandedBack']);
 
 /** Of changes that are still to be made at a deadline. */
-export const NOT_ACCEPTED = 'the API server has not taken all changes in time';
+export const NOT_ACCEPTED = 'the API server has not accepted all changes in time';
 
 /** Of those of them that are still made when the job has ended: what a user can do. */
 export const STILL_TRIED = `${NOT_ACCEPTED}. They are tried again until it takes them, unless another job takes the Deployment over first: mend what is refused (the Events ChangeRejected of this job name it), or deploy the version that is to run`;
@@ -53,7 +53,10 @@ export function endedEarly(failure: DeliveryFailure | undefined): boolean {
   return unfinished.has(failure?.reason);
 }
 
-/** Whether a job was undone, and not all of it: of one that has delivered only what it has changed besides is left. */
+/**
+ * Whether a job was undone, and not all of it: of one that has delivered only what it has changed
+ * besides is left.
+ */
 export function isRollbackUnfinished(failure: DeliveryFailure | undefined): boolean {
   return endedEarly(failure) && failure?.reason !== 'NotHandedBack';
 }

@@ -33,7 +33,9 @@ export function planJob(snapshot: JobSnapshot): Decision {
   return planStage(snapshot, job.status);
 }
 
-/** Effects of a stage are made once it is in the status, so that whoever leads next knows of them. */
+/**
+ * Effects of a stage are made once it is in the status, so that whoever leads next knows of them.
+ */
 function planStage(snapshot: JobSnapshot, status: DeliveryJobStatus): Decision {
   const { job, saved } = snapshot;
   const context = buildContext(snapshot, saved ?? reconstructState(snapshot), status);
@@ -106,7 +108,7 @@ function end(context: JobContext, undone: DeliveryFailure | undefined): Decision
   return { changes: writeStatus(job, status), requeueAfterMs: 0 };
 }
 
-/** A promote that was acted on is taken back, so that the next pause wants one of its own. */
+/** A promote that was acted on is cleared, so that the next pause wants one of its own. */
 function resetPromote({ job, status }: JobContext): readonly Change[] {
   const isUsed = job.spec.promote && job.metadata.generation === status.promotedGeneration;
   return isUsed ? [{ action: 'patch', kind: deliveryJobKind, object: job, patch: { spec: { promote: false } } }] : [];

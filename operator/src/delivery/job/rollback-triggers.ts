@@ -6,10 +6,13 @@ import type { JobContext } from './context.ts';
 import { changedFromOutside, endOf, failure } from './failures.ts';
 import type { PodFault } from './snapshot.ts';
 
-/** In these the new version has already taken over. */
+/** In these the new version already has the traffic. */
 const lastStages: ReadonlySet<string | undefined> = new Set(['DrainingExtra', 'RemovingExtra', 'Finishing']);
 
-/** In these nobody may get to the new version but by the job; a Service that it has not pinned would lead there. */
+/**
+ * In these nobody may get to the new version but by the job; a Service that it has not pinned would
+ * lead there.
+ */
 const beforeCutOver: ReadonlySet<string | undefined> = new Set([
   'Pinning',
   'BringingUp',
@@ -46,7 +49,11 @@ export function findRollbackTrigger(context: JobContext): DeliveryFailure | unde
   return refusal?.isInvalid === true ? failure('ChangeRejected', refusal.message) : undefined;
 }
 
-/** What makes a rollback under way one that cannot restore everything. @param lost that nobody knows what there was before. */
+/**
+ * What makes a rollback under way one that cannot restore everything.
+ *
+ * @param lost that nobody knows what there was before.
+ */
 export function findEscalation(context: JobContext, lost: DeliveryFailure | undefined): DeliveryFailure | undefined {
   const { failure: known, cluster, template } = context;
   if (known === undefined || endOf(known) === 'Failed') return undefined;
@@ -68,7 +75,10 @@ function nameIn({ status }: JobContext): string {
   return `Deployment ${status.workload?.name}`;
 }
 
-/** Whether the job, at its end, has let go of the Deployment and another has taken it: what is there now is that one's. */
+/**
+ * Whether the job, at its end, has released the Deployment and another has claimed it: its state is
+ * now that one's.
+ */
 function isHandedBack({ status, claim }: JobContext): boolean {
   return status.stage === 'Finishing' && claim === 'other';
 }

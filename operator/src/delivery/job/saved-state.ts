@@ -30,7 +30,7 @@ export function saveState(job: DeliveryJob, saved: SavedState): Change {
   };
 }
 
-/** Takes back what {@link saveState} has made. */
+/** Deletes what {@link saveState} has made. */
 export function deleteState({ metadata: { name, namespace } }: DeliveryJob): Change {
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
   return {
@@ -40,7 +40,10 @@ export function deleteState({ metadata: { name, namespace } }: DeliveryJob): Cha
   };
 }
 
-/** What the job saved; undefined for a revision of anybody else, such as a job of the same name that was deleted. */
+/**
+ * What the job saved; undefined for a revision of anybody else, such as a job of the same name that
+ * was deleted.
+ */
 export function readSavedState(
   job: DeliveryJob,
   revision: Pick<ControllerRevision, 'metadata' | 'data'> | undefined,
@@ -55,14 +58,17 @@ function isRollingBack({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.rollingBack] !== undefined;
 }
 
-/** Only this operator writes them, and the API server lets nobody change them: their shape is that of our own. */
+/**
+ * Only this operator writes them, and the API server lets nobody change them: their shape is that
+ * of our own.
+ */
 function isSavedState(data: unknown): data is SavedState {
   return typeof data === 'object' && data !== null && 'deployment' in data && 'target' in data && 'policy' in data;
 }
 
 /**
- * What can still be told when somebody has deleted the record: how things are now counts as how they were, but for what is
- * plainly the job's. Enough to take traffic off pods that are about to go.
+ * What is still known when somebody has deleted the record: how things are now counts as how they
+ * were, but for what is plainly the job's. Enough to move traffic off pods that are about to go.
  */
 export function reconstructState(snapshot: JobSnapshot): SavedState {
   const { job, policy } = snapshot;
@@ -89,8 +95,9 @@ export function reconstructState(snapshot: JobSnapshot): SavedState {
 }
 
 /**
- * The version that a Deployment is said to run, unless this job has said so of a template that is not there any more: neither the one
- * that the job knows to be its own, nor what its last write has made.
+ * The version that a Deployment is said to run, unless this job has said so of a template that is
+ * not there any more: neither the one that the job knows to be its own, nor what its last write has
+ * made.
  */
 function versionThen(job: DeliveryJob, { deployment, fingerprint }: ClusterView): string | null {
   const noted = deployment.metadata.annotations?.[annotations.version] ?? null;

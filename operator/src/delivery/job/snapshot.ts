@@ -8,19 +8,28 @@ import type {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 
 /**
- * All that a decision about one delivery job rests on; see docs/internals.md, "Deliver". Jobs that have ended are decided
- * on too, until they have lost the finalizer `rollcall.dev/delivery`.
+ * All that a decision about one delivery job rests on; see docs/internals.md, "Deliver". Jobs that
+ * have ended are decided on too, until they have lost the finalizer `rollcall.dev/delivery`.
  */
 export interface JobSnapshot {
   readonly job: DeliveryJob;
-  /** Of the service, else of all services, else the defaults of the custom resource. A job that has saved one keeps to that. */
+  /**
+   * Of the service, else of all services, else the defaults of the custom resource. A job that has
+   * saved one keeps to that.
+   */
   readonly policy: SettledPolicy;
   readonly queue: QueueView;
   readonly workload: WorkloadView;
-  /** What `readSavedState` makes of the job's ControllerRevision; undefined before the job, by its uid, has saved anything. */
+  /**
+   * What `readSavedState` makes of the job's ControllerRevision; undefined before the job, by its
+   * uid, has saved anything.
+   */
   readonly saved: SavedState | undefined;
   readonly artifact: ArtifactSettings;
-  /** Measurements that were completed since the last look and are not in `status.analysis` yet. */
+  /**
+   * Measurements that were completed since the last observation and are not in `status.analysis`
+   * yet.
+   */
   readonly measurements: readonly Measurement[];
   readonly registration: RegistrationView;
   /** Absent where the API server makes what the job asks for. */
@@ -33,7 +42,10 @@ export interface SettledPolicy extends DeliveryPolicySpec {
   readonly rolling: Required<DeliveryPolicySpec['rolling']>;
 }
 
-/** Of the changes that the job asked for last, one that the API server, or who reviews for it, has not made. */
+/**
+ * Of the changes that the job asked for last, one that the API server, or who reviews for it, has
+ * not made.
+ */
 export interface Refusal {
   /** Which change, and what the API server answered. */
   readonly message: string;
@@ -43,7 +55,10 @@ export interface Refusal {
 
 /** The other unfinished jobs of the same service. */
 export interface QueueView {
-  /** The job that runs or is before this one; undefined when it is this one's turn. Of a job that has ended: one that runs by now. */
+  /**
+   * The job that runs or is before this one; undefined when it is this one's turn. Of a job that
+   * has ended: one that runs by now.
+   */
   readonly ahead: DeliveryJob | undefined;
   /** How many are before it. */
   readonly before: number;
@@ -52,8 +67,8 @@ export interface QueueView {
 }
 
 /**
- * What the label `rollcall.dev/service` leads to; once the job has a `status.workload`, what that leads to, whatever the labels
- * are by now.
+ * What the label `rollcall.dev/service` leads to; once the job has a `status.workload`, what that
+ * leads to, whatever the labels are by now.
  */
 export type WorkloadView =
   | { readonly found: 'none' }
@@ -61,34 +76,49 @@ export type WorkloadView =
   | { readonly found: 'forbidden'; readonly namespace: string }
   /** `namespace/name` of each. */
   | { readonly found: 'many'; readonly names: readonly string[] }
-  /** The Deployment of `status.workload` is no longer there, or another one by its uid; the rest may be. */
+  /**
+   * The Deployment of `status.workload` is no longer there, or another one by its uid; the rest may
+   * be.
+   */
   | { readonly found: 'gone'; readonly surroundings: Surroundings }
   | { readonly found: 'one'; readonly cluster: ClusterView };
 
 /** What the job changes or makes beside the Deployment. */
 export interface Surroundings {
-  /** Made by this job, which its label tells; undefined while there is none. `pods`: of the ReplicaSet of its template. */
+  /**
+   * Made by this job, which its label says; undefined while there is none. `pods`: of the
+   * ReplicaSet of its template.
+   */
   readonly extra: { readonly deployment: Deployment; readonly pods: PodGroup | undefined } | undefined;
   /**
-   * Services in the Deployment's namespace whose selector, without our pin, matches the labels of its pod template, and those
-   * that the job has saved. Those that this job made are not among them.
+   * Services in the Deployment's namespace whose selector, without our pin, matches the labels of
+   * its pod template, and Services that the job has saved. Services that this job made are not
+   * among them.
    */
   readonly services: readonly Service[];
-  /** The Services that this job made for a canary behind a Gateway, by the name of the Service they stand beside. */
+  /**
+   * The Services that this job made for a canary behind a Gateway, by the name of the Service they
+   * stand beside.
+   */
   readonly extraServices: ReadonlyMap<string, Service>;
   /**
-   * HTTPRoutes in the Deployment's namespace with a backend among `services`, and those that the job has saved; undefined
-   * where nobody asked or the API has no such kind.
+   * HTTPRoutes in the Deployment's namespace with a backend among `services`, and routes that the
+   * job has saved; undefined where nobody asked or the API has no such kind.
    */
   readonly routes: readonly HttpRoute[] | undefined;
-  /** Of `services` and `extraServices`, while a stage waits for what proxies and gateways go by; undefined where nobody asked. */
+  /**
+   * Of `services` and `extraServices`, while a stage waits for what proxies and gateways go by;
+   * undefined where nobody asked.
+   */
   readonly endpoints: EndpointsAnswer | undefined;
 }
 
 /** `unknown`: the API server did not answer. */
 export type EndpointsAnswer = ServiceEndpoints | 'forbidden' | 'unknown';
 
-/** The names of the pods that are ready behind each Service, by its name, as its EndpointSlices say. */
+/**
+ * The names of the pods that are ready behind each Service, by its name, as its EndpointSlices say.
+ */
 export type ServiceEndpoints = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** What there is around the one Deployment of the service. */
@@ -104,15 +134,18 @@ export interface ClusterView extends Surroundings, Obstacles {
 /** What may keep a job from beginning; empty once it has begun. */
 export interface Obstacles {
   /**
-   * Of the names that this job would give to what it makes (`extraDeploymentNames` and, for each of `services`,
-   * `canaryServiceName`), those that something else has: `Deployment shop-green`.
+   * Of the names that this job would give to what it makes (`extraDeploymentNames` and, for each of
+   * `services`, `canaryServiceName`), the ones that something else has: `Deployment shop-green`.
    */
   readonly taken: readonly string[];
   /** What has these names, but is of a job that has ended, and without pods. */
   readonly leftovers: readonly (Deployment | Service)[];
-  /** Those of `services` that the job is to pin and that select a pod of others too, with the name of that pod. */
+  /**
+   * Those of `services` that the job is to pin and that select a pod of others too, with the name
+   * of that pod.
+   */
   readonly shared: readonly { readonly service: string; readonly pod: string }[];
-  /** The claim of another job on the Deployment, see `claim.ts`, that this job may take over. */
+  /** The claim of another job on the Deployment, see `claim.ts`, that this job may replace. */
   readonly abandonedClaim: string | undefined;
 }
 
@@ -133,7 +166,10 @@ export interface PodView {
   readonly ready: boolean;
   /** Of all of its containers together. */
   readonly restarts: number;
-  /** Of one that is not ready: whether it is coming up, as it has never been ready and no container of it has ended. */
+  /**
+   * Of one that is not ready: whether it is coming up, as it has never been ready and no container
+   * of it has ended.
+   */
   readonly isComingUp?: boolean;
   /** Why it cannot run, where that will not mend itself; see `observe/pod-faults.ts`. */
   readonly fault: PodFault | undefined;
@@ -154,8 +190,9 @@ export interface PodFault {
 }
 
 /**
- * How everything was before the job touched it, and what it is to become: the data of a ControllerRevision that is named like the job. It is written
- * before anything is changed, and is all that undoing needs.
+ * How everything was before the job touched it, and what it is to become: the data of a
+ * ControllerRevision that is named like the job. It is written before anything is changed, and is
+ * all that undoing needs.
  */
 export interface SavedState {
   readonly deployment: {
@@ -166,7 +203,10 @@ export interface SavedState {
     readonly version: string | null;
     /** `rollcall.dev/version-of`; jobs that began before there was one have not saved it. */
     readonly versionOf?: string | null;
-    /** How many of its pods were ready where not all were, and how many could not run: more need not be ready after a rollback. */
+    /**
+     * How many of its pods were ready where not all were, and how many could not run: more need not
+     * be ready after a rollback.
+     */
     readonly short?: { readonly ready: number; readonly missing: number };
   };
   readonly services: readonly { readonly name: string; readonly selector: Readonly<Record<string, string>> }[];
@@ -174,7 +214,10 @@ export interface SavedState {
   readonly routes: readonly { readonly name: string; readonly rules: NonNullable<HttpRoute['spec']['rules']> }[];
   /** The pod template of the new version. */
   readonly target: PodTemplate;
-  /** How the job goes about it: as it was asked to, or Rolling where there is nothing to move or to protect. */
+  /**
+   * How the job goes about it: as it was asked to, or Rolling where there is nothing to move or to
+   * protect.
+   */
   readonly strategy: DeliveryStrategy;
   /** What the job does otherwise than it, or its policy, was asked to. */
   readonly departure?: Departure;
@@ -209,7 +252,10 @@ export interface Measurement {
 
 /** What the registry knows of the service, for `requireHeartbeat`. */
 export interface RegistrationView {
-  /** When the last heartbeat was seen, by the clock of who wrote it; undefined without a live registration. */
+  /**
+   * When the last heartbeat was seen, by the clock of who wrote it; undefined without a live
+   * registration.
+   */
   readonly heartbeatAt: Date | undefined;
   readonly currentVersion: string | undefined;
   readonly health:

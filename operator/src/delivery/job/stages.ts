@@ -25,7 +25,10 @@ const stages: Readonly<Record<StageName, Stage>> = {
 const verifying: ReadonlySet<string> = new Set(['Verifying', 'Testing', 'Baking', 'StepVerifying']);
 
 const IDLE_RECHECK_MS = 100;
-/** HTTPRoutes are not watched: that somebody has changed one is seen by looking, also while a job waits for nothing but a promote. */
+/**
+ * HTTPRoutes are not watched: a change of one is seen by a read, also while a job waits for nothing
+ * but a promote.
+ */
 const ROUTES_RECHECK_MS = 5000;
 
 /** The row of the state machine; undefined for a name that it does not have. */
@@ -43,7 +46,7 @@ export interface Fields extends Progress, Partial<Pick<DeliveryJobStatus, 'strat
 }
 
 interface Entry extends Fields {
-  /** When the job is to tell of it. */
+  /** When the job is to say so. */
   readonly departure?: Standing['departure'];
 }
 
@@ -57,7 +60,7 @@ export function enterStage(context: JobContext, stage: StageName, { departure, .
   const nextContext = buildContext(snapshot, context.saved, begun);
   const row = stages[stage];
   const plan = row.plan(nextContext);
-  // What is wrong there is dealt with at the next look: its stage must be known first.
+  // Faults there are handled at the next observation: its stage must be known first.
   const isSound = plan.failure === undefined || undone !== undefined;
   const all = { ...changed, ...(isSound ? plan.progress : {}), ...analysis };
   const update = { ...describe({ context: nextContext, row, plan, fields: all }), departure };
@@ -93,7 +96,7 @@ export function describe({ context, row, plan, fields }: Standpoint): StatusUpda
   };
 }
 
-/** What share of the traffic the new version has, where that can be told. */
+/** What share of the traffic the new version has, where that is known. */
 export function measured(context: JobContext): Pick<DeliveryJobStatus, 'actualWeight'> {
   const weight = actualWeight(context);
   return weight === undefined ? {} : { actualWeight: weight };
@@ -105,12 +108,15 @@ function podsOf({ status }: JobContext, { podsReady, progress }: StagePlan): Sta
   return (progress?.extraReplicas ?? 0) > (status.extraReplicas ?? 0) ? 'growing' : 'short';
 }
 
-/** The stage's plan; another one as long as the Deployment lacks the claim of a job that goes forward. */
+/**
+ * The stage's plan; another one as long as the Deployment lacks the claim of a job that goes
+ * forward.
+ */
 export function planAt(row: Stage, context: JobContext): StagePlan {
   return isUnclaimed(context) ? planClaiming(context) : row.plan(context);
 }
 
-/** The changes of a job that has saved what it found, and when to look at it again. */
+/** The changes of a job that has saved what it found, and when to observe it again. */
 export function decide({ nowMs, saved }: JobContext, changes: readonly Change[], requeueAtMs = Infinity): Decision {
   const nextMs = Math.min(requeueAtMs, saved.routes.length > 0 ? nowMs + ROUTES_RECHECK_MS : Infinity);
   if (nextMs === Infinity) return { changes };

@@ -34,7 +34,10 @@ export interface StatusUpdate {
   readonly departure?: Standing['departure'];
 }
 
-/** Every field of the status, all of which the operator owns: server-side apply removes what it leaves out. */
+/**
+ * Every field of the status, all of which the operator owns: server-side apply removes what it
+ * leaves out.
+ */
 export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): DeliveryJobStatus {
   const { conditions, ...known } = job.status ?? { phase: 'Pending' as const };
   const at = now.toISOString();
@@ -59,8 +62,8 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
 }
 
 /**
- * A status is overwritten before everybody has seen it; what it came to stays. There are fewer milestones than the limit, even of
- * a policy with all the steps that it may have.
+ * A status is overwritten before everybody has seen it; what it came to stays. There are fewer
+ * milestones than the limit, even of a policy with all the steps that it may have.
  */
 function milestonesOf(
   { milestones = [], phase, step, weight }: DeliveryJobStatus,
@@ -98,7 +101,10 @@ function cut(text: string, limit: number): string {
   return text.slice(0, limit).toWellFormed();
 }
 
-/** The write of a status, with an Event when the phase is another; nothing when it says what is stored. */
+/**
+ * The write of a status, with an Event when the phase is another; nothing when it says what is
+ * stored.
+ */
 export function writeStatus(job: DeliveryJob, status: DeliveryJobStatus): readonly Change[] {
   if (isSameJson(inOrder(job.status), inOrder(status))) return [];
   const write: Change = { action: 'status', kind: deliveryJobKind, object: job, status };
@@ -123,7 +129,7 @@ function phaseEvent(job: DeliveryJob, { phase, reason = phase, message = '', fai
   };
 }
 
-/** A message that also tells what the job does otherwise than it was asked to. */
+/** A message that also says what the job does otherwise than asked. */
 export function withDeparture({ departure }: Pick<SavedState, 'departure'>, message: string): string {
   return departure === undefined ? message : `${message} (${departure.message})`;
 }

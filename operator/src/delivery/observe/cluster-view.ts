@@ -16,7 +16,10 @@ export interface Knowledge {
   readonly relations: Relations;
 }
 
-/** @returns the Services of the namespace that concern a job, by name: those that select such pods, and those that it saved. */
+/**
+ * @returns the Services of the namespace that concern a job, by name: Services that select such
+ * pods, and Services that it saved.
+ */
 export function concernedServices(
   { saved, relations }: Knowledge,
   namespace: string,
@@ -77,7 +80,7 @@ export function buildClusterView({ job, relations }: Knowledge, input: ClusterVi
 
 const fingerprints = new WeakMap<PodTemplate, string>();
 
-/** A template is looked at with every event of its pods, and changes rarely. */
+/** A template is read with every event of its pods, and changes rarely. */
 function fingerprintOf(template: PodTemplate): string {
   const known = fingerprints.get(template);
   if (known !== undefined) return known;
@@ -131,10 +134,13 @@ function viewOf(pod: Pod): PodView {
   };
 }
 
-/** The kubelet says with the first status of a pod, which has its start time, that the pod is not ready. */
+/**
+ * The kubelet says with the first status of a pod, which has its start time, that the pod is not
+ * ready.
+ */
 const FIRST_STATUS_MS = 1000;
 
-/** Whether a pod that is not ready has been; also where nothing tells. */
+/** Whether a pod that is not ready has been; also where that is unknown. */
 function wasReady({ status }: Pod): boolean {
   const condition = status?.conditions?.find(({ type }) => type === 'Ready');
   if (condition === undefined) return false;

@@ -19,7 +19,10 @@ export interface ConcernedJobsDeps {
   readonly leases: Informer<Lease>;
 }
 
-/** Tells, for every change of anything, which jobs have to be looked at: by relations, never by going through all jobs. */
+/**
+ * Returns, for every change of anything, which jobs have to be observed: by relations, never by
+ * going through all jobs.
+ */
 export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: string) => void): void {
   const { informers, relations, registrations, leases } = deps;
   const look = (job: DeliveryJob | undefined) => {
@@ -52,7 +55,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     enqueueJobUid(jobUidOf(service));
     for (const job of relations.runningJobs.get(service.metadata.namespace ?? '')) {
       const [deployment] = relations.deploymentsByUid.get(job.status?.workload?.uid ?? '');
-      // Without its Deployment nobody knows which Services the job concerns; there are few such jobs.
+      // Without its Deployment nobody knows which Services the job concerns; there are few such
+      // jobs.
       if (deployment === undefined || selects(service, deployment.spec.template.metadata?.labels ?? {})) look(job);
     }
   }
@@ -67,11 +71,14 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     for (const name of names) relations.unfinishedJobs.get(name).forEach(look);
   }
 
-  /** Whether a new job makes those that wait pointless. Where it does not, they are not looked at: there may be very many. */
+  /**
+   * Whether a new job makes waiting ones pointless. Where it does not, they are not observed: there
+   * may be very many.
+   */
   const mayBeSuperseded = ({ serviceName, immediate }: DeliveryJob['spec']) =>
     immediate === true || policyFor(serviceName, relations.policies.get).supersede;
 
-  /** Those that are told whom they wait for. */
+  /** Jobs whose status says which job they wait for. */
   function enqueueWaiting(serviceName: string): void {
     const inOrder = relations.unfinishedJobs.get(serviceName).toSorted(relations.jobOrder);
     inOrder.slice(0, NAMED_JOBS_LIMIT + 1).forEach(look);
@@ -96,7 +103,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   });
 }
 
-/** Of a change both the object and what it was are told: a selector or an owner may have moved. */
+/** A change has both the object and what it was: a selector or an owner may have moved. */
 function follow<T extends KubeObject>(informers: readonly Informer<T>[], tell: (object: T) => void): void {
   for (const informer of informers) {
     informer.onChange((change) => {
@@ -107,7 +114,10 @@ function follow<T extends KubeObject>(informers: readonly Informer<T>[], tell: (
   }
 }
 
-/** Whether it may now be another job's turn, or those that wait have another to wait for or another reason. */
+/**
+ * Whether it may now be another job's turn, or waiting jobs have another to wait for or another
+ * reason.
+ */
 function changesQueue(change: StoreChange<DeliveryJob>): boolean {
   if (change.type !== 'modified') return change.type !== 'resync';
   const { object, previous } = change;

@@ -17,7 +17,10 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isForbidden, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 
-/** What is read from the API server when a job needs it: few do, or only once. All methods throw as the connection does. */
+/**
+ * What is read from the API server when a job needs it: few do, or only once. All methods throw as
+ * the connection does.
+ */
 export interface DirectReads {
   findDeployment(namespace: string, name: string): Promise<Deployment | undefined>;
   /** In all namespaces when none is given. */

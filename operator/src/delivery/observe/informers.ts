@@ -16,16 +16,25 @@ import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
 import { type DigestedReplicaSet, trimDeployment, trimJob, trimPod, trimReplicaSet } from './trim.ts';
 
-/** Every unfinished job is looked at again this often, in case a change was acted on wrongly or not at all. */
+/**
+ * Every unfinished job is observed again this often, in case a change was acted on wrongly or not
+ * at all.
+ */
 const RESYNC_MS = 600_000;
 
-/** Local copies of all that a delivery rests on, but for what only few jobs need: HTTPRoutes and what jobs have saved. */
+/**
+ * Local copies of all that a delivery rests on, but for what only few jobs need: HTTPRoutes and
+ * what jobs have saved.
+ */
 export interface DeliveryInformers {
   readonly jobs: Informer<DeliveryJob>;
   readonly policies: Informer<DeliveryPolicy>;
-  /** Those labelled with a service. Of these and the following there is one per namespace, or a single one of all. */
+  /**
+   * Those labelled with a service. Of these and the following there is one per namespace, or a
+   * single one of all.
+   */
   readonly deployments: readonly Informer<Deployment>[];
-  /** Those that jobs made. */
+  /** Objects that jobs made. */
   readonly extraDeployments: readonly Informer<Deployment>[];
   readonly replicaSets: readonly Informer<DigestedReplicaSet>[];
   readonly pods: readonly Informer<Pod>[];

@@ -12,7 +12,10 @@ export interface MeasurementsDeps {
   readonly onCompleted: (jobKey: string) => void;
 }
 
-/** What is verified: results of another verification, of the same job or of one of that name before, count for nothing. */
+/**
+ * What is verified: results of another verification, of the same job or of one of that name before,
+ * count for nothing.
+ */
 export interface VerificationKey {
   /** `namespace/name`. */
   readonly jobKey: string;
@@ -21,13 +24,21 @@ export interface VerificationKey {
 }
 
 /**
- * Makes measurements in the background, so that neither a slow check nor many of them hold up a reconcile. A result is kept
- * until it is told to have been {@link Measurements.recorded}; what a crash loses is measured again.
+ * Makes measurements in the background, so that neither a slow check nor many of them hold up a
+ * reconcile. A result is kept until {@link Measurements.recorded} is called with it; what a crash
+ * loses is measured again.
  */
 export interface Measurements {
-  /** Results since the last ones that were recorded. Cancels whatever belongs to another verification of the job. */
+  /**
+   * Results since the last ones that were recorded. Cancels whatever belongs to another
+   * verification of the job.
+   */
   completed(verification: VerificationKey): readonly Measurement[];
-  /** Starts what is due and not under way. @param subject called when a measurement really begins. */
+  /**
+   * Starts what is due and not under way.
+   *
+   * @param subject called when a measurement really begins.
+   */
   start(verification: VerificationKey, due: readonly DueCheck[], subject: () => CheckSubject): void;
   /** The results are in the job's status, or nobody wants them. */
   recorded(jobKey: string, results: readonly Measurement[]): void;

@@ -9,7 +9,10 @@ export interface ObjectIndex<T> {
   readonly keys: () => Iterable<string>;
 }
 
-/** @param keyOf where an object belongs; undefined: nowhere. Must be made before the informers start. */
+/**
+ * @param keyOf where an object belongs; undefined: nowhere. Must be made before the informers
+ * start.
+ */
 export function indexBy<T extends KubeObject>(
   informers: readonly Pick<Informer<T>, 'onChange'>[],
   keyOf: (object: T) => string | undefined,

@@ -30,14 +30,15 @@ export interface DeliveryObserverDeps {
 /** Gathers all that a decision about a job rests on. */
 export interface DeliveryObserver {
   /**
-   * Undefined for a job that is gone, or has ended and handed everything back. Has measurements made that are due.
+   * Undefined for a job that is gone, or has ended and handed everything back. Has measurements
+   * made that are due.
    *
    * @throws as the API server's client.
    */
   observe(jobKey: string): Promise<JobSnapshot | undefined>;
   /** The changes that rest on the snapshot are made. */
   applied(snapshot: JobSnapshot): void;
-  /** Of a look that failed nobody knows which changes were made. */
+  /** After a failure nobody knows which changes were made. */
   failed(job: DeliveryJob): void;
 }
 
@@ -76,7 +77,8 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       const rules = { order: relations.jobOrder, supersede: policy.supersede };
       const queue = queueView(job, relations.unfinishedJobs.get(serviceName), rules);
       if (saved === undefined && queue.ahead !== undefined) {
-        // Returning to the queue, it takes its record with it: also one that another operator has made since this one looked.
+        // Returning to the queue, it deletes its record: also one that another operator has made
+        // since this one observed.
         savedStates.forget(job);
         saved = await savedStates.find(job);
       }
@@ -108,13 +110,19 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
   };
 }
 
-/** A verification is one stage at one step; the time tells two passes through the same stage apart. */
+/**
+ * A verification is one stage at one step; the time distinguishes two passes through the same
+ * stage.
+ */
 function verificationOf(job: DeliveryJob): VerificationKey {
   const { stage, step, stageStartedAt } = job.status ?? {};
   return { jobKey: objectKey(job), id: [job.metadata.uid, stage, step, stageStartedAt].join('/') };
 }
 
-/** The pods of the new version that are ready: those beside the user's, else those that the user's Deployment rolls out. */
+/**
+ * The pods of the new version that are ready: extra pods, else the pods that the user's Deployment
+ * rolls out.
+ */
 function targetsIn({ extra, replicaSets, deployment }: ClusterView, { pods }: DeliveryInformers): CheckSubject['pods'] {
   const group = extra?.pods ?? replicaSets.find(({ current }) => current);
   const { namespace = '' } = deployment.metadata;

@@ -11,7 +11,7 @@ import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 import { controllerUidOf, jobUidOf, type Relations } from './relations.ts';
 
-/** A job that waits for a Deployment to calm down is looked at with every event of its pods. */
+/** A job that waits for a stable Deployment is observed with every event of its pods. */
 const MAX_AGE_MS = 1000;
 
 export interface ObstacleObserverDeps {
@@ -22,7 +22,7 @@ export interface ObstacleObserverDeps {
 
 interface Site {
   readonly deployment: Deployment;
-  /** Those that select its pods. */
+  /** Services that select its pods. */
   readonly services: readonly Service[];
   readonly strategy: DeliveryStrategy;
 }
@@ -57,7 +57,7 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
     return [...found.filter((extra) => extra !== undefined), ...canaries];
   }
 
-  /** Of a ReplicaSet that nobody knows yet it cannot be told whose it is. */
+  /** The owner of a ReplicaSet that is not in the copy yet is unknown. */
   function isOthers(pod: Pod, { metadata }: Deployment): boolean {
     if (!isInUse(pod) || jobUidOf(pod) !== undefined) return false;
     const owner = controllerUidOf(pod) ?? '';
@@ -75,8 +75,9 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
   }
 
   /**
-   * Whether the job has left the pass in which it made this claim. That it has ended is told by the copy; else the API server is
-   * asked, whose answer is younger than the claim: a copy that does not know the pass yet says the same as one that knows its end.
+   * Whether the job has left the pass in which it made this claim. The copy says whether it has
+   * ended; else the API server is asked, whose answer is younger than the claim: a copy that does
+   * not know the pass yet says the same as one that knows its end.
    */
   async function isAbandoned({ namespace, name, uid, startedAt }: Claim): Promise<boolean> {
     const [known] = relations.jobsByUid.get(uid);
@@ -108,7 +109,8 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
   return async (knowledge, site) => {
     const { job, saved } = knowledge;
     const abandonedClaim = await abandonedClaimOn(site.deployment, job);
-    // Who gets into the way of a job that has begun finds it there. A rolling update makes nothing beside the Deployment.
+    // Who gets into the way of a job that has begun finds it there. A rolling update makes nothing
+    // beside the Deployment.
     const isFree = saved !== undefined || isFinished(job) || site.strategy === 'Rolling';
     if (isFree) return { ...noObstacles, abandonedClaim };
     const { uid = '' } = job.metadata;

@@ -2,7 +2,10 @@ import type { Pod } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { PodFault, PodWait } from '../job/snapshot.ts';
 import { FETCHER_CONTAINER } from '../workload/artifact.ts';
 
-/** From so many restarts on a container counts as crashing for ever, also between two of its crashes. */
+/**
+ * From so many restarts on a container counts as crashing for ever, also between two of its
+ * crashes.
+ */
 const RESTART_LIMIT = 3;
 
 /** Reasons of waiting containers that waiting does not mend. */
@@ -45,7 +48,7 @@ export function podWait({ status, metadata }: Pod): PodWait | undefined {
   const unusual = waiting.find(({ reason }) => !usualReasons.has(reason));
   if (unusual !== undefined) return wait(`container ${unusual.name}: ${said(unusual)}`, false);
   const [creating] = waiting.filter(({ reason }) => reason === 'ContainerCreating');
-  // Kubernetes tells of volumes, networks and slow images in Events alone.
+  // Kubernetes reports volumes, networks and slow images in Events alone.
   const hint = `its Events say why: kubectl describe pod ${metadata.name}`;
   if (creating !== undefined) return wait(`container ${creating.name} is being created; ${hint}`, true);
   const unready = unmet('Ready');

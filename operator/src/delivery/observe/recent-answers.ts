@@ -1,8 +1,11 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 
-/** What was read lately: many looks at once read once. */
+/** What was read lately: many observations at once read once. */
 export interface RecentAnswers<T> {
-  /** The answer of less than `maxAgeMs` ago, else what `ask` gives. An `ask` that fails is no answer. */
+  /**
+   * The answer of less than `maxAgeMs` ago, else what `ask` gives. An `ask` that fails is no
+   * answer.
+   */
   get(key: string, ask: () => Promise<T>): Promise<T>;
   /** What was read before may be true no longer. */
   forget(key: string): void;

@@ -6,19 +6,22 @@ import type { EndpointsAnswer, ServiceEndpoints } from '../job/snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 
-/** A job is looked at with every event of its pods. */
+/** A job is observed with every event of its pods. */
 const MAX_AGE_MS = 500;
 /** Writes wait behind it. */
 const LIST_TIMEOUT_MS = 2000;
 /**
- * Those that Kubernetes makes of a Service's selector. Others have the same name in their label, and what is in them no pin moves: a
- * mesh puts the pods of other clusters there.
+ * Slices that Kubernetes makes of a Service's selector. Others have the same name in their label,
+ * and what is in them no pin moves: a mesh puts the pods of other clusters there.
  */
 const OWN_SLICES = 'endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io';
 
 type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
 
-/** What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old at most. */
+/**
+ * What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old
+ * at most.
+ */
 export interface RecentEndpoints {
   /** By the names of the Services. @throws as the API server's client. */
   list(namespace: string, services: readonly string[]): Promise<EndpointsAnswer>;
@@ -58,7 +61,10 @@ function readyPods(slices: readonly EndpointSlice[], services: readonly string[]
   return pods;
 }
 
-/** Where a Service publishes addresses that are not ready, pods stay ready until they have ended: what ends is not among a group's pods. */
+/**
+ * Where a Service publishes addresses that are not ready, pods stay ready until they have ended:
+ * what ends is not among a group's pods.
+ */
 function isServing({ conditions }: Endpoint): boolean {
   return conditions?.ready !== false && conditions?.terminating !== true;
 }

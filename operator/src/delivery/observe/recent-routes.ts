@@ -5,7 +5,7 @@ import type { WriteCache } from '../../runtime/apply.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 
-/** A canary is looked at with every event of its pods. */
+/** A canary is observed with every event of its pods. */
 const MAX_AGE_MS = 1000;
 
 /** HTTPRoutes, of which nobody keeps a copy as only few jobs need them, at most a second old. */

@@ -6,15 +6,18 @@ import { RefusedError, StaleError } from '../../runtime/apply.ts';
 import { TerminalError } from '../../runtime/decision.ts';
 import type { Refusal } from '../job/snapshot.ts';
 
-/** A conflict, or a server that is busy, is usual once: so often in a row it is told of. */
+/** A conflict, or a server that is busy, is usual once: so often in a row it is reported. */
 const USUAL_FAILURES = 5;
-/** What is said of one job changes no more often: some who review put an id of their own into each answer. */
+/**
+ * What is said of one job changes no more often: some who review put an id of their own into each
+ * answer.
+ */
 const KEPT_MS = 10_000;
 
 /** What the API server refuses of the changes of each job, since the last ones that it made. */
 export interface Refusals {
   of(job: DeliveryJob): Refusal | undefined;
-  /** @returns what is new of it, to be told as an Event too. */
+  /** @returns what is new of it, to be reported as an Event too. */
   note(job: DeliveryJob, error: unknown): Refusal | undefined;
   /** All changes of the job were made, or it is gone. */
   forget(job: DeliveryJob): void;

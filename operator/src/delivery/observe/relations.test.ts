@@ -107,7 +107,10 @@ const superseding: DeliveryPolicy = {
 
 const refuse = () => Promise.reject(new Error('nothing is read'));
 
-/** Copies that nobody fills but the test: what is recorded as written is told like what a watch brings. */
+/**
+ * Copies that nobody fills but the test: what is recorded as written is told like what a watch
+ * brings.
+ */
 function setUp() {
   const connection: KubeConnection = { namespace: 'rollcall', request: refuse, stream: refuse, close: refuse };
   const common = { connection, clock: systemClock, log: createLogger('test', 'silent') };

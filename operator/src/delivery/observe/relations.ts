@@ -10,7 +10,7 @@ import type { DeliveryInformers } from './informers.ts';
 import { indexBy, type ObjectIndex } from './object-index.ts';
 import type { DigestedReplicaSet } from './trim.ts';
 
-/** What belongs to what, so that no event and no look has to go through everything. */
+/** What belongs to what, so that no event and no observation has to go through everything. */
 export interface Relations {
   readonly jobsByUid: ObjectIndex<DeliveryJob>;
   /** By service name. */
@@ -60,7 +60,8 @@ export function createRelations(informers: DeliveryInformers): Relations {
 }
 
 /**
- * The resource version in which each object was first seen here: for what is created meanwhile, that of its creation.
+ * The resource version in which each object was first seen here: for what is created meanwhile,
+ * that of its creation.
  */
 function firstSeen<T extends KubeObject>(informers: readonly Informer<T>[]): (object: T) => number {
   const versions = new Map<string, number>();
@@ -74,7 +75,10 @@ function firstSeen<T extends KubeObject>(informers: readonly Informer<T>[]): (ob
   return ({ metadata }) => versions.get(metadata.uid ?? '') ?? 0;
 }
 
-/** The service that a Deployment runs, by its label, or by its annotation where the name is no legal label value. */
+/**
+ * The service that a Deployment runs, by its label, or by its annotation where the name is no legal
+ * label value.
+ */
 export function serviceNameOf({ metadata }: KubeObject): string | undefined {
   const label = metadata.labels?.[labels.service];
   return label === 'true' ? (metadata.annotations?.[annotations.serviceName] ?? label) : label;

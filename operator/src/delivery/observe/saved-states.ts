@@ -12,18 +12,24 @@ import type { DirectReads } from './direct-reads.ts';
 export interface SavedStates {
   /** Undefined for a job that has saved nothing. @throws as the API server's client. */
   find(job: DeliveryJob): Promise<SavedState | undefined>;
-  /** The next look reads. */
+  /** The next observation reads. */
   forget(job: DeliveryJob): void;
   /** What the operator writes, or finds to be there already, need not be read. */
   readonly writeCache: WriteCache;
 }
 
-/** @param jobs those that have not been deleted: of another one nothing is kept that nobody would ever forget. */
+/**
+ * @param jobs that have not been deleted: nothing is kept of another one, since nothing would
+ * remove it.
+ */
 export function createSavedStates(
   reads: Pick<DirectReads, 'findRevision'>,
   jobs: Pick<Store<DeliveryJob>, 'get'>,
 ): SavedStates {
-  /** By uid of the job; undefined: while it waits or prepares, as who is to save will find out if somebody else has. */
+  /**
+   * By uid of the job; undefined: while it waits or prepares, as who is to save will find out if
+   * somebody else has.
+   */
   const states = new Map<string, SavedState | undefined>();
 
   function keep(job: DeliveryJob, saved: SavedState | undefined): void {

@@ -9,7 +9,10 @@ function unpinned(selector: Labels): Labels {
   return rest;
 }
 
-/** Whether pods with these labels get traffic of the Service, or would without our pin. One without a selector has no pods of its own. */
+/**
+ * Whether pods with these labels get traffic of the Service, or would without our pin. One without
+ * a selector has no pods of its own.
+ */
 export function selects({ spec }: Service, podLabels: Labels): boolean {
   const wanted = Object.entries(unpinned(spec?.selector ?? {}));
   return wanted.length > 0 && wanted.every(([name, value]) => podLabels[name] === value);

@@ -1,6 +1,9 @@
 /** Lets so many work at once; the others wait in the order in which they came. */
 export interface Slots {
-  /** Resolves with what gives the slot back, once there is a free one; with undefined when the signal aborts before. */
+  /**
+   * Resolves with what gives the slot back, once there is a free one; with undefined when the
+   * signal aborts before.
+   */
   take(signal: AbortSignal): Promise<(() => void) | undefined>;
 }
 

@@ -10,7 +10,10 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 /** What a container said at its end may be as long as its log. */
 const MESSAGE_LIMIT = 512;
 
-/** A ReplicaSet with, in the place of its pod template, a digest of it that can be compared with that of its Deployment's. */
+/**
+ * A ReplicaSet with, in the place of its pod template, a digest of it that can be compared with
+ * that of its Deployment's.
+ */
 export interface DigestedReplicaSet extends ReplicaSet {
   readonly spec: ReplicaSet['spec'] & { readonly templateFingerprint?: string };
 }
@@ -59,7 +62,10 @@ export function trimReplicaSet({ apiVersion, kind, metadata, spec, status }: Dig
   };
 }
 
-/** The Deployment's template is the ReplicaSet's without the label by which the ReplicaSet tells its pods from others. */
+/**
+ * The Deployment's template is the ReplicaSet's without the label by which the ReplicaSet
+ * distinguishes its pods.
+ */
 function fingerprintOf(template: NonNullable<ReplicaSet['spec']['template']>): string {
   const { [HASH_LABEL]: _, ...kept } = template.metadata?.labels ?? {};
   return templateFingerprint({ ...template, metadata: { ...template.metadata, labels: kept } });

@@ -30,7 +30,10 @@ const slice = {
   endpoints: [endpoint('a', true), endpoint('b', false), endpoint('c'), { addresses: ['192.0.2.1'] }],
 };
 
-/** An API server with one route and one EndpointSlice, and copies with one Deployment and its Service. */
+/**
+ * An API server with one route and one EndpointSlice, and copies with one Deployment and its
+ * Service.
+ */
 function setUp({ slices = () => [slice, { ...slice, endpoints: null }] }: { slices?: () => readonly object[] } = {}) {
   const asked: string[] = [];
   async function answer({ path, query }: KubeRequest): Promise<unknown> {

@@ -69,7 +69,10 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
     return { found: 'one', cluster: buildClusterView(settled, { surroundings, deployment, obstacles }) };
   }
 
-  /** What a job has left that returned to the queue, which forgets where it was, and was given up there. */
+  /**
+   * What a job has left that returned to the queue, which forgets where it was, and was given up
+   * there.
+   */
   async function claimedBy(settled: Settled): Promise<WorkloadView> {
     const [deployment] = relations.claimedDeployments.get(settled.job.metadata.uid ?? '');
     return deployment === undefined ? { found: 'none' } : around(settled, deployment);
@@ -79,7 +82,8 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
     const { job, saved } = settled;
     const reference = job.status?.workload;
     if (reference === undefined) {
-      // Nobody asks as long as the job waits: all that wait would be looked at with every event of the one that runs.
+      // Nobody asks as long as the job waits: all waiting jobs would be observed with every event
+      // of the one that runs.
       if (isFinished(job)) return claimedBy(settled);
       if (queue.ahead !== undefined) return { found: 'none' };
       const found = await workloads.findByName(job.spec.serviceName);

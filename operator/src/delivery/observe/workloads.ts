@@ -23,7 +23,10 @@ export interface WorkloadsDeps {
 
 /** Finds the Deployment that a job is about. */
 export interface Workloads {
-  /** The API server is asked before it is said that there is none, or more than one: the copy may be behind, and the job would end. */
+  /**
+   * The API server is asked before it is said that there is none, or more than one: the copy may be
+   * behind, and the job would end.
+   */
   findByName(serviceName: string): Promise<FoundByName>;
   /** The one that the job began with, whatever its labels are by now; undefined when it is gone. */
   findByReference(reference: WorkloadReference): Promise<Deployment | undefined>;

@@ -6,7 +6,11 @@ import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { WriteCache } from '../../runtime/apply.ts';
 import type { DeliveryInformers } from './informers.ts';
 
-/** Makes what jobs write visible to the next look. @param services every copy of Services that anybody keeps. */
+/**
+ * Makes what jobs write visible to the next observation.
+ *
+ * @param services every copy of Services that anybody keeps.
+ */
 export function deliveryWriteCaches(
   informers: DeliveryInformers,
   services: readonly Informer<Service>[],
@@ -29,7 +33,10 @@ const isLabelled = (name: string) => (object: KubeObject) => object.metadata.lab
 
 interface Part<T extends KubeObject> {
   readonly informers: readonly Informer<T>[];
-  /** Whether the labels are those that the informers select by: no event would ever take another object out of them. */
+  /**
+   * Whether the labels are those of the informers' selector: no event would ever remove another
+   * object from them.
+   */
   readonly holds: (object: T) => boolean;
 }
 

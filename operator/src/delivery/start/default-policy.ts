@@ -32,7 +32,10 @@ export function policyFor(
 /** What Kubernetes puts into a Deployment that does not say it. */
 const KUBERNETES_DEFAULT = '25%';
 
-/** A policy in which the Deployment has said what the policy itself leaves to it; without one, Kubernetes' defaults. */
+/**
+ * A policy in which the Deployment has said what the policy itself leaves to it; without one,
+ * Kubernetes' defaults.
+ */
 export function settlePolicy(policy: DeliveryPolicySpec, deployment: Deployment | undefined): SettledPolicy {
   const { strategy, progressDeadlineSeconds = DEFAULT_DEADLINE_SECONDS } = deployment?.spec ?? {};
   const { maxSurge = KUBERNETES_DEFAULT, maxUnavailable = KUBERNETES_DEFAULT } = strategy?.rollingUpdate ?? {};

@@ -72,7 +72,7 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   return pinFault(cluster) ?? (strategy === 'BlueGreen' ? noTrafficFault(cluster) : undefined);
 }
 
-/** Both versions of a worker take what there is to do, from its queue: nothing can be switched from one to the other. */
+/** Both versions of a worker read the same queue: nothing can be switched from one to the other. */
 function noTrafficFault({ deployment, services }: ClusterView): DeliveryFailure | undefined {
   if (services.length > 0 || deployment.spec.replicas === 0) return undefined;
   const why = `No Service leads to the pods of Deployment ${deployment.metadata.name}`;
@@ -80,7 +80,10 @@ function noTrafficFault({ deployment, services }: ClusterView): DeliveryFailure 
   return { reason: 'StrategyNotSupported', message };
 }
 
-/** New pods have another hash, by whatever strategy they come: such a Service would be left with none. */
+/**
+ * New pods have another hash, by whatever strategy they come: such a Service would be left with
+ * none.
+ */
 function pinFault({ services }: ClusterView): DeliveryFailure | undefined {
   const pinned = services.find((service) => pinOf(service) !== undefined);
   if (pinned === undefined) return undefined;

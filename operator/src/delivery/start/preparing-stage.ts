@@ -67,10 +67,13 @@ function failBefore(snapshot: JobSnapshot, failure: { readonly reason: string; r
   return { changes: writeStatus(job, endStatus(job, now, { phase, ...failure, failure })) };
 }
 
-/** So often a job looks whether another is still behind a claim. */
+/** So often a job checks whether another is still behind a claim. */
 const CLAIM_RECHECK_MS = 5000;
 
-/** What is first: the finalizer, the claim, the record of all that is to be handed back. Then the strategy begins. */
+/**
+ * What is first: the finalizer, the claim, the record of all that is to be handed back. Then the
+ * strategy begins.
+ */
 export function planPreparing(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   if (job.spec.abort || job.metadata.deletionTimestamp !== undefined) {
@@ -102,7 +105,7 @@ function claim(snapshot: JobSnapshot, cluster: ClusterView): Decision {
   const { deployment } = cluster;
   const other = claimInTheWay(cluster, job);
   if (other === undefined) return untilDeadline(snapshot, claimWorkload(deployment, job));
-  // Of another installation nobody here can tell whether it is still there.
+  // Nobody here knows whether another installation still runs.
   const hint =
     other.namespace === job.metadata.namespace
       ? ''
@@ -153,7 +156,10 @@ interface Way {
   readonly stability?: Stability;
 }
 
-/** Blue-green and canary where there is traffic to move, and something that carries it meanwhile; else a rolling update. */
+/**
+ * Blue-green and canary where there is traffic to move, and something that carries it meanwhile;
+ * else a rolling update.
+ */
 function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
   const { job, policy, artifact, now } = snapshot;
   const { spec, metadata } = cluster.deployment;
@@ -178,7 +184,9 @@ function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
   return { target, strategy, stability, ...(departure === undefined ? {} : { departure }) };
 }
 
-/** Without a Service there is no traffic, and nothing that could lead all of it to the new version. */
+/**
+ * Without a Service there is no traffic, and nothing that could lead all of it to the new version.
+ */
 function sharesOfPods({ services, deployment }: ClusterView): Departure | undefined {
   if (services.length > 0) return undefined;
   const why = `no Service leads to the pods of Deployment ${deployment.metadata.name}`;
@@ -232,7 +240,7 @@ function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Wa
   const { target, strategy, departure } = way;
   const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
   const isShort = ready < (spec.replicas ?? 1);
-  // Those that are only coming up will be ready by the time that somebody wants to go back.
+  // Pods that are only coming up will be ready by the time of a way back.
   const missing = cluster.replicaSets.flatMap(({ pods }) => pods).filter(({ fault }) => fault !== undefined).length;
   const pins = strategy === 'Rolling' ? [] : cluster.services;
   return {

@@ -21,8 +21,9 @@ export function isPaused({ status }: DeliveryJob): boolean {
 export type JobOrder = (a: DeliveryJob, b: DeliveryJob) => number;
 
 /**
- * By creation. The time of that has a precision of one second; within one, what was seen first comes first, and of what was
- * seen at once, by a list, the first name, so that everybody sees the same order.
+ * By creation. The time of that has a precision of one second; within one, what was seen first
+ * comes first, and of what was seen at once, by a list, the first name, so that everybody sees the
+ * same order.
  *
  * @param firstSeen a number that is larger for what was first seen later.
  */
@@ -39,7 +40,9 @@ function hasBegun(job: DeliveryJob): boolean {
   return isRunning(job) && job.status?.stage !== 'Preparing';
 }
 
-/** The one whose turn it is: what has begun goes on, else what prepares to, else the first in order. */
+/**
+ * The one whose turn it is: what has begun goes on, else what prepares to, else the first in order.
+ */
 export function headOf(unfinished: readonly DeliveryJob[], order: JobOrder): DeliveryJob | undefined {
   let head: DeliveryJob | undefined;
   for (const job of unfinished) {
@@ -54,7 +57,10 @@ function comesBefore(job: DeliveryJob, other: DeliveryJob, order: JobOrder): boo
   return order(job, other) < 0;
 }
 
-/** Of those that wait, so many are told whom they wait for: hundreds must not all be written whenever that changes. */
+/**
+ * So many waiting jobs say whom they wait for: hundreds must not all be written whenever that
+ * changes.
+ */
 export const NAMED_JOBS_LIMIT = 10;
 
 export interface QueueRules {
@@ -64,7 +70,8 @@ export interface QueueRules {
 }
 
 /**
- * A job that only prepares may have left the queue at the same time as another, which neither could see yet: one of them returns.
+ * A job that only prepares may have left the queue at the same time as another, which neither could
+ * see yet: one of them returns.
  *
  * @param unfinished every unfinished job of the service, this one among them or not.
  */
@@ -99,14 +106,17 @@ function supersedes(job: DeliveryJob): boolean {
   return job.spec.operation === 'Deploy' && isWanted(job);
 }
 
-/** What has begun already is no later one, and one that is itself about to be given up makes nothing pointless. */
+/**
+ * What has begun already is no later one, and one that is itself about to be given up makes nothing
+ * pointless.
+ */
 function isWanted(job: DeliveryJob): boolean {
   return !job.spec.abort && job.metadata.deletionTimestamp === undefined && !isRunning(job);
 }
 
 /**
- * Whether a job that waits has the one that runs undone: an immediate one does, and a rollback where a deploy is paused, which may
- * be for ever.
+ * Whether a job that waits has the one that runs undone: an immediate one does, and a rollback
+ * where a deploy is paused, which may be for ever.
  */
 function preempts({ spec }: DeliveryJob, running: DeliveryJob): boolean {
   const isInTheWay = spec.operation === 'Rollback' && running.spec.operation === 'Deploy' && isPaused(running);

@@ -23,7 +23,10 @@ export function planQueued(snapshot: JobSnapshot): Decision {
   return { changes: writeStatus(job, waitingStatus(job, snapshot)) };
 }
 
-/** A job that prepares, and sees that another has left the queue before it: it returns there, as if it had not begun. */
+/**
+ * A job that prepares, and sees that another has left the queue before it: it returns there, as if
+ * it had not begun.
+ */
 export function returnToQueue(snapshot: JobSnapshot): Decision {
   const { job, saved } = snapshot;
   const { conditions = [] } = job.status ?? {};

@@ -9,7 +9,10 @@ const GRACE_MS = 5000;
 export type Stability =
   /** Enough pods, and none about to go. */
   | { readonly state: 'stable' }
-  /** Fewer than are asked for, but nobody replaces them: traffic stays where it is, however few these are. */
+  /**
+   * Fewer than are asked for, but nobody replaces them: traffic stays where it is, however few
+   * these are.
+   */
   | { readonly state: 'degraded' }
   /** Nothing that could carry the traffic while the new version is tried. */
   | { readonly state: 'unavailable'; readonly why: string }
@@ -17,8 +20,9 @@ export type Stability =
   | { readonly state: 'progressing'; readonly why: string; readonly graceMs?: number };
 
 /**
- * Whether there is anything to protect. A way back is wanted most when what runs is broken, so only what goes on by itself is
- * waited for: a rollout of somebody's that its controller counts as progressing, and whose pods may still come up.
+ * Whether there is anything to protect. A way back is wanted most when what runs is broken, so only
+ * what goes on by itself is waited for: a rollout of somebody's that its controller counts as
+ * progressing, and whose pods may still come up.
  *
  * @param waitedMs for how long the job has waited already.
  * @param isLate whether it may wait no longer.

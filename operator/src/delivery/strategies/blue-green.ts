@@ -14,7 +14,9 @@ export const blueGreenStages = {
   Baking: { phase: 'Verifying', plan: planBaking },
 } satisfies Record<string, Stage>;
 
-/** The new pods carry the labels that Services select by: they must not get traffic as they come up. */
+/**
+ * The new pods carry the labels that Services select by: they must not get traffic as they come up.
+ */
 function planPinning(context: JobContext): StagePlan {
   const steering = steer(context, 'stable', ['none']);
   const message = steering.waits ?? 'Pins the traffic to the pods that run';

@@ -23,7 +23,10 @@ import {
 } from './strategy.ts';
 import { during, keepUp, missedPods, planPause, planVerification, reach, type Upkeep } from './upkeep.ts';
 
-/** So long the pods of a canary are ready before routes lead to them: gateways hear of them later than the API server does. */
+/**
+ * So long the pods of a canary are ready before routes lead to them: gateways learn of them later
+ * than the API server does.
+ */
 const ROUTES_SETTLE_MS = 2000;
 
 /** More and more traffic for the new version, each share verified. */
@@ -90,11 +93,15 @@ function holdBefore(context: JobContext): readonly Steering[] {
 
 function steerStep(context: JobContext, from: readonly Pin[]): readonly Steering[] {
   const pins = steer(context, pinOfStep(context), from);
-  // Routes lead to canary pods that are ready, and only then are Services taken off the stable ones.
+  // Routes lead to canary pods that are ready, and only then are Services unpinned from the stable
+  // ones.
   return isRouted(context) ? [steerRoutes(context, weightOf(context)), pins] : [pins];
 }
 
-/** A Deployment that is scaled to nothing goes through its steps without pods, and its routes must not lead there. */
+/**
+ * A Deployment that is scaled to nothing goes through its steps without pods, and its routes must
+ * not lead there.
+ */
 function weightOf(context: JobContext): number {
   return readyCount(context.extra) === 0 ? 0 : stepOf(context).weight;
 }
@@ -164,7 +171,10 @@ function sizeOf(context: JobContext): number {
   return canaryReplicas(context.replicas, stepOf(context).weight);
 }
 
-/** All traffic is a pin to the canary's pods; anything less is made by routes, or by how many pods there are. */
+/**
+ * All traffic is a pin to the canary's pods; anything less is made by routes, or by how many pods
+ * there are.
+ */
 function pinOfStep(context: JobContext): Pin {
   if (stepOf(context).weight >= 100) return 'extra';
   return isRouted(context) ? 'stable' : 'none';

@@ -5,16 +5,17 @@ import type { StagePlan } from './strategy.ts';
 import { lateFailure } from './upkeep.ts';
 
 /**
- * Whether somebody has taken the claim of a job away that goes forward, as tools do that replace what they apply. On the way back
- * it is renewed with the first write.
+ * Whether somebody has removed the claim of a job that goes forward, as tools do that replace what
+ * they apply. On the way back it is renewed with the first write.
  */
 export function isUnclaimed({ claim, cluster, failure, status }: JobContext): boolean {
   return claim === 'none' && cluster !== undefined && failure === undefined && status.stage !== 'Finishing';
 }
 
 /**
- * In place of what the stage wants: without the claim nothing else is written. The deadline begins when the claim is first missed: the
- * stage may have lasted for long. What the template is known to be is written before the claim, which may replace the mark that tells.
+ * In place of what the stage wants: without the claim nothing else is written. The deadline begins
+ * when the claim is first missed: the stage may have lasted for long. What the template is known to
+ * be is written before the claim, which may replace the mark that says so.
  */
 export function planClaiming(context: JobContext): StagePlan {
   const { cluster, job, nowMs, policy, status, template } = context;

@@ -11,10 +11,16 @@ import { emptyExtra, isExtraGone } from '../workload/extra-deployment.ts';
 import { isObserved, rolloutOf } from '../workload/rollout.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
 
-/** So long pods of the old version that are not all ready, through no doing of the job, are waited for before they get the traffic. */
+/**
+ * So long pods of the old version that are not all ready, through no doing of the job, are waited
+ * for before they get the traffic.
+ */
 const GRACE_SECONDS = 5;
 
-/** All traffic returns to the old version, and everything becomes what it was. The stages after these are those of promotion. */
+/**
+ * All traffic returns to the old version, and everything becomes what it was. The stages after
+ * these are those of promotion.
+ */
 export const rollbackStages = {
   Reverting: { phase: 'RollingBack', plan: planReverting },
   Restoring: { phase: 'RollingBack', plan: planRestoring },
@@ -53,13 +59,14 @@ function goBack(context: JobContext): readonly Change[] {
   const steering = [...steerBack(context, destination(context)), ...steerRoutesBack(context)];
   return [
     ...independently([...emptyExtra(context), ...steering.filter((change) => !isOnNewPods(context, change))]),
-    // Only once these Services have let go of them may the pods of the new version go from the user's Deployment.
+    // Only once these Services have let go of them may the pods of the new version go from the
+    // user's Deployment.
     ...steering.filter((change) => isOnNewPods(context, change)),
     ...restoreWorkload(context),
   ];
 }
 
-/** Whether it takes a Service off the pods that restoring the Deployment takes away. */
+/** Whether it moves a Service off the pods that restoring the Deployment removes. */
 function isOnNewPods({ template, current, around }: JobContext, change: Change): boolean {
   if (template !== 'target' || current === undefined || change.action !== 'patch') return false;
   return around.services.some((service) => service === change.object && pinOf(service) === current.hash);
@@ -75,13 +82,16 @@ function isRestored(context: JobContext): boolean {
   const { cluster, template, saved, current } = context;
   if (cluster === undefined) return true;
   if (saved.deployment.short !== undefined && isAsFound(context, saved.deployment.short.ready)) return true;
-  // A rolling update made nothing that somebody else's pods would have to take over from.
+  // A rolling update made no pods that others would have to replace.
   if (template === 'foreign' && saved.strategy === 'Rolling') return true;
   const isEnough = saved.strategy === 'Rolling' || readyCount(current) >= context.replicas;
   return isEnough && rolloutOf(cluster.deployment) === 'complete';
 }
 
-/** Whether a Deployment that was short of ready pods when the job began has as many again, and no pods of the job's. */
+/**
+ * Whether a Deployment that was short of ready pods when the job began has as many again, and no
+ * pods of the job's.
+ */
 function isAsFound({ cluster, template, current, touched, replicas }: JobContext, found: number): boolean {
   if (cluster === undefined || template !== 'saved' || !isObserved(cluster.deployment)) return false;
   const others = cluster.replicaSets.filter((group) => group !== current);
@@ -89,7 +99,10 @@ function isAsFound({ cluster, template, current, touched, replicas }: JobContext
   return cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) >= Math.min(found, replicas);
 }
 
-/** The pods that traffic returns to: the old ones, or those of a template that somebody else has put there since. */
+/**
+ * The pods that traffic returns to: the old ones, or those of a template that somebody else has put
+ * there since.
+ */
 function homeOf({ template, current, stable }: JobContext): PodGroup | undefined {
   return template === 'target' ? stable : (current ?? stable);
 }
@@ -109,8 +122,9 @@ function isPinnedTo(context: JobContext, group: PodGroup | undefined): boolean {
 }
 
 /**
- * The hash that Services are to be pinned to, '' being none. Home as soon as enough pods are ready there, and none of them is
- * about to go; before, what serves: the extra pods where they have the traffic, else whatever is ready.
+ * The hash that Services are to be pinned to, '' being none. Home as soon as enough pods are ready
+ * there, and none of them is about to go; before, what serves: the extra pods where they have the
+ * traffic, else whatever is ready.
  */
 function destination(context: JobContext): string {
   const { cluster, replicas, extra } = context;
@@ -127,15 +141,18 @@ function destination(context: JobContext): string {
 }
 
 /**
- * Whether the Deployment has these pods, enough of them, and no others. Their number alone would be misleading while another
- * template is there: its controller may be taking them away.
+ * Whether the Deployment has these pods, enough of them, and no others. Their number alone would be
+ * misleading while another template is there: its controller may be removing them.
  */
 function isWhole({ cluster, template, replicas }: JobContext, home: PodGroup): boolean {
   const isSettled = cluster !== undefined && template !== 'target' && rolloutOf(cluster.deployment) === 'complete';
   return isSettled && readyCount(home) >= replicas;
 }
 
-/** Whether the Deployment is as the job found it: that some of its pods are not ready is nothing that waiting mends. */
+/**
+ * Whether the Deployment is as the job found it: that some of its pods are not ready is nothing
+ * that waiting mends.
+ */
 function isAllThereIs(context: JobContext, home: PodGroup): boolean {
   const others = context.cluster?.replicaSets.filter(({ hash, pods }) => hash !== home.hash && pods.length > 0) ?? [];
   return (

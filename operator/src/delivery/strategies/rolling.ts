@@ -24,7 +24,10 @@ function planUpdating(context: JobContext): StagePlan {
   return rollOut(context, next);
 }
 
-/** A version that falls over as soon as it is there has not been delivered: its pods have to stay ready, without a restart. */
+/**
+ * A version that falls over as soon as it is there has not been delivered: its pods have to stay
+ * ready, without a restart.
+ */
 function planVerifying(context: JobContext): StagePlan {
   const { cluster, current, nowMs, policy, replicas, status } = context;
   const { bakeSeconds } = policy.rolling;
@@ -58,7 +61,9 @@ function planVerifying(context: JobContext): StagePlan {
 const RECHECK_MS = 30_000;
 /** While pods are missed that were ready. */
 const RECHECK_MISSED_MS = 5000;
-/** So long none of the pods of a version that was rolled out may be ready before it is taken back. */
+/**
+ * So long none of the pods of a version that was rolled out may be ready before it is rolled back.
+ */
 const MISSED_LIMIT_MS = 30_000;
 
 /** Gives the user's Deployment the new version and follows until all of its pods run it. */

@@ -16,8 +16,8 @@ import { during, keepUp, missedPods, reach, steerToExtra, type Upkeep } from './
 export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
 
 /**
- * The stages that blue-green and canary share, from the cut-over to the end. Rollbacks and rolling updates end with the last
- * three of them.
+ * The stages that blue-green and canary share, from the cut-over to the end. Rollbacks and rolling
+ * updates end with the last three of them.
  */
 export const sharedStages = {
   CuttingOver: { phase: 'Progressing', plan: planCuttingOver },
@@ -42,7 +42,10 @@ function planCuttingOver(context: JobContext): StagePlan {
   return whileWaiting(upkeep, plan, missedPods(context, context.replicas));
 }
 
-/** Some Services may have their traffic on the extra pods while those that wait for pods keep it from going on. */
+/**
+ * Some Services may have their traffic on the extra pods while Services that wait for pods keep it
+ * from going on.
+ */
 function whileWaiting(upkeep: Upkeep, plan: StagePlan, missed: ReturnType<typeof missedPods>): StagePlan {
   return upkeep.waits === undefined ? plan : during({ ...upkeep, changes: [], progress: {} }, plan, missed);
 }
@@ -59,7 +62,10 @@ function planDraining(context: JobContext): StagePlan {
   return during(upkeep, plan, missedPods(context, context.replicas));
 }
 
-/** Behind the pin: whatever happens to the pods of the user's Deployment now, none of them has traffic. */
+/**
+ * Behind the pin: whatever happens to the pods of the user's Deployment now, none of them has
+ * traffic.
+ */
 function planUpdatingWorkload(context: JobContext): StagePlan {
   const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
   const plan = rollOut(context, { stage: 'HandingBack' });
@@ -72,7 +78,8 @@ function planUpdatingWorkload(context: JobContext): StagePlan {
 
 function planHandingBack(context: JobContext): StagePlan {
   const steering = steer(context, 'current', ['extra', 'none']);
-  // A Service in front of the wrong pods would get the canary's share back: first the Services, then the routes.
+  // A Service in front of the wrong pods would get the canary's share back: first the Services,
+  // then the routes.
   const routes = steering.done ? [steerRoutes(context, undefined)] : [];
   const upkeep = keepUp(context, context.replicas, [steering, ...routes]);
   const plan = reach(context, upkeep, {
@@ -83,9 +90,12 @@ function planHandingBack(context: JobContext): StagePlan {
   return whileWaiting(upkeep, plan, missedPods(context, context.replicas));
 }
 
-/** Forward and backward alike: pods that have lost their traffic are kept until their requests have come to an end. */
+/**
+ * Forward and backward alike: pods that have lost their traffic are kept until their requests have
+ * come to an end.
+ */
 function planDrainingExtra(context: JobContext): StagePlan {
-  // Pods that no Service leads to end what they have taken by themselves.
+  // Pods that no Service leads to finish their requests by themselves.
   const drainSeconds = context.saved.services.length === 0 ? 0 : context.policy.drainSeconds;
   const message = `The extra pods are kept for ${drainSeconds} s without traffic`;
   return {
@@ -102,14 +112,14 @@ function planRemovingExtra(context: JobContext): StagePlan {
   const { progressDeadlineSeconds } = context.policy.rolling;
   const requeueAtMs = untilMs(context, progressDeadlineSeconds);
   if (context.failure === undefined || canServeWithoutExtra(context)) {
-    // What is not gone by then is looked after when the job has ended; see `finished.ts`.
+    // What is not gone by then is handled when the job has ended; see `cleanup.ts`.
     return context.nowMs >= requeueAtMs
       ? { message, next: { stage: 'Finishing' } }
       : { message, changes: removeExtra(context), requeueAtMs };
   }
-  // Better pods of the new version than none: they stay until the Deployment has enough of its own; see `finished.ts`.
-  if (context.nowMs < requeueAtMs)
-    return { message: 'Waits for pods that can take over from the extra ones', requeueAtMs };
+  // Better pods of the new version than none: they stay until the Deployment has enough of its own;
+  // see `finished.ts`.
+  if (context.nowMs < requeueAtMs) return { message: 'Waits for pods that can replace the extra ones', requeueAtMs };
   const incomplete = failure(
     'RollbackIncomplete',
     `${context.failure.message}; too few pods are ready to do without the extra ones`,
@@ -117,7 +127,10 @@ function planRemovingExtra(context: JobContext): StagePlan {
   return { message, failure: incomplete, next: { stage: 'Finishing' } };
 }
 
-/** Everything that only the job wanted is as it was. What the API server refuses is tried again when the job has ended. */
+/**
+ * Everything that only the job wanted is as it was. What the API server refuses is tried again when
+ * the job has ended.
+ */
 function planFinishing(context: JobContext): StagePlan {
   const changes = handBack(context);
   const message = 'Hands back what the job had changed';
@@ -139,9 +152,10 @@ function notHandedBack({ failure: known, job }: JobContext): DeliveryFailure {
 }
 
 /**
- * The changes after which nothing of the user's has anything that only the job wanted. The claim on the Deployment goes last: what
- * looks like the job's could be of the next one by then. Of a job that is undone because another has the Deployment, only what it has
- * marked is certain to be its own.
+ * The changes after which nothing of the user's has anything that only the job wanted. The claim on
+ * the Deployment goes last: what resembles the job's could be of the next one by then. Of a job
+ * that is undone because another has the Deployment, only what it has marked is certain to be its
+ * own.
  */
 export function handBack(context: JobContext): readonly Change[] {
   const { claim, cluster, failure, job } = context;

@@ -74,7 +74,7 @@ export function isOver(context: JobContext, seconds: number): boolean {
   return context.nowMs >= untilMs(context, seconds);
 }
 
-/** Whether someone has asked for the current pause to end, and was not heard before. */
+/** Whether someone has asked for the current pause to end, which was not acted on yet. */
 export function isPromoted({ job, status }: JobContext): boolean {
   return job.spec.promote && (job.metadata.generation ?? 0) > (status.promotedGeneration ?? 0);
 }

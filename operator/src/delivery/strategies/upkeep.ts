@@ -10,14 +10,16 @@ import { sizeExtra } from '../workload/extra-deployment.ts';
 import { rolloutOf } from '../workload/rollout.ts';
 import { isOver, isPromoted, type Next, type Progress, promoted, type StagePlan, untilMs } from './strategy.ts';
 
-/** So long some of the pods that carry traffic may be unready before it goes back to those that are not. */
+/** So long some of the pods that carry traffic may be unready before it goes back to the others. */
 const MISSED_LIMIT_MS = 30_000;
 /** While pods are missed. */
 const RECHECK_MS = 5000;
-/** The registry's view of a service is looked at this often while a verification waits for it. */
+/** The registry's view of a service is read this often while a verification waits for it. */
 const HEARTBEAT_RECHECK_MS = 2000;
 
-/** What must hold throughout a stage: the size of the extra Deployment, and where the traffic is. */
+/**
+ * What must hold throughout a stage: the size of the extra Deployment, and where the traffic is.
+ */
 export interface Upkeep {
   readonly changes: readonly Change[];
   readonly progress: Progress;
@@ -43,7 +45,10 @@ export function keepUp(context: JobContext, size: number, steerings: readonly St
   };
 }
 
-/** A stage that ends when something has come about, and fails when that takes longer than the progress deadline. */
+/**
+ * A stage that ends when something has come about, and fails when that lasts longer than the
+ * progress deadline.
+ */
 export function reach(
   context: JobContext,
   upkeep: Omit<Upkeep, 'sized' | 'steered' | 'waits'>,
@@ -74,7 +79,8 @@ export function planVerification(context: JobContext, next: Next, readyMs = 0): 
   if (verdict === 'failed') {
     if (context.policy.onFailure === 'RollBack')
       return { message, progress, failure: failure('ChecksFailed', message) };
-    // Only a promote from after the failure is meant for it: one that is left over from before is used up.
+    // Only a promote from after the failure is meant for it: one that is left over from before is
+    // used up.
     const isHeld = context.status.phase === 'Paused';
     if (!isHeld || !isPromoted(context)) {
       const known = isHeld ? progress : { ...progress, ...promoted(context) };
@@ -102,7 +108,10 @@ function bakingMessage({ job, policy, status }: JobContext, hasResults: boolean)
   return hasResults ? `All checks have passed so far; ${waits}` : waits;
 }
 
-/** A pause in which the checks go on: what they find wrong ends it, or holds it, as in a verification. */
+/**
+ * A pause in which the checks go on: what they find wrong ends it, or holds it, as in a
+ * verification.
+ */
 export function planPause(context: JobContext, pause: StagePlan, next: Next): StagePlan {
   if (!hasChecks(context.status.stage ?? '', context.policy)) return pause;
   const { verdict, results } = verify(context);
@@ -138,8 +147,8 @@ export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePla
 }
 
 /**
- * Pods that have become unready under traffic while the user's Deployment has ready ones, be they old or new: none ready is acted
- * on at once, some for a while.
+ * Pods that have become unready under traffic while the user's Deployment has ready ones, be they
+ * old or new: none ready is acted on at once, some for a while.
  */
 export function missedPods(context: JobContext, carrying: number): Missed {
   const ready = readyCount(context.extra);
@@ -156,7 +165,8 @@ export function missedPods(context: JobContext, carrying: number): Missed {
     return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
   }
   const others = context.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
-  // Those that were asked for just now, of a Deployment that is scaled up from nothing, are coming up; but not for ever.
+  // Pods that were asked for just now, of a Deployment that is scaled up from nothing, are coming
+  // up; but not for ever.
   const isNew =
     (areComingUp(context.status) && unreadyMs < MISSED_LIMIT_MS) || (context.status.extraReplicas ?? 0) < carrying;
   const isHopeless = ready === 0 && others > 0 && !isNew;
@@ -168,7 +178,10 @@ export function missedPods(context: JobContext, carrying: number): Missed {
   return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
 }
 
-/** Whether all pods that are missed were deleted or evicted: those in their stead are coming up, or not there yet. */
+/**
+ * Whether all pods that are missed were deleted or evicted: those in their stead are coming up, or
+ * not there yet.
+ */
 export function areReplaced(group: PodGroup | undefined): boolean {
   return group?.pods.every(({ ready, isComingUp }) => ready || isComingUp === true) === true;
 }
@@ -185,8 +198,8 @@ function canDivert({ cluster, replicas }: JobContext): boolean {
 }
 
 /**
- * All traffic to the extra pods. While all of them are being replaced it goes to the old pods; once those are about to go, to all
- * that are ready.
+ * All traffic to the extra pods. While all of them are being replaced it goes to the old pods; once
+ * those are about to go, to all that are ready.
  */
 export function steerToExtra(context: JobContext): Steering {
   const { extra, stable, cluster, template, replicas } = context;
@@ -201,8 +214,8 @@ export function steerToExtra(context: JobContext): Steering {
 }
 
 /**
- * Pods without traffic that a stage cannot be left without. What keeps them away for as long as the progress deadline, such as an
- * API server that refuses to scale them, does not mend itself.
+ * Pods without traffic that a stage cannot be left without. What prevents them for as long as the
+ * progress deadline, such as an API server that refuses to scale them, does not mend itself.
  */
 export function latePods(context: JobContext, wanted: number): Missed {
   const ready = readyCount(context.extra);
@@ -215,5 +228,5 @@ export function latePods(context: JobContext, wanted: number): Missed {
   return { podsReady, failure: failure('PodsNotReady', message) };
 }
 
-/** What {@link missedPods} tells of the pods that carry traffic. */
+/** What {@link missedPods} returns of the pods that carry traffic. */
 type Missed = Pick<StagePlan, 'failure' | 'requeueAtMs'> & { readonly podsReady: boolean };

@@ -4,9 +4,9 @@ import { weightOnRoutes } from './http-route.ts';
 import { ownServices, pinOf } from './selector.ts';
 
 /**
- * The percentage of traffic that goes to the new version, by where routes and Services lead and how many pods are ready there;
- * of several Services, the mean. Undefined of rolling updates, which go from one version to the other pod by pod, and without a
- * Deployment.
+ * The percentage of traffic that goes to the new version, by where routes and Services lead and how
+ * many pods are ready there; of several Services, the mean. Undefined of rolling updates, which go
+ * from one version to the other pod by pod, and without a Deployment.
  */
 export function actualWeight(context: JobContext): number | undefined {
   const { cluster, extra, saved } = context;

@@ -2,8 +2,9 @@ import { type JobContext, readyCount } from '../job/context.ts';
 import type { PodGroup } from '../job/snapshot.ts';
 
 /**
- * Stages that move traffic, and are over only when that is known to those who carry it. Selectors and readiness alone are not what
- * proxies and gateways go by: the controller of EndpointSlices retries a Service after 1, 2, 4, ... seconds, and is behind for that long.
+ * Stages that move traffic, and are over only when all who carry it know. Selectors and readiness
+ * alone are not what proxies and gateways go by: the controller of EndpointSlices retries a Service
+ * after 1, 2, 4, ... seconds, and is behind for that long.
  */
 const FOLLOWING: ReadonlySet<string> = new Set(['Stepping', 'CuttingOver', 'HandingBack', 'Reverting']);
 /** EndpointSlices are not watched. */
@@ -14,17 +15,19 @@ export function followsEndpoints(stage: string | undefined): boolean {
   return stage !== undefined && FOLLOWING.has(stage);
 }
 
-/** What a stage waits for, and when it looks again. */
+/** What a stage waits for, and when it observes again. */
 export interface Lag {
   readonly waits: string;
   readonly requeueAtMs: number;
 }
 
 /**
- * Whether one of the Services still leads to ready pods beside a group's, or to fewer than there are of it. One that leads to no pod
- * at all has no traffic to be waited for: in clusters whose pods are made up nobody fills EndpointSlices.
+ * Whether one of the Services still leads to ready pods beside a group's, or to fewer than there
+ * are of it. One that leads to no pod at all has no traffic to be waited for: in clusters whose
+ * pods are made up nobody fills EndpointSlices.
  *
- * @returns undefined when all have followed, or nobody may know; where only this time nobody knows, it is waited for.
+ * @returns undefined when all have followed, or nobody may know; where only this time nobody knows,
+ * it is waited for.
  */
 export function lagOf(context: JobContext, services: readonly string[], group: PodGroup | undefined): Lag | undefined {
   const { endpoints } = context.around;
@@ -41,8 +44,9 @@ export function lagOf(context: JobContext, services: readonly string[], group: P
 }
 
 /**
- * Whether the Service that a job made for a canary leads to fewer pods than are to be there before routes lead to it, while the one
- * that it stands beside leads to any. A stage that has just begun has not asked yet, and waits for that.
+ * Whether the Service that a job made for a canary leads to fewer pods than are to be there before
+ * routes lead to it, while the one that it stands beside leads to any. A stage that has just begun
+ * has not asked yet, and waits for that.
  */
 export function canaryLagOf(context: JobContext, wanted: number): Lag | undefined {
   const { endpoints, extraServices } = context.around;

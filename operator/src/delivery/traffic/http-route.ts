@@ -29,8 +29,9 @@ export function backendsOf(route: HttpRoute, services: ReadonlySet<string>): rea
 }
 
 /**
- * Rules in which `weight` percent of what a Service gets go to its canary. All other shares stay exactly as they are, for which
- * the weights of a rule are multiplied; so do filters and everything else.
+ * Rules in which `weight` percent of what a Service gets go to its canary. All other shares stay
+ * exactly as they are, for which the weights of a rule are multiplied; so do filters and everything
+ * else.
  */
 export function withWeight(rules: Rules, services: OwnServices, weight: number): Rules {
   return rules.map((rule) => {
@@ -81,8 +82,9 @@ function greatestCommonDivisor(a: number, b: number): number {
 }
 
 /**
- * Rules in which what leads to a canary leads to the Service that it stands beside, whose share it was: as everything was before
- * the weights, whatever else somebody has changed since. A Service without its canary's share might be left with none.
+ * Rules in which what leads to a canary leads to the Service that it stands beside, whose share it
+ * was: as everything was before the weights, whatever else somebody has changed since. A Service
+ * without its canary's share might be left with none.
  */
 function withoutCanaryBackends(rules: Rules, { namespace, names }: OwnServices): Rules {
   const besides = new Map([...names].map((name) => [canaryServiceName(name), name]));
@@ -104,7 +106,10 @@ function withoutCanaryBackends(rules: Rules, { namespace, names }: OwnServices):
   });
 }
 
-/** Rules without what leads to the canaries of these Services, of the routes that have such or are marked otherwise. */
+/**
+ * Rules without what leads to the canaries of these Services, of the routes that have such or are
+ * marked otherwise.
+ */
 export function withoutCanaries(
   routes: readonly HttpRoute[],
   services: readonly Service[],
@@ -172,7 +177,10 @@ export function releaseRoutes(context: JobContext): readonly Change[] {
   });
 }
 
-/** As they were saved; of rules that somebody else has edited since, all but what leads to the canaries. */
+/**
+ * As they were saved; of rules that somebody else has edited since, all but what leads to the
+ * canaries.
+ */
 function rulesBefore(context: JobContext, saved: SavedRoute): Rules {
   return isOurs(context, saved)
     ? saved.rules

@@ -10,7 +10,9 @@ import { HASH_LABEL } from '../workload/names.ts';
 import { rolloutOf } from '../workload/rollout.ts';
 import { lagOf } from './endpoints.ts';
 
-/** Where Services send their traffic: to all pods that they select, or to those of one ReplicaSet. */
+/**
+ * Where Services send their traffic: to all pods that they select, or to those of one ReplicaSet.
+ */
 export type Pin = 'none' | 'stable' | 'extra' | 'current';
 
 /** What there is to do until traffic is where it belongs. */
@@ -26,8 +28,8 @@ export interface Steering {
 }
 
 /**
- * Steers the traffic of all saved Services to a pin. Only from where the job may have left it: anything else was changed from
- * outside. Pods that are too few get none.
+ * Steers the traffic of all saved Services to a pin. Only from where the job may have left it:
+ * anything else was changed from outside. Pods that are too few get none.
  */
 export function steer(context: JobContext, wanted: Pin, from: readonly Pin[] = []): Steering {
   const known = [wanted, ...from].map((pin) => hashOf(context, pin));
@@ -58,7 +60,7 @@ export function steer(context: JobContext, wanted: Pin, from: readonly Pin[] = [
 function whyNot(context: JobContext, pin: Pin): string | undefined {
   if (pin === 'none') return undefined;
   const { cluster } = context;
-  // A pin that leaves nothing out takes nothing away, however few they are.
+  // A pin that leaves nothing out removes nothing, however few they are.
   if (pin === 'stable' && isAlone(context)) return undefined;
   // Pods of the user's Deployment may be about to go, unless it has no others.
   if (pin !== 'extra' && (cluster === undefined || rolloutOf(cluster.deployment) !== 'complete')) {
@@ -69,7 +71,10 @@ function whyNot(context: JobContext, pin: Pin): string | undefined {
   return `${ready} of ${context.replicas} pods are ready to take the traffic`;
 }
 
-/** Whether the pods that ran before the job are all that there are, and none of them is about to be replaced. */
+/**
+ * Whether the pods that ran before the job are all that there are, and none of them is about to be
+ * replaced.
+ */
 function isAlone({ cluster, template, stable, extra }: JobContext): boolean {
   if (cluster === undefined || template !== 'saved' || stable?.current !== true) return false;
   return readyCount(extra) === 0 && cluster.replicaSets.every((group) => group === stable || group.pods.length === 0);
@@ -100,7 +105,10 @@ function savedServices({ saved, around }: JobContext): readonly SavedService[] {
   });
 }
 
-/** Those of them whose selector is, but for our pin, as the job found it: the traffic of the others is no longer the job's. */
+/**
+ * Those of them whose selector is, but for our pin, as the job found it: the traffic of the others
+ * is no longer the job's.
+ */
 export function ownServices(context: JobContext): readonly SavedService[] {
   return savedServices(context).filter(({ service, selector }) => isSameJson(withoutPin(service), selector));
 }
@@ -122,8 +130,9 @@ function pinService(service: Service, hash: string): Change {
 }
 
 /**
- * Sends what traffic is still the job's to a hash, '' being none, and marks the Services as being rolled back: even one that is
- * where it belongs is written once, so that what another operator, that no longer leads, decided on before fails.
+ * Sends what traffic is still the job's to a hash, '' being none, and marks the Services as being
+ * rolled back: even one that is where it belongs is written once, so that what another operator,
+ * that no longer leads, decided on before fails.
  */
 export function steerBack(context: JobContext, hash: string): readonly Change[] {
   const uid = context.job.metadata.uid ?? '';

@@ -16,7 +16,10 @@ const SECRET_DIRECTORY = '/artifact-secret';
 /** The pod template that runs the job's artifact, or why there is none. */
 export type TargetTemplate = { readonly template: PodTemplate } | { readonly template?: never; readonly fault: string };
 
-/** Changes nothing but what makes the version: the image of one container, or the binary that is mounted in it. */
+/**
+ * Changes nothing but what makes the version: the image of one container, or the binary that is
+ * mounted in it.
+ */
 export function targetTemplate(job: DeliveryJob, deployment: Deployment, settings: ArtifactSettings): TargetTemplate {
   const { serviceName, artifact } = job.spec;
   const container = serviceContainer(deployment, serviceName, artifact.url);
@@ -33,8 +36,9 @@ export function targetTemplate(job: DeliveryJob, deployment: Deployment, setting
 }
 
 /**
- * The container that is the service: the annotated one, which may be a native sidecar, else the one named like the service, else the
- * only one, else the only one whose image has the same repository. A guess would give a sidecar the image of the service.
+ * The container that is the service: the annotated one, which may be a native sidecar, else the one
+ * named like the service, else the only one, else the only one whose image has the same repository.
+ * A guess would give a sidecar the image of the service.
  *
  * @param image reference of an image of the service.
  */
@@ -74,7 +78,10 @@ function containerFault({ metadata, spec }: Deployment, serviceName: string): st
   return `Deployment ${metadata.name} has the containers ${names}: ${which}. Say which by its annotation ${annotations.container}`;
 }
 
-/** The checksum of the binary that a pod template fetches; '' for one that cannot be told, undefined without a binary. */
+/**
+ * The checksum of the binary that a pod template fetches; '' for an unknown one, undefined without
+ * a binary.
+ */
 export function fetchedChecksum({ spec }: PodTemplate): string | undefined {
   const fetcher = spec.initContainers?.find(({ name }) => name === FETCHER_CONTAINER);
   if (fetcher === undefined) return undefined;
@@ -83,7 +90,10 @@ export function fetchedChecksum({ spec }: PodTemplate): string | undefined {
   return texts.find((text) => text.startsWith(CHECKSUM_ARGUMENT))?.slice(CHECKSUM_ARGUMENT.length) ?? '';
 }
 
-/** What jobs change to bring a version: of two templates with the same, whatever else is in them, run the same version. */
+/**
+ * What jobs change to bring a version: of two templates with the same, whatever else is in them,
+ * run the same version.
+ */
 export function versionParts({ spec }: PodTemplate): unknown {
   const fetcher = spec.initContainers?.find(({ name }) => name === FETCHER_CONTAINER);
   const sidecars = spec.initContainers?.filter(isSidecar) ?? [];
@@ -199,7 +209,7 @@ function literal(text: string): string {
   return text.replaceAll('$', '$$$$');
 }
 
-/** Takes away what an earlier job put there for a binary. */
+/** Removes what an earlier job put there for a binary. */
 function withoutBinary(spec: PodSpec): PodSpec {
   const { initContainers, volumes, ...rest } = spec;
   const ours = new Set([ARTIFACT_VOLUME, SECRET_VOLUME]);

@@ -18,8 +18,9 @@ function ownStrategy({ policy }: JobContext): DeploymentStrategy {
 }
 
 /**
- * Where the pods that run are not worth keeping, or on the way back, all pods may come up at once; those that are ready stay.
- * What cannot have more pods than it asks for, as each has a port of its node, keeps to that.
+ * Where the pods that run are not worth keeping, or on the way back, all pods may come up at once;
+ * ready ones stay. What cannot have more pods than it asks for, as each has a port of its node,
+ * keeps to that.
  */
 function fastStrategy(
   { policy }: JobContext,
@@ -31,8 +32,9 @@ function fastStrategy(
 }
 
 /**
- * Pods that could not run before the job are not waited for: new ones would stay in their stead. But better those than none, and
- * never fewer ready ones than there were, however many are asked for by now.
+ * Pods that could not run before the job are not waited for: new ones would stay in their stead.
+ * But better those than none, and never fewer ready ones than there were, however many are asked
+ * for by now.
  */
 function strategyBack(context: JobContext): DeploymentStrategy {
   const { saved, replicas, policy } = context;
@@ -53,7 +55,7 @@ export function claimWorkload(deployment: Deployment, job: DeliveryJob): readonl
   return patchDeployment(deployment, { annotations: { [annotations.delivering]: ownClaim(job) } });
 }
 
-/** Takes the claim of a job back, of whichever pass, that has changed nothing else. */
+/** Removes the claim of a job, of whichever pass, that has changed nothing else. */
 export function unclaimWorkload(deployment: Deployment, job: DeliveryJob): readonly Change[] {
   if (claimOn(deployment)?.uid !== job.metadata.uid) return [];
   return patchDeployment(deployment, { annotations: { [annotations.delivering]: null } });
@@ -87,8 +89,9 @@ function rollingStrategy(context: JobContext): DeploymentStrategy {
 }
 
 /**
- * Takes the new version out of the user's Deployment, unless somebody else has put yet another there. Even where there is
- * nothing to take out the Deployment is written: what another operator, that no longer leads, decided on before fails then.
+ * Removes the new version from the user's Deployment, unless somebody else has put yet another
+ * there. Even where there is nothing to remove the Deployment is written: what another operator,
+ * that no longer leads, decided on before fails then.
  */
 export function restoreWorkload(context: JobContext): readonly Change[] {
   const { cluster, saved, job, template, unchanged, claim } = context;
@@ -108,7 +111,8 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
 /**
  * Gives back what only the job wanted. What somebody else has set since stays.
  *
- * @param isLast whether the job has nothing else to give back: only then it lets go of the Deployment.
+ * @param isLast whether the job has nothing else to give back: only then it lets go of the
+ * Deployment.
  */
 export function releaseWorkload(context: JobContext, isLast: boolean): readonly Change[] {
   const { cluster, saved, policy, claim } = context;
@@ -138,16 +142,16 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
 }
 
 /**
- * Whether a rollback has ended without the old template, and the Deployment is still the job's: a later job, or a user, may have
- * meant the version that runs to stay.
+ * Whether a rollback has ended without the old template, and the Deployment is still the job's: a
+ * later job, or a user, may have meant the version that runs to stay.
  */
 function isLeft({ claim, template, unchanged, failure }: JobContext): boolean {
   return isRollbackUnfinished(failure) && claim === 'own' && template === 'target' && !unchanged;
 }
 
 /**
- * Puts the template back that could not be put back in time. The old pods come up as the user's own strategy says, so no Service may be
- * pinned to those that go for them.
+ * Puts the template back that could not be put back in time. The old pods come up as the user's own
+ * strategy says, so no Service may be pinned to the pods that they replace.
  */
 export function restoreLate(context: JobContext): readonly Change[] {
   const { cluster, saved } = context;
@@ -158,7 +162,9 @@ export function restoreLate(context: JobContext): readonly Change[] {
   });
 }
 
-/** Whether what makes the version is as it was, whatever else somebody has put into the template. */
+/**
+ * Whether what makes the version is as it was, whatever else somebody has put into the template.
+ */
 function runsOldVersion({ cluster, saved, template }: JobContext): boolean {
   if (cluster === undefined || template === 'saved') return true;
   return isSameJson(versionParts(cluster.deployment.spec.template), versionParts(saved.deployment.template));

@@ -3,11 +3,13 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 
 /**
- * A job works on a Deployment only while its claim stands there, in the annotation `rollcall.dev/delivering`. The claim is part of
- * the object that it protects: whoever writes the Deployment, with the resourceVersion that he saw, knows that the claim he saw
- * is still there. It names the job and, by the time at which the job left the queue, the pass in which the job made it.
- * Another job may take it over only once this pass is over, for which the job itself must have been written: a write
- * that begins the job by what was known in that pass fails then, however late it comes.
+ * A job works on a Deployment only while its claim stands there, in the annotation
+ * `rollcall.dev/delivering`. The claim is part of the object that it protects: whoever writes the
+ * Deployment, with the resourceVersion that he saw, knows that the claim he saw is still there. It
+ * names the job and, by the time at which the job left the queue, the pass in which the job made
+ * it. Another job may replace it only once this pass is over, for which the job itself must have
+ * been written: a write that begins the job by what was known in that pass fails then, however late
+ * it comes.
  */
 export interface Claim {
   readonly namespace: string;
@@ -22,7 +24,9 @@ export interface Claim {
 /** Whose a Deployment is, to one job. What nobody is behind any more counts as none. */
 export type ClaimState = 'own' | 'none' | 'other';
 
-/** A Deployment, and the text of the claim on it that nobody is behind any more, as far as anybody has looked. */
+/**
+ * A Deployment, and the text of the claim on it that nobody is behind any more, as far as is known.
+ */
 export interface Claimed {
   readonly deployment: Deployment;
   readonly abandonedClaim: string | undefined;
@@ -35,8 +39,8 @@ export function ownClaim({ metadata, status }: DeliveryJob): string {
 }
 
 /**
- * What a job marks a Deployment with by the very write of the template that makes this generation of it: its claim, with the
- * generation after it.
+ * What a job marks a Deployment with by the very write of the template that makes this generation
+ * of it: its claim, with the generation after it.
  */
 export function writeMark(job: DeliveryJob, generation: number): string {
   return `${ownClaim(job)}/${generation}`;
@@ -63,8 +67,8 @@ export function claimState(claimed: Claimed, job: DeliveryJob): ClaimState {
 }
 
 /**
- * The claim that keeps a job from making its own; undefined when nothing does. One of the same job in another pass is in the way
- * too: it is this view of the job that may be the old one.
+ * The claim that keeps a job from making its own; undefined when nothing does. One of the same job
+ * in another pass is in the way too: it is this view of the job that may be the old one.
  */
 export function claimInTheWay({ deployment, abandonedClaim }: Claimed, job: DeliveryJob): Claim | undefined {
   const claim = claimOn(deployment);

@@ -21,8 +21,9 @@ export interface Sizing {
 }
 
 /**
- * Brings the extra Deployment to a size; it never shrinks. It is made without pods, which come by a patch: a creation that
- * another operator, which no longer leads, decided on long ago could not be told from a wanted one and must do no harm.
+ * Brings the extra Deployment to a size; it never shrinks. It is made without pods, which come by a
+ * patch: a creation that another operator, which no longer leads, decided on long ago looks like a
+ * wanted one and must do no harm.
  */
 export function sizeExtra(context: JobContext, wanted: number): Sizing {
   const { status, cluster, around } = context;
@@ -47,7 +48,7 @@ export function sizeExtra(context: JobContext, wanted: number): Sizing {
   return { ...rest, changes: [], ready };
 }
 
-/** Takes away what the job made, pods first; nothing when all of it is gone. */
+/** Removes what the job made, pods first; nothing when all of it is gone. */
 export function removeExtra({ around }: Pick<JobContext, 'around'>): readonly Change[] {
   const services = [...around.extraServices.values()]
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -61,7 +62,10 @@ export function removeExtra({ around }: Pick<JobContext, 'around'>): readonly Ch
   return isEmpty ? [...services, { action: 'delete', kind: deploymentKind, object: deployment }] : services;
 }
 
-/** Takes the pods of an extra Deployment that never had traffic away at once: `status.extraReplicas` is 0 then. */
+/**
+ * Removes the pods of an extra Deployment that never had traffic at once: `status.extraReplicas` is
+ * 0 then.
+ */
 export function emptyExtra({ around, status }: JobContext): readonly Change[] {
   const extra = around.extra?.deployment;
   const isPopulated =
@@ -90,7 +94,8 @@ function createExtra(context: JobContext, deployment: Deployment): Change {
     manifest: {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
-      // No labels of the user's: GitOps tools take what carries theirs for their own, and delete what they do not know.
+      // No labels of the user's: GitOps tools treat what carries theirs as their own, and delete
+      // what they do not know.
       metadata: {
         ...madeFor(context, extraDeploymentName(deployment.metadata.name, strategy)),
         annotations: { [annotations.version]: job.spec.version },
@@ -131,7 +136,7 @@ export function createCanaryServices(context: JobContext, names: readonly string
 
 type Port = NonNullable<NonNullable<Service['spec']>['ports']>[number];
 
-/** A port on every node can be taken once only. */
+/** A port on every node can be bound once only. */
 function portsOf(service: Service): readonly Port[] {
   return (service.spec?.ports ?? []).map((port: Port & { readonly nodePort?: number }) => {
     const { nodePort: _, ...rest } = port;

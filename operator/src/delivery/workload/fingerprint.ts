@@ -1,10 +1,13 @@
 import { hash } from 'node:crypto';
 import type { PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 
-/** Templates are never changed in place, and are looked at with every event of their pods. */
+/** Templates are never changed in place, and are read with every event of their pods. */
 const fingerprints = new WeakMap<PodTemplate, string>();
 
-/** A digest of a pod template: equal for templates that say the same, whatever the order of their fields. */
+/**
+ * A digest of a pod template: equal for templates that say the same, whatever the order of their
+ * fields.
+ */
 export function templateFingerprint(template: PodTemplate): string {
   const known = fingerprints.get(template);
   if (known !== undefined) return known;
@@ -31,7 +34,10 @@ function isAbsent(value: unknown): boolean {
   return value === null || value === undefined;
 }
 
-/** JSON with sorted keys and without null fields: `creationTimestamp: null` comes and goes with API server versions. */
+/**
+ * JSON with sorted keys and without null fields: `creationTimestamp: null` comes and goes with API
+ * server versions.
+ */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, field: unknown) => (isObject(field) ? sorted(field) : field));
 }
@@ -45,8 +51,8 @@ function sorted(object: Readonly<Record<string, unknown>>): Record<string, unkno
 }
 
 /**
- * Whether the API server made `observed` of `desired`: all that was asked for is there, and what was not is default values.
- * Labels and annotations have no defaults, so those must be the same.
+ * Whether the API server made `observed` of `desired`: all that was asked for is there, and what
+ * was not is default values. Labels and annotations have no defaults, so those must be the same.
  */
 export function isAsDesired(desired: PodTemplate, observed: PodTemplate): boolean {
   return (
@@ -56,7 +62,10 @@ export function isAsDesired(desired: PodTemplate, observed: PodTemplate): boolea
   );
 }
 
-/** Lists that no API server puts anything into: where they were not asked for they are something else than what was. */
+/**
+ * Lists that no API server puts anything into: where they were not asked for they are something
+ * else than what was.
+ */
 const withoutDefaults = ['initContainers', 'volumes', 'volumeMounts'];
 
 function isWithin(desired: unknown, observed: unknown): boolean {

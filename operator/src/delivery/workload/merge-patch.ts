@@ -1,8 +1,8 @@
 import { isSameJson } from './fingerprint.ts';
 
 /**
- * The JSON merge patch (RFC 7386) that makes `to` of `from`: what is to go is null, lists are replaced as a whole. Undefined
- * when there is nothing to change.
+ * The JSON merge patch (RFC 7386) that makes `to` of `from`: what is to go is null, lists are
+ * replaced as a whole. Undefined when there is nothing to change.
  */
 export function mergePatch(from: object, to: object): Readonly<Record<string, unknown>> | undefined {
   const before = new Map<string, unknown>(Object.entries(from));

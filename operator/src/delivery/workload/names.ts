@@ -7,7 +7,10 @@ export const REVISION_ANNOTATION = 'deployment.kubernetes.io/revision';
 
 const suffixes = { BlueGreen: '-green', Canary: '-canary' } as const;
 
-/** A pod is named `<deployment>-<10 of hash>-<5 of random>`, and its host by the first 63 characters of that. */
+/**
+ * A pod is named `<deployment>-<10 of hash>-<5 of random>`, and its host by the first 63 characters
+ * of that.
+ */
 const DEPLOYMENT_NAME_LIMIT = 63 - 11 - 6;
 const SERVICE_NAME_LIMIT = 63;
 
@@ -21,12 +24,17 @@ export function extraDeploymentNames(deploymentName: string): readonly string[] 
   return [extraDeploymentName(deploymentName, 'BlueGreen'), extraDeploymentName(deploymentName, 'Canary')];
 }
 
-/** The Service that routes send a canary's share to, beside the Service that has all traffic else. */
+/**
+ * The Service that routes send a canary's share to, beside the Service that has all traffic else.
+ */
 export function canaryServiceName(serviceName: string): string {
   return withSuffix(serviceName, suffixes.Canary, SERVICE_NAME_LIMIT);
 }
 
-/** A name that is too long gives up its end for a digest of the whole, so that no two names become one. */
+/**
+ * A name that is too long gives up its end for a digest of the whole, so that no two names become
+ * one.
+ */
 function withSuffix(name: string, suffix: string, limit: number): string {
   if (name.length + suffix.length <= limit) return name + suffix;
   const digest = hash('sha256', name, 'hex').slice(0, 8);

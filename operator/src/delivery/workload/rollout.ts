@@ -4,7 +4,10 @@ import type { SettledPolicy } from '../job/snapshot.ts';
 /** How far the Deployment's controller is with what was last asked of it. */
 export type Rollout = 'complete' | 'progressing' | 'stalled';
 
-/** Reasons of the condition Progressing with which the controller itself watches the progress deadline. */
+/**
+ * Reasons of the condition Progressing with which the controller itself watches the progress
+ * deadline.
+ */
 const progressReasons: ReadonlySet<string | undefined> = new Set([
   'NewReplicaSetCreated',
   'FoundNewReplicaSet',
@@ -16,12 +19,18 @@ export function isObserved({ metadata, status }: Deployment): boolean {
   return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
 }
 
-/** How the Deployment's controller sees the progress of its rollout, in the word of the condition Progressing. */
+/**
+ * How the Deployment's controller sees the progress of its rollout, in the word of the condition
+ * Progressing.
+ */
 export function progressReason({ status }: Deployment): string | undefined {
   return status?.conditions?.find(({ type }) => type === 'Progressing')?.reason;
 }
 
-/** Stalled may also be what has only just begun, or what is told of the rollout before: it counts after a deadline only. */
+/**
+ * Stalled may also be what has only just begun, or what is reported of the rollout before: it
+ * counts after a deadline only.
+ */
 export function rolloutOf(deployment: Deployment): Rollout {
   const { spec, status } = deployment;
   const { replicas = 1 } = spec;

@@ -9,7 +9,7 @@ const URL_LIMIT = 2048;
 /** A tag that is nothing but numbers names a release; others name builds and variants of one. */
 const RELEASE_TAG = /^v?\d+\.\d+(\.\d+)?$/;
 
-/** What tells which container is the service. */
+/** By which the container that is the service is known. */
 type Wanted = Pick<DeliveryJobSpec, 'serviceName' | 'artifact'>;
 
 /** What the annotation `rollcall.dev/version` was written for. */
@@ -22,8 +22,9 @@ interface VersionRecord {
 }
 
 /**
- * The version that a Deployment runs, undefined where nothing tells: its annotation, if what runs is what that was written for; else
- * its label; else the tag of its image. A label that differs from a tag that names a release was forgotten when the image changed.
+ * The version that a Deployment runs, undefined where nothing says so: its annotation, if what runs
+ * is what that was written for; else its label; else the tag of its image. A label that differs
+ * from a tag that names a release was forgotten when the image changed.
  */
 export function runningVersion(deployment: Deployment, wanted: Wanted): string | undefined {
   const { annotations: notes, labels } = deployment.metadata;
@@ -52,14 +53,18 @@ export function versionAnnotations(
   return { [annotations.version]: version, [annotations.versionOf]: JSON.stringify(record) };
 }
 
-/** What that version is run from; undefined where it is a binary, which the image says nothing of. */
+/**
+ * What that version is run from; undefined where it is a binary, which the image says nothing of.
+ */
 export function runningArtifact(deployment: Deployment, wanted: Wanted): OldArtifact | undefined {
   if (fetchedChecksum(deployment.spec.template) !== undefined) return undefined;
   const { image = '' } = serviceContainer(deployment, wanted.serviceName, wanted.artifact.url) ?? {};
   return image === '' || image.length > URL_LIMIT ? undefined : { type: 'image', url: image };
 }
 
-/** What makes the version: the checksum of the binary, else the image of the service's container. */
+/**
+ * What makes the version: the checksum of the binary, else the image of the service's container.
+ */
 function runningReference(deployment: Deployment, wanted: Wanted): string | undefined {
   return (
     fetchedChecksum(deployment.spec.template) ??
@@ -67,7 +72,10 @@ function runningReference(deployment: Deployment, wanted: Wanted): string | unde
   );
 }
 
-/** The tag of an image that the service is run from; one that a binary is mounted into says nothing of the version. */
+/**
+ * The tag of an image that the service is run from; one that a binary is mounted into says nothing
+ * of the version.
+ */
 function imageTag(deployment: Deployment, wanted: Wanted): string | undefined {
   if (fetchedChecksum(deployment.spec.template) !== undefined) return undefined;
   const { image } = serviceContainer(deployment, wanted.serviceName, wanted.artifact.url) ?? {};

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, type OutgoingHttpHeaders, request, type ServerResponse } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
+import { text } from 'node:stream/consumers';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
@@ -18,7 +20,7 @@ import {
   type TestClient,
   tokenOf,
 } from './gateway.ts';
-import { connect } from './websocket-client.ts';
+import { clientOf, connect } from './websocket-client.ts';
 
 const BAD_TOKENS = ['', 'x', 'eyJhbGciOiJub25lIn0.e30.'];
 /** How many requests a minute an address has that shows no token, and a client of tier free. */
@@ -89,7 +91,10 @@ async function upgrade(gateway: Replica, token?: string): Promise<IncomingMessag
   return answered.at(-1) as IncomingMessage;
 }
 
-/** What each door answers to a token, as a status of HTTP; to one that is good as {@link welcomeAt} says. */
+/**
+ * What each door answers to a token, as a status of HTTP; to one that is good as {@link welcomeAt}
+ * says.
+ */
 const doors: Readonly<Record<string, (gateway: TestGateway, token?: string) => Promise<number | undefined>>> = {
   'a service': async (gateway, token) => (await get(gateway, '/api/v1/shop/short', token)).status,
   'the metrics': async (gateway, token) => (await get(gateway, '/api/metrics', token)).status,
@@ -145,6 +150,107 @@ describe('every door', () => {
     const refused = await upgrade(gateway, token);
     expect(refused.statusCode).toBe(429);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  });
+});
+
+/** Node's client would not send a header twice that may come once only. */
+const LAX = { maxOutstandingPings: 10, strictSingleValueFields: false };
+/** How each protocol refuses, by the code that REST has for it. */
+const KINDS = new Map([
+  ['0', 'OK'],
+  ['3', 'INVALID_REQUEST'],
+  ['7', 'INSUFFICIENT_SCOPE'],
+  ['8', 'RATE_LIMITED'],
+  ['16', 'UNAUTHENTICATED'],
+]);
+
+/**
+ * Reads the registrations.
+ *
+ * @param authorization the values of all fields of that name.
+ * @returns the kind of refusal, or OK.
+ */
+const readers: Readonly<Record<string, (gateway: TestGateway, authorization: string[]) => Promise<unknown>>> = {
+  async REST(gateway, authorization) {
+    const asked = request(`${gateway.url}/api/v1/registry/services`, {
+      headers: { authorization } as unknown as OutgoingHttpHeaders,
+    }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    const body = JSON.parse(await text(answer));
+    return answer.statusCode === 200 ? 'OK' : body.error.code;
+  },
+  async WebSocket(gateway, authorization) {
+    const headers = { authorization } as unknown as Record<string, string>;
+    const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/api/ws`, { headers });
+    const client = clientOf(socket);
+    const [refused] = await Promise.race([
+      once(socket, 'open'),
+      once(socket, 'unexpected-response').then(([, r]) => [r]),
+    ]);
+    if (refused !== undefined) return JSON.parse(await text(refused as IncomingMessage)).error.code;
+    await using _ = client;
+    client.send({ type: 'subscribe', channel: 'registrations' });
+    const { type, payload } =
+      (await client.until(({ type }) => type === 'subscribed' || type === 'error')).at(-1) ?? {};
+    return type === 'subscribed' ? 'OK' : payload?.['code'];
+  },
+  async gRPC(gateway, authorization) {
+    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`, LAX);
+    const head = [':method', 'POST', ':path', '/rollcall.registry.v1.Registry/List', 'te', 'trailers'];
+    head.push('content-type', 'application/grpc', ...authorization.flatMap((value) => ['authorization', value]));
+    const stream = session.request(head);
+    stream.end(Buffer.alloc(5)).resume();
+    let status: unknown;
+    stream.on('trailers', (trailers) => {
+      status = trailers['grpc-status'];
+    });
+    const [answered] = await once(stream, 'response');
+    await once(stream, 'close');
+    session.close();
+    return KINDS.get(String(status ?? answered['grpc-status']));
+  },
+};
+
+describe.each(Object.entries(readers))('over %s the registrations are read by a caller', (name, read) => {
+  let gateway: TestGateway;
+  let clients = 0;
+  beforeAll(async () => {
+    gateway = await start({ ROLLCALL_LIMIT_FREE: '1', ROLLCALL_LIMIT_ANONYMOUS: '1000' });
+  });
+  afterAll(() => gateway[Symbol.asyncDispose]());
+
+  const bearerOf = async (options: { tier?: 'Free'; scopes?: string[] }): Promise<string> => {
+    clients += 1;
+    const id = `${name.toLowerCase()}-${clients}`;
+    return `Bearer ${await tokenOf(gateway, await createClient(namespace, { id, ...options }))}`;
+  };
+
+  test.each<[string, string[]]>([
+    ['without a token', []],
+    ['whose token is none', ['Bearer x']],
+    ['with another scheme', ['Basic eDp5']],
+    ['with a token that is empty', ['Bearer ']],
+  ])('%s: refused 401', async (_what, authorization) => {
+    expect(['UNAUTHENTICATED', 'INVALID_TOKEN']).toContain(await read(gateway, authorization));
+  });
+
+  test('with two tokens: refused 400, though both are good', async () => {
+    const bearer = await bearerOf({ scopes: ['registrations:read'] });
+    expect(await read(gateway, [bearer, bearer])).toBe('INVALID_REQUEST');
+  });
+
+  test('without the scope: refused 403', async () => {
+    expect(await read(gateway, [await bearerOf({ scopes: ['jobs:read'] })])).toBe('INSUFFICIENT_SCOPE');
+  });
+
+  test('without the scope, and over its limit: refused 429, for the limit comes before the scope', async () => {
+    const bearer = await bearerOf({ tier: 'Free' });
+    expect(await read(gateway, [bearer])).toBe('INSUFFICIENT_SCOPE');
+    expect(await read(gateway, [bearer])).toBe('RATE_LIMITED');
+  });
+
+  test('with the scope: answered', async () => {
+    expect(await read(gateway, [await bearerOf({ scopes: ['registrations:read'] })])).toBe('OK');
   });
 });
 
@@ -260,7 +366,7 @@ describe('the access log', () => {
       { path: '/api/ws', subject, result: 101 },
       { path: '/api/ws', result: 401, code: 'INVALID_TOKEN' },
       { path: list, service: 'registry', subject, result: 'OK' },
-      { path: '/rollcall.registry.v1.Registry/Heartbeat', service: 'registry', subject, result: 'PERMISSION_DENIED' },
+      { path: '/rollcall.registry.v1.Registry/Heartbeat', subject, result: 'PERMISSION_DENIED' },
       { path: list, result: 'UNAUTHENTICATED' },
     ]);
     for (const line of lines) expect(line).toMatchObject({ reqId: expect.any(String), ms: expect.any(Number) });

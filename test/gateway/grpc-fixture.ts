@@ -14,8 +14,9 @@ import {
   type StatusObject,
 } from '@grpc/grpc-js';
 import type { Caller } from '@rollcall/gateway/admission/caller.ts';
+import type { Limits, Verdict } from '@rollcall/gateway/admission/limits.ts';
 import type { GrpcLimits } from '@rollcall/gateway/doors/grpc/limits.ts';
-import type { CallAllowance, CallOrigin, GrpcTarget } from '@rollcall/gateway/doors/grpc/ports.ts';
+import type { GrpcTarget } from '@rollcall/gateway/doors/grpc/ports.ts';
 import { createGrpcProxy } from '@rollcall/gateway/doors/grpc/proxy.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
@@ -93,7 +94,7 @@ export interface TestProxy extends AsyncDisposable {
   readonly registered: Map<string, GrpcTarget>;
   /** Callers by their tokens. */
   readonly callers: Map<string, Caller>;
-  allowance: (origin: CallOrigin) => CallAllowance | Promise<CallAllowance>;
+  allowance: Limits['check'];
   identity: (caller: Caller, service: string) => readonly string[];
   isKnown: boolean;
   stop(): Promise<void>;
@@ -114,7 +115,11 @@ export function callerNamed(subject: string): Caller {
   return { subject, tier: 'standard', scopes: new Set(), expiresAtMs: Number.POSITIVE_INFINITY };
 }
 
-/** A registration on this machine. @param addresses of its host name; by default there is none to choose. */
+/**
+ * A registration on this machine.
+ *
+ * @param addresses of its host name; by default there is none to choose.
+ */
 export function targetAt(service: string, port: number, addresses: readonly string[] = []): GrpcTarget {
   const endpointsOf = endpointsBy({
     mayConnect: addressRules.any,
@@ -134,7 +139,7 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
   const registered = new Map<string, GrpcTarget>();
   registered.set('rollcall.test', targetAt('rollcall.test', backendPort));
   const state = {
-    allowance: (): CallAllowance => ({ allowed: true, headers: { 'x-ratelimit-limit': '100' }, retryAfterMs: 0 }),
+    allowance: (): Verdict => ({ headers: { 'x-ratelimit-limit': '100' }, refusal: undefined }),
     identity: (caller: Caller, service: string): readonly string[] => [
       'x-rollcall-subject',
       caller.subject,
@@ -154,7 +159,7 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
       },
       stillHolds: (token) => callers.has(token),
     },
-    take: (origin) => test.allowance(origin),
+    requestLimits: { check: (request) => test.allowance(request) },
     lookups: createLookups(options.resolve),
     targets: { find: (name) => registered.get(name), known: () => test.isKnown },
     identityHeaders: (caller, service) => test.identity(caller, service),

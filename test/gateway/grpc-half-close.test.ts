@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const hello = Buffer.from('hello');
 const framed = Buffer.from([0, 0, 0, 0, 1, 7]);
-const allowed = { allowed: true, headers: {}, retryAfterMs: 0 };
+const allowed = { headers: {}, refusal: undefined };
 /** How long a call is admitted: it may have ended before, or end after. */
 const ADMISSION_MS = [0, 100];
 

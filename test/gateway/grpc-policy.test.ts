@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { status } from '@grpc/grpc-js';
+import type { Verdict } from '@rollcall/gateway/admission/limits.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -34,7 +35,11 @@ afterAll(async () => {
 });
 
 const hello = Buffer.from('hello');
-const allowed = { allowed: true, headers: {}, retryAfterMs: 0 };
+const allowed: Verdict = { headers: {}, refusal: undefined };
+
+function limited(headers: Record<string, string>): Verdict {
+  return { headers, refusal: new GatewayError('RATE_LIMITED', { headers }) };
+}
 
 beforeEach(() => {
   proxy.allowance = () => allowed;
@@ -51,7 +56,11 @@ interface RawAnswer {
 /** Node's client would not send a header twice that may come once only. */
 const LAX = { maxOutstandingPings: 10, strictSingleValueFields: false };
 
-/** One request of HTTP/2, as no gRPC library would send it. @param headers an array has names and values in turn. */
+/**
+ * One request of HTTP/2, as no gRPC library would send it.
+ *
+ * @param headers an array has names and values in turn.
+ */
 async function request(headers: Record<string, string> | string[], body?: Buffer): Promise<RawAnswer> {
   const session = connect(`http://127.0.0.1:${proxy.port}`, LAX);
   const usual = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
@@ -84,7 +93,8 @@ describe('identity', () => {
   });
 
   test.each(['authorization', 'rollcall-service', 'grpc-timeout'])('two of %s are refused', async (name) => {
-    const twice = [name, name === 'authorization' ? `Bearer ${TOKEN}` : '1S', name, 'Bearer other'];
+    const value = name === 'authorization' ? `Bearer ${TOKEN}` : '1S';
+    const twice = [name, value, name, value];
     const { head } = await request([':path', '/rollcall.test.v1.Echo/Unary', ...twice]);
     expect(head['grpc-status']).toBe(String(status.INVALID_ARGUMENT));
   });
@@ -121,10 +131,10 @@ describe('identity', () => {
 describe('limits', () => {
   test('over it: RESOURCE_EXHAUSTED, with when to come back', async () => {
     const before = (await client.stats()).unary;
-    proxy.allowance = async () => ({ allowed: false, headers: { 'x-ratelimit-remaining': '0' }, retryAfterMs: 1500 });
+    proxy.allowance = async () => limited({ 'x-ratelimit-remaining': '0', 'retry-after': '2' });
     const { error, status: final } = await client.unary(hello);
     expect(error?.code).toBe(status.RESOURCE_EXHAUSTED);
-    expect(final.metadata.get('grpc-retry-pushback-ms')).toEqual(['1500']);
+    expect(final.metadata.get('grpc-retry-pushback-ms')).toEqual(['2000']);
     expect(final.metadata.get('x-ratelimit-remaining')).toEqual(['0']);
     const [details] = final.metadata.get('grpc-status-details-bin');
     expect(details).toBeInstanceOf(Buffer);
@@ -210,6 +220,23 @@ describe('routing', () => {
     expect((await client.unary(hello, { 'rollcall-service': 'nowhere' })).error?.code).toBe(status.UNAVAILABLE);
   });
 
+  test.each(['服务', 'größe', 'a b%'])('the registration %s is named percent-encoded', async (name) => {
+    const target = proxy.registered.get('rollcall.test');
+    if (target !== undefined) proxy.registered.set(name, { ...target, service: name });
+    const named = { 'rollcall-service': encodeURIComponent(name) };
+    expect((await client.unary(hello, named)).error).toBeUndefined();
+    proxy.registered.delete(name);
+  });
+
+  test.each(['100%', '%zz', '%E6%9C', 'gr\u00f6\u00dfe'])('the name %s is no percent-encoding', async (name) => {
+    const headers = { ':path': '/rollcall.test.v1.Echo/Unary', authorization: `Bearer ${TOKEN}` };
+    const { head } = await request({ ...headers, 'rollcall-service': name });
+    expect(head).toMatchObject({
+      'grpc-status': String(status.INVALID_ARGUMENT),
+      'grpc-message': expect.stringContaining('percent-encoded'),
+    });
+  });
+
   test('a service that nobody registered is UNIMPLEMENTED, one that has gone UNAVAILABLE until it is back', async () => {
     const unknown = await request({ ':path': '/nobody.v1.Nothing/Do', authorization: `Bearer ${TOKEN}` });
     expect(unknown.head['grpc-status']).toBe(String(status.UNIMPLEMENTED));
@@ -273,7 +300,7 @@ describe('what is no call of gRPC', () => {
     const counted: unknown[] = [];
     proxy.allowance = ({ caller, remoteAddress }) => {
       counted.push([caller, remoteAddress]);
-      return { ...allowed, allowed: false };
+      return limited({});
     };
     expect((await request({ ':path': '/rollcall.test.v1.Echo/Unary', ...headers })).head).toMatchObject(answer);
     expect(counted).toEqual([[undefined, '127.0.0.1']]);

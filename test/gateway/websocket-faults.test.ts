@@ -14,7 +14,7 @@ function newsSource(backlog: readonly Buffer[] = []) {
   const source: ChannelSource = {
     channels: [{ address: 'news', summary: 'News', scope: 'news:read', payload: {} }],
     serves: (channel) => channel.startsWith('news'),
-    missingScope: ({ scopes }) => (scopes.has('news:read') || scopes.has('*') ? undefined : 'news:read'),
+    scopeFor: () => 'news:read',
     subscribe(_subscription, subscriber) {
       subscribers.add(subscriber);
       const synced = encodeEvent({ channel: 'news', cursor: '0', payload: { type: 'synced' } });

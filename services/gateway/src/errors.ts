@@ -56,3 +56,10 @@ export function mapError(error: unknown): HttpError | undefined {
   const { code, message, details } = error;
   return new HttpError(errorCatalogue[code].status, code, { code, message, details, headers: error.headers });
 }
+
+/** The HTTP answer to any error, where no server gives it. What nobody foresaw is INTERNAL. */
+export function answerTo(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  const message = 'The request failed for a reason of ours';
+  return mapError(error) ?? new HttpError(500, 'INTERNAL', { code: 'INTERNAL', message });
+}

@@ -1,49 +1,40 @@
+import type { Scope } from '@rollcall/platform/http/scopes.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type AdmissionDeps, admit } from './admission.ts';
-import { bearerOf, unauthenticated } from './bearer.ts';
-import type { Caller, Holder } from './caller.ts';
-import type { RouteLimits } from './limit-for.ts';
+import { type AdmissionDeps, type Arrived, admit } from './admission.ts';
+import { bearerToken } from './bearer.ts';
+import type { Caller } from './caller.ts';
 
-interface Arrived {
+interface Exchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-/** What a route says of who may ask for it. */
-interface Access {
-  readonly limits?: RouteLimits | undefined;
-  /** Whether it may be asked for without a token. */
-  readonly anonymous?: boolean | undefined;
-}
-
 /**
- * As {@link admit}; the answer gets the headers of the limit.
+ * A request of REST, whose answer gets the headers of the limit.
  *
- * @returns undefined where no token is shown, and none is needed.
+ * @param onCaller called where it shows a token that is good.
  */
-export async function admitRequest(
-  deps: AdmissionDeps,
-  { request, reply }: Arrived,
-  access: Access = {},
-): Promise<Holder | undefined> {
-  const token = (): string | undefined => {
-    const shown = bearerOf(request.raw);
-    if (shown === undefined && access.anonymous !== true) throw unauthenticated();
-    return shown;
+export function arrivedRequest({ request, reply }: Exchange, onCaller: (caller: Caller) => void): Arrived {
+  const { raw } = request;
+  return {
+    remoteAddress: raw.socket.remoteAddress,
+    forwardedFor: raw.headers['x-forwarded-for'],
+    token: () => bearerToken(raw.headers.authorization),
+    onCounted({ caller, headers }) {
+      reply.headers(headers);
+      if (caller !== undefined) onCaller(caller);
+    },
   };
-  const { holder, headers } = await admit(deps, request.raw, { token, limits: access.limits });
-  reply.headers(headers);
-  return holder;
 }
 
 /**
- * As {@link admitRequest}, where nobody is admitted without a token. For the access log, the
- * request learns whose it is.
+ * As {@link admit}, for a route of the gateway's own. For the access log, the request learns whose
+ * it is.
  */
-export async function admitCaller(deps: AdmissionDeps, arrived: Arrived): Promise<Caller> {
-  const holder = await admitRequest(deps, arrived);
-  if (holder === undefined) throw unauthenticated();
-  const { told } = arrived.request;
-  if (told !== undefined) told.subject = holder.caller.subject;
-  return holder.caller;
+export async function admitRequest(deps: AdmissionDeps, exchange: Exchange, scopes: readonly Scope[]): Promise<void> {
+  const { told } = exchange.request;
+  const arrived = arrivedRequest(exchange, ({ subject }) => {
+    if (told !== undefined) told.subject = subject;
+  });
+  await admit(deps, arrived, () => ({ scopes }));
 }

@@ -1,6 +1,6 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { AdmissionDeps } from '../admission/admission.ts';
-import { admitCaller } from '../admission/admit-request.ts';
+import { admitRequest } from '../admission/admit-request.ts';
 import { PATH } from '../doors/websocket/upgrade.ts';
 import { GatewayError } from '../errors.ts';
 
@@ -13,7 +13,7 @@ export function asyncApiRoute(
   { document, ...admission }: AdmissionDeps & { readonly document: object },
 ): void {
   app.get(`${PATH}/asyncapi.json`, async (request, reply) => {
-    await admitCaller(admission, { request, reply });
+    await admitRequest(admission, { request, reply }, []);
     return document;
   });
   app.get(PATH, () => {

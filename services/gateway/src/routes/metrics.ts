@@ -2,8 +2,7 @@ import type { Scope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
 import type { AdmissionDeps } from '../admission/admission.ts';
-import { admitCaller } from '../admission/admit-request.ts';
-import { requireScopes } from '../admission/bearer.ts';
+import { admitRequest } from '../admission/admit-request.ts';
 
 /**
  * The scope that reads metrics by the public port; Prometheus reads them at the admin port, without
@@ -17,8 +16,7 @@ export function metricsRoute(
   { metrics, ...admission }: AdmissionDeps & { readonly metrics: Registry },
 ): void {
   app.get('/api/metrics', async (request, reply) => {
-    const caller = await admitCaller(admission, { request, reply });
-    requireScopes([SCOPE], caller);
+    await admitRequest(admission, { request, reply }, [SCOPE]);
     return reply.type(metrics.contentType).send(await metrics.metrics());
   });
 }

@@ -12,9 +12,11 @@ import type { Registry } from 'prom-client';
 import { type AccessLog, rounded } from '../../access-log.ts';
 import type { Authenticator } from '../../admission/caller.ts';
 import { createConcurrency } from '../../admission/concurrency.ts';
+import type { Limits } from '../../admission/limits.ts';
+import { answerTo } from '../../errors.ts';
 import type { Lookups } from '../../upstream/discovery/lookups.ts';
 import { requestIdOf } from '../trace-context.ts';
-import { type AdmissionContext, type Admitted, admit } from './admission.ts';
+import { type AcceptContext, type Accepted, accept } from './accept.ts';
 import { refuse } from './answer.ts';
 import { attemptsAt, deadlineExceeded } from './attempts.ts';
 import { BackendPool } from './backend-pool.ts';
@@ -24,9 +26,10 @@ import { contextIn, startCallSpan } from './call-span.ts';
 import { followConnections } from './connections.ts';
 import { readCallHead } from './headers.ts';
 import { createOwnHealth, isOwnHealth } from './health.ts';
+import { faultOfRequest, refuseRequest } from './http-answer.ts';
 import { answerHeaders, type KnownCall, knownCall } from './known-call.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
-import type { GrpcTargets, IdentityHeaders, TakeCall } from './ports.ts';
+import type { GrpcTargets, IdentityHeaders } from './ports.ts';
 import { Refusal, refusalOf } from './refusal.ts';
 import { ReplayBudget } from './replay-budget.ts';
 import { SWEEP_INTERVAL_MS, sweep } from './sweep.ts';
@@ -37,7 +40,7 @@ export interface GrpcProxyDeps {
   /** 0: any free one. */
   readonly port: number;
   readonly authenticator: Authenticator;
-  readonly take: TakeCall;
+  readonly requestLimits: Pick<Limits, 'check'>;
   readonly targets: GrpcTargets;
   readonly lookups: Lookups;
   readonly identityHeaders: IdentityHeaders;
@@ -65,7 +68,7 @@ export interface GrpcProxy extends Actor {
 }
 
 /** What the parts of a proxy share. */
-interface Context extends GrpcProxyDeps, AdmissionContext {
+interface Context extends GrpcProxyDeps, AcceptContext {
   readonly bounds: GrpcLimits;
   readonly backends: BackendPool;
   readonly callMetrics: CallMetrics;
@@ -117,6 +120,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     health,
     calls,
     probes,
+    admission: { authenticator: deps.authenticator, limits: deps.requestLimits },
     replayBudget: new ReplayBudget(bounds.replayBytes),
     concurrency,
     seen,
@@ -200,10 +204,14 @@ function take(context: Context, stream: ServerHttp2Stream, raw: readonly string[
 
 async function serve(context: Context, known: KnownCall): Promise<void> {
   try {
-    const admitted = await admit(context, known);
+    const admitted = await accept(context, known);
     if (typeof admitted === 'object') run(context, known, admitted);
-    else if (admitted !== 'probe') record(context, known, admitted === 'given up' ? undefined : grpcStatus.UNKNOWN);
+    else if (admitted === 'given up') record(context, known, undefined);
   } catch (error) {
+    if (faultOfRequest(known.head) !== undefined) {
+      record(context, known, grpcStatus.UNKNOWN);
+      return refuseRequest(known, answerTo(error));
+    }
     const foreseen = refusalOf(error);
     if (foreseen === undefined) context.log.error({ err: error }, 'gRPC call failed');
     const refusal =
@@ -238,7 +246,7 @@ function record(context: Context, known: KnownCall, status: GrpcStatus | undefin
 }
 
 /** Passes an admitted call on, until it is over or its deadline is. */
-function run(context: Context, known: KnownCall, admitted: Admitted): void {
+function run(context: Context, known: KnownCall, admitted: Accepted): void {
   const { clock, backends, replayBudget } = context;
   const { deadlineMs, token } = admitted;
   let timer: NodeJS.Timeout | undefined;

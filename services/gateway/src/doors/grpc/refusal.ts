@@ -45,7 +45,9 @@ export function refusalOf(error: unknown): Refusal | undefined {
   const byHttp = STATUS_OF.get(errorCatalogue[error.code].status) ?? grpcStatus.INTERNAL;
   // To try it again is of no use before it is registered anew.
   const status = error.code === 'ADDRESS_REFUSED' ? grpcStatus.FAILED_PRECONDITION : byHttp;
-  return new Refusal(status, error.message, { cause: error });
+  const retryAfter = error.headers['retry-after'];
+  const passes = retryAfter === undefined ? {} : { retryAfterMs: Number(retryAfter) * 1000 };
+  return new Refusal(status, error.message, { cause: error, ...passes });
 }
 
 /** By the HTTP status of our own errors. */

@@ -1,6 +1,6 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { expect, test } from 'vitest';
-import { candidateNames, parseMethodPath, routeCall } from './routing.ts';
+import { candidateNames, parseMethodPath, routeCall, scopesOfCall } from './routing.ts';
 
 test.each([
   ['acme.shop.v1.Cart', ['acme.shop.v1.Cart', 'acme.shop.v1', 'acme.shop', 'shop', 'acme']],
@@ -68,4 +68,21 @@ test.each([
   },
 ])('where $when the call is refused accordingly', ({ seenBefore = false, targets, status }) => {
   expect(() => routeCall({ ...call, seenBefore }, targets)).toThrow(expect.objectContaining({ status }));
+});
+
+const REGISTRY_SERVICE = 'rollcall.registry.v1.Registry';
+
+test.each([
+  { service: REGISTRY_SERVICE, method: 'Get', scopes: ['registrations:read'] },
+  { service: REGISTRY_SERVICE, method: 'Watch', scopes: ['registrations:read'] },
+  { service: REGISTRY_SERVICE, method: 'Register', scopes: ['registrations:write'] },
+  { service: REGISTRY_SERVICE, method: 'Register', override: 'registry', scopes: ['registrations:write'] },
+  { service: REGISTRY_SERVICE, method: 'Register', override: 'another-registry', scopes: [] },
+  { service: REGISTRY_SERVICE, method: 'ReportHealth', scopes: ['registrations:write'] },
+  { service: REGISTRY_SERVICE, method: 'None', scopes: [] },
+  { service: 'grpc.health.v1.Health', method: 'Check', override: 'registry', scopes: [] },
+  { service: 'grpc.reflection.v1.ServerReflection', method: 'ServerReflectionInfo', scopes: [] },
+  { service: 'acme.shop.v1.Cart', method: 'Register', scopes: [] },
+])('$service/$method of $override takes the scopes $scopes', ({ service, method, override, scopes }) => {
+  expect(scopesOfCall({ service, method }, override)).toEqual(scopes);
 });

@@ -1,4 +1,5 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import { grpcOperation } from '@rollcall/platform/http/scopes.ts';
 import { REGISTRY } from '../../upstream/discovery/targets.ts';
 import type { GrpcMethod, GrpcTargets } from './ports.ts';
 import { Refusal } from './refusal.ts';
@@ -6,7 +7,7 @@ import { Refusal } from './refusal.ts';
 /** grpc/doc/server-reflection.md */
 const REFLECTION = /^grpc\.reflection\.v1(?:alpha)?\.ServerReflection$/;
 /** Of the registry's own gRPC services. */
-export const REGISTRY_PACKAGE = 'rollcall.registry.';
+const REGISTRY_PACKAGE = 'rollcall.registry.';
 const PATH = /^\/([A-Za-z_][\w.]{0,511})\/([A-Za-z_]\w{0,255})$/;
 /** `v1`, `v1beta2`: says nothing about whose package it is. */
 const VERSION = /^v\d+(?:(?:alpha|beta|p)\d*)*$/;
@@ -37,6 +38,17 @@ export function candidateNames(grpcService: string): readonly string[] {
     unversioned[0] ?? '',
   ];
   return [...new Set(candidates)].filter((name) => name !== '');
+}
+
+/**
+ * @param override the registration that the caller names.
+ * @returns what a caller's token must have: the scopes of the registry's operations. Its health and
+ * reflection are for everybody.
+ */
+export function scopesOfCall({ service, method }: GrpcMethod, override: string | undefined): readonly string[] {
+  const goesToRegistry = override === undefined || override === REGISTRY;
+  const scope = goesToRegistry && service.startsWith(REGISTRY_PACKAGE) ? grpcOperation(method)?.scope : undefined;
+  return scope === undefined ? [] : [scope];
 }
 
 /** What decides where a call goes. */

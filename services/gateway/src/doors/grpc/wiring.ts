@@ -1,9 +1,6 @@
-import { grpcOperation } from '@rollcall/platform/http/scopes.ts';
-import type { Limits } from '../../admission/limits.ts';
 import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../../upstream/discovery/targets.ts';
-import type { GrpcMethod, GrpcTarget, GrpcTargets, TakeCall } from './ports.ts';
-import { REGISTRY_PACKAGE } from './routing.ts';
+import type { GrpcTargets } from './ports.ts';
 
 /**
  * The registrations with the capability grpc, and the registry itself.
@@ -15,7 +12,10 @@ export function grpcTargets(
   registryOrigin: string | undefined,
   endpointsOf: (hostname: string) => Endpoints,
 ): GrpcTargets {
-  const registry = registryOrigin === undefined ? undefined : registryAt(registryOrigin, endpointsOf);
+  const registry =
+    registryOrigin === undefined
+      ? undefined
+      : { service: REGISTRY, origin: registryOrigin, endpoints: endpointsOf(new URL(registryOrigin).hostname) };
   return {
     find(serviceName) {
       if (serviceName === REGISTRY) return registry;
@@ -24,23 +24,5 @@ export function grpcTargets(
       return { service: serviceName, origin, endpoints: grpcEndpoints };
     },
     known: () => targets.isComplete(),
-  };
-}
-
-function registryAt(origin: string, endpointsOf: (hostname: string) => Endpoints): GrpcTarget {
-  return { service: REGISTRY, origin, endpoints: endpointsOf(new URL(origin).hostname), scopesFor: registryScopes };
-}
-
-/** Health and reflection are for everybody. */
-function registryScopes({ service, method }: GrpcMethod): readonly string[] {
-  const scope = service.startsWith(REGISTRY_PACKAGE) ? grpcOperation(method)?.scope : undefined;
-  return scope === undefined ? [] : [scope];
-}
-
-/** Calls count like requests. */
-export function takeCall(limits: Limits): TakeCall {
-  return async (origin) => {
-    const { headers, refusal } = await limits.check({ ...origin, route: undefined });
-    return { allowed: refusal === undefined, headers, retryAfterMs: Number(headers['retry-after'] ?? 0) * 1000 };
   };
 }

@@ -1,10 +1,8 @@
 import { serverError } from '@rollcall/platform/http/errors.ts';
 import type { FastifyRequest } from 'fastify';
-import { requireScopes } from '../../admission/bearer.ts';
-import type { Caller } from '../../admission/caller.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Target, Targets } from '../../upstream/discovery/targets.ts';
-import { type Destination, scopesFor } from '../../upstream/routing/table.ts';
+import type { Destination } from '../../upstream/routing/table.ts';
 
 /** What services can be called with, where a route does not name methods. */
 const PASSED_ON = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE'];
@@ -19,18 +17,13 @@ interface AdmittedRequest {
   readonly request: FastifyRequest;
   /** Undefined: no route has the path. */
   readonly destination: Destination | undefined;
-  /** Undefined: no token was shown. */
-  readonly caller: Caller | undefined;
 }
 
 /**
  * @returns the service that a request is for.
- * @throws GatewayError, HttpError where the caller may not ask this of it, or there is none.
+ * @throws GatewayError, HttpError where it has no such method, or there is none.
  */
-export function findTarget(
-  { targets, bodyLimit }: FindTargetDeps,
-  { request, destination, caller }: AdmittedRequest,
-): Target {
+export function findTarget({ targets, bodyLimit }: FindTargetDeps, { request, destination }: AdmittedRequest): Target {
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
   const methods = rule?.methods ?? PASSED_ON;
@@ -38,7 +31,6 @@ export function findTarget(
     const allow = methods.filter((method) => PASSED_ON.includes(method)).join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
-  requireScopes(scopesFor(destination, request.method), caller);
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
   if (target !== undefined) return target;

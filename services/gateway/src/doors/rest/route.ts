@@ -3,14 +3,14 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { type App, nameRoute } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AccessLog } from '../../access-log.ts';
-import type { AdmissionDeps } from '../../admission/admission.ts';
-import { admitRequest } from '../../admission/admit-request.ts';
+import { type AdmissionDeps, type Asked, admit } from '../../admission/admission.ts';
+import { arrivedRequest } from '../../admission/admit-request.ts';
 import type { TrustedProxies } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
 import { invalid } from '../../identity/access-tokens.ts';
 import type { BackendIdentity, IdentityHeaders } from '../../identity/backend-identity.ts';
 import type { Targets } from '../../upstream/discovery/targets.ts';
-import type { Route } from '../../upstream/routing/table.ts';
+import { type Destination, type Route, scopesFor } from '../../upstream/routing/table.ts';
 import { requestOrigin } from '../request-origin.ts';
 import { givenTraceContext, requestIdOf } from '../trace-context.ts';
 import { logOutcome, logRefusal } from './access-entry.ts';
@@ -104,14 +104,13 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
   let service: string | undefined;
   let outcome: Outcome;
   try {
-    const { path, query } = splitTarget(raw.url ?? '');
-    const destination = deps.route(path);
-    const pattern = routePattern(destination);
-    if (pattern !== undefined) nameRoute(request, pattern);
-    const holder = await admitRequest(deps.admission, { request, reply }, destination?.rule);
-    subject = holder?.caller.subject;
-    span?.set({ 'rollcall.client': subject });
-    const target = findTarget({ targets, bodyLimit }, { request, destination, caller: holder?.caller });
+    const arrived = arrivedRequest({ request, reply }, (caller) => {
+      subject = caller.subject;
+      span?.set({ 'rollcall.client': subject });
+    });
+    const { holder, asked } = await admit(deps.admission, arrived, () => readRequest(deps, request));
+    const { destination, query } = asked;
+    const target = findTarget({ targets, bodyLimit }, { request, destination });
     service = target.service;
     span?.set({ 'rollcall.service': service });
     const identity = holder === undefined ? ANONYMOUS : await deps.identity.headersFor(holder.caller, service);
@@ -139,6 +138,24 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
   // Fastify answers itself where no answer has begun.
   if (outcome.type === 'failed' && !outcome.begun) throw failureOf(outcome.failure, service);
   reply.hijack();
+}
+
+interface AskedRequest extends Asked {
+  /** Undefined: no route has the path. */
+  readonly destination: Destination | undefined;
+  /** With its question mark, or empty. */
+  readonly query: string;
+}
+
+/** @throws GatewayError INVALID_PATH. */
+function readRequest({ route }: ProxyRouteDeps, request: FastifyRequest): AskedRequest {
+  const { path, query } = splitTarget(request.raw.url ?? '');
+  const destination = route(path);
+  const pattern = routePattern(destination);
+  if (pattern !== undefined) nameRoute(request, pattern);
+  const { limits, anonymous } = destination?.rule ?? {};
+  const scopes = destination === undefined ? [] : scopesFor(destination, request.method);
+  return { destination, query, scopes, limits, anonymous };
 }
 
 /** What the gateway answers where the service did not. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { bearerOf, unauthenticated } from '../../admission/bearer.ts';
+import { bearerToken, unauthenticated } from '../../admission/bearer.ts';
 import { GatewayError } from '../../errors.ts';
 import { SUBPROTOCOL } from './protocol.ts';
 
@@ -9,13 +9,12 @@ const TOKEN_PREFIX = 'bearer.';
  * The access token of an upgrade request: from `Authorization`, or from the subprotocol
  * `bearer.<token>`, for browsers cannot set header fields. Never from the URL, which ends in logs.
  *
- * @throws GatewayError UNAUTHENTICATED without one, or with two fields `Authorization`;
- * INVALID_REQUEST where subprotocols are offered and ours is not among them, or several tokens are
- * sent.
+ * @throws GatewayError UNAUTHENTICATED without one; INVALID_REQUEST where subprotocols are offered
+ * and ours is not among them, or several tokens are sent.
  */
-export function tokenOf({ headers, rawHeaders }: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
+export function tokenOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const { 'sec-websocket-protocol': offered } = headers;
-  const shown = bearerOf({ headers, rawHeaders });
+  const shown = bearerToken(headers.authorization);
   const protocols = offered?.split(',').map((protocol) => protocol.trim()) ?? [];
   const tokens = protocols
     .filter((protocol) => protocol.startsWith(TOKEN_PREFIX))

@@ -1,15 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { codedErrorBody, HttpError } from '@rollcall/platform/http/errors.ts';
-import { mapError } from '../../errors.ts';
-
-/** The answer to an upgrade that failed. */
-export function answerTo(error: unknown): HttpError {
-  return (
-    mapError(error) ??
-    new HttpError(500, 'INTERNAL', { code: 'INTERNAL', message: 'The request failed for a reason of ours' })
-  );
-}
+import { codedErrorBody, type HttpError } from '@rollcall/platform/http/errors.ts';
 
 /** The whole of an HTTP answer, after which the connection ends. */
 function renderRefusal(error: HttpError, added: Readonly<Record<string, string>>): string {

@@ -1,4 +1,5 @@
 import type { Caller } from '../../admission/caller.ts';
+import { missingScopes } from '../../admission/scopes.ts';
 import type { ChannelSource } from './channels/channel-source.ts';
 import type { Stats } from './metrics.ts';
 import { encode } from './protocol.ts';
@@ -47,7 +48,7 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
     access(channel) {
       const source = sourceOf(channel);
       if (source === undefined) return 'unknown';
-      const missing = source.missingScope(caller, channel);
+      const [missing] = missingScopes([source.scopeFor(channel)], caller);
       return missing === undefined ? 'allowed' : { missing };
     },
     add(channel, cursor) {

@@ -9,17 +9,18 @@ import type { Logger } from '@rollcall/platform/log.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';
-import { admit } from '../../admission/admission.ts';
+import { type Arrived, admit } from '../../admission/admission.ts';
+import { unauthenticated } from '../../admission/bearer.ts';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';
-import { GatewayError } from '../../errors.ts';
+import { answerTo, GatewayError } from '../../errors.ts';
 import { givenTraceContext, requestIdOf } from '../trace-context.ts';
 import type { Connection } from './connection.ts';
 import { tokenOf } from './credentials.ts';
 import type { WebSocketLimits } from './limits.ts';
 import type { Stats } from './metrics.ts';
 import { SUBPROTOCOL } from './protocol.ts';
-import { answerTo, refuse } from './refusal.ts';
+import { refuse } from './refusal.ts';
 import type { Room } from './room.ts';
 import { createUpgradeSpans } from './upgrade-spans.ts';
 
@@ -64,7 +65,7 @@ interface Asked {
   readonly askedAtMs: number;
   /** For the answer, whatever it is. */
   readonly answerHeaders: Record<string, string>;
-  subject?: string;
+  subject?: string | undefined;
 }
 
 type Names = Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path' | 'subject'>;
@@ -102,7 +103,6 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     checkRoom();
     const holder = await identify(deps, asked);
     const { subject } = holder.caller;
-    asked.subject = subject;
     spans?.admit(socket, subject);
     checkRoom();
     room.checkFor(subject);
@@ -171,13 +171,22 @@ function namesOf({ request: { method = '', url }, requestId, traceId, subject }:
   return { reqId: requestId, trace_id: traceId, method, path: pathOf(url), subject };
 }
 
-async function identify(deps: UpgradeDeps, { request, answerHeaders }: Asked): Promise<Holder> {
-  const release = deps.room.reserve();
+/** Scopes are asked for with each channel. */
+async function identify({ authenticator, requestLimits, room }: UpgradeDeps, asked: Asked): Promise<Holder> {
+  const { request } = asked;
+  const release = room.reserve();
   try {
-    const admission = { authenticator: deps.authenticator, limits: deps.requestLimits };
-    const { holder, headers } = await admit(admission, request, { token: () => tokenOf(request) });
-    if (holder === undefined) throw new GatewayError('UNAUTHENTICATED');
-    Object.assign(answerHeaders, headers);
+    const arrived: Arrived = {
+      remoteAddress: request.socket.remoteAddress,
+      forwardedFor: request.headers['x-forwarded-for'],
+      token: () => tokenOf(request),
+      onCounted({ caller, headers }) {
+        asked.subject = caller?.subject;
+        Object.assign(asked.answerHeaders, headers);
+      },
+    };
+    const { holder } = await admit({ authenticator, limits: requestLimits }, arrived, () => ({ scopes: [] }));
+    if (holder === undefined) throw unauthenticated();
     return holder;
   } finally {
     release();

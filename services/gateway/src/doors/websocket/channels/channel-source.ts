@@ -44,11 +44,8 @@ export interface ChannelDescription {
 export interface ChannelSource {
   readonly channels: readonly ChannelDescription[];
   serves(channel: string): boolean;
-  /**
-   * @returns the scope without which the caller may not subscribe to a channel that it serves;
-   * undefined: it may.
-   */
-  missingScope(caller: Caller, channel: string): string | undefined;
+  /** @returns the scope that subscribing to a channel takes, which it serves. */
+  scopeFor(channel: string): string;
   /** @returns a function that ends the subscription. */
   subscribe(subscription: Subscription, subscriber: Subscriber): () => void;
 }

@@ -4,7 +4,7 @@ import { watchJobs } from '@rollcall/client/job-watch.ts';
 import type { ItemChange, ListedEvent } from '@rollcall/client/listed-cache.ts';
 import type { Transport } from '@rollcall/client/transport.ts';
 import type { WatchOptions } from '@rollcall/client/watch.ts';
-import { channelScope, hasScope } from '@rollcall/platform/http/scopes.ts';
+import { channelScope } from '@rollcall/platform/http/scopes.ts';
 import { serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
 import type { ChannelSource } from './channel-source.ts';
@@ -74,7 +74,7 @@ export function jobsSource(topic: Topic<JobRecord, 'removed'>): ChannelSource {
     serves: (channel) =>
       channel === CHANNEL ||
       (channel.startsWith(OF_ONE_SERVICE) && serviceNameFault(channel.slice(OF_ONE_SERVICE.length)) === undefined),
-    missingScope: (caller) => (hasScope(caller, SCOPE) ? undefined : SCOPE),
+    scopeFor: () => SCOPE,
     subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
 }

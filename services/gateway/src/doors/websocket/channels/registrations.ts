@@ -3,7 +3,7 @@ import { capabilities, type ServiceRecord } from '@rollcall/client/registry-type
 import { sameFacts } from '@rollcall/client/service-cache.ts';
 import type { Transport } from '@rollcall/client/transport.ts';
 import { type WatchOptions, watchServices } from '@rollcall/client/watch.ts';
-import { channelScope, hasScope } from '@rollcall/platform/http/scopes.ts';
+import { channelScope } from '@rollcall/platform/http/scopes.ts';
 import { Type } from 'typebox';
 import type { ChannelSource } from './channel-source.ts';
 import { createTopic, type Topic } from './topic.ts';
@@ -50,7 +50,7 @@ export function registrationsSource(topic: Topic<ServiceRecord, GoneRegistration
       },
     ],
     serves: (channel) => channel === CHANNEL,
-    missingScope: (caller) => (hasScope(caller, SCOPE) ? undefined : SCOPE),
+    scopeFor: () => SCOPE,
     subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
 }

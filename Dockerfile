@@ -1,11 +1,13 @@
 # The image of every process: the container's arguments are `registry`, `operator` or `fetch ...`.
 #
-#   docker build --tag rollcall --build-arg REVISION=$(git rev-parse HEAD) .
+# docker build --tag rollcall --build-arg REVISION=$(git rev-parse HEAD) .
 #
-# The same sources and bases give the same layers, byte for byte, where the builder sets all times to that of the sources:
+# The same sources and bases give the same layers, byte for byte, where the builder sets all times
+# to that of the sources:
 #
-#   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) docker buildx build --output type=image,name=rollcall,rewrite-timestamp=true .
-#   buildah build --timestamp $(git log -1 --format=%ct) --tag rollcall .
+# SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) docker buildx build --output
+# type=image,name=rollcall,rewrite-timestamp=true .
+# buildah build --timestamp $(git log -1 --format=%ct) --tag rollcall .
 
 # Any image with this release of Node, its npm and a shell. Nothing else of it gets into the image.
 ARG NODE_IMAGE=docker.io/library/node:26.10.0-bookworm-slim@sha256:662933cf47f013bc8e4beb31a6116448427a82057ba7c42c97e4c5ba766504c2
@@ -14,10 +16,11 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY . .
 ARG SOURCE_DATE_EPOCH=
-# The lock file is for developers' packages too, of which npm would miss those for other platforms. Nobody but root may write
-# anything; declarations and source maps are half of the packages, and nothing reads them. The packages get a layer of their own,
-# which stays the same from version to version. JavaScript is emitted once, here: Node's stripper of types would cost each
-# process 25 MiB and a third of its start.
+# The lock file is for developers' packages too, of which npm would miss those for other platforms.
+# Nobody but root may write anything; declarations and source maps are half of the packages, and
+# nothing reads them. The packages get a layer of their own, which stays the same from version to
+# version. JavaScript is emitted once, here: Node's stripper of types would cost each process 25 MiB
+# and a third of its start.
 RUN --mount=type=cache,target=/tmp/npm \
     export npm_config_cache=/tmp/npm \
     && npm pkg delete devDependencies \
@@ -28,8 +31,8 @@ RUN --mount=type=cache,target=/tmp/npm \
     && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' \) -exec rm {} + \
     && chmod -R u=rwX,go=rX . \
     && mkdir /packages && mv node_modules /packages/
-# Node and the libraries that it is linked with: neither shell nor npm. Kubernetes takes the number of the user alone from an
-# image: without an entry its group would be root.
+# Node and the libraries that it is linked with: neither shell nor npm. Kubernetes reads the number
+# of the user alone from an image: without an entry its group would be root.
 RUN mkdir -p /runtime/etc \
     && libraries=$(node -p 'process.report.getReport().sharedObjects.filter((file) => file.startsWith("/")).join(" ")') \
     && for file in "$(command -v node)" $libraries; do \

@@ -12,8 +12,8 @@ export type ClientTier = 'Premium' | 'Standard' | 'Free';
 
 /**
  * The Secret in the same namespace that holds the secret the client authenticates with, or the scrypt hash of it
- * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>, with this cost, 16 bytes of salt and 32 of hash: others are not taken).
- * It must be labelled rollcall.dev/api-client=true: no other Secret is read.
+ * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>, with this cost, 16 bytes of salt and 32 of hash: others are refused). It
+ * must be labelled rollcall.dev/api-client=true: no other Secret is read.
  */
 export interface SecretReference {
   /**
@@ -48,8 +48,8 @@ export interface ApiClientSpec {
   scopes: string[];
   /**
    * The Secret in the same namespace that holds the secret the client authenticates with, or the scrypt hash of it
-   * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>, with this cost, 16 bytes of salt and 32 of hash: others are not taken).
-   * It must be labelled rollcall.dev/api-client=true: no other Secret is read.
+   * ($scrypt$ln=14,r=8,p=5$<salt>$<hash>, with this cost, 16 bytes of salt and 32 of hash: others are refused). It
+   * must be labelled rollcall.dev/api-client=true: no other Secret is read.
    */
   secretRef: SecretReference;
 }
@@ -198,7 +198,7 @@ export interface DeliveryJobSpec {
    */
   requestedBy?: string;
   /**
-   * For an instant way back: the job that runs is undone and those that wait are given up for it, and it rolls all
+   * For an instant way back: the job that runs is undone and waiting ones are cancelled for it, and it rolls all
    * pods at once, whatever the policy says, without its checks.
    */
   immediate?: boolean;
@@ -209,7 +209,7 @@ export interface DeliveryJobSpec {
    */
   onlyIfNewer?: boolean;
   /**
-   * Set to true, all traffic is returned to the old version and the job ends as RolledBack. Cannot be taken back.
+   * Set to true, all traffic is returned to the old version and the job ends as RolledBack. Cannot be undone.
    */
   abort: boolean;
   /**
@@ -221,7 +221,7 @@ export interface DeliveryJobSpec {
 
 /**
  * Pending (waits for its turn), Progressing (the new version is brought up or gets more traffic), Paused (waits
- * for time to pass or for promote), Verifying (checks run), Promoting (the user's Deployment takes over),
+ * for time to pass or for promote), Verifying (checks run), Promoting (the user's Deployment runs it),
  * RollingBack (traffic returns to the old version), or one of the ends Succeeded, RolledBack and Failed.
  */
 export type DeliveryPhase =
@@ -278,7 +278,7 @@ export interface WorkloadReference {
    */
   name: string;
   /**
-   * Its uid; another Deployment of the same name is not taken for it.
+   * Its uid; another Deployment of the same name does not count as it.
    */
   uid: string;
 }
@@ -351,7 +351,7 @@ export interface DeliveryMilestone {
 export interface DeliveryJobStatus {
   /**
    * Pending (waits for its turn), Progressing (the new version is brought up or gets more traffic), Paused (waits
-   * for time to pass or for promote), Verifying (checks run), Promoting (the user's Deployment takes over),
+   * for time to pass or for promote), Verifying (checks run), Promoting (the user's Deployment runs it),
    * RollingBack (traffic returns to the old version), or one of the ends Succeeded, RolledBack and Failed.
    */
   phase: DeliveryPhase;
@@ -445,8 +445,8 @@ export interface DeliveryJobStatus {
    */
   analysis?: AnalysisResult[];
   /**
-   * What the job came to between its start and its end, in order: every phase, at every step, once. Who was away
-   * can tell from it what has happened meanwhile.
+   * What the job came to between its start and its end, in order: every phase, at every step, once. A registry
+   * that did not run meanwhile reads from it what has happened.
    *
    * Items: A phase that the job came to.
    */
@@ -541,7 +541,7 @@ export interface HttpProbe {
    */
   bodyContains?: string;
   /**
-   * The longest that the whole answer may take, in milliseconds. Absent, the timeout alone counts.
+   * The longest that the whole answer may last, in milliseconds. Absent, the timeout alone counts.
    */
   maxLatencyMilliseconds?: number;
   /**
@@ -742,8 +742,8 @@ export interface DeliveryPolicySpec {
    */
   onFailure: FailureAction;
   /**
-   * Seconds that pods which no longer get traffic are kept, so that requests under way end and every router has
-   * heard of the switch.
+   * Seconds that pods which no longer get traffic are kept, so that requests under way end and every router knows
+   * of the switch.
    */
   drainSeconds: number;
   /**
@@ -778,8 +778,8 @@ export interface DeliveryPolicyStatus {
 }
 
 /**
- * A DeliveryPolicy says how DeliveryJobs of a service run. A policy for the service itself takes the place of
- * one for '*', which is for all services.
+ * A DeliveryPolicy says how DeliveryJobs of a service run. A policy for the service itself replaces one for '*',
+ * which is for all services.
  */
 export interface DeliveryPolicy {
   apiVersion: 'rollcall.dev/v1alpha1';
@@ -807,7 +807,7 @@ export type Capability = 'rest' | 'graphql' | 'grpc' | 'mcp';
 export type RegistrationSource = 'API' | 'KubernetesService' | 'Manifest';
 
 /**
- * What was registered. Written by the registry, by a user or by the operator, as source tells.
+ * What was registered. Written by the registry, by a user or by the operator, as source says.
  */
 export interface ServiceRegistrationSpec {
   /**
@@ -934,7 +934,7 @@ export interface ServiceRegistration {
   kind: 'ServiceRegistration';
   metadata: ObjectMeta;
   /**
-   * What was registered. Written by the registry, by a user or by the operator, as source tells.
+   * What was registered. Written by the registry, by a user or by the operator, as source says.
    */
   spec: ServiceRegistrationSpec;
   /**

@@ -20,7 +20,7 @@ interface Sbom {
 }
 
 /**
- * The same document for the same packages: npm makes up a serial number, tells the time, and calls
+ * The same document for the same packages: npm makes up a serial number, adds the time, and calls
  * our own packages by their directories. The serial number becomes a digest of the rest, and the
  * time that of the sources, where it is known.
  *

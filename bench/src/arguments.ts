@@ -9,7 +9,10 @@ export interface Arguments {
   readonly minutes: number;
 }
 
-/** @throws with a sentence for the user when an option is unknown or no positive number, or a bench does not exist. */
+/**
+ * @throws with a sentence for the user when an option is unknown or no positive number, or a bench
+ * does not exist.
+ */
 export function parseArguments(args: readonly string[], known: readonly string[]): Arguments {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -23,7 +26,7 @@ export function parseArguments(args: readonly string[], known: readonly string[]
   const unknown = positionals.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`No such bench: ${unknown.join(', ')}. There are: ${known.join(', ')}`);
   const services = positive('--services', values.services);
-  if (!Number.isInteger(services)) throw new Error('--services takes a whole number');
+  if (!Number.isInteger(services)) throw new Error('--services needs a whole number');
   return { help: values.help, names: positionals, services, minutes: positive('--minutes', values.minutes) };
 }
 

@@ -8,7 +8,7 @@ export interface BenchContext {
   readonly services: number;
   /** Length of the soak. */
   readonly minutes: number;
-  /** Takes a line of progress. */
+  /** Called with a line of progress. */
   readonly log: (line: string) => void;
 }
 
@@ -19,7 +19,10 @@ export interface Bench {
   readonly measures: string;
   /** Too long for every run: only when named. */
   readonly onlyWhenNamed?: true;
-  /** Needs a cluster that runs pods (fake ones), which costs the machine too much to be there for the others. */
+  /**
+   * Needs a cluster that runs pods (fake ones), which costs the machine too much to be there for
+   * the others.
+   */
   readonly workloads?: true;
   /** @throws when nothing could be measured; a missed limit is no error. */
   run(context: BenchContext): Promise<readonly Row[]>;

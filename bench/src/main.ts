@@ -112,7 +112,10 @@ async function runGroup(
   return sections;
 }
 
-/** Aborts at the first signal, so that everything is stopped in order; the second ends the process at once. */
+/**
+ * Aborts at the first signal, so that everything is stopped in order; the second ends the process
+ * at once.
+ */
 function stopOnSignals(): AbortSignal {
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -13,7 +13,9 @@ export interface Row {
 export interface Section {
   readonly bench: string;
   readonly rows: readonly Row[];
-  /** Of the machine over the last minute of the bench: processes that wanted a core, ours included. */
+  /**
+   * Of the machine over the last minute of the bench: processes that wanted a core, ours included.
+   */
   readonly loadAverage: number;
 }
 
@@ -54,7 +56,7 @@ export function renderTable(sections: readonly Section[]): string {
   return [render(HEADERS), render(ruler), ...lines.map(render), '', loadAverages(sections)].join('\n');
 }
 
-/** What tells a reader whether the machine had time for the measurement. */
+/** By which a reader knows whether the machine had time for the measurement. */
 function loadAverages(sections: readonly Section[]): string {
   const each = sections.map(({ bench, loadAverage }) => `${bench} ${loadAverage.toFixed(1)}`);
   return `Load average at the end of each bench: ${each.join(', ')}.`;

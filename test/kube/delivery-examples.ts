@@ -234,7 +234,7 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
     sentence: 'abort taken back',
     before: job({ abort: true }),
     patch: { spec: { abort: false } },
-    refusal: 'abort cannot be taken back',
+    refusal: 'abort cannot be undone',
   },
   { sentence: 'another service', before: job({}), patch: { spec: { serviceName: 'store' } }, refusal: jobFault },
   { sentence: 'another operation', before: job({}), patch: { spec: { operation: 'Rollback' } }, refusal: jobFault },

@@ -20,14 +20,20 @@ const WORKLOADS = 200;
 const REPLICAS = 3;
 const IN_FLIGHT = 32;
 const TIMEOUT_MS = 600_000;
-/** Controllers write Events for some seconds after the last pod is ready: what comes next is not to be charged for them. */
+/**
+ * Controllers write Events for some seconds after the last pod is ready: what comes next is not to
+ * be charged for them.
+ */
 const CALM_MS = 15_000;
 /** What `kubectl rollout` goes by in the peer's turn is what jobs go by in ours. */
 const rollingUpdate = { maxSurge: 1, maxUnavailable: 0 };
 /** `kubectl rollout` does not wait whether pods stay ready. */
 const asPlain = { ...rollingUpdate, bakeSeconds: 0 };
 
-/** 200 services deployed at once, against the same rollouts of the same Deployments without Rollcall. */
+/**
+ * 200 services deployed at once, against the same rollouts of the same Deployments without
+ * Rollcall.
+ */
 export const delivery: Bench = {
   name: 'delivery',
   measures: '200 rolling deploys at once, against plain rollouts of the same Deployments',
@@ -89,7 +95,7 @@ interface Timings {
   readonly eachMs: readonly number[];
 }
 
-/** Sends a request for each name and takes the time until all are done. */
+/** Sends a request for each name and measures the time until all are done. */
 async function time(
   names: readonly string[],
   doneAt: ReadonlyMap<string, number>,

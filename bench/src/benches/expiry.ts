@@ -116,7 +116,10 @@ async function lapseSteadily(scene: Scene, names: NameRange, title: string): Pro
   ];
 }
 
-/** All services get the same deadline: each heartbeat that is written is said to be as old as the first. */
+/**
+ * All services get the same deadline: each heartbeat that is written is said to be as old as the
+ * first.
+ */
 async function lapseAtOnce(scene: Scene, names: NameRange): Promise<Row[]> {
   const startedAtMs = performance.now();
   const deadlineMs = startedAtMs + MASS_TTL_SECONDS * 1000;

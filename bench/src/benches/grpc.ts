@@ -17,15 +17,19 @@ const SETTINGS = { ROLLCALL_LIMIT_PREMIUM: '1000000', ROLLCALL_ACCESS_LOG: 'off'
 const STARTS = 3;
 const CALLS_AT_ONCE = 32;
 /**
- * Calls of one connection come and go in step, as each process reads and writes a connection's at once: of few connections, as a
- * service that calls another has them, processes in a chain wait for each other. Many are those of many callers.
+ * Calls of one connection come and go in step, as each process reads and writes a connection's at
+ * once: of few connections, as a service that calls another has them, processes in a chain wait for
+ * each other. Many are those of many callers.
  */
 const FEW = 4;
 const MANY = CALLS_AT_ONCE;
 const WARM_UP_CALLS = 10_000;
 const CALLS_PER_ROUND = 15_000;
 
-/** Unary calls of 100 bytes to a server by grpc-js, directly and through a gateway, with token and limit (in memory). */
+/**
+ * Unary calls of 100 bytes to a server by grpc-js, directly and through a gateway, with token and
+ * limit (in memory).
+ */
 export const grpc: Bench = {
   name: 'grpc',
   measures: 'unary gRPC calls through the gateway against direct ones: rate, latency, CPU',

@@ -14,7 +14,10 @@ const CONNECTIONS = 64;
 const SLICES = 7;
 const ABSORBED_PER_ROUND = 30_000;
 
-/** `POST /services/{name}/heartbeat`: those that are written, against bare Lease patches, and those that are not. */
+/**
+ * `POST /services/{name}/heartbeat`: written heartbeats, against bare Lease patches, and absorbed
+ * ones.
+ */
 export const heartbeats: Bench = {
   name: 'heartbeats',
   measures: 'POST /services/{name}/heartbeat: written ones against a bare client, absorbed ones',
@@ -85,7 +88,10 @@ export const heartbeats: Bench = {
   },
 };
 
-/** @throws when other heartbeats were written than should have been: something else was measured then. */
+/**
+ * @throws when other heartbeats were written than should have been: something else was measured
+ * then.
+ */
 async function expectPending(registry: RollcallSubject, count: number): Promise<void> {
   const pending = sumOf(await registry.metrics(), 'rollcall_registry_pending_heartbeats');
   if (pending !== count) throw new Error(`${pending} heartbeats are not written, where ${count} should be`);

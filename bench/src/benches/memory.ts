@@ -13,7 +13,10 @@ const SETTLE_MS = 20_000;
 const LIMIT_MIB = 250;
 const READY_LIMIT_SECONDS = 10;
 
-/** Memory of registry and operator with all registrations, made one by one and found at the start; time until ready. */
+/**
+ * Memory of registry and operator with all registrations, made one by one and found at the start;
+ * time until ready.
+ */
 export const memory: Bench = {
   name: 'memory',
   measures: 'memory of registry and operator, time from start to ready, rate of registrations',

@@ -24,7 +24,10 @@ const WARM_UP_REQUESTS = 30_000;
 const REQUESTS_PER_ROUND = 20_000;
 const SETTINGS = { ROLLCALL_LIMIT_PREMIUM: '1000000', ROLLCALL_ACCESS_LOG: 'off' };
 
-/** `GET /api/v1/upstream/items` with a token, small JSON, one upstream: by the gateway, HAProxy and plain Fastify. */
+/**
+ * `GET /api/v1/upstream/items` with a token, small JSON, one upstream: by the gateway, HAProxy and
+ * plain Fastify.
+ */
 export const proxy: Bench = {
   name: 'proxy',
   measures: 'requests through the gateway, with token and limit, against HAProxy and plain Fastify: CPU, latency',
@@ -132,7 +135,7 @@ async function startRegistered(stage: Stage, upstreamPort: number): Promise<Roll
   return registry;
 }
 
-/** Checking a secret takes 16 MiB for a moment, which a gateway may keep. */
+/** Checking a secret needs 16 MiB for a moment, which a gateway may keep. */
 async function issueTokens(gateway: RollcallSubject): Promise<void> {
   await Promise.all(Array.from({ length: TOKENS }, () => tokenFrom(gateway, CLIENT)));
 }

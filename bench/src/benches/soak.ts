@@ -13,7 +13,10 @@ const HEARTBEAT_INTERVAL_SECONDS = 10_000 / 350;
 /** Until the operator has written the status of all and both processes have met the load. */
 const WARM_UP_MS = 90_000;
 
-/** Whether memory and CPU stay what they are while every service sends its heartbeats, and none is lost. */
+/**
+ * Whether memory and CPU stay what they are while every service sends its heartbeats, and none is
+ * lost.
+ */
 export const soak: Bench = {
   name: 'soak',
   measures: 'memory and CPU over 10 minutes (--minutes) of 350 heartbeats/s from 10,000 services',
@@ -31,7 +34,7 @@ export const soak: Bench = {
       pace: { amount: services },
     });
     if (registering.failures > 0) throw new Error(`${registering.failures} registrations failed`);
-    // Only now: with it, those that were registered first would expire before the last are.
+    // Only now: with it, the first would expire before the last are registered.
     const operator = await stage.startOperator({ namespace: NAMESPACE });
 
     const durationMs = WARM_UP_MS + minutes * 60_000;

@@ -15,7 +15,10 @@ const ABSORBED: NameRange = { prefix: 'absorbed-', first: 0, count: 5 };
 const ABSORBED_AFTER_MS = 8_000;
 const WRITTEN_AFTER_MS = 17_000;
 
-/** From the last heartbeat of a service until it is gone, at the TTL that the registry gives to everybody. */
+/**
+ * From the last heartbeat of a service until it is gone, at the TTL that the registry gives to
+ * everybody.
+ */
 export const ttl: Bench = {
   name: 'ttl',
   measures: 'time from the last heartbeat until a service is gone, at the TTL of 60 s',

@@ -8,7 +8,10 @@ const NAMESPACE = 'bench-websocket';
 const EVENTS = 30;
 const INTERVAL_MS = 1000;
 
-/** How long a registration takes to all who follow it, through API server, registry and gateway. */
+/**
+ * How long a registration needs to reach all who follow it, through API server, registry and
+ * gateway.
+ */
 export const websocket: Bench = {
   name: 'websocket',
   measures: `a registration to ${SUBSCRIBERS} WebSocket subscribers of one gateway: latency, memory`,

@@ -5,12 +5,12 @@ export interface AnswerReader {
   /**
    * @param chunk valid during the call only.
    * @returns the status of the answer when this chunk completes one.
-   * @throws when it is no answer, does not tell its length, or more comes than that.
+   * @throws when it is no answer, has no length, or more comes than that.
    */
   take(chunk: Buffer): number | undefined;
 }
 
-/** Looks at the status and Content-Length only; the body is counted, not kept. */
+/** Reads the status and Content-Length only; the body is counted, not kept. */
 export function createAnswerReader(): AnswerReader {
   /** What has come of a head that is not complete. */
   let partialHead: Buffer | undefined;
@@ -39,7 +39,7 @@ export function createAnswerReader(): AnswerReader {
     take(chunk) {
       if (bytesLeft > 0) bytesLeft -= chunk.length;
       else if (!takeHead(chunk)) return undefined;
-      if (bytesLeft < 0) throw new Error('The server sent more than the length it told');
+      if (bytesLeft < 0) throw new Error('The server sent more than its Content-Length');
       return bytesLeft === 0 ? status : undefined;
     },
   };

@@ -1,5 +1,5 @@
-// A process that makes load, so that making it takes no time from what is measured. It runs the tasks that its parent sends
-// one after the other, and ends with its parent.
+// A process that makes load, so that making it costs no time of what is measured. It runs the tasks
+// that its parent sends one after the other, and ends with its parent.
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { runGrpcLoad } from './grpc-load.ts';
 import { runHttpLoad } from './http-load.ts';

@@ -3,7 +3,10 @@ import { createAnswerReader } from './answer-reader.ts';
 
 /** One connection of HTTP/1.1, one request at a time, opened again when it breaks. */
 export interface HttpConnection {
-  /** @returns the status of the answer once all of it has come; `none` when the connection broke instead. */
+  /**
+   * @returns the status of the answer once all of it has come; `none` when the connection broke
+   * instead.
+   */
   exchange(request: Buffer): Promise<number | 'none'>;
   close(): void;
 }
@@ -11,8 +14,8 @@ export interface HttpConnection {
 const READ_BUFFER_BYTES = 256 * 1024;
 
 /**
- * A client that does little more than count bytes, so that it is the server that is measured: an ordinary client costs as
- * much per request as the server does.
+ * A client that does little more than count bytes, so that it is the server that is measured: an
+ * ordinary client costs as much per request as the server does.
  */
 export function openHttpConnection(port: number): HttpConnection {
   let socket: Socket | undefined;

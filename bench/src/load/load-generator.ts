@@ -5,7 +5,12 @@ import type { LoadResult, Reply, Task } from './tasks.ts';
 
 /** A process of its own that makes load. */
 export interface LoadGenerator extends Disposable {
-  /** One at a time. @throws when the task cannot be run or the process ends; requests that fail are part of the result. */
+  /**
+   * One at a time.
+   *
+   * @throws when the task cannot be run or the process ends; requests that fail are part of the
+   * result.
+   */
   run(task: Task): Promise<LoadResult>;
 }
 

@@ -1,7 +1,10 @@
 import { quantile } from './statistics.ts';
 import type { LoadResult, Pace } from './tasks.ts';
 
-/** Sends one request; resolves with its HTTP status, or with `none` when there was no answer. Never rejects. */
+/**
+ * Sends one request; resolves with its HTTP status, or with `none` when there was no answer. Never
+ * rejects.
+ */
 export type Send = (index: number) => Promise<number | 'none'>;
 
 /** Sends by the pace over so many senders, each of which has one request under way at a time. */

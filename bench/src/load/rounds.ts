@@ -22,13 +22,17 @@ export interface Run {
 export interface Runs<Name extends string> {
   of(name: Name): readonly Run[];
   /**
-   * How busy each contestant and the load generator were, in percent of a core. Where the contestant is well below 100 and
-   * the generator is not, the generator was measured; where both are, the rest of the machine.
+   * How busy each contestant and the load generator were, in percent of a core. Where the
+   * contestant is well below 100 and the generator is not, the generator was measured; where both
+   * are, the rest of the machine.
    */
   describeShares(): string;
 }
 
-/** Five rounds, in each of them every contestant once, so that what else the machine does meets all of them. */
+/**
+ * Five rounds, in each of them every contestant once, so that what else the machine does meets all
+ * of them.
+ */
 export async function alternate<Name extends string>(
   contestants: Readonly<Record<Name, Contestant>>,
 ): Promise<Runs<Name>> {

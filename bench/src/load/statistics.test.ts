@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { mean, median, quantile } from './statistics.ts';
 
-it('takes quantiles by nearest rank, whatever the order', () => {
+it('computes quantiles by nearest rank, whatever the order', () => {
   const values = Array.from({ length: 100 }, (_, index) => 100 - index);
   expect(quantile(values, 0.99)).toBe(99);
   expect(quantile(values, 1)).toBe(100);

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-/** A WebSocket client that only counts: thousands of a library's would take more time than what is measured. */
+/**
+ * A WebSocket client that only counts: thousands of a library's would cost more time than what is
+ * measured.
+ */
 export interface SubscriberConnection {
   /** Settles once the connection can receive nothing more. */
   readonly ended: Promise<void>;

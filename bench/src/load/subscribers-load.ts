@@ -52,7 +52,7 @@ export async function runSubscribersLoad(task: SubscribersTask): Promise<LoadRes
   }
 }
 
-/** What the subscribers have heard. */
+/** What the subscribers have received. */
 class Hearing {
   readonly latencies: number[] = [];
   #synced = 0;

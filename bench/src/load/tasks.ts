@@ -15,8 +15,9 @@ export type Pace =
   /** So many, each connection sending the next as soon as it has its answer. */
   | { readonly amount: number }
   /**
-   * So many a second for so long, whatever the answers do; latency counts from when each was due, and not in the first
-   * `settleMs` (0 by default), in which server and generator come back from having rested.
+   * So many a second for so long, whatever the answers do; latency counts from when each was due,
+   * and not in the first `settleMs` (0 by default), in which server and generator come back from
+   * having rested.
    */
   | { readonly ratePerSecond: number; readonly durationMs: number; readonly settleMs?: number };
 
@@ -57,7 +58,10 @@ export interface GrpcTask {
   readonly pace: Pace;
 }
 
-/** WebSocket clients of the gateway that follow `registrations`, while one service after the other is registered. */
+/**
+ * WebSocket clients of the gateway that follow `registrations`, while one service after the other
+ * is registered.
+ */
 export interface SubscribersTask {
   readonly kind: 'subscribers';
   /** Of the gateway. */
@@ -66,7 +70,10 @@ export interface SubscribersTask {
   readonly tokens: readonly string[];
   readonly subscribers: number;
   readonly registryPort: number;
-  /** Of the services: an event each. Latency counts from the call that registers one to each arrival of its event. */
+  /**
+   * Of the services: an event each. Latency counts from the call that registers one to each arrival
+   * of its event.
+   */
   readonly names: NameRange;
   readonly intervalMs: number;
 }
@@ -77,7 +84,7 @@ export interface LoadResult {
   readonly requests: number;
   /** Answers other than 2xx, and requests that got none. */
   readonly failures: number;
-  /** Answers by HTTP status, `none` for those that did not come. */
+  /** Answers by HTTP status, `none` for missing ones. */
   readonly statuses: Readonly<Record<string, number>>;
   readonly elapsedMs: number;
   readonly perSecond: number;

@@ -1,6 +1,6 @@
 /** What a bare server answers. */
 export interface Answer {
-  /** Without those that every server adds by itself: date, connection, content-length. */
+  /** Without headers that every server adds by itself: date, connection, content-length. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }

@@ -1,5 +1,6 @@
-// `node bare-http.ts PORT FILE`: node:http with nothing around it, answering every request with the headers and body that
-// the file holds. `/cpu` answers with the milliseconds of CPU that the process has used.
+// `node bare-http.ts PORT FILE`: node:http with nothing around it, answering every request with the
+// headers and body that the file holds. `/cpu` answers with the milliseconds of CPU that the
+// process has used.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Answer } from './answer.ts';

@@ -1,4 +1,5 @@
-// `node fastify-gateway.ts PORT UPSTREAM JWKS`: what one makes of Fastify's own plugins: token check, limit per client, proxy.
+// `node fastify-gateway.ts PORT UPSTREAM JWKS`: what one makes of Fastify's own plugins: token
+// check, limit per client, proxy.
 import httpProxy from '@fastify/http-proxy';
 import rateLimit from '@fastify/rate-limit';
 import { fastify } from 'fastify';

@@ -1,4 +1,5 @@
-// `node grpc-backend.ts PORT GRPC_PORT`: a gRPC server by grpc-js that sends unary messages back. On PORT it tells its CPU time.
+// `node grpc-backend.ts PORT GRPC_PORT`: a gRPC server by grpc-js that sends unary messages back.
+// On PORT it reports its CPU time.
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { serveCpu } from './cpu-server.ts';
 

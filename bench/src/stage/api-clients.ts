@@ -29,7 +29,7 @@ export async function createApiClient(kube: KubeConnection, { namespace, id, sco
   });
 }
 
-/** A token of a client that the gateway may hear of in a moment only. */
+/** A token of a client that the gateway may learn of in a moment only. */
 export async function tokenFrom({ port }: Pick<RollcallSubject, 'port'>, id: string): Promise<string> {
   const form = { grant_type: 'client_credentials', client_id: id, client_secret: SECRET };
   const url = `http://127.0.0.1:${port}/api/v1/auth/token`;
@@ -44,7 +44,7 @@ export async function tokenFrom({ port }: Pick<RollcallSubject, 'port'>, id: str
   return token;
 }
 
-/** @throws unless the registry takes it. */
+/** @throws unless the registry accepts it. */
 export async function register(
   { port }: Pick<RollcallSubject, 'port'>,
   name: string,

@@ -4,7 +4,10 @@ import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/log.ts';
 import type { RollcallSubject, Stage } from './stage.ts';
 
-/** Who watches registrations expire from outside, and when he saw each of them do so: `performance.now()` by service name. */
+/**
+ * Who watches registrations expire from outside, and when he saw each of them do so:
+ * `performance.now()` by service name.
+ */
 export interface ExpiryObserver extends AsyncDisposable {
   /** By the phase of the custom resource. */
   readonly inCluster: ReadonlyMap<string, number>;

@@ -11,7 +11,10 @@ const IN_FLIGHT = 64;
 const SETTLE_TIMEOUT_MS = 400_000;
 const HOUR_SECONDS = 3600;
 
-/** No bench lasts so long that these expire, and their last heartbeat is so old that the next one is due. */
+/**
+ * No bench lasts so long that these expire, and their last heartbeat is so old that the next one is
+ * due.
+ */
 export const LONG_LIVED: Life = { ttlSeconds: 24 * HOUR_SECONDS, heartbeatAgeMs: 12 * HOUR_SECONDS * 1000 };
 
 export interface Life {
@@ -20,7 +23,11 @@ export interface Life {
   readonly heartbeatAgeMs: number;
 }
 
-/** Makes registrations with their Leases at the API server, as the registry does. @returns how many a second. */
+/**
+ * Makes registrations with their Leases at the API server, as the registry does.
+ *
+ * @returns how many a second.
+ */
 export async function seed(stage: Stage, namespace: string, fleet: { names: NameRange; life: Life }): Promise<number> {
   const registrations = resourceClient(stage.kube, serviceRegistrationKind, namespace);
   const leases = resourceClient(stage.kube, leaseKind, namespace);
@@ -87,7 +94,7 @@ function leaseOf(name: string, uid: string, { ttlSeconds, heartbeatAgeMs }: Life
   };
 }
 
-/** Waits until the operator has looked at so many registrations and the registry serves them. */
+/** Waits until the operator has observed so many registrations and the registry serves them. */
 export async function settled(
   { registry, operator }: { readonly registry?: RollcallSubject; readonly operator?: RollcallSubject },
   count: number,
@@ -107,7 +114,10 @@ export async function settled(
   });
 }
 
-/** Waits until the operator has nothing left to write: it tells of new registrations at leisure, 50 Events a second. */
+/**
+ * Waits until the operator has nothing left to write: it reports new registrations slowly, 50
+ * Events a second.
+ */
 export async function quiet(operator: RollcallSubject): Promise<void> {
   const isQuiet = async () => sumOf(await operator.metrics(), 'rollcall_events_pending') === 0;
   await waitUntil('the operator has sent its Events', isQuiet, {

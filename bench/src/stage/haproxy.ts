@@ -18,7 +18,11 @@ export interface SystemBinary {
 const TICKS_PER_SECOND = 100;
 const LIBRARIES = ['usr/lib/x86_64-linux-gnu', 'usr/lib/aarch64-linux-gnu'];
 
-/** HAProxy on the PATH, else Debian's package, unpacked into the cache. @returns undefined where there is neither. */
+/**
+ * HAProxy on the PATH, else Debian's package, unpacked into the cache.
+ *
+ * @returns undefined where there is neither.
+ */
 export async function findHaproxy(env: NodeJS.ProcessEnv): Promise<SystemBinary | undefined> {
   const onPath = await findExecutable('haproxy');
   if (onPath !== undefined) return { file: onPath, env: {} };
@@ -72,7 +76,10 @@ export async function startHaproxy(stack: AsyncDisposableStack, options: Haproxy
   };
 }
 
-/** proc(5): user and system time are the 14th and 15th fields, counted behind the name in parentheses. */
+/**
+ * proc(5): user and system time are the 14th and 15th fields, counted behind the name in
+ * parentheses.
+ */
 async function cpuMsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -9,7 +9,11 @@ const run = promisify(execFile);
 /** As in the Dockerfile. */
 const FOLDERS = ['clients', 'crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
 
-/** Emits our sources as the image has them, so that what is measured is what runs. @param root does not exist yet. */
+/**
+ * Emits our sources as the image has them, so that what is measured is what runs.
+ *
+ * @param root does not exist yet.
+ */
 export async function createImageSources(root: string): Promise<void> {
   const modules = join(root, 'node_modules');
   const own = join(modules, '@rollcall');

@@ -22,7 +22,10 @@ export function sumOf(metrics: Metrics, name: string, labels: Readonly<Record<st
   return sum;
 }
 
-/** The smallest bucket limit of a histogram that holds a share (0 to 1) of what came between two readings; NaN when nothing did. */
+/**
+ * The smallest bucket limit of a histogram that holds a share (0 to 1) of what came between two
+ * readings; NaN when nothing did.
+ */
 export function bucketQuantile(
   { before, after }: { readonly before: Metrics; readonly after: Metrics },
   name: string,

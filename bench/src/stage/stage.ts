@@ -35,7 +35,10 @@ interface DeployOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** The control plane and database that all benches of a run share, and what starts the processes they measure. */
+/**
+ * The control plane and database that all benches of a run share, and what starts the processes
+ * they measure.
+ */
 export interface Stage {
   readonly kubeconfigPath: string;
   /** For what the benches themselves do at the API server. */
@@ -48,7 +51,10 @@ export interface Stage {
   startRegistry(options: DeployOptions): Promise<RollcallSubject>;
   startOperator(options: DeployOptions): Promise<RollcallSubject>;
   startGateway(options: DeployOptions): Promise<RollcallSubject>;
-  /** Starts HAProxy with this configuration, in which `{port}` stands for the port it is to listen on. */
+  /**
+   * Starts HAProxy with this configuration, in which `{port}` stands for the port it is to listen
+   * on.
+   */
   startHaproxy(binary: SystemBinary, configuration: string): Promise<Subject>;
   /** Starts a bare server of `peers/`. @param args after the port. */
   startPeer(

@@ -85,8 +85,8 @@ export default defineConfig({
           testTimeout: 600_000,
           hookTimeout: 300_000,
           expect: expecting,
-          // They measure times and what is on the host. Two at a time have not been green yet.
-          fileParallelism: false,
+          // They wait for most of their time.
+          maxWorkers: cores,
           retry,
         },
       },

@@ -9,6 +9,7 @@ import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
 import { type Redis, startRedis } from './redis.ts';
 import type { RedisBinary } from './redis-binary.ts';
+import { createServiceRole } from './service-role.ts';
 import { type ServiceContext, type ServiceOptions, startService, waitUntilReady } from './services.ts';
 import { type Supervised, supervise } from './supervisor.ts';
 import { waitUntil } from './wait.ts';
@@ -104,7 +105,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_HOST: '127.0.0.1',
     },
   };
-  const databaseUrl = await postgres.createDatabase('rollcall');
+  const databaseUrl = await createServiceRole(await postgres.createDatabase('rollcall'), 'registry');
   const [registryGrpc = 0] = await freePorts(1);
   const ports = {
     registryGrpc,

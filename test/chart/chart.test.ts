@@ -80,6 +80,7 @@ describe('values that the schema refuses', () => {
       { processes: { registry: { secrets: { s: { scope: 'cluster' } } } } },
       'scope',
     ],
+    ['one URL for all services', { postgresql: { external: { url: 'postgres://me:word@db/rollcall' } } }, 'url'],
     ['a password as a value', { postgresql: { password: 'x' } }, 'password'],
   ])('%s', async (_what, values, named) => {
     const refusal = await renderChart(values).then(
@@ -127,7 +128,7 @@ describe('what values lead to', () => {
     });
     expect(environmentOf(objects, 'rollcall-registry')).toMatchObject({
       ROLLCALL_NAMESPACE: NAMESPACE,
-      ROLLCALL_DATABASE_URL: { secretKeyRef: { name: 'rollcall-postgresql', key: 'url' } },
+      ROLLCALL_DATABASE_URL: { secretKeyRef: { name: 'rollcall-postgresql', key: 'registry-url' } },
     });
     // To have tokens reviewed, and nothing else.
     const clusterWide = objects.filter(({ kind }) => kind.startsWith('ClusterRole'));
@@ -220,20 +221,50 @@ describe('what values lead to', () => {
   test('an external database leaves the embedded one out, and its URL is in a Secret only', async () => {
     const url = 'postgres://me:word@db.example.com/rollcall';
     const objects = await renderChart({
-      postgresql: { external: { url } },
+      postgresql: { external: { urls: { registry: url } } },
       redis: { external: { secretName: 'mine' } },
     });
     expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
     const holders = objects.filter((object) => JSON.stringify(object).includes('word@'));
     expect(holders.map(({ kind }) => kind)).toEqual(['Secret']);
     expect(environmentOf(objects, 'rollcall-registry')).toMatchObject({
-      ROLLCALL_DATABASE_URL: { secretKeyRef: { name: holders[0]?.metadata.name, key: 'url' } },
+      ROLLCALL_DATABASE_URL: { secretKeyRef: { name: holders[0]?.metadata.name, key: 'registry-url' } },
     });
+  });
+
+  test('each process with a database has a role, a password and a URL of its own', async () => {
+    const objects = await renderChart({ processes: { payment: { database: true }, console: {} } });
+    const { data } = objectOf(objects, 'Secret', 'rollcall-postgresql') as unknown as { data: Record<string, string> };
+    const keys = ['password', 'payment-password', 'payment-url', 'registry-password', 'registry-url'];
+    expect(Object.keys(data).toSorted()).toEqual(keys);
+    const passwords = keys.filter((key) => key.endsWith('password')).map((key) => data[key]);
+    expect(new Set(passwords).size).toBe(3);
+    const text = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString();
+    for (const name of ['payment', 'registry']) {
+      const url = `postgres://${name}:${text(`${name}-password`)}@rollcall-postgresql:5432/rollcall`;
+      expect(text(`${name}-url`)).toBe(url);
+      expect(environmentOf(objects, `rollcall-${name}`)).toMatchObject({
+        ROLLCALL_DATABASE_URL: { secretKeyRef: { name: 'rollcall-postgresql', key: `${name}-url` } },
+      });
+    }
+    // PostgreSQL makes the roles of these, and sees the passwords of nobody else.
+    const database = podsOf(objects).find(({ name }) => name === 'rollcall-postgresql')?.template.spec;
+    const items = ['payment', 'registry'].map((name) => ({ key: `${name}-password`, path: name }));
+    expect(database?.volumes).toContainEqual({
+      name: 'passwords',
+      secret: { secretName: 'rollcall-postgresql', items },
+    });
+  });
+
+  test('an external PostgreSQL without a URL for a process that uses it is refused', async () => {
+    const urls = { registry: 'postgres://registry:word@db.example.com/rollcall' };
+    const values = { postgresql: { external: { urls } }, processes: { payment: { database: true } } };
+    await expect(renderChart(values)).rejects.toThrow('postgresql.external.urls has no URL for payment');
   });
 
   test('pods do not tell by a checksum what the password in a URL is, and one rendering says one thing', async () => {
     const values = {
-      postgresql: { external: { url: 'postgres://me:word@db.example.com/rollcall' } },
+      postgresql: { external: { urls: { registry: 'postgres://me:word@db.example.com/rollcall' } } },
       redis: { external: { url: 'redis://:word@cache.example.com' } },
       processes: { registry: { redis: true } },
     };

@@ -95,7 +95,7 @@ function podAnnotations(): Promise<string> {
 }
 
 function withDatabase(password: string): Values {
-  return { postgresql: { external: { url: `postgres://me:${password}@db.example.com/rollcall` } } };
+  return { postgresql: { external: { urls: { registry: `postgres://me:${password}@db.example.com/rollcall` } } } };
 }
 
 const registration = JSON.stringify({
@@ -117,11 +117,11 @@ test('passwords are made once, and outlive upgrades, rollbacks and a second inst
   expect(await install()).toMatch(/^ *helm test rollcall --namespace rollcall$/m);
   const first = await passwords();
   expect(Object.keys(first).toSorted()).toEqual(['rollcall-postgresql', 'rollcall-redis']);
-  const [password = '', url = ''] = ['password', 'url'].map((key) =>
+  const [password = '', url = ''] = ['registry-password', 'registry-url'].map((key) =>
     Buffer.from(first['rollcall-postgresql']?.[key] ?? '', 'base64').toString(),
   );
   expect(password).toMatch(/^[A-Za-z0-9]{32}$/);
-  expect(url).toBe(`postgres://rollcall:${password}@rollcall-postgresql:5432/rollcall`);
+  expect(url).toBe(`postgres://registry:${password}@rollcall-postgresql:5432/rollcall`);
   await upgrade({ logLevel: 'debug' });
   expect(await passwords()).toEqual(first);
   await run(['rollback', RELEASE, '1']);
@@ -132,11 +132,35 @@ test('passwords are made once, and outlive upgrades, rollbacks and a second inst
   expect((await passwords())['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
 });
 
+test('the password of a volume from before services had roles stays, and the services get theirs', async () => {
+  await install();
+  const { password = '' } = (await passwords())['rollcall-postgresql'] ?? {};
+  await run(['uninstall', RELEASE]);
+  const old = {
+    password,
+    url: Buffer.from('postgres://rollcall:old@rollcall-postgresql:5432/rollcall').toString('base64'),
+  };
+  const secret = ['secret/rollcall-postgresql', '--namespace', NAMESPACE];
+  await cluster.kubectl([
+    'patch',
+    ...secret,
+    '--type=json',
+    `--patch=${JSON.stringify([{ op: 'replace', path: '/data', value: old }])}`,
+  ]);
+  await install();
+  const data = (await passwords())['rollcall-postgresql'] ?? {};
+  expect(data['password']).toBe(password);
+  expect(Buffer.from(data['registry-password'] ?? '', 'base64').toString()).toMatch(/^[A-Za-z0-9]{32}$/);
+});
+
 test('the password of the volume is found again after a time with another database', async () => {
   await install();
   const first = await passwords();
   const url = 'postgres://me:word@db.example.com/rollcall';
-  await upgrade({ postgresql: { external: { url } }, redis: { external: { url: 'redis://:word@cache.example.com' } } });
+  await upgrade({
+    postgresql: { external: { urls: { registry: url } } },
+    redis: { external: { url: 'redis://:word@cache.example.com' } },
+  });
   const meanwhile = await passwords();
   expect(Object.keys(meanwhile).toSorted()).toEqual([
     'rollcall-postgresql',

@@ -10,8 +10,12 @@ const dimensions = {
     'without a volume': { postgresql: { persistence: { enabled: false } } },
     'volume goes': { postgresql: { persistence: { keep: false, storageClass: 'fast', size: '20Gi' } } },
     'existing Secret': { postgresql: { existingSecret: 'mine' } },
-    'external URL': { postgresql: { external: { url: 'postgres://a:b@db/rollcall' } } },
-    'external Secret': { postgresql: { external: { secretName: 'mine', secretKey: 'dsn' } } },
+    'external URLs': {
+      postgresql: {
+        external: { urls: { registry: 'postgres://a:b@db/rollcall', payment: 'postgres://c:d@db/rollcall' } },
+      },
+    },
+    'external Secret': { postgresql: { external: { secretName: 'mine' } } },
   },
   redis: {
     embedded: {},

@@ -9,6 +9,7 @@ import { freePorts } from '@rollcall/local/ports.ts';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
 import { type Redis, startRedis } from '@rollcall/local/redis.ts';
 import { findRedisBinary } from '@rollcall/local/redis-binary.ts';
+import { createServiceRole } from '@rollcall/local/service-role.ts';
 import { type Replica, startReadyReplica, startReplica } from './replica.ts';
 import { startServiceProxy } from './service-proxy.ts';
 
@@ -20,6 +21,7 @@ const RESTART_DELAY_MS = 1000;
 export interface Deployment extends AsyncDisposable {
   readonly controlPlane: ControlPlane;
   readonly postgres: Postgres;
+  /** An administrator's. */
   readonly databaseUrl: string;
   readonly registries: readonly Supervised[];
   readonly operators: readonly Supervised[];
@@ -79,7 +81,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     Promise.all(Array.from({ length: count }, async () => stack.use(await supervise(script, { ...common, settings }))));
   const started = {
     registries: await replicas(registries, 'services/registry/src/main.ts', {
-      ROLLCALL_DATABASE_URL: databaseUrl,
+      ROLLCALL_DATABASE_URL: await createServiceRole(databaseUrl, 'registry'),
       ROLLCALL_WEBHOOK_ALLOW_UNSIGNED: 'true',
       ...registrySettings,
     }),

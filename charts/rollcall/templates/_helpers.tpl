@@ -111,46 +111,87 @@ or empty, so that nothing could be switched off.
 {{- ternary .all (join "," $namespaces) (has "*" $namespaces) -}}
 {{- end -}}
 
-{{/* Whether a database is embedded: "true" or nothing. Takes root and database (postgresql or redis). */}}
-{{- define "rollcall.isEmbedded" -}}
-{{- $external := (get .root.Values .database).external -}}
-{{- if not (or $external.url $external.secretName) }}true{{ end -}}
+{{/* The processes that have a role in PostgreSQL, by name, as YAML. Takes the root. */}}
+{{- define "rollcall.databaseUsers" -}}
+{{- $users := dict -}}
+{{- range $name, $process := include "rollcall.processes" . | fromYaml -}}
+{{- if $process.database -}}
+{{- $_ := set $users $name $process -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $users -}}
 {{- end -}}
 
-{{/* Name of the Secret with the URL of a database. Takes root and database. */}}
+{{/* The URLs of a database in the values, by the keys of its Secret, as YAML. Takes root and database (postgresql or redis). */}}
+{{- define "rollcall.givenUrls" -}}
+{{- $external := (get .root.Values .database).external -}}
+{{- $urls := dict -}}
+{{- range $process, $url := $external.urls -}}
+{{- $_ := set $urls (printf "%s-url" $process) $url -}}
+{{- end -}}
+{{- with $external.url -}}
+{{- $_ := set $urls "url" . -}}
+{{- end -}}
+{{- toYaml $urls -}}
+{{- end -}}
+
+{{/* Whether a database is embedded: "true" or nothing. Takes root and database. */}}
+{{- define "rollcall.isEmbedded" -}}
+{{- $external := (get .root.Values .database).external -}}
+{{- if not (or $external.url $external.urls $external.secretName) }}true{{ end -}}
+{{- end -}}
+
+{{/* Name of the Secret with the URLs of a database. Takes root and database. */}}
 {{- define "rollcall.databaseSecret" -}}
 {{- $values := get .root.Values .database -}}
 {{- if $values.external.secretName -}}
 {{- $values.external.secretName -}}
-{{- else if $values.external.url -}}
-{{- /* Not the embedded one's, whose password is kept as long as its volume. */ -}}
+{{- else if not (include "rollcall.isEmbedded" .) -}}
+{{- /* Not the embedded one's, whose passwords are kept as long as its volume. */ -}}
 {{- include "rollcall.fullname" .root }}-{{ .database }}-external
-{{- else if and $values.existingSecret (include "rollcall.isEmbedded" .) -}}
+{{- else if $values.existingSecret -}}
 {{- $values.existingSecret -}}
 {{- else -}}
 {{- include "rollcall.fullname" .root }}-{{ .database }}
 {{- end -}}
 {{- end -}}
 
-{{/* An environment variable with the URL of a database. Takes root, database and variable. */}}
-{{- define "rollcall.databaseUrl" -}}
-{{- $external := (get .root.Values .database).external -}}
+{{/* The environment variable with a process' own URL of PostgreSQL. Takes root and name. */}}
+{{- define "rollcall.postgresqlUrl" -}}
+{{- $external := .root.Values.postgresql.external -}}
+{{- if and $external.urls (not $external.secretName) (not (get $external.urls .name)) -}}
+{{- fail (printf "postgresql.external.urls has no URL for %s" .name) -}}
+{{- end -}}
+- name: ROLLCALL_DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "rollcall.databaseSecret" (dict "root" .root "database" "postgresql") }}
+      key: {{ .name }}-url
+{{- end -}}
+
+{{/* An environment variable with the URL of Redis. Takes root and variable. */}}
+{{- define "rollcall.redisUrl" -}}
+{{- $external := .root.Values.redis.external -}}
 - name: {{ .variable }}
   valueFrom:
     secretKeyRef:
-      name: {{ include "rollcall.databaseSecret" . }}
+      name: {{ include "rollcall.databaseSecret" (dict "root" .root "database" "redis") }}
       key: {{ ternary $external.secretKey "url" (ne $external.secretName "") }}
 {{- end -}}
 
 {{/*
-Tells one URL in the values from the next, by chance: a checksum would let who reads the pods try passwords. It is kept beside the URL as
-long as that stays, and made once for all who ask in one rendering. Takes root and database.
+Tells the URLs in the values from the next, by chance: a checksum would let who reads the pods try passwords. It is kept beside them as
+long as they stay, and made once for all who ask in one rendering. Takes root and database.
 */}}
 {{- define "rollcall.urlVersion" -}}
 {{- $external := (get .root.Values .database).external -}}
 {{- if not (hasKey $external "version") -}}
 {{- $present := lookup "v1" "Secret" .root.Release.Namespace (include "rollcall.databaseSecret" .) -}}
-{{- $isSame := eq (dig "data" "url" "" $present | b64dec) $external.url -}}
+{{- $data := dict -}}
+{{- range $key, $url := include "rollcall.givenUrls" . | fromYaml -}}
+{{- $_ := set $data $key (b64enc $url) -}}
+{{- end -}}
+{{- $isSame := eq (dig "data" dict $present | toJson) (toJson $data) -}}
 {{- $kept := ternary (dig "metadata" "annotations" "rollcall.dev/url-version" "" $present) "" $isSame -}}
 {{- $_ := set $external "version" (default (randAlphaNum 16) $kept) -}}
 {{- end -}}
@@ -162,7 +203,8 @@ long as that stays, and made once for all who ask in one rendering. Takes root a
 {{- $root := .root -}}
 {{- $used := . -}}
 {{- range $database := list "postgresql" "redis" -}}
-{{- if and (get $root.Values $database).external.url (get $used $database) }}
+{{- $given := include "rollcall.givenUrls" (dict "root" $root "database" $database) | fromYaml -}}
+{{- if and $given (get $used $database) }}
 rollcall.dev/{{ $database }}-url-version: {{ include "rollcall.urlVersion" (dict "root" $root "database" $database) | quote }}
 {{- end -}}
 {{- end -}}

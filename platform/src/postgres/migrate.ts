@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { QueryConfig } from 'pg';
+import { escapeIdentifier, type QueryConfig } from 'pg';
 import type { Logger } from '../log.ts';
 import { inTransaction, type Pool, type PoolClient } from './pool.ts';
 
@@ -17,8 +17,8 @@ export interface MigrateOptions {
 const MIGRATION_TIMEOUT_MS = 600_000;
 
 /**
- * Brings the schema up to date: creates it if need be and applies the migrations that it lacks, all
- * in one transaction. Replicas that start together wait for one another on an advisory lock.
+ * Brings the schema up to date: creates it where there is none and applies the migrations that it
+ * lacks, all in one transaction. Replicas that start together wait for one another on an advisory lock.
  *
  * @throws when a migration fails (nothing is changed then) or when one that was applied has been
  * edited since.
@@ -28,7 +28,7 @@ export async function migrate({ pool, schema, directory, log }: MigrateOptions):
   await inTransaction(pool, async (client) => {
     await client.query(`SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}`);
     await client.query(patient('SELECT pg_advisory_xact_lock(hashtext($1))', [`rollcall-migrate-${schema}`]));
-    await client.query(`CREATE SCHEMA IF NOT EXISTS ${client.escapeIdentifier(schema)}`);
+    await ensureSchema(client, schema);
     await client.query(
       `CREATE TABLE IF NOT EXISTS migrations (
          name text PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`,
@@ -45,6 +45,13 @@ export async function migrate({ pool, schema, directory, log }: MigrateOptions):
       log.info({ migration: name }, 'migration applied');
     }
   });
+}
+
+/** Creates the schema where there is none, for which the role needs a right that it needs for nothing else. */
+export async function ensureSchema(client: Pool | PoolClient, schema: string): Promise<void> {
+  const { rowCount } = await client.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema]);
+  // Two that start together may both find none.
+  if (rowCount === 0) await client.query(`CREATE SCHEMA IF NOT EXISTS ${escapeIdentifier(schema)}`);
 }
 
 async function appliedMigrations(client: PoolClient): Promise<Map<string, string>> {

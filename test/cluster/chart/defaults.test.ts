@@ -31,6 +31,12 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
   const idleMemory = async (): Promise<PodMemory[]> =>
     (await readMemory(installation.namespace)).filter(({ at }) => at > readyAt + IDLE_MS);
   const kubectl = (...args: readonly string[]) => installation.namespace.kubectl(...args);
+  /** Asks PostgreSQL as the registry. */
+  const psql = (statement: string): Promise<string> => {
+    const script = 'PGPASSWORD=$(cat /etc/rollcall/passwords/registry) exec psql --host=rollcall-postgresql-0 "$@"';
+    const options = ['--username=registry', '--dbname=rollcall', '--tuples-only', `--command=${statement}`];
+    return kubectl('exec', 'rollcall-postgresql-0', '--', 'sh', '-c', script, 'sh', ...options);
+  };
 
   test('is ready at the first attempt of every pod, where the restricted Pod Security Standard is enforced', async () => {
     const started = performance.now();
@@ -136,6 +142,15 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     ];
     const query = ['--username=rollcall', '--dbname=rollcall', '--command=select 1'];
     await expect(kubectl(...psql, ...query)).rejects.toThrow(/password authentication failed/);
+  });
+
+  test('lets the registry into its own schemas of PostgreSQL alone', async () => {
+    const owned = `select string_agg(nspname, ',' order by nspname) from pg_namespace where nspowner = current_user::regrole`;
+    expect((await psql(owned)).trim()).toBe('registry,registry_queue');
+    expect(Number(await psql('select count(*) from registry.migrations'))).toBeGreaterThan(0);
+    await expect(psql('create schema mine')).rejects.toThrow(/permission denied for database/);
+    await expect(psql('create role mine')).rejects.toThrow(/permission denied to create role/);
+    await expect(psql('create table public.mine ()')).rejects.toThrow(/permission denied for schema public/);
   });
 
   test('leaves definitions, registrations, clients, the volume and its password when it is uninstalled', async () => {

@@ -102,6 +102,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const post = createPost(deps.webhookAddresses);
   const queue = createNotificationQueue({
     databaseUrl: deps.databaseUrl,
+    pool: deps.pool,
     retries: deps.notificationRetries ?? RETRIES,
     notifications,
     attempt: (notification) => sendNotification({ configs, post, clock }, notification),

@@ -1,7 +1,8 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Logger } from '@rollcall/platform/log.ts';
-import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
+import { ensureSchema } from '@rollcall/platform/postgres/migrate.ts';
+import { isDatabaseUnavailable, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { type JobWithMetadata, PgBoss } from 'pg-boss';
 import { Counter, type Registry } from 'prom-client';
@@ -44,6 +45,8 @@ export interface NotificationRetries {
 
 export interface NotificationQueueOptions {
   readonly databaseUrl: string;
+  /** Of the same database. */
+  readonly pool: Pool;
   readonly retries: NotificationRetries;
   readonly notifications: Pick<NotificationRecords, 'find' | 'settle' | 'stranded' | 'prune'>;
   /** Makes one attempt. Called for several notifications at a time; it must end within 30 s. */
@@ -88,6 +91,7 @@ export function createNotificationQueue(options: NotificationQueueOptions): Noti
     for (let failures = 0; !stopping.signal.aborted; failures += 1) {
       const boss = newBoss(options);
       try {
+        await ensureSchema(options.pool, SCHEMA);
         await boss.start();
         const senders = await startSenders(boss, options, attempts);
         log.info({}, 'notification queue ready');
@@ -192,6 +196,7 @@ function newBoss({ databaseUrl, log }: NotificationQueueOptions): PgBoss {
     connectionString: databaseUrl,
     application_name: 'rollcall-registry-queue',
     schema: SCHEMA,
+    createSchema: false,
     max: 3,
     connectionTimeoutMillis: 3000,
     options: '-c statement_timeout=10000',

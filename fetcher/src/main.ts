@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { stopSignal } from '@rollcall/platform/lifecycle.ts';
+import { stopSignal } from '@rollcall/platform/process/lifecycle.ts';
 import { run } from './run.ts';
 
 const TERMINATION_LOG = '/dev/termination-log';

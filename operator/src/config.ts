@@ -1,13 +1,11 @@
-import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { type ProcessConfig, processConfig, processSettings } from '@rollcall/platform/process/settings.ts';
 import { type Static, Type } from 'typebox';
 import type { ArtifactSettings } from './delivery/job/snapshot.ts';
 
 const schema = Type.Object({
-  ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
-  ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address of the admin port; absent: any' })),
-  ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
-  ROLLCALL_LOG_LEVEL: logLevelSetting,
+  ...processSettings,
   ROLLCALL_IMPORT: Type.Boolean({ default: true, description: 'Whether annotated Services are registered' }),
   ROLLCALL_IMPORT_NAMESPACES: Type.String({ default: '', description: 'Separated by commas; absent: all' }),
   ROLLCALL_IMPORT_TTL_SECONDS: Type.Integer({ minimum: 1, maximum: 86_400, default: 60 }),
@@ -64,13 +62,7 @@ interface PodIdentity {
 }
 
 /** Settings of the operator process. */
-export interface OperatorConfig {
-  /** Undefined: the namespace of the kubeconfig or of the pod. */
-  readonly namespace: string | undefined;
-  /** Undefined: any. */
-  readonly host: string | undefined;
-  readonly adminPort: number;
-  readonly logLevel: string;
+export interface OperatorConfig extends ProcessConfig {
   /** Undefined: Services are not imported. */
   readonly import: ImportConfig | undefined;
   readonly delivery: DeliveryConfig;
@@ -95,10 +87,7 @@ export function operatorConfig(environment: Environment): OperatorConfig {
     ttlMs: parsed.ROLLCALL_IMPORT_TTL_SECONDS * 1000,
   };
   return {
-    namespace: parsed.ROLLCALL_NAMESPACE,
-    host: parsed.ROLLCALL_HOST,
-    adminPort: parsed.ROLLCALL_ADMIN_PORT,
-    logLevel: parsed.ROLLCALL_LOG_LEVEL,
+    ...processConfig(parsed),
     import: parsed.ROLLCALL_IMPORT ? importing : undefined,
     delivery: {
       namespaces: deliveryNamespaces(namesIn(parsed.ROLLCALL_DELIVERY_NAMESPACES)),

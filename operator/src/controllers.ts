@@ -4,7 +4,7 @@ import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts'
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Registry } from 'prom-client';
 import type { OperatorConfig } from './config.ts';
 import { createDelivery } from './delivery/delivery.ts';

@@ -1,51 +1,42 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { OwnerReference } from '@rollcall/crds/object-meta.ts';
-import type { Clock } from '@rollcall/platform/clock.ts';
-import type { Environment } from '@rollcall/platform/config.ts';
-import { adminServer } from '@rollcall/platform/http/admin.ts';
 import { connect, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { type Actor, runActors } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
-import type { DeliveryConfig, OperatorConfig } from './config.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/platform/process/main.ts';
+import { type DeliveryConfig, type OperatorConfig, operatorConfig } from './config.ts';
 import { type Controllers, createControllers } from './controllers.ts';
 import { createInformers, type Informers } from './informers.ts';
 import { createEventRecorder } from './runtime/events.ts';
 import { createLeaderElection, defaultTimings, LeadershipLostError } from './runtime/leader-election.ts';
 import { createRuntimeMetrics } from './runtime/runtime-metrics.ts';
 
-const COMPONENT = 'rollcall-operator';
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Less than the renew deadline, so that a renewal without an answer is tried again. */
 const ELECTION_TIMEOUT_MS = 3000;
 /** Requests that no worker makes: lists, probes and Events. */
 const SPARE_SOCKETS = 8;
-const STOP_GRACE_MS = 20_000;
 
-export interface OperatorDeps {
-  readonly config: OperatorConfig;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly environment: Environment;
-  /** Resolves with the reason when the process is to stop. */
-  readonly stopRequested: Promise<string>;
-}
+/** One replica of the operator. */
+export const operatorProcess: ProcessDefinition<OperatorConfig> = {
+  name: 'operator',
+  manifest: new URL('../package.json', import.meta.url),
+  config: operatorConfig,
+  isTraced: false,
+  parts: operatorParts,
+};
 
 /**
- * Runs one replica of the operator: it follows the API server, competes for the leader Lease and
- * acts while it holds that.
- *
- * @returns the exit code for the process, which must exit at once: after a lost Lease nothing was
- * stopped.
+ * What one replica of the operator is made of: it follows the API server, competes for the leader Lease and acts while it holds
+ * that. After a lost Lease nothing is stopped: the process must exit at once.
  */
-export async function runOperator({ config, log, clock, environment, stopRequested }: OperatorDeps): Promise<number> {
-  const registry = createMetrics('operator');
+async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<ProcessParts> {
+  const { config, component, log, clock, environment, metrics: registry } = context;
   const metrics = createRuntimeMetrics(registry);
   const link = {
     clock,
     environment,
-    fieldManager: COMPONENT,
+    fieldManager: component,
     onRequest: (method: string, code: string, host: string) => metrics.request(method, code, host),
   };
   const connection = await connect({
@@ -66,7 +57,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
   });
   const events = createEventRecorder({
     ...common,
-    component: COMPONENT,
+    component,
     host,
     onDropped: () => metrics.eventDropped(),
     isBusy: () => controllers.isBusy(),
@@ -93,7 +84,7 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     config,
     namespace,
     deliveryNamespaces,
-    fieldManager: COMPONENT,
+    fieldManager: component,
     informers,
     events,
     leaderLease: () => election.lease(),
@@ -101,24 +92,18 @@ export async function runOperator({ config, log, clock, environment, stopRequest
     registry,
   });
 
-  let stopping = false;
-  const unready = () => (stopping ? 'stopping' : informers.unsynced());
-  const actors: readonly Actor[] = [
-    adminServer({ host: config.host, port: config.adminPort, metrics: registry, unready }),
-    connectionsActor([connection, electionConnection]),
-    informersActor(informers),
-    events,
-    election,
-    controllersActor(controllers),
-  ];
-  return runActors(actors, {
-    log,
-    stopRequested,
-    graceMs: STOP_GRACE_MS,
+  return {
+    actors: [
+      connectionsActor([connection, electionConnection]),
+      informersActor(informers),
+      events,
+      election,
+      controllersActor(controllers),
+    ],
+    waitsFor: () => informers.unsynced(),
     onReady: () => log.info({ namespace }, 'operator is ready'),
-    onStopping: () => void (stopping = true),
     mustAbandon: (failure) => failure instanceof LeadershipLostError,
-  });
+  };
 }
 
 function podReference(pod: OperatorConfig['pod']): OwnerReference | undefined {

@@ -10,7 +10,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { EventRecorder } from './runtime/events.ts';
 

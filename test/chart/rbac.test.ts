@@ -21,7 +21,7 @@ import {
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { collectionPath, type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createWebhookSecrets } from '@rollcall/registry/webhooks/store/webhook-secrets.ts';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { connectionOptions, readCluster, writeKubeconfig } from '../kube/fixtures.ts';

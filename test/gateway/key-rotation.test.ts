@@ -2,7 +2,7 @@ import { createKeyStore } from '@rollcall/gateway/identity/key-store.ts';
 import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import { createIdentityReader, type IdentityReader } from '@rollcall/platform/http/identity.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freeze, thaw } from '../support/freeze.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 
 /** What a test sends to begin. */

@@ -4,7 +4,7 @@ import type { Limit, Limiter } from '@rollcall/platform/limits/limiter.ts';
 import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
 import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
 import { bucketMsOf } from '@rollcall/platform/limits/sliding-window.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createRedis as createDatabase } from '../support/redis.ts';

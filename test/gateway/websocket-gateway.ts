@@ -10,8 +10,8 @@ import type { WebSocketLimits } from '@rollcall/gateway/doors/websocket/limits.t
 import { createWebSockets, type WebSockets } from '@rollcall/gateway/doors/websocket/websockets.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 
 export interface WebSocketGatewayOptions {
   /** Of the registry; nobody answers at the default. */

@@ -6,7 +6,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { type RealRegistry, startRealRegistry } from '../client/real-registry.ts';
 import { newJob, setStatus } from '../registry/delivery/fixture.ts';

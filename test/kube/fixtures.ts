@@ -11,7 +11,7 @@ import {
 } from '@rollcall/platform/kube/informer.ts';
 import type { Manifest } from '@rollcall/platform/kube/resource-client.ts';
 import type { Change } from '@rollcall/platform/kube/store.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { inject, onTestFinished } from 'vitest';
 
 export const connectionOptions: ConnectionOptions = { clock: systemClock, requestTimeoutMs: 20_000, maxSockets: 8 };

@@ -3,7 +3,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 
 const [kubeconfig = '', namespace = ''] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import { createEventRecorder } from '@rollcall/operator/runtime/events.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { describe, expect, test } from 'vitest';
 import { createWorld, register, until, type World } from './fixtures.ts';
 

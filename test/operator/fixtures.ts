@@ -2,8 +2,7 @@ import { annotations, labels, serviceRegistrationKind } from '@rollcall/crds/kin
 import type { ObjectMeta } from '@rollcall/crds/object-meta.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
-import { operatorConfig } from '@rollcall/operator/config.ts';
-import { runOperator } from '@rollcall/operator/operator.ts';
+import { operatorProcess } from '@rollcall/operator/operator.ts';
 import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import {
   type EndpointSlice,
@@ -21,7 +20,7 @@ import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/conn
 import { isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { runProcess } from '@rollcall/platform/process/main.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { inject, type TestContext } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
@@ -97,21 +96,16 @@ export async function startOperator(
 ): Promise<RunningOperator> {
   const [port = 0] = await freePorts(1);
   const requested = Promise.withResolvers<string>();
-  const config = operatorConfig({
+  const environment = {
+    KUBECONFIG: kubeconfig,
     ROLLCALL_NAMESPACE: namespace,
     ROLLCALL_IMPORT_NAMESPACES: namespace,
     ROLLCALL_HOST: '127.0.0.1',
     ROLLCALL_ADMIN_PORT: String(port),
     ROLLCALL_LOG_LEVEL: process.env['TEST_LOG_LEVEL'] ?? 'silent',
     ...settings,
-  });
-  const running = runOperator({
-    config,
-    log: createLogger('operator', config.logLevel),
-    clock,
-    environment: { KUBECONFIG: kubeconfig },
-    stopRequested: requested.promise,
-  });
+  };
+  const running = runProcess(operatorProcess, { environment, clock, stopRequested: requested.promise });
   const stop = () => {
     requested.resolve('the test stops it');
     return running;

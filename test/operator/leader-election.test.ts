@@ -7,7 +7,7 @@ import {
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Lease, podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { type ClusterParts, connectWith, readCluster, writeKubeconfig } from '../kube/fixtures.ts';

@@ -4,8 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { runInThisContext } from 'node:vm';
-import { adminServer } from '@rollcall/platform/http/admin.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { adminServer } from '@rollcall/platform/process/admin.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 
 const hasFastProperties = runInThisContext('(object) => %HasFastProperties(object)') as (object: object) => boolean;
 

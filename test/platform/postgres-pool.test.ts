@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
-import { createLogger } from '@rollcall/platform/log.ts';
 import { createPool, inTransaction, isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
 
 /** A message of the server (PostgreSQL manual, "Message Formats"). */

@@ -1,9 +1,8 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { runProcess } from '@rollcall/platform/process/main.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import { registryConfig } from '@rollcall/registry/config.ts';
-import { runRegistry } from '@rollcall/registry/wiring/service.ts';
+import { registryProcess } from '@rollcall/registry/wiring/service.ts';
 import { expect, inject, type TestContext, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
@@ -44,8 +43,9 @@ async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<
   };
   const [port = 0, adminPort = 0] = await freePorts(2);
   const requested = Promise.withResolvers<string>();
-  const config = registryConfig({
+  const environment = {
     ...settings,
+    KUBECONFIG: inject('kubeconfig'),
     ROLLCALL_NAMESPACE: namespace.name,
     ROLLCALL_SERVICE_ADDRESSES: 'any',
     ROLLCALL_DATABASE_URL: database.url,
@@ -54,14 +54,8 @@ async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<
     ROLLCALL_GRPC_PORT: '0',
     ROLLCALL_ADMIN_PORT: String(adminPort),
     ROLLCALL_LOG_LEVEL: 'silent',
-  });
-  const running = runRegistry({
-    config,
-    log: createLogger('registry', config.logLevel),
-    clock,
-    environment: { KUBECONFIG: inject('kubeconfig') },
-    stopRequested: requested.promise,
-  });
+  };
+  const running = runProcess(registryProcess, { environment, clock, stopRequested: requested.promise });
   onTestFinished(async () => {
     requested.resolve('the test stops it');
     expect(await running).toBe(0);

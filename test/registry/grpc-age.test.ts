@@ -1,6 +1,6 @@
 import { freePorts } from '@rollcall/local/ports.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import type { RegistryBackend } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer } from '@rollcall/registry/grpc/server.ts';
 import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';

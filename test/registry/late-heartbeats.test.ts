@@ -6,7 +6,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createRegistrationStore } from '@rollcall/registry/registrations/store/registrations.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';

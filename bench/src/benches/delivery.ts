@@ -7,7 +7,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Deployment, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { type KubeObject, type Manifest, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import type { Bench, BenchContext } from '../bench.ts';
 import { median } from '../load/statistics.ts';
 import { atLeast, atMost, figure } from '../report.ts';

@@ -1,7 +1,7 @@
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import type { RollcallSubject, Stage } from './stage.ts';
 
 /**

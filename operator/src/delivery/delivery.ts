@@ -3,7 +3,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Registry } from 'prom-client';
 import type { DeliveryConfig } from '../config.ts';
 import type { Applier } from '../runtime/apply.ts';

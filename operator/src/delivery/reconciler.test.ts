@@ -5,7 +5,7 @@ import { deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createApplier } from '../runtime/apply.ts';

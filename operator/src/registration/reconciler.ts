@@ -2,7 +2,7 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import { createMassLapse } from './mass-lapse.ts';

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { KubeApiError, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { StaleError } from './apply.ts';

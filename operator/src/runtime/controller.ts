@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { isUnavailable, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { type Applier, RefusedError, StaleError } from './apply.ts';
 import { type Change, type Decision, TerminalError } from './decision.ts';
 import type { ControllerMetrics } from './runtime-metrics.ts';

@@ -4,8 +4,8 @@ import { eventKind, type KubeEvent } from '@rollcall/platform/kube/builtin-kinds
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { type KubeObject, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { createSpamFilter, remember } from './spam-filter.ts';
 

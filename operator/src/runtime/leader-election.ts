@@ -3,8 +3,8 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { createLeaderLease } from './leader-lease.ts';
 

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect } from 'node:net';
 import { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../process/log.ts';
 import { createServer } from './server.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { Type } from 'typebox';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../process/log.ts';
 import { HttpError } from './errors.ts';
 import { type App, createServer } from './server.ts';
 

@@ -11,7 +11,7 @@ import {
   type RawServerDefault,
 } from 'fastify';
 import { Histogram, type Registry } from 'prom-client';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import { jsonParser } from './body-text.ts';
 import { prepareClosing } from './closing.ts';
 import { HttpError, plainErrorBody, type RenderError, serverError, serverErrors } from './errors.ts';

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { Environment } from '../config.ts';
 import { errorMessage } from '../errors.ts';
+import type { Environment } from '../process/config.ts';
 import { backoffMs, sleep } from '../retry.ts';
 import { accessFromEnvironment, accessFromFile, type Credentials, type KubeAccess } from './access.ts';
 import { createCredentialSource } from './credentials.ts';

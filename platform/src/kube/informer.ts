@@ -1,6 +1,6 @@
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { Clock } from '../clock.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import type { KubeConnection } from './connection.ts';
 import { listAndWatch, type WatchSilence } from './list-watch.ts';
 import { createListeners } from './listeners.ts';

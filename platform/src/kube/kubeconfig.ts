@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { delimiter, join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
-import type { Environment } from '../config.ts';
+import type { Environment } from '../process/config.ts';
 import type { Credentials, KubeAccess } from './access.ts';
 
 /** The files that kubectl reads: those of `KUBECONFIG`, else the one in the home directory. */

@@ -1,7 +1,7 @@
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { Clock } from '../clock.ts';
 import { errorMessage } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import { backoffMs, sleep } from '../retry.ts';
 import type { KubeConnection, Query } from './connection.ts';
 import { isGone, KubeApiError, KubeUnreachableError } from './errors.ts';

@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 
 /** Listeners, in the order in which they were added. */
 export interface Listeners<Event> {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Environment } from '../config.ts';
+import type { Environment } from '../process/config.ts';
 import type { KubeAccess } from './access.ts';
 
 const SERVICE_ACCOUNT_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';

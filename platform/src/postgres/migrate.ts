@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { escapeIdentifier, type QueryConfig } from 'pg';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import { inTransaction, type Pool, type PoolClient } from './pool.ts';
 
 export interface MigrateOptions {

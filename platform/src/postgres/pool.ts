@@ -1,5 +1,5 @@
 import { Pool as PgPool, type PoolClient as PgPoolClient } from 'pg';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 
 export type Pool = PgPool;
 export type PoolClient = PgPoolClient;

@@ -1,5 +1,5 @@
 import { Redis as Client } from 'ioredis';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 import { backoffMs } from '../retry.ts';
 
 export type Redis = Client;

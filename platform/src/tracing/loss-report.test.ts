@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../process/log.ts';
 import { createLossReport } from './loss-report.ts';
 
 function setUp() {

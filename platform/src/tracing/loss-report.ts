@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { errorMessage } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../process/log.ts';
 
 /** Reports spans that reached no collector. */
 export interface LossReport {

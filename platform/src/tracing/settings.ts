@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { type Static, Type } from 'typebox';
-import { type Environment, parseConfig } from '../config.ts';
+import { type Environment, parseConfig } from '../process/config.ts';
 import { httpUrlFault } from '../service-address.ts';
 
 const timeoutMs = Type.Integer({ minimum: 1, maximum: 60_000 });

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
-import type { Actor } from '../lifecycle.ts';
-import type { Logger } from '../log.ts';
+import type { Actor } from '../process/lifecycle.ts';
+import type { Logger } from '../process/log.ts';
 import type { TracingSettings } from './settings.ts';
 import type { Tracer } from './tracer.ts';
 

@@ -1,5 +1,5 @@
 import { HttpError } from '@rollcall/platform/http/errors.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { mapError } from './errors.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { codedErrorBody } from '@rollcall/platform/http/errors.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { AccessLog } from './access-log.ts';
 import { endSlowCallers, type SlowCallersPolicy } from './admission/slow-callers.ts';

@@ -1,5 +1,6 @@
-import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { type ApiConfig, apiConfig, apiSettings, portSetting } from '@rollcall/platform/process/settings.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
@@ -8,21 +9,13 @@ import { DEFAULT_LIMITS, type TierLimits } from './admission/limit-for.ts';
 import type { ExternalIssuer } from './identity/external-issuers.ts';
 
 const DAY_SECONDS = 86_400;
-const port = (number: number) => Type.Integer({ minimum: 0, maximum: 65_535, default: number });
 const perWindow = (requests: number) => Type.Integer({ minimum: 1, maximum: 1_000_000, default: requests });
 
 const schema = Type.Object({
-  ROLLCALL_NAMESPACE: Type.Optional(
-    Type.String({ minLength: 1, description: 'Namespace of the ApiClients and their Secrets' }),
-  ),
-  ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
-  ROLLCALL_PORT: port(3000),
-  ROLLCALL_GRPC_PORT: port(50_051),
+  ...apiSettings(3000),
+  ROLLCALL_GRPC_PORT: portSetting(50_051),
   ROLLCALL_GRPC_RESETS_PER_SECOND: Type.Integer({ minimum: 1, maximum: 100_000, default: 100 }),
-  ROLLCALL_ADMIN_PORT: port(9090),
-  ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_ACCESS_LOG: Type.Enum(['on', 'off'], { default: 'on' }),
-  ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_REGISTRY_URLS: Type.String({
     minLength: 1,
     description:
@@ -87,22 +80,12 @@ export interface KeysConfig {
   readonly rotateAfterMs: number;
 }
 
-/** Settings of the gateway process. */
-export interface GatewayConfig {
-  /** Of the ApiClients. Undefined: the namespace of the kubeconfig or of the pod. */
-  readonly namespace: string | undefined;
-  readonly host: string | undefined;
-  readonly port: number;
+/** Settings of the gateway process. Its namespace is that of the ApiClients and their Secrets. */
+export interface GatewayConfig extends ApiConfig {
   readonly grpcPort: number;
   /** Calls that one connection may cancel; 20 times as many at once. */
   readonly grpcResetsPerSecond: number;
-  readonly adminPort: number;
-  readonly logLevel: string;
   readonly accessLog: boolean;
-  /**
-   * Between saying that no more traffic should come and closing: as long as proxies need to notice.
-   */
-  readonly drainMs: number;
   readonly registry: {
     readonly urls: readonly string[];
     /** Undefined: its gRPC API is not passed on to. */
@@ -133,15 +116,10 @@ export interface GatewayConfig {
 export function gatewayConfig(environment: Environment): GatewayConfig {
   const parsed: Static<typeof schema> = parseConfig(schema, environment);
   return {
-    namespace: parsed.ROLLCALL_NAMESPACE,
-    host: parsed.ROLLCALL_HOST,
-    port: parsed.ROLLCALL_PORT,
+    ...apiConfig(parsed),
     grpcPort: parsed.ROLLCALL_GRPC_PORT,
     grpcResetsPerSecond: parsed.ROLLCALL_GRPC_RESETS_PER_SECOND,
-    adminPort: parsed.ROLLCALL_ADMIN_PORT,
-    logLevel: parsed.ROLLCALL_LOG_LEVEL,
     accessLog: parsed.ROLLCALL_ACCESS_LOG === 'on',
-    drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
     registry: {
       urls: baseUrls('ROLLCALL_REGISTRY_URLS', parsed.ROLLCALL_REGISTRY_URLS),
       grpcOrigin: baseUrls('ROLLCALL_REGISTRY_GRPC_URL', parsed.ROLLCALL_REGISTRY_GRPC_URL ?? '')[0],

@@ -1,23 +1,4 @@
-import { systemClock } from '@rollcall/platform/clock.ts';
-import { errorMessage } from '@rollcall/platform/errors.ts';
-import { stopSignal } from '@rollcall/platform/lifecycle.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { tracingSettings } from '@rollcall/platform/tracing/settings.ts';
-import { gatewayConfig } from './config.ts';
-import { runGateway } from './service.ts';
+import { runMain } from '@rollcall/platform/process/main.ts';
+import { gatewayProcess } from './service.ts';
 
-async function main(): Promise<number> {
-  const stopRequested = stopSignal();
-  const config = gatewayConfig(process.env);
-  const tracing = tracingSettings(process.env, 'rollcall-gateway');
-  const log = createLogger('gateway', config.logLevel);
-  return runGateway({ config, tracing, log, clock: systemClock, stopRequested, environment: process.env });
-}
-
-main().then(
-  (exitCode) => process.exit(exitCode),
-  (error: unknown) => {
-    process.stderr.write(`${errorMessage(error)}\n`);
-    process.exit(1);
-  },
-);
+runMain(gatewayProcess);

@@ -1,17 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { tokenFromFile } from '@rollcall/client/token-file.ts';
-import type { Clock } from '@rollcall/platform/clock.ts';
-import type { Environment } from '@rollcall/platform/config.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { closingLimitMs } from '@rollcall/platform/process/http-server.ts';
+import type { ProcessContext } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
-import type { TracingSettings } from '@rollcall/platform/tracing/settings.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
-import { createTracing } from '@rollcall/platform/tracing/tracing.ts';
-import type { Registry } from 'prom-client';
 import { fetch } from 'undici';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import type { TrustedProxies } from './admission/client-address.ts';
@@ -44,48 +38,31 @@ const KUBE_SOCKETS = 8;
 const ADDRESS_REQUESTS = 1024;
 /** Of one caller to one service: who opens streams and leaves them open keeps nobody else out. */
 const CALLER_REQUESTS = ADDRESS_REQUESTS / 2;
-/** Of the grace, for draining and for answers to be fetched. */
-const CLOSING_GRACE_MS = 15_000;
-const CLOSING_LEAST_MS = 2000;
 
-export interface PartsDeps {
-  readonly config: GatewayConfig;
-  /** Undefined: nothing is traced. */
-  readonly tracing: TracingSettings | undefined;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly environment: Environment;
-}
+export type PartsDeps = ProcessContext<GatewayConfig>;
 
 /** What a gateway is made of. */
 export type Parts = Awaited<ReturnType<typeof createParts>>;
 
 /** Makes the parts; none of them does anything yet. */
 export async function createParts(deps: PartsDeps) {
-  const { config, log, clock, environment } = deps;
-  const metrics = createMetrics('gateway');
-  const version = packageVersion();
-  const tracing = await createTracing(deps.tracing, { version, log, clock });
+  const { config, component, log, clock, environment, tracing } = deps;
   const requestTracing = tracing && tracingOfRequests(tracing.tracer, config.trustedProxies);
   const connection = await connect({
     clock,
     environment,
-    fieldManager: 'rollcall-gateway',
+    fieldManager: component,
     requestTimeoutMs: KUBE_TIMEOUT_MS,
     maxSockets: KUBE_SOCKETS,
   });
   const namespace = config.namespace ?? connection.namespace;
-  const upstream = createUpstream(deps, metrics);
+  const upstream = createUpstream(deps);
   const { redisUrl: url, redisTimeoutMs: waitMs } = config;
   const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs, log });
-  const limits = limitsOf(deps, { redis, metrics });
+  const limits = limitsOf(deps, redis);
   const identity = identityOf(deps, { connection, namespace, dispatcher: upstream.dispatchers.byName });
   const accessLog = config.accessLog ? createAccessLog(log) : undefined;
-  const closingLimitMs = Math.max(CLOSING_GRACE_MS - config.drainMs, CLOSING_LEAST_MS);
   return {
-    metrics,
-    version,
-    tracing,
     requestTracing,
     connection,
     dispatchers: upstream.dispatchers,
@@ -94,18 +71,13 @@ export async function createParts(deps: PartsDeps) {
     identity,
     targets: upstream.targets,
     accessLog,
-    closingLimitMs,
     routes: createRouteTable(config.routesFile, log),
     doors: createDoors(deps, {
-      metrics,
-      version,
-      tracer: tracing?.tracer,
       requestTracing,
       upstream,
       limits,
       identity,
       accessLog,
-      closingLimitMs,
     }),
   };
 }
@@ -113,7 +85,7 @@ export async function createParts(deps: PartsDeps) {
 type Upstream = ReturnType<typeof createUpstream>;
 
 /** The services that there are, and the ways to them. */
-function createUpstream({ config, log, clock }: PartsDeps, metrics: Registry) {
+function createUpstream({ config, log, clock, metrics }: PartsDeps) {
   const mayConnect = addressRules[config.serviceAddresses];
   const lookups = createLookups(guardedResolve(resolveBySystem, { mayConnect, except: configuredHosts(config) }));
   const dispatchers = createDispatchers({ connectTimeoutMs: config.upstream.connectMs, lookups }, clock);
@@ -141,20 +113,16 @@ function configuredHosts({ registry, externalIssuers }: GatewayConfig): Readonly
 }
 
 interface DoorsParts {
-  readonly metrics: Registry;
-  readonly version: string;
-  readonly tracer: Tracer | undefined;
   readonly requestTracing: RequestTracing | undefined;
   readonly upstream: Upstream;
   readonly limits: Limits;
   readonly identity: GatewayIdentity;
   readonly accessLog: AccessLog | undefined;
-  readonly closingLimitMs: number;
 }
 
 /** By which callers come in. */
-function createDoors({ config, log, clock }: PartsDeps, parts: DoorsParts) {
-  const { metrics, version, tracer, requestTracing, upstream, limits, identity, accessLog, closingLimitMs } = parts;
+function createDoors({ config, log, clock, metrics, version, tracing }: PartsDeps, parts: DoorsParts) {
+  const { requestTracing, upstream, limits, identity, accessLog } = parts;
   const { authenticator } = identity;
   return {
     rest: createRestProxy({
@@ -190,16 +158,14 @@ function createDoors({ config, log, clock }: PartsDeps, parts: DoorsParts) {
       log,
       metrics,
       clock,
-      closingLimitMs,
-      tracer,
+      closingLimitMs: closingLimitMs(config),
+      tracer: tracing?.tracer,
       accessLog,
     }),
   };
 }
 
-type LimitsParts = Pick<LimitsDeps, 'redis' | 'metrics'>;
-
-function limitsOf({ config, log, clock }: PartsDeps, { redis, metrics }: LimitsParts): Limits {
+function limitsOf({ config, log, clock, metrics }: PartsDeps, redis: LimitsDeps['redis']): Limits {
   return createLimits({
     limits: config.limits,
     trustedProxies: config.trustedProxies,
@@ -229,9 +195,4 @@ function identityOf({ config, log, clock }: PartsDeps, parts: IdentityParts): Ga
 
 function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {
   return { tracer, untraced: POLLED_ROUTES, originOf: (request) => requestOrigin(request, trustedProxies) };
-}
-
-function packageVersion(): string {
-  const manifest: { version: string } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  return manifest.version;
 }

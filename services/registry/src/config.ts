@@ -1,5 +1,6 @@
-import { type Environment, logLevelSetting, parseConfig } from '@rollcall/platform/config.ts';
 import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { type ApiConfig, apiConfig, apiSettings, portSetting } from '@rollcall/platform/process/settings.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 import type { WebhookRules } from './webhooks/domain/call-admission.ts';
@@ -8,15 +9,10 @@ import type { WebhookRules } from './webhooks/domain/call-admission.ts';
 const API_SERVER = 'api-server';
 
 const schema = Type.Object({
-  ROLLCALL_NAMESPACE: Type.Optional(Type.String({ minLength: 1, description: 'Namespace of the custom resources' })),
-  ROLLCALL_HOST: Type.Optional(Type.String({ minLength: 1, description: 'Address to listen on; absent: any' })),
-  ROLLCALL_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3001 }),
-  ROLLCALL_GRPC_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 50_051 }),
-  ROLLCALL_ADMIN_PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 9090 }),
+  ...apiSettings(3001),
+  ROLLCALL_GRPC_PORT: portSetting(50_051),
   ROLLCALL_DATABASE_URL: Type.String({ minLength: 1, description: 'postgres://user:password@host:port/database' }),
-  ROLLCALL_LOG_LEVEL: logLevelSetting,
   ROLLCALL_TTL_SECONDS: Type.Integer({ minimum: 5, maximum: 86_400, default: 60 }),
-  ROLLCALL_DRAIN_SECONDS: Type.Integer({ minimum: 0, maximum: 20, default: 0 }),
   ROLLCALL_AUTHENTICATION: Type.Enum(['off', 'token-review'], { default: 'off' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.String({
     minLength: 1,
@@ -55,20 +51,9 @@ export interface AuthenticationConfig {
 }
 
 /** Settings of the registry process. */
-export interface RegistryConfig {
-  /** Undefined: the namespace of the kubeconfig or of the pod. */
-  readonly namespace: string | undefined;
-  /** Undefined: any. */
-  readonly host: string | undefined;
-  readonly port: number;
+export interface RegistryConfig extends ApiConfig {
   readonly grpcPort: number;
-  readonly adminPort: number;
   readonly databaseUrl: string;
-  readonly logLevel: string;
-  /**
-   * Between saying that no more traffic should come and closing: as long as proxies need to notice.
-   */
-  readonly drainMs: number;
   /** Given to every registration; 60 by contract. */
   readonly ttlSeconds: number;
   /** Undefined: anyone may call (contract 1, "Authentication"). */
@@ -91,14 +76,9 @@ export interface RegistryConfig {
 export function registryConfig(environment: Environment): RegistryConfig {
   const parsed: Static<typeof schema> = parseConfig(schema, environment);
   return {
-    namespace: parsed.ROLLCALL_NAMESPACE,
-    host: parsed.ROLLCALL_HOST,
-    port: parsed.ROLLCALL_PORT,
+    ...apiConfig(parsed),
     grpcPort: parsed.ROLLCALL_GRPC_PORT,
-    adminPort: parsed.ROLLCALL_ADMIN_PORT,
     databaseUrl: parsed.ROLLCALL_DATABASE_URL,
-    logLevel: parsed.ROLLCALL_LOG_LEVEL,
-    drainMs: parsed.ROLLCALL_DRAIN_SECONDS * 1000,
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
     authentication: authentication(parsed),
     registrationsPerSubject: parsed.ROLLCALL_REGISTRATIONS_PER_SUBJECT,

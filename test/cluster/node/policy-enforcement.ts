@@ -3,7 +3,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { rulesetOf } from './network-policies.ts';
 import { namespaceKind, networkPolicyKind, policyPodKind } from './policy-objects.ts';
 

@@ -9,7 +9,7 @@ import {
   serviceKind,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { isReady, type World } from './world.ts';
 

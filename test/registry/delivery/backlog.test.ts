@@ -1,5 +1,5 @@
-import { createLogger } from '@rollcall/platform/log.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase } from '../../support/postgres.ts';

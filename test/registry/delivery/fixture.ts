@@ -4,10 +4,10 @@ import type { DeliveryJob, DeliveryJobSpec, DeliveryJobStatus } from '@rollcall/
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
 import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import { createHistoryStore } from '@rollcall/registry/releases/store/history.ts';
 import type { WebhookRules } from '@rollcall/registry/webhooks/domain/call-admission.ts';
 import { buildApp } from '@rollcall/registry/wiring/app.ts';

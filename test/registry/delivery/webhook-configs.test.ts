@@ -5,7 +5,7 @@ import { systemClock } from '@rollcall/platform/clock.ts';
 import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createCallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
 import { sign } from '@rollcall/platform/webhooks/signatures.ts';
 import { configureWebhooks } from '@rollcall/registry/webhooks/domain/webhook-configs.ts';

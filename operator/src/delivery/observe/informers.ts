@@ -13,7 +13,7 @@ import {
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { type DigestedReplicaSet, trimDeployment, trimJob, trimPod, trimReplicaSet } from './trim.ts';
 
 /**

@@ -10,7 +10,7 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
 import { buildAtStage, buildCluster, buildJob } from '../testing/builders.ts';
 import { createDeliveryInformers } from './informers.ts';

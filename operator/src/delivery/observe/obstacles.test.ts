@@ -4,7 +4,7 @@ import { type Deployment, type Pod, type Service, serviceKind } from '@rollcall/
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
 import { buildDeployment, buildJob, buildService } from '../testing/builders.ts';
 import { createDirectReads } from './direct-reads.ts';

@@ -11,7 +11,7 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { beforeEach, expect, test } from 'vitest';
 import { policyFor } from '../start/default-policy.ts';
 import { buildClusterView, buildSurroundings, concernedServices } from './cluster-view.ts';

@@ -4,7 +4,7 @@ import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds
 import type { KubeConnection, KubeRequest } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
 import type { QueueView } from '../job/snapshot.ts';
 import { buildAtStage, buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../testing/builders.ts';

@@ -1,4 +1,4 @@
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import type { Caller, Tier } from './caller.ts';

@@ -5,7 +5,7 @@ import { headersOf } from '@rollcall/platform/limits/headers.ts';
 import type { LimitDecision, Limiter } from '@rollcall/platform/limits/limiter.ts';
 import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
 import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Redis } from '@rollcall/platform/redis/client.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { GatewayError } from '../errors.ts';

@@ -2,8 +2,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer } from '@rollcall/platform/http/server.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { endSlowCallers, type SlowCallersPolicy } from './slow-callers.ts';
 

@@ -8,8 +8,8 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isConflict, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Tier } from '../admission/caller.ts';
 import { type KeptSecret, keepSecret, SCRYPT_FORMAT, SECRET_MIN_LENGTH } from './client-secret.ts';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Dispatcher } from 'undici';
 import type { Authenticator } from '../admission/caller.ts';
 import type { KeysConfig } from '../config.ts';

@@ -5,8 +5,8 @@ import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.t
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isForbidden } from '@rollcall/platform/kube/errors.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';

@@ -1,6 +1,6 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import { createLogger } from '@rollcall/platform/log.ts';
-import { createMetrics } from '@rollcall/platform/metrics.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseTrustedProxies } from '../admission/client-address.ts';
 import { DEFAULT_LIMITS } from '../admission/limit-for.ts';

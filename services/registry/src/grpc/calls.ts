@@ -6,7 +6,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { grpcOperation, type Operation } from '@rollcall/platform/http/scopes.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
 import type { StreamCaller } from '../feeds/stream-limits.ts';

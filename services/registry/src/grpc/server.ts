@@ -1,7 +1,7 @@
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import { type CallsDeps, createCalls } from './calls.ts';
 import { createHealth } from './health.ts';
 import { loadProtocol, REGISTRY, serviceDefinition } from './protocol.ts';

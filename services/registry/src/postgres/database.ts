@@ -1,7 +1,7 @@
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
 import { migrate } from '@rollcall/platform/postgres/migrate.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { RegistryError } from '../common/errors.ts';
 

@@ -1,6 +1,6 @@
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Registry } from 'prom-client';
 import { type Authentication, requireCredentials } from '../http/authentication.ts';
 import { documentation, openApiRoute } from '../http/documentation.ts';

@@ -6,9 +6,9 @@ import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts'
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, versionOf } from '@rollcall/platform/kube/store.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { createBulkhead } from '../common/bulkhead.ts';
 import { RegistryError } from '../common/errors.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import {
   BackendConnection,
   type BackendConnectionOptions,

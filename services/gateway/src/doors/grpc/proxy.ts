@@ -3,8 +3,8 @@ import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:htt
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { WebSocket } from 'ws';
 import type { Authenticator, Holder } from '../../admission/caller.ts';

@@ -5,7 +5,7 @@ import { headerFault } from '@rollcall/platform/http/request-head.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { toOriginForm } from '@rollcall/platform/http/request-target.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';

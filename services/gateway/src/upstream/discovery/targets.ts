@@ -1,8 +1,8 @@
 import { discover } from '@rollcall/client/discovery.ts';
 import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
 import type { ConnectionOptions } from '@rollcall/client/transport.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { BreakerState } from '../breaker.ts';

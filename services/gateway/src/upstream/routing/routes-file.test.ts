@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLogger } from '@rollcall/platform/log.ts';
+import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { createRouteTable, parseRoutes } from './routes-file.ts';
 

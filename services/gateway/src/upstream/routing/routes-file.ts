@@ -1,8 +1,8 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { parse } from 'yaml';

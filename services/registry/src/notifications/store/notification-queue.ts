@@ -1,8 +1,8 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
 import { ensureSchema } from '@rollcall/platform/postgres/migrate.ts';
 import { isDatabaseUnavailable, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import { type JobWithMetadata, PgBoss } from 'pg-boss';
 import { Counter, type Registry } from 'prom-client';

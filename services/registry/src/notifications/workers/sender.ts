@@ -1,6 +1,6 @@
-import type { Actor } from '@rollcall/platform/lifecycle.ts';
 import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { HttpPost } from '../domain/sending.ts';
 import type { NotificationQueue } from '../store/notification-queue.ts';
 

@@ -5,7 +5,7 @@ import { type Secret, secretKind } from '@rollcall/platform/kube/builtin-kinds.t
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isForbidden, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { refusal } from '../../kube/refusal.ts';
 

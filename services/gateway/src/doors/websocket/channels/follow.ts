@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ListedEvent } from '@rollcall/client/listed-cache.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 import type { Topic } from './topic.ts';
 

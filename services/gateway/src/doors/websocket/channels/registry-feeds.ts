@@ -1,5 +1,5 @@
 import { type ConnectionOptions, createTransport } from '@rollcall/client/transport.ts';
-import type { Logger } from '@rollcall/platform/log.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { ChannelSource } from './channel-source.ts';
 import { follow } from './follow.ts';
 import { createJobsTopic, jobsSource, watchAllJobs } from './jobs.ts';

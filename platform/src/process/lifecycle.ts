@@ -1,5 +1,5 @@
+import { sleep } from '../retry.ts';
 import type { Logger } from './log.ts';
-import { sleep } from './retry.ts';
 
 /** A part of a process that is started and stopped as a whole. */
 export interface Actor {

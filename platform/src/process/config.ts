@@ -1,13 +1,8 @@
-import { type Static, type TObject, Type } from 'typebox';
+import type { Static, TObject } from 'typebox';
 import { Value } from 'typebox/value';
 
 /** The environment a process was started with. */
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** `ROLLCALL_LOG_LEVEL` of every process. */
-export const logLevelSetting = Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
-  default: 'info',
-});
 
 /** Thrown by {@link parseConfig}; its message lists every fault, not only the first. */
 class ConfigError extends Error {

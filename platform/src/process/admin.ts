@@ -1,8 +1,8 @@
 import { fastify } from 'fastify';
 import type { Registry } from 'prom-client';
-import type { Actor } from '../lifecycle.ts';
-import { anyAddress } from './any-address.ts';
-import { settleMessageShapes } from './message-shapes.ts';
+import { anyAddress } from '../http/any-address.ts';
+import { settleMessageShapes } from '../http/message-shapes.ts';
+import type { Actor } from './lifecycle.ts';
 
 export interface AdminOptions {
   /** Undefined: any address. */

@@ -1,0 +1,38 @@
+import { anyAddress } from '../http/any-address.ts';
+import type { App } from '../http/server.ts';
+import { sleep } from '../retry.ts';
+import type { Actor } from './lifecycle.ts';
+import type { Logger } from './log.ts';
+import type { ApiConfig } from './settings.ts';
+
+/** Of the time that a process has to stop, for draining and for answers to be fetched; the rest is for writing what is pending. */
+const CLOSING_GRACE_MS = 15_000;
+const CLOSING_LEAST_MS = 2000;
+
+/** How long answers may take to be fetched once the process has drained. */
+export function closingLimitMs({ drainMs }: Pick<ApiConfig, 'drainMs'>): number {
+  return Math.max(CLOSING_GRACE_MS - drainMs, CLOSING_LEAST_MS);
+}
+
+export interface HttpServerOptions {
+  readonly config: ApiConfig;
+  readonly log: Logger;
+  /** Ends what stays open by itself, such as event streams, so that the server can close. */
+  readonly beforeClose: () => Promise<void> | void;
+}
+
+/** The API as a part of a process. Stopping, it drains first: proxies and clients are given time to notice. */
+export function httpServer(app: App, { config, log, beforeClose }: HttpServerOptions): Actor {
+  const { host, port, drainMs } = config;
+  return {
+    name: 'HTTP server',
+    async start() {
+      const address = await app.listen({ host: host ?? (await anyAddress()), port });
+      log.info({ address }, 'listens');
+    },
+    async stop() {
+      await sleep(drainMs);
+      await Promise.all([beforeClose(), app.close()]);
+    },
+  };
+}

@@ -11,13 +11,13 @@ export const serverErrors = {
   INVALID_PATH: {
     status: 400,
     error: 'Invalid request',
-    when: 'The path has characters or percent-encodings that are no UTF-8',
+    when: 'The path has characters or percent-encodings that are not UTF-8',
   },
   PATH_NOT_FOUND: { status: 404, error: 'Not found', when: 'No route has this path' },
   METHOD_NOT_ALLOWED: {
     status: 405,
     error: 'Method not allowed',
-    when: 'The path has no such method; Allow names those that it has',
+    when: 'The path has no such method; Allow names its methods',
   },
   REQUEST_TIMEOUT: {
     status: 408,
@@ -33,7 +33,7 @@ export const serverErrors = {
   EXPECTATION_FAILED: {
     status: 417,
     error: 'Expectation failed',
-    when: 'The header Expect asks for something else than 100-continue',
+    when: 'The header Expect asks for something other than 100-continue',
   },
   HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', when: 'The header fields have too many bytes' },
   NOT_IMPLEMENTED: {
@@ -41,7 +41,7 @@ export const serverErrors = {
     error: 'Not implemented',
     when: 'The request is CONNECT, or its Transfer-Encoding is another than chunked',
   },
-  INTERNAL: { status: 500, error: 'Internal error', when: 'A fault of ours; the log has it' },
+  INTERNAL: { status: 500, error: 'Internal error', when: 'An internal error; the log has it under the request id' },
 } as const satisfies Record<string, { status: number; error: string; when: string }>;
 
 interface HttpErrorOptions {

@@ -7,22 +7,28 @@ import { HttpError } from '@rollcall/platform/http/errors.ts';
  */
 export const errorCatalogue = {
   INVALID_REQUEST: { status: 400, message: 'The request is not valid' },
-  INVALID_PATH: { status: 400, message: 'The path is not in its plain form' },
-  UNAUTHENTICATED: { status: 401, message: 'A bearer token is required' },
+  INVALID_PATH: {
+    status: 400,
+    message: 'The path is not in its plain form; send it without dot segments, empty segments and encoded slashes',
+  },
+  UNAUTHENTICATED: { status: 401, message: 'A bearer token is required; POST /api/v1/auth/token issues one' },
   INVALID_TOKEN: { status: 401, message: 'The bearer token is not valid' },
   INSUFFICIENT_SCOPE: { status: 403, message: 'The token lacks a scope that the route requires' },
   ROUTE_NOT_FOUND: { status: 404, message: 'No route has this path' },
   SERVICE_NOT_FOUND: { status: 404, message: 'No service of that name is registered' },
   BODY_TOO_LARGE: { status: 413, message: 'The body has too many bytes' },
-  UPGRADE_REQUIRED: { status: 426, message: 'This path is for WebSockets' },
-  RATE_LIMITED: { status: 429, message: 'The rate limit is used up' },
+  UPGRADE_REQUIRED: { status: 426, message: 'This path is for WebSockets; send an upgrade request' },
+  RATE_LIMITED: { status: 429, message: 'The rate limit is used up; try again after the time in Retry-After' },
   UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached' },
-  UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is no HTTP' },
-  ADDRESS_REFUSED: { status: 502, message: 'The service is registered at an address that may not be called' },
-  UPSTREAM_UNAVAILABLE: { status: 503, message: 'The service has failed too often and gets a pause' },
-  IDENTITY_UNAVAILABLE: { status: 503, message: "The keys of the token's issuer cannot be fetched" },
-  DISCOVERY_UNAVAILABLE: { status: 503, message: 'What is registered is not known yet' },
-  TOO_MANY_CONNECTIONS: { status: 503, message: 'This replica has as many connections as it can serve' },
+  UPSTREAM_INVALID: { status: 502, message: 'The service answered with something that is not HTTP' },
+  ADDRESS_REFUSED: {
+    status: 502,
+    message: 'The service is registered at an address that may not be called; see serviceAddresses of the chart',
+  },
+  UPSTREAM_UNAVAILABLE: { status: 503, message: 'The service has failed too often and is paused; try again' },
+  IDENTITY_UNAVAILABLE: { status: 503, message: "The keys of the token's issuer cannot be fetched; try again" },
+  DISCOVERY_UNAVAILABLE: { status: 503, message: 'The registrations are not known yet; try again' },
+  TOO_MANY_CONNECTIONS: { status: 503, message: 'This replica serves no more connections; try again' },
   UPSTREAM_TIMEOUT: { status: 504, message: 'The service did not answer in time' },
 } as const satisfies Record<string, { status: number; message: string }>;
 

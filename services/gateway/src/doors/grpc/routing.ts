@@ -77,7 +77,8 @@ export function routeCall<Target>(
     const target = targets.find(name);
     if (target !== undefined) return target;
   }
-  if (!targets.known()) throw new Refusal(grpcStatus.UNAVAILABLE, 'What is registered is not known yet', RETRY);
+  if (!targets.known())
+    throw new Refusal(grpcStatus.UNAVAILABLE, 'The registrations are not known yet; try again', RETRY);
   if (override !== undefined) {
     const message = `No service '${override}' with the capability grpc is registered`;
     throw new Refusal(grpcStatus.UNAVAILABLE, message, RETRY);

@@ -14,7 +14,7 @@ it.each([
   { what: 'an unknown job', error: answered(404, 'Job not found'), code: 1 },
   { what: 'an unknown release', error: answered(404, 'Release not found'), code: 1 },
   { what: 'a refusal', error: answered(400, 'Invalid service name'), code: 1 },
-  { what: 'a store that is away', error: answered(503, 'Store is not available'), code: 1 },
+  { what: 'a store that is unavailable', error: answered(503, 'Store is not available'), code: 1 },
   { what: 'a job that was not followed to its end', error: new JobFailure('x', { error: 'x', exitCode: 3 }), code: 3 },
   { what: 'no answer', error: new RegistryError('x', { error: 'Registry unreachable' }), code: 4 },
   { what: 'anything else', error: new Error('x'), code: 1 },

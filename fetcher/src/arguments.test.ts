@@ -69,7 +69,7 @@ test.each([
   expect(parse).toThrow(expect.objectContaining({ code: 'USAGE', message: expect.not.stringContaining('s3cret') }));
 });
 
-test('all faults are told at once', () => {
+test('all faults are reported at once', () => {
   for (const fault of ['command', '--url', '--checksum', '--output', '--max-bytes', '--mode']) {
     expect(() => parseFetchArguments(['get', '--mode', 'x'])).toThrow(fault);
   }

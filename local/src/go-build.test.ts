@@ -10,7 +10,7 @@ import { readGoEnvironment } from './go-toolchain.ts';
 const HASH = 'h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=';
 
 test.skipIf((await readGoEnvironment()) === undefined)(
-  'a module that does not come is asked for again, and in the end the reason is told',
+  'a module that does not come is asked for again, and in the end the reason is reported',
   { timeout: 60_000 },
   async () => {
     const asked: string[] = [];

@@ -66,7 +66,7 @@ test('reads every setting', () => {
   expect(operatorConfig({ ROLLCALL_DELIVERY_NAMESPACES: 'shop,*' }).delivery.namespaces).toBe('all');
 });
 
-test('tells every fault at once', () => {
+test('reports every fault at once', () => {
   const environment = { ROLLCALL_ADMIN_PORT: 'high', ROLLCALL_LOG_LEVEL: 'loud', ROLLCALL_CONCURRENCY: '0' };
   expect(() => operatorConfig(environment)).toThrow(/ADMIN_PORT[^]*LOG_LEVEL[^]*CONCURRENCY/);
 });

@@ -30,7 +30,12 @@ export interface HelmOptions {
   readonly kubeconfig?: string;
 }
 
-/** Runs Helm with a home of its own. @returns what it prints. @throws with what it says when it fails. */
+/**
+ * Runs Helm with a home of its own.
+ *
+ * @returns what it prints.
+ * @throws with what it says when it fails.
+ */
 export function helm(args: readonly string[], { values, kubeconfig }: HelmOptions = {}): Promise<string> {
   const home = join(inject('temporaryDirectory'), 'helm');
   return runHelm({ helm: inject('kubernetesBinaries').helm, kubeconfigPath: kubeconfig, home }, args, values);

@@ -6,7 +6,10 @@ import { type CrdModule, findPublishedCrds } from '@rollcall/local/published-crd
 import { inject } from 'vitest';
 import { NAMESPACE } from './chart.ts';
 
-/** Of each project the definitions that the chart or the operator use: the API server takes many times as long for all. */
+/**
+ * Of each project the definitions that the chart or the operator use: the API server takes many
+ * times as long for all.
+ */
 const USED: Readonly<Record<CrdModule, readonly string[]>> = {
   'gateway-api': ['gateway.networking.k8s.io_httproutes.yaml', 'gateway.networking.k8s.io_grpcroutes.yaml'],
   'cert-manager': ['cert-manager.io_certificates.yaml'],

@@ -23,7 +23,10 @@ export interface RunningGateway {
 
 const PATIENCE = { timeoutMs: 60_000 };
 const LONG_AGO_MS = 365 * 86_400_000;
-/** A look at the Secret for an unknown key may be no sooner after the last one; failed attempts count against a limit, too. */
+/**
+ * A look at the Secret for an unknown key may be no sooner after the last one; failed attempts
+ * count against a limit, too.
+ */
 const LOOK_INTERVAL_MS = 6000;
 
 /** Clients that come, are told that they are ready or why not, change their secrets, and go. */

@@ -263,7 +263,10 @@ function dryRun(items: readonly object[]): Promise<string> {
   return cluster.kubectl(args, { stdin });
 }
 
-/** The pods that controllers would make: only pods themselves are refused by the Pod Security Standard. */
+/**
+ * The pods that controllers would make: only pods themselves are refused by the Pod Security
+ * Standard.
+ */
 function barePods(objects: readonly ChartObject[]): object[] {
   return podsOf(objects).map(({ name, template }) => ({
     apiVersion: 'v1',

@@ -40,7 +40,10 @@ function comersOf({ from }: Rule, pods: readonly Labels[]): string[] {
   return comers.toSorted();
 }
 
-/** Who may connect to each port of each component: those of the release, and others as the policies name them. */
+/**
+ * Who may connect to each port of each component: those of the release, and others as the policies
+ * name them.
+ */
 async function admitted(values: Values = {}): Promise<Record<string, readonly string[]>> {
   const objects = await renderChart(values);
   const pods = podsOf(objects).map(({ template }) => template.metadata.labels);

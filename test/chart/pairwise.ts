@@ -5,8 +5,8 @@ export type Dimension<T> = Readonly<Record<string, T>>;
 export type Combination = Readonly<Record<string, string>>;
 
 /**
- * Combinations in which every two answers of different dimensions meet at least once: faults that take three are rare, and all
- * combinations would be thousands.
+ * Combinations in which every two answers of different dimensions meet at least once: faults that
+ * take three are rare, and all combinations would be thousands.
  */
 export function pairwise(dimensions: Readonly<Record<string, Dimension<unknown>>>): Combination[] {
   const names = Object.keys(dimensions);
@@ -26,7 +26,10 @@ export function pairwise(dimensions: Readonly<Record<string, Dimension<unknown>>
   return combinations;
 }
 
-/** Begins with a pair that is missing and adds, dimension by dimension, the answer that makes up for the most others. */
+/**
+ * Begins with a pair that is missing and adds, dimension by dimension, the answer that makes up for
+ * the most others.
+ */
 function next(
   names: readonly string[],
   answers: ReadonlyMap<string, readonly string[]>,

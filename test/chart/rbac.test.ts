@@ -56,14 +56,20 @@ const REGISTRY = 'rollcall-registry';
 const GATEWAY = 'rollcall-gateway';
 const WEBHOOK_SECRETS = 'rollcall-webhooks';
 
-/** Delivery, import, clients and the custom resources each in a namespace of their own, so that no role makes up for another. */
+/**
+ * Delivery, import, clients and the custom resources each in a namespace of their own, so that no
+ * role makes up for another.
+ */
 const values = {
   delivery: { namespaces: [DELIVERY_NAMESPACE] },
   import: { namespaces: [IMPORT_NAMESPACE] },
   registry: { authentication: { audience: 'api-server' } },
 };
 
-/** Asked for where it may be refused: only to say where a Deployment is that may not be delivered to. */
+/**
+ * Asked for where it may be refused: only to say where a Deployment is that may not be delivered
+ * to.
+ */
 const tolerated = 'rollcall-operator in *: list deployments.apps';
 
 const resources = new AsyncDisposableStack();
@@ -120,7 +126,10 @@ async function tokenOf(account: string, namespace: string): Promise<string> {
   return (await cluster.kubectl(['create', 'token', account, '--namespace', namespace])).trim();
 }
 
-/** Starts the real processes, with the environment that the chart gives them, and makes them do all that they can do. */
+/**
+ * Starts the real processes, with the environment that the chart gives them, and makes them do all
+ * that they can do.
+ */
 async function use(): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const database = stack.use(await createDatabase());
@@ -169,8 +178,8 @@ async function temporaryFile(name: string, content: string): Promise<string> {
 }
 
 /**
- * What the operator does only when somebody else writes at the same moment, or says the same twice: by its own code and its own
- * account, without waiting for such a moment.
+ * What the operator does only when somebody else writes at the same moment, or says the same twice:
+ * by its own code and its own account, without waiting for such a moment.
  */
 async function useSeldom(): Promise<void> {
   const connection = await connectByFile(kubeconfigs[OPERATOR] ?? '', connectionOptions);
@@ -270,7 +279,8 @@ test('without any one right a request that the process has made is refused', asy
     const answers = await Promise.all(concerned.map((use) => isAllowed(user, use)));
     if (answers.every((answer) => answer)) withoutEffect.push(describeRight(right));
   };
-  // One after the other: thousands of questions at once would wait for each other longer than for an answer.
+  // One after the other: thousands of questions at once would wait for each other longer than for
+  // an answer.
   for (const right of rights) await check(right);
   expect(withoutEffect).toEqual([]);
 }, 240_000);
@@ -393,7 +403,10 @@ describe('Secrets', () => {
     await applyAll([...alike, secret('some', NAMESPACE), ...others]);
   });
 
-  /** Of all ways to read Secrets that there are, those that are open to an account: by name, and as lists and watches. */
+  /**
+   * Of all ways to read Secrets that there are, those that are open to an account: by name, and as
+   * lists and watches.
+   */
   async function readable(account: string): Promise<string[]> {
     const { items } = await admin.request<{ items: readonly Secret[] }>({
       method: 'GET',

@@ -42,7 +42,11 @@ export function isBinding({ kind }: ChartObject): boolean {
   return kind === 'RoleBinding' || kind === 'ClusterRoleBinding';
 }
 
-/** The ServiceAccount that a role of the chart is bound to. @throws unless it is exactly one, in the same namespace or anywhere. */
+/**
+ * The ServiceAccount that a role of the chart is bound to.
+ *
+ * @throws unless it is exactly one, in the same namespace or anywhere.
+ */
 function accountOf(role: ChartObject, objects: readonly ChartObject[]): string {
   const { name, namespace } = role.metadata;
   const bindings = objects.filter(
@@ -116,7 +120,9 @@ interface AuditEvent {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** What the ServiceAccounts of a namespace asked for, by the audit log of the API server; each once. */
+/**
+ * What the ServiceAccounts of a namespace asked for, by the audit log of the API server; each once.
+ */
 export async function readUses(auditLog: string, namespace: string): Promise<Use[]> {
   const prefix = `system:serviceaccount:${namespace}:`;
   const uses = new Map<string, Use>();

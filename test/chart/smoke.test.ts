@@ -96,7 +96,8 @@ test('helm test passes where registry, operator, gateway, PostgreSQL and Redis w
   expect(await namespace.kubectl(['get', 'serviceregistrations', '--output=name'])).not.toContain('helm-test');
 });
 
-// All at once: each takes its whole deadline, in which a busy machine has to come to the step that fails.
+// All at once: each takes its whole deadline, in which a busy machine has to come to the step that
+// fails.
 test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
   ['the operator does nothing', () => ({ EXPECTED_SERVICE: 'nobody' }), 'not so: the operator has registered'],
   ['the registry is away', () => ({ REGISTRY_URL: 'http://127.0.0.1:9/api/v1' }), 'not so: the registry reaches'],

@@ -66,7 +66,10 @@ function register(installation: Installation, name: string, url = `http://${name
   return ask(installation, 'POST /services/register', { service_name: name, service_url: url });
 }
 
-/** Programs that register, report, move, leave, and die. The installation's TTL and retention are a few seconds. */
+/**
+ * Programs that register, report, move, leave, and die. The installation's TTL and retention are a
+ * few seconds.
+ */
 export async function useRegistrations(installation: Installation): Promise<void> {
   const { cluster } = installation;
   await register(installation, 'orders');
@@ -87,7 +90,10 @@ export async function useRegistrations(installation: Installation): Promise<void
   await until('what sends no heartbeats has expired and is gone', async () => !(await names()).includes('billing'));
 }
 
-/** A Service that is imported, changes what it asks for, asks for the impossible, and no longer asks. */
+/**
+ * A Service that is imported, changes what it asks for, asks for the impossible, and no longer
+ * asks.
+ */
 export async function useImports(installation: Installation): Promise<void> {
   const { cluster } = installation;
   const kubectl = (...args: string[]) => cluster.kubectl([...args, '--namespace', IMPORT_NAMESPACE]);
@@ -171,7 +177,10 @@ async function deploy(installation: Installation, name: string, more: object = {
   return String((await ask(installation, 'POST /webhooks/deploy', request))['job_id']);
 }
 
-/** Every strategy, by the webhooks; each job is seen through to its end in the history, and to its deletion. */
+/**
+ * Every strategy, by the webhooks; each job is seen through to its end in the history, and to its
+ * deletion.
+ */
 export async function useDeliveries(installation: Installation): Promise<void> {
   const { cluster } = installation;
   const services = ['rolling', 'blue-green', 'canary'];

@@ -100,7 +100,7 @@ describe('rollcall deploy', () => {
     }
   });
 
-  it('tells why it was refused', async () => {
+  it('reports why it was refused', async () => {
     server.breakCalls({ status: 401, body: { error: 'Invalid signature', message: 'The call is not signed' } });
     expect(await run('deploy', 'shop', '1.4.0', ...image, '--wait')).toEqual({
       code: 1,
@@ -112,7 +112,7 @@ describe('rollcall deploy', () => {
 });
 
 describe('rollcall deploy --wait', () => {
-  it('tells a line for every change that people can see, and ends with 0 when the job has succeeded', async () => {
+  it('prints a line for every change that people can see, and ends with 0 when the job has succeeded', async () => {
     const running = start('deploy', 'shop', '1.4.0', ...image, '--wait');
     await followed();
     server.put(ID, { phase: 'Progressing', step: 0, weight: 25, message: '1 of 3 pods is ready' });
@@ -149,7 +149,7 @@ describe('rollcall deploy --wait', () => {
   it.each([
     { phase: 'Failed', end: 'failed' },
     { phase: 'RolledBack', end: 'was rolled back' },
-  ] as const)('ends with 1 in phase $phase and tells reason and message', async ({ phase, end }) => {
+  ] as const)('ends with 1 in phase $phase and prints reason and message', async ({ phase, end }) => {
     const running = start('deploy', 'shop', '1.4.0', ...image, '--wait');
     await followed();
     server.put(ID, { phase, reason: 'ImagePullFailed', message: 'the image cannot be pulled' });

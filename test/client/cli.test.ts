@@ -194,7 +194,7 @@ describe('rollcall', () => {
     expect(result.err).toContain(err);
   });
 
-  it('tells errors as JSON with -o json: the registry’s own, and that there is none', async () => {
+  it('prints errors as JSON with -o json: the registry’s own, and that there is none', async () => {
     const refused = await run('get', 'ghost', '-o', 'json');
     expect(refused).toMatchObject({ code: 3, out: '' });
     expect(JSON.parse(refused.err)).toEqual({

@@ -3,7 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Capability, ServiceRecord } from '@rollcall/client/registry-types.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 
-/** What a call does instead of what the contract says. `hang`: never answers; `cut`: closes the connection. */
+/**
+ * What a call does instead of what the contract says. `hang`: never answers; `cut`: closes the
+ * connection.
+ */
 type Misbehaviour = 'hang' | 'cut' | { readonly status: number; readonly body: unknown };
 
 interface Call {
@@ -14,15 +17,18 @@ interface Call {
 }
 
 /**
- * A small registry that keeps to contract 1 as far as the clients use it, in memory, and can be told to misbehave: what the
- * real registry does not do on demand.
+ * A small registry that keeps to contract 1 as far as the clients use it, in memory, and can be
+ * told to misbehave: what the real registry does not do on demand.
  */
 export interface ContractServer extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly calls: Call[];
   readonly services: ReadonlyMap<string, ServiceRecord>;
-  /** From now on calls that begin with this, such as `POST /services/register`, misbehave; undefined: no longer. */
+  /**
+   * From now on calls that begin with this, such as `POST /services/register`, misbehave;
+   * undefined: no longer.
+   */
   misbehave(what: string, how: Misbehaviour | undefined): void;
   put(name: string, facts?: { url?: string; capabilities?: Capability[] }): ServiceRecord;
   expire(name: string): void;

@@ -104,7 +104,8 @@ describe('discover', () => {
     second.put('pay');
     second.forgetEvents();
     await vi.waitFor(() => expect(directory.state()).toBe('live'));
-    // The restarted registry of this test gives the shop a new id: a change; it never vanishes, though.
+    // The restarted registry of this test gives the shop a new id: a change; it never vanishes,
+    // though.
     expect(new Set(changes)).toEqual(new Set(['modified shop', 'added pay', 'removed cart']));
     expect(names(directory)).toEqual(['pay', 'shop']);
   });

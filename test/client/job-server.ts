@@ -1,7 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { JobRecord } from '@rollcall/client/job-types.ts';
 
-/** What the event stream of a job does instead of telling events. `silent`: is opened and says nothing. */
+/**
+ * What the event stream of a job does instead of telling events. `silent`: is opened and says
+ * nothing.
+ */
 type StreamFault = 'silent' | 'cut' | { readonly status: number; readonly body: unknown };
 
 interface Call {
@@ -12,13 +15,13 @@ interface Call {
 }
 
 /**
- * A small registry that speaks the delivery part of the API, in memory, and loses connections when told to: what the real
- * one does not do on demand.
+ * A small registry that speaks the delivery part of the API, in memory, and loses connections when
+ * told to: what the real one does not do on demand.
  */
 export interface JobServer extends AsyncDisposable {
   readonly url: string;
   readonly calls: Call[];
-  /** Makes the job, or changes it, and tells those who follow it. @returns what it now is. */
+  /** Makes the job, or changes it, and tells whoever follows it. @returns what it now is. */
   put(jobId: string, changes?: Partial<JobRecord>): JobRecord;
   /** Forgets the job without a word. */
   forget(jobId: string): void;
@@ -26,7 +29,7 @@ export interface JobServer extends AsyncDisposable {
   breakStreams(fault: StreamFault | undefined): void;
   /** How every call but event streams is answered from now on; undefined: as it should be. */
   breakCalls(fault: Exclude<StreamFault, 'silent'> | undefined): void;
-  /** Cuts all connections on which events are told, in the middle of a message. */
+  /** Cuts all connections on which events are reported, in the middle of a message. */
   cutStreams(): void;
   /** Ends all event streams, as a registry that shuts down does. */
   endStreams(): void;

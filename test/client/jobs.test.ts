@@ -11,7 +11,7 @@ const quick = { baseMs: 10, maxMs: 100 } as const;
 
 const clientOf = (...servers: JobServer[]) => createRegistryClient({ servers: servers.map(({ url }) => url) });
 
-/** Follows the job in the background and collects what is told of it. */
+/** Follows the job in the background and collects its records. */
 function follow(client: ReturnType<typeof clientOf>, options: FollowJobOptions = {}) {
   const records: JobRecord[] = [];
   const run = async () => {
@@ -88,7 +88,7 @@ describe('the calls for jobs', () => {
 });
 
 describe('following a job', () => {
-  it('tells the record as it is, then every change, to the end', async () => {
+  it('reports the record as it is, then every change, to the end', async () => {
     await using server = await startJobServer();
     server.put(ID, { message: 'waits' });
     const following = follow(clientOf(server));
@@ -101,7 +101,7 @@ describe('following a job', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('tells of a job that has ended before', async () => {
+  it('reports a job that has ended before', async () => {
     await using server = await startJobServer();
     server.put(ID, { phase: 'Failed', reason: 'WorkloadNotFound', message: 'no Deployment' });
     expect(await follow(clientOf(server)).ended).toEqual(['no Deployment']);

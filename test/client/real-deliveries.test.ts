@@ -18,7 +18,11 @@ afterAll(() => registry[Symbol.asyncDispose]());
 const client = () => createRegistryClient({ servers: registry.url });
 const run = (...args: string[]) => rollcall(args, { env: { ROLLCALL_SERVER: registry.url } });
 
-/** A notification that is given up, because its channel is gone before it could be sent. @returns its id. */
+/**
+ * A notification that is given up, because its channel is gone before it could be sent.
+ *
+ * @returns its id.
+ */
 async function giveUp(service: string, secret?: string): Promise<string> {
   // An address that notifications must not go to: every attempt fails.
   await client().configureWebhooks({

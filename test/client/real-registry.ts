@@ -14,7 +14,10 @@ export interface RealRegistryOptions {
   readonly operator?: boolean;
 }
 
-/** The registry as users run it, on the shared API server, in a namespace and with a database of its own. */
+/**
+ * The registry as users run it, on the shared API server, in a namespace and with a database of its
+ * own.
+ */
 export interface RealRegistry extends AsyncDisposable {
   readonly url: string;
   readonly namespace: TestNamespace;

@@ -31,7 +31,8 @@ describe.skipIf(noCluster)('pods', () => {
     const target = `http://shop.${namespace.name}.svc.cluster.local`;
     await namespace.apply(loadPod({ name: 'client', image: image('v1'), target, rate: 200 }));
     await namespace.kubectl('wait', '--for=condition=Ready', 'pod/client', '--timeout=120s');
-    // A node learns of a Service and of its pods a moment after they are ready; from then on nothing may fail.
+    // A node learns of a Service and of its pods a moment after they are ready; from then on
+    // nothing may fail.
     const failuresOfAThousand = async (): Promise<string[]> => {
       const before = await readLoad(namespace, 'client');
       const count = async () => countRequests(await readLoad(namespace, 'client')) - countRequests(before);

@@ -38,7 +38,10 @@ const failingCheck = {
   analysis: [{ name: 'old', http: { port: 8080, bodyContains: 'v1' }, initialDelaySeconds: 5, intervalSeconds: 1 }],
 };
 
-/** Five jobs at once, each with a namespace, a client and an operator of its own: they wait for most of their time. */
+/**
+ * Five jobs at once, each with a namespace, a client and an operator of its own: they wait for most
+ * of their time.
+ */
 describe.skipIf(noCluster).concurrent('a client that keeps its connections sees no failed request while a job', () => {
   describe('succeeds', () => {
     test.for(cases)('$strategy', async ({ strategy, policy }, { expect }) => {

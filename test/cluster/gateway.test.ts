@@ -16,8 +16,8 @@ const REQUESTS_PER_CONNECTION = 1000;
 const settled = { title: TITLE, settleMs: 60_000, measureMs: 10_000 };
 
 /**
- * Four jobs at once: they wait for most of their time. With the Traefik of traefik/binary.ts. One that is built without what needs ACME and passwords does; routing is all that is used
- * here.
+ * Four jobs at once: they wait for most of their time. With the Traefik of traefik/binary.ts. One
+ * that is built without what needs ACME and passwords does; routing is all that is used here.
  */
 describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
   let traefik: TestTraefik;
@@ -28,7 +28,8 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
   afterAll(() => traefik?.[Symbol.asyncDispose]());
 
   function openStage(policy: PolicyChanges): Promise<DeliveryStage> {
-    // The route of the stage before is there until its namespace has gone, for half a minute without pods: it must not fit.
+    // The route of the stage before is there until its namespace has gone, for half a minute
+    // without pods: it must not fit.
     const path = `/${randomBytes(4).toString('hex')}`;
     const rule = {
       matches: [{ path: { type: 'PathPrefix', value: path } }],

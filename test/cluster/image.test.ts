@@ -3,7 +3,9 @@ import { type ClusterNamespace, createClusterNamespace, noRollcallImage, sharedC
 
 const POLL = { timeout: 120_000, interval: 500 };
 
-/** What the restricted profile of Kubernetes' Pod Security Standards asks for, and a read-only root. */
+/**
+ * What the restricted profile of Kubernetes' Pod Security Standards asks for, and a read-only root.
+ */
 const restricted = {
   pod: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
   container: {

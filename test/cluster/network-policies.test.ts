@@ -91,7 +91,8 @@ describe.skipIf(noCluster)('NetworkPolicies', () => {
         redis: [],
         test: [...others, ...apiServer, ...registry, ...gateway, 'redis:6379'],
         stranger: [...without('stranger:8080'), ...registry, ...gateway],
-        // An ingress controller comes to the gateway alone, and so does who is in no namespace that the values name.
+        // An ingress controller comes to the gateway alone, and so does who is in no namespace that
+        // the values name.
         visitor: [...without('visitor:8080'), ...gateway],
         prometheus: [...without('prometheus:8080'), ...gateway, ...admin],
       });
@@ -170,7 +171,10 @@ describe.skipIf(noCluster)('NetworkPolicies', () => {
   });
 });
 
-/** A pod with the labels of one of the chart's that listens where that does, and on a port which nobody is told of. */
+/**
+ * A pod with the labels of one of the chart's that listens where that does, and on a port that
+ * nobody knows.
+ */
 function standIn(
   namespace: ClusterNamespace,
   { metadata, spec }: ReturnType<typeof podsOf>[number]['template'],

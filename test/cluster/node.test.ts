@@ -14,7 +14,10 @@ import { type HostState, readHostState } from './support/host-state.ts';
 import { appDeployment, appService } from './support/manifests.ts';
 import { createClusterNamespace, noNode, waitForRollout } from './support/namespace.ts';
 
-/** What other files run on the host beside, to build an image or to enter the node that all share, comes and goes. */
+/**
+ * What other files run on the host beside, to build an image or to enter the node that all share,
+ * comes and goes.
+ */
 const CALM = { timeout: 180_000, interval: 500 };
 
 /** Beside the node that all files share: two nodes do not know of each other. */

@@ -14,7 +14,10 @@ const PAUSE_MS = 30;
 const RETRY_MS = 200;
 
 export interface ChangesOptions {
-  /** Base URLs of the registries: what one of them does not take is asked of the others, until it is done. */
+  /**
+   * Base URLs of the registries: what one of them does not take is asked of the others, until it is
+   * done.
+   */
   readonly servers: readonly string[];
   readonly prefix: string;
   /** URLs by name: told what is registered once a change is made. */

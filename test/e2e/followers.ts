@@ -4,7 +4,7 @@ import { WebSocket } from 'ws';
 import { clientOf } from '../gateway/websocket-client.ts';
 import { connectGrpc, type GrpcClient } from '../registry/grpc-client.ts';
 
-/** What is told of a registration, by whichever door. */
+/** What a follower receives of a registration, by whichever door. */
 type Told =
   | { readonly type: 'reset' }
   | { readonly type: 'put'; readonly name: string; readonly url: string; readonly cursor: string | undefined }
@@ -20,7 +20,7 @@ interface Connection {
   close(): void;
 }
 
-/** @throws where nobody takes the connection. */
+/** @throws where nobody accepts the connection. */
 type Connect = (replica: number, cursor: string | undefined) => Promise<Connection>;
 
 /** How a connection ended that the follower did not end itself. */
@@ -30,7 +30,7 @@ interface End {
   readonly atMs: number;
 }
 
-/** Somebody who believes about the registrations what it was told. */
+/** A follower that keeps what it received of the registrations. */
 export interface Follower {
   readonly name: string;
   /** URLs by name. */
@@ -57,7 +57,10 @@ const REPLICAS = 2;
 /** Away, so that there is something to miss. */
 const AWAY_MS = 200;
 
-/** Follows at one replica and, whenever the connection ends, goes on from its last cursor at the other. */
+/**
+ * Follows at one replica and, whenever the connection ends, goes on from its last cursor at the
+ * other.
+ */
 export function follow({ name, connect, replica: first, hopMs }: FollowerOptions): Follower {
   const services = new Map<string, string>();
   const ends: End[] = [];
@@ -108,7 +111,7 @@ export function follow({ name, connect, replica: first, hopMs }: FollowerOptions
 
   const running = (async () => {
     while (!stopping.signal.aborted) {
-      // A replica that is away takes no connection.
+      // A replica that is unavailable accepts no connection.
       await followOnce().catch(() => undefined);
       replica = (replica + 1) % REPLICAS;
       await sleep(AWAY_MS, stopping.signal);

@@ -20,7 +20,11 @@ export async function killReplica(replicas: readonly Supervised[], replica: numb
   return kill;
 }
 
-/** Waits until a replica has been started again and is ready. @param restarts how often it had been before. */
+/**
+ * Waits until a replica has been started again and is ready.
+ *
+ * @param restarts how often it had been before.
+ */
 export async function untilBack(replica: Supervised, restarts: number): Promise<void> {
   const isReady = async () => {
     if (replica.restarts === restarts) return false;
@@ -48,14 +52,15 @@ export async function statusOf(gateway: Supervised, { path, token }: Question): 
   return answer.status;
 }
 
-/** Waits until a replica answers so: it may not have heard of a client yet. */
+/** Waits until a replica answers so: it may not know a client yet. */
 export function untilStatus(gateway: Supervised, question: Question, expected: number): Promise<void> {
   const hasAnswered = async () => (await statusOf(gateway, question)) === expected;
   return waitUntil(`a gateway answers with ${expected}`, hasAnswered, { timeoutMs: 20_000 });
 }
 
 /**
- * Tokens of which each would be let in by a gateway that leaves out one of its checks; both replicas refuse them by now.
+ * Tokens of which each would be let in by a gateway that leaves out one of its checks; both
+ * replicas refuse them by now.
  *
  * @param good whose they pretend to be.
  */

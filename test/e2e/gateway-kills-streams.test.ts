@@ -21,7 +21,10 @@ const CALL_MS = 50;
 const HOP_MS = 1000;
 /** How soon everybody hears that a killed process is gone. */
 const NOTICED_WITHIN_MS = 1000;
-/** Once nothing changes any more. The API server lets nobody watch for some seconds after its return. */
+/**
+ * Once nothing changes any more. The API server lets nobody watch for some seconds after its
+ * return.
+ */
 const IN_STEP_WITHIN_MS = 30_000;
 /** WebSocket: without a closing handshake. */
 const LOST = 1006;
@@ -46,7 +49,7 @@ beforeAll(async () => {
       gatewaySettings: {
         ROLLCALL_LIMIT_PREMIUM: '1000000',
         ROLLCALL_LIMIT_ANONYMOUS: '1000000',
-        // The machine may be busy: Redis is to be away when it is killed, and not before.
+        // The machine may be busy: Redis is to be unavailable when it is killed, and not before.
         ROLLCALL_REDIS_TIMEOUT_MS: '5000',
       },
     }),
@@ -128,7 +131,9 @@ function change(prefix: string): Changes {
   return startChanges({ servers: deployment.registries.map(({ current }) => current.url), prefix, registered });
 }
 
-/** Ends the changes; then the registries, and everybody who follows them, know what came of each. */
+/**
+ * Ends the changes; then the registries, and everybody who follows them, know what came of each.
+ */
 async function untilInStep(changes: Changes): Promise<void> {
   await changes.stop();
   expect(changes.made).toBeGreaterThan(20);
@@ -143,7 +148,10 @@ async function untilInStep(changes: Changes): Promise<void> {
   }
 }
 
-/** Had by a gateway that was killed while the call was under way, or begun before the client had heard of that. */
+/**
+ * Had by a gateway that was killed while the call was under way, or begun before the client had
+ * heard of that.
+ */
 function diedWithGateway({ replica, sentAtMs, endedAtMs }: CallOutcome): boolean {
   return gatewayKills.some(
     (kill) => kill.replica === replica && sentAtMs <= kill.untilMs + NOTICED_WITHIN_MS && endedAtMs >= kill.fromMs,
@@ -292,7 +300,9 @@ describe('under load over gRPC and WebSockets, from clients of two gateways', ()
   });
 });
 
-/** What does not change while a store is away: calls that failed, and connections that ended. */
+/**
+ * What does not change while a store is unavailable: calls that failed, and connections that ended.
+ */
 function quiet(): object {
   return {
     echo: failed(loads.echo).length,

@@ -44,7 +44,7 @@ beforeAll(async () => {
         ROLLCALL_LIMIT_STANDARD: String(METERED_LIMIT),
         ROLLCALL_LIMIT_ANONYMOUS: '1000000',
         ROLLCALL_LIMIT_WINDOW_SECONDS: String(WINDOW_MS / 1000),
-        // The machine may be busy: Redis is to be away when it is killed, and not before.
+        // The machine may be busy: Redis is to be unavailable when it is killed, and not before.
         ROLLCALL_REDIS_TIMEOUT_MS: '5000',
       },
     }),
@@ -145,8 +145,8 @@ async function aloneTimes(): Promise<readonly { fromMs: number; untilMs: number 
 }
 
 /**
- * In any window a caller has had at most its limit; once more for each time that a replica counted by itself, and for each time that
- * Redis came back without its counts (docs/decisions/0045).
+ * In any window a caller has had at most its limit; once more for each time that a replica counted
+ * by itself, and for each time that Redis came back without its counts (docs/decisions/0045).
  */
 async function checkLimit(answered: readonly Answered[]): Promise<number> {
   const allowed = answered.filter(({ status }) => status === 200).toSorted((a, b) => a.sentAtMs - b.sentAtMs);

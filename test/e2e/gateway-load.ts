@@ -51,8 +51,8 @@ const ATTEMPTS = 200;
 const NEXT_ATTEMPT_MS = 50;
 
 /**
- * Clients who ask the replicas in turn over connections that they keep. What no replica has taken, because the connection was
- * refused, is asked of another; nothing else is repeated.
+ * Clients who ask the replicas in turn over connections that they keep. What no replica has taken,
+ * because the connection was refused, is asked of another; nothing else is repeated.
  */
 export function startLoad({ replicas, path, lanes, pauseMs, token }: LoadOptions): Load {
   const report: LoadReport = { answered: [], lost: [], refusedConnections: 0 };

@@ -47,8 +47,8 @@ const CHANNEL_OPTIONS = {
 };
 
 /**
- * Clients who call the replicas in turn, each that has a connection, over connections that they keep. A call once begun is not
- * repeated.
+ * Clients who call the replicas in turn, each that has a connection, over connections that they
+ * keep. A call once begun is not repeated.
  */
 export function startGrpcLoad<Request>(options: GrpcLoadOptions<Request>): GrpcLoad {
   const { ports, lanes, pauseMs, token } = options;

@@ -26,7 +26,11 @@ export interface Intruders {
 
 const PAUSE_MS = 30;
 
-/** Asks for streams at all doors, again and again. @param tokens one after the other; undefined: none. */
+/**
+ * Asks for streams at all doors, again and again.
+ *
+ * @param tokens one after the other; undefined: none.
+ */
 export function startIntruders(replicas: readonly Doors[], tokens: readonly (string | undefined)[]): Intruders {
   const attempts: Attempt[] = [];
   const stopping = new AbortController();

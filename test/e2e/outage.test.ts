@@ -6,7 +6,10 @@ import { type Fleet, startFleet } from '../support/fleet.ts';
 const SIZE = 300;
 const TTL_MS = 20_000;
 const OUTAGE_MS = 3 * TTL_MS;
-/** From the return of the API server: its informers and the leader Lease, then the grace, then the expiry itself. */
+/**
+ * From the return of the API server: its informers and the leader Lease, then the grace, then the
+ * expiry itself.
+ */
 const EXPIRY_LIMIT_MS = 25_000 + TTL_MS;
 
 let deployment: Deployment;
@@ -38,7 +41,8 @@ test('the API server is gone for three TTLs: no live service is expired, one tha
   const [victim] = fleet.members;
   if (registry === undefined || victim === undefined) throw new Error('nothing to test with');
   const { current } = registry;
-  // A registration that the other replica took is known here once its event has come, which a killed API server sends to nobody.
+  // A registration that the other replica took is known here once its event has come, which a
+  // killed API server sends to nobody.
   await expect
     .poll(async () => (await current.call('GET', '/services')).body?.['total'], { timeout: 15_000 })
     .toBe(SIZE);

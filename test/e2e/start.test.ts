@@ -73,7 +73,7 @@ test('kubectl shows the samples with URL, capabilities, phase, since when, versi
   expect(await kubectl('get', 'nodes')).toContain('Ready');
 });
 
-test('the gateway issues a token for the client that is told, and passes requests on to the samples', async () => {
+test('the gateway issues a token for the client that is printed, and passes requests on to the samples', async () => {
   const [, credentials] = /curl -s -u (demo:\S+)/.exec(output) ?? [];
   const basic = Buffer.from(credentials ?? '').toString('base64');
   const answer = await fetch(`${gateway}/api/v1/auth/token`, {

@@ -98,7 +98,10 @@ export function stall(
   };
 }
 
-/** What a file server does that knows ranges: the rest if the client has the beginning of this file, else all. */
+/**
+ * What a file server does that knows ranges: the rest if the client has the beginning of this file,
+ * else all.
+ */
 export function ranged(content: Buffer, etag: string): Answerer {
   return (request, response) => {
     const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? Number.NaN);

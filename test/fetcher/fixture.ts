@@ -14,7 +14,10 @@ type ArtifactSettings = Partial<Omit<ArtifactOptions, 'source' | 'output'>> & {
   readonly path?: string;
 };
 
-/** A server with artifacts, a directory to fetch them to, and trust in the server's certificates in this process. */
+/**
+ * A server with artifacts, a directory to fetch them to, and trust in the server's certificates in
+ * this process.
+ */
 export interface FetcherFixture extends AsyncDisposable {
   readonly certificates: Certificates;
   readonly server: ArtifactServer;
@@ -23,8 +26,9 @@ export interface FetcherFixture extends AsyncDisposable {
   /** A new directory at each call. */
   directory(): Promise<string>;
   /**
-   * Answers with headers and then some of the content, up to byte `end`, and closes the connection once the client has stored
-   * all of that: what is still on its way when a connection ends may be lost.
+   * Answers with headers and then some of the content, up to byte `end`, and closes the connection
+   * once the client has stored all of that: what is still on its way when a connection ends may be
+   * lost.
    */
   cut(
     end: number,

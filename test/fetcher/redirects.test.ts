@@ -102,7 +102,8 @@ test.each([
 ])('a redirect to this machine as %s is refused before anything is connected', async (host) => {
   fixture.server.answer(redirect(`https://${host}:${other.port}/x`));
   let asked = 0;
-  // The server itself is on this machine: only the first address is let through by another rule than the real one.
+  // The server itself is on this machine: only the first address is let through by another rule
+  // than the real one.
   const mayConnect = (address: string) => (asked++ === 0 ? address === '127.0.0.1' : isPublicAddress(address));
   const fetched = await fixture.fetch({ mayConnect });
   expect(fetched).toMatchObject({ names: [], reports: [], error: { code: 'ADDRESS_REFUSED' } });

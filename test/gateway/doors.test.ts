@@ -139,7 +139,7 @@ describe('every door', () => {
     expect(answers).toEqual([...Array.from({ length: FREE }, () => welcomeAt(name)), 429]);
   });
 
-  test('the WebSocket tells of the limit, and when to come back', async () => {
+  test('the WebSocket reports the limit, and when to come back', async () => {
     await using gateway = await start({ ROLLCALL_LIMIT_FREE: '1' });
     const token = await tokenOf(gateway, client);
     expect((await upgrade(gateway, token)).headers).toMatchObject({

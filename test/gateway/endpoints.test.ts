@@ -79,7 +79,7 @@ describe('a service whose host name leads to several addresses', () => {
     for (const { host } of told) expect(host).toMatch(/^several\.test:\d+$/);
   });
 
-  test('loses none that may be repeated by one that breaks connections, which is left out, and taken back when it is well', async () => {
+  test('loses none that may be repeated by one that breaks connections, which is left out, and used again when it is well', async () => {
     broken = new Set([B]);
     for (let count = 0; count < 60; count += 1) await ask();
     expect(hits[B]).toBe(defaultBreakerPolicy.consecutiveFailures);
@@ -172,7 +172,7 @@ describe('a service whose host name leads to several addresses', () => {
   test('is followed to other addresses', async () => {
     addresses = [A, B];
     for (let count = 0; count < 4; count += 1) await ask();
-    // As when pods have gone: nobody takes connections there.
+    // As when pods have gone: nobody accepts connections there.
     addresses = ['127.0.0.6', C];
     const until = Date.now() + 10_000;
     while (hits[C] === undefined && Date.now() < until) {

@@ -81,7 +81,7 @@ export function requestToken(
   });
 }
 
-/** The token of a client that the gateway may hear of in a moment only. */
+/** The token of a client that the gateway may learn of in a moment only. */
 export function tokenOf(gateway: Pick<Replica, 'url'>, client: TestClient): Promise<string> {
   return vi.waitFor(
     async () => {

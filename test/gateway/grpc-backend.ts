@@ -1,4 +1,5 @@
-// `node grpc-backend.ts PORT HOST KEEP_ALIVE_MS`: a gRPC server whose messages are bytes as they are. SIGTERM ends it gracefully (GOAWAY).
+// `node grpc-backend.ts PORT HOST KEEP_ALIVE_MS`: a gRPC server whose messages are bytes as they
+// are. SIGTERM ends it gracefully (GOAWAY).
 import { once } from 'node:events';
 import {
   type Metadata,
@@ -35,7 +36,9 @@ const service: ServiceDefinition = {
   Stats: methodDefinition('Stats'),
 };
 
-/** Everything that came as metadata goes back, as initial metadata and, by other names, as trailers. */
+/**
+ * Everything that came as metadata goes back, as initial metadata and, by other names, as trailers.
+ */
 function mirror(metadata: Metadata, to: Metadata, prefix: string): Metadata {
   for (const [name, values] of Object.entries(metadata.toJSON())) {
     for (const value of Array.isArray(values) ? values : []) to.add(`${prefix}${name}`, value);

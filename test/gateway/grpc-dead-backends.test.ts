@@ -23,7 +23,7 @@ function freeze(pid: number): Disposable {
   return { [Symbol.dispose]: () => void process.kill(pid, 'SIGCONT') };
 }
 
-describe('a backend that takes connections and says nothing', () => {
+describe('a backend that accepts connections and says nothing', () => {
   test('is left out, gets no call, and no caller notices', async () => {
     await using backend = await startBackend();
     await using silent = await rawBackend({ isSilent: true, host: '127.0.0.2', port: backend.port });
@@ -119,7 +119,8 @@ describe('a backend that stands still', () => {
     const still = freeze(backend.pid);
     const held = client.unary(hello);
     await pause(5000);
-    // It waits for a connection of its own, which is not made, and is not sent over the one that says nothing.
+    // It waits for a connection of its own, which is not made, and is not sent over the one that
+    // says nothing.
     expect((await client.unary(hello)).error?.details).toBe('The service could not be reached');
     still[Symbol.dispose]();
     expect((await held).error).toBe(OK);
@@ -245,7 +246,8 @@ describe('a connection to a backend', () => {
   });
 
   test('that is old takes no new calls, and the old ones go on, though the backend drops whom is told to go', async () => {
-    // Pings every 500 ms, as grpc-js does: over a connection that the other side closes it takes them for failed.
+    // Pings every 500 ms, as grpc-js does: over a connection that the other side closes it takes
+    // them for failed.
     await using backend = await startBackend({ keepAliveMs: 500 });
     await using proxy = await startProxy({ backendPort: backend.port, limits: { maxAgeMs: 1000 } });
     using client = createEchoClient(proxy.port, { token: TOKEN });

@@ -166,7 +166,10 @@ test('a backend that is restarted gracefully under load, beside another one: no 
   await backend[Symbol.asyncDispose]();
 });
 
-/** Calls with a deadline that nothing but the gateway enforces, and that the backend is not told of by its caller. */
+/**
+ * Calls with a deadline that nothing but the gateway enforces, and of which the backend does not
+ * know from its caller.
+ */
 async function statusAfterDeadline(
   port: number,
   method: string,
@@ -343,7 +346,7 @@ test('an answer that ends without a status is an error', async () => {
   expect((await statusOf(stream)).code).toBe(status.INTERNAL);
 });
 
-test('a backend that takes the connection and says nothing: the deadline holds', async () => {
+test('a backend that accepts the connection and says nothing: the deadline holds', async () => {
   const silent = createTcpServer((socket) => socket.resume()).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   await using proxy = await startProxy({ backendPort: (silent.address() as AddressInfo).port });
@@ -484,7 +487,7 @@ test('headers over the limit are refused, those within it are not, and the conne
   expect(await answered(5000)).toBe(200);
 });
 
-test('stopping: calls under way are finished, watchers of health are told, and new calls find the door closed', async () => {
+test('stopping: calls under way are finished, watchers of health get it, and new calls find the door closed', async () => {
   await using backend = await startBackend();
   await using proxy = await startProxy({ backendPort: backend.port });
   using client = createEchoClient(proxy.port, { token: TOKEN });
@@ -503,7 +506,7 @@ test('stopping: calls under way are finished, watchers of health are told, and n
   expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
 });
 
-test('stopping: who hears of it in the first step may still begin a call, and hears in the second which were taken', async () => {
+test('stopping: who learns of it in the first step may still begin a call, and learns in the second which were accepted', async () => {
   await using proxy = await startProxy({ backendPort: 1, closingLimitMs: 60_000 });
   const caller = await rawCaller(proxy.port);
   onTestFinished(() => void caller.socket.destroy());

@@ -67,7 +67,7 @@ function begin(session: ClientHttp2Session, token = TOKEN): ClientHttp2Stream {
 }
 
 describe('a caller that does not read the midst of an answer', () => {
-  test('is cut off, and the backend is told', async () => {
+  test('is cut off, and the backend knows', async () => {
     const left: ServerHttp2Stream[] = [];
     const port = await backendThat((stream) => {
       stream.on('close', () => left.push(stream));

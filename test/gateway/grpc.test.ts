@@ -141,7 +141,7 @@ describe('deadlines', () => {
 });
 
 describe('cancellation', () => {
-  test('of a unary call: the backend is told', async () => {
+  test('of a unary call: the backend knows', async () => {
     const { cancelled, unary } = await client.stats();
     const { call, answer } = client.startUnary(hello, { 'delay-ms': '20000' });
     await waitUntil('it arrives', async () => (await client.stats()).unary > unary, { timeoutMs: 10_000 });
@@ -152,7 +152,7 @@ describe('cancellation', () => {
     });
   });
 
-  test('of a stream: the backend is told', async () => {
+  test('of a stream: the backend knows', async () => {
     const { cancelled } = await client.stats();
     const call = client.bidi();
     call.on('error', () => undefined);

@@ -153,7 +153,11 @@ function externalToken(more: Readonly<Record<string, unknown>> = {}, kid = 'ext-
   return new SignJWT(externalClaims(more)).setProtectedHeader({ alg: 'RS256', kid }).sign(external.privateKey);
 }
 
-/** Asks for a token with a wrong secret. @returns what must be the same for all, and how long it took. */
+/**
+ * Asks for a token with a wrong secret.
+ *
+ * @returns what must be the same for all, and how long it took.
+ */
 async function timed(id: string) {
   const startedAt = performance.now();
   const answer = await requestToken(gateway, { id, secret: 'not-the-secret-of-any' });
@@ -257,7 +261,8 @@ describe('the token endpoint', () => {
       }
     }
     expect(answers).toEqual(answers.map(() => answers[0]));
-    // A hash costs tens of milliseconds: leaving it out, or a cheaper one, would show in the fastest of several.
+    // A hash costs tens of milliseconds: leaving it out, or a cheaper one, would show in the
+    // fastest of several.
     const times = [...fastest.values()];
     expect(Math.min(...times)).toBeGreaterThan(Math.max(...times) / 2);
   });
@@ -541,7 +546,7 @@ test('all replicas sign with the same keys, of which nothing private is publishe
   expect(await statusWith(await tokenOf(second, client), gateway)).toBe(200);
 });
 
-test('tokens go on being checked while the API server’s objects stay as they are and the registry is away', async () => {
+test('tokens go on being checked while the API server’s objects stay as they are and the registry is unavailable', async () => {
   const token = await tokenOf(gateway, client);
   await freeze(registry.process.pid);
   try {

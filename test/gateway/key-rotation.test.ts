@@ -167,7 +167,7 @@ test('a new key is published before it signs, and what the old one signed stays 
     return (await reader.read({ headers }))?.subject;
   };
 
-  // One replica stands still for the whole of the rotation, another is away.
+  // One replica stands still for the whole of the rotation, another is unavailable.
   await freeze(sleeper.process.pid);
   await second.kill();
   await age(ROTATION_SECONDS - PUBLISHED_AHEAD_SECONDS);

@@ -15,7 +15,10 @@ export interface CallerOrder {
   readonly durationMs: number;
 }
 
-/** Of each allowed request: when it was asked for and when that was known, in milliseconds since the epoch. */
+/**
+ * Of each allowed request: when it was asked for and when that was known, in milliseconds since the
+ * epoch.
+ */
 export type CallerReport = readonly (readonly [sentMs: number, answeredMs: number])[];
 
 const nowMs = (): number => performance.timeOrigin + performance.now();
@@ -23,7 +26,9 @@ const nowMs = (): number => performance.timeOrigin + performance.now();
 process.on('message', (order: CallerOrder) => void call(order));
 process.send?.('ready');
 
-/** A replica of its own: takes from the limit as fast as it can, and reports what it was allowed. */
+/**
+ * A replica of its own: takes from the limit as fast as it can, and reports what it was allowed.
+ */
 async function call({ url, key, requests, windowMs, concurrency, durationMs }: CallerOrder): Promise<void> {
   const redis = createRedis({ url, name: 'caller', log: createLogger('caller', 'silent') });
   await once(redis, 'ready');

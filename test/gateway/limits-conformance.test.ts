@@ -10,7 +10,10 @@ import * as fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createRedis as createDatabase } from '../support/redis.ts';
 
-/** What every limiter must do, whatever keeps its counts. Time is the test's; it does not begin on the edge of a bucket. */
+/**
+ * What every limiter must do, whatever keeps its counts. Time is the test's; it does not begin on
+ * the edge of a bucket.
+ */
 const START_MS = 1_700_000_000_123;
 const clock = {
   ms: START_MS,
@@ -38,7 +41,7 @@ beforeEach(() => {
 describe.each(LIMITERS)('A limiter %s', (_name, limiter) => {
   const minutely: Limit = { requests: 3, windowMs: 60_000 };
 
-  test('allows as many requests as the limit says, and tells what remains', async () => {
+  test('allows as many requests as the limit says, and reports what remains', async () => {
     const key = randomUUID();
     for (const remaining of [2, 1, 0]) {
       expect(await limiter.take(key, minutely)).toMatchObject({ allowed: true, remaining, limit: minutely });
@@ -105,7 +108,7 @@ describe.each(LIMITERS)('A limiter %s', (_name, limiter) => {
     expect(free.resetAtSeconds - resetAtSeconds).toBeLessThanOrEqual(21);
   });
 
-  test('tells of a second as the shortest time to wait', async () => {
+  test('reports a second as the shortest time to wait', async () => {
     expect((await limiter.take(randomUUID(), { requests: 1, windowMs: 60 })).retryAfterSeconds).toBe(1);
   });
 
@@ -120,7 +123,8 @@ describe.each(LIMITERS)('A limiter %s', (_name, limiter) => {
     // Long ones, as Redis ends a hash by its own clock; two are no multiple of 60.
     const windows = fc.constantFrom(50_000, 60_000, 123_457);
     const step = fc.record({
-      // In 60ths of a window: often several in one bucket, often as the window ends, at times so long that all has left.
+      // In 60ths of a window: often several in one bucket, often as the window ends, at times so
+      // long that all has left.
       after: fc.oneof(
         { weight: 6, arbitrary: fc.double({ min: 0, max: 3, noNaN: true }) },
         { weight: 3, arbitrary: fc.nat(40) },

@@ -74,7 +74,9 @@ async function startLimits(url: string, limits = DEFAULT_LIMITS) {
 
 type Gateway = Awaited<ReturnType<typeof startLimits>>;
 
-/** Calls without pause until it is told to stop; reports the longest call and how many were allowed. */
+/**
+ * Calls without pause until it is told to stop; reports the longest call and how many were allowed.
+ */
 function callOn(gateway: Gateway, subject: string) {
   const report = { calls: 0, allowed: 0, longestMs: 0 };
   const stopping = new AbortController();
@@ -206,7 +208,7 @@ describe('Limits with Redis', () => {
     expect(await gateway.fallbacks()).toBe(0);
   });
 
-  test('begin in memory where it is away at the start, and use it once it is there', async () => {
+  test('begin in memory where it is unavailable at the start, and use it once it is there', async () => {
     const server = await startServer();
     await server.kill();
     const gateway = await startLimits(server.url);
@@ -260,7 +262,7 @@ describe('A shared limiter that is slow', () => {
     return limiter.usesShared;
   }
 
-  test('is not taken for one that works because a probe of it was given up before the time of an answer', async () => {
+  test('is not seen as one that works because a probe of it was given up before the time of an answer', async () => {
     expect(await isUsedAfter(6000, { take: () => new Promise(() => undefined) })).toBe(false);
   });
 

@@ -49,7 +49,9 @@ function encodeHeaders(headers: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat(parts);
 }
 
-/** One side of a connection of HTTP/2 that sends what a test says, and answers nothing by itself. */
+/**
+ * One side of a connection of HTTP/2 that sends what a test says, and answers nothing by itself.
+ */
 export interface RawPeer {
   readonly socket: Socket;
   /** All that came. */
@@ -130,7 +132,10 @@ export interface RawBackend {
   readonly peers: readonly RawPeer[];
 }
 
-/** A backend that takes connections and, unless it is silent, speaks first as a server does. It never closes its side. */
+/**
+ * A backend that accepts connections and, unless it is silent, speaks first as a server does. It
+ * never closes its side.
+ */
 export async function rawBackend({
   isSilent = false,
   host = '127.0.0.1',

@@ -17,7 +17,10 @@ export interface RestFixture {
   readonly serve: (address: string, port: number, listener: RequestListener) => Promise<Server>;
   /** @param lookups for connections by name; undefined: the system's. */
   readonly newProxy: (lookups?: Lookups) => RestProxy;
-  /** @returns the URL of a server before one service. It answers 503 for what is not sent on, with the reason. */
+  /**
+   * @returns the URL of a server before one service. It answers 503 for what is not sent on, with
+   * the reason.
+   */
   readonly frontOf: (target: Target, proxy?: RestProxy) => Promise<string>;
 }
 

@@ -273,7 +273,7 @@ describe('one caller', () => {
 });
 
 describe('a service that cannot be reached', () => {
-  test('is 502 where nobody listens, 504 where nobody takes the connection', async () => {
+  test('is 502 where nobody listens, 504 where nobody accepts the connection', async () => {
     const gone = await answering('');
     await register('gone', gone.url);
     await gone[Symbol.asyncDispose]();

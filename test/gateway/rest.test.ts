@@ -86,7 +86,11 @@ async function codeOf(answer: Response): Promise<string> {
   return error.code;
 }
 
-/** Sends bytes as they are. @returns what comes back until the connection is closed or an answer's end is seen. */
+/**
+ * Sends bytes as they are.
+ *
+ * @returns what comes back until the connection is closed or an answer's end is seen.
+ */
 function raw(text: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const socket = connect({ port: Number(new URL(gateway.url).port), host: '127.0.0.1' });
@@ -590,7 +594,7 @@ describe('a service that fails', () => {
     expect(weak.requests.length).toBeGreaterThan(5);
   });
 
-  test('a caller that goes away ends the request', async () => {
+  test('a caller that disconnects ends the request', async () => {
     const gone = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
     await using patient = await startBackend((request, response) => {

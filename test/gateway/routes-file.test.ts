@@ -45,7 +45,7 @@ routes:
     upstreamPrefix: /api/v1
     anonymous: true
 `;
-/** The file is looked at every two seconds; the machine may stand still. */
+/** The file is checked every two seconds; the machine may stand still. */
 const PATIENCE = { timeout: 30_000, interval: 200 };
 
 let namespace: TestNamespace;
@@ -82,7 +82,10 @@ function start(routesFile: string): Promise<Replica> {
   return startGateway({ namespace, registry: registry.url, settings: { ROLLCALL_ROUTES_FILE: routesFile } });
 }
 
-/** Puts a version of the file there as the kubelet does with a ConfigMap: all at once, by another target of a link. */
+/**
+ * Puts a version of the file there as the kubelet does with a ConfigMap: all at once, by another
+ * target of a link.
+ */
 async function project(version: string, text: string): Promise<void> {
   await mkdir(join(directory, `..${version}`));
   await writeFile(join(directory, `..${version}`, 'routes.yaml'), text);
@@ -128,7 +131,7 @@ describe('a route of the file', () => {
     expect(await call('/catalogue/reports', reader, 'DELETE')).toMatchObject({ status: 403 });
   });
 
-  test('takes the scopes that it asks for, however its path is written', async () => {
+  test('needs the scopes that it asks for, however its path is written', async () => {
     const without = await clientWith('without', ['reports:write']);
     const before = reports.requests.length;
     for (const path of ['/api/v1/reports', '/api/v1/%72eports/7', '/%61pi/v1/report%73/7']) {
@@ -202,7 +205,7 @@ async function complaints(): Promise<number> {
   return log.split('routes not read, the old ones stay').length - 1;
 }
 
-test('a file that changes is in force without a restart; a broken one is told, and changes nothing', async () => {
+test('a file that changes is in force without a restart; a broken one is reported, and changes nothing', async () => {
   const token = await clientWith('follower', ['reports:read']);
   const statuses = async () => [(await call('/one', token)).status, (await call('/two', token)).status];
   await project('2', route('one'));

@@ -11,7 +11,8 @@ import type { Replica } from '../support/replica.ts';
 import { createClient, startGateway, tokenOf } from './gateway.ts';
 import { connect } from './websocket-client.ts';
 
-// Every operation of the table, asked for with its scope and with all scopes but that, at the gateway and at the registry.
+// Every operation of the table, asked for with its scope and with all scopes but that, at the
+// gateway and at the registry.
 
 const SCOPES: readonly Scope[] = [
   'registrations:read',

@@ -70,7 +70,7 @@ function start(settings: Record<string, string>): Promise<Replica> {
   return startGateway({
     namespace,
     registry: registry.url,
-    // A machine that stops for seconds must not look like a service that is away.
+    // A machine that stops for seconds must not look like a service that is unavailable.
     settings: { ROLLCALL_LIMIT_PREMIUM: '100000', ROLLCALL_UPSTREAM_CONNECT_MS: '30000', ...settings },
   });
 }
@@ -96,7 +96,11 @@ function isReachable(at: Replica): Promise<void> {
 
 let traces = 0;
 
-/** Calls as a part of a trace of its own. @returns what was exported of that, the server's span and those below it. */
+/**
+ * Calls as a part of a trace of its own.
+ *
+ * @returns what was exported of that, the server's span and those below it.
+ */
 async function traced(path: string, options: CallOptions & { readonly clients: number }) {
   traces += 1;
   const traceId = traces.toString(16).padStart(32, 'a');

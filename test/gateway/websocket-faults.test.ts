@@ -8,7 +8,7 @@ import { WebSocket } from 'ws';
 import { clientOf, connect, isSynced, refusalOf } from './websocket-client.ts';
 import { startWebSocketGateway } from './websocket-gateway.ts';
 
-/** A channel `news` in which a test tells what it likes. */
+/** A channel `news` in which a test sends what it likes. */
 function newsSource(backlog: readonly Buffer[] = []) {
   const subscribers = new Set<Subscriber>();
   const source: ChannelSource = {

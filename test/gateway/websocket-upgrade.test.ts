@@ -147,7 +147,7 @@ test('a client that vanishes while its token is checked costs nothing', async ()
   expect(await slow.metric('rollcall_gateway_websocket_opened_total')).toBe(1);
 });
 
-describe('what is told of a connection', () => {
+describe('what is reported of a connection', () => {
   const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
   test('a line of its beginning and one of its end, of the same request and trace', async () => {

@@ -181,7 +181,7 @@ test('job events come within a second of kubectl showing the change', async () =
   expect(Math.max(...delays)).toBeLessThan(WITHIN_MS);
 });
 
-test('a client that was away gets what it missed; from a cursor that nobody knows everything, after a reset', async () => {
+test('a client that was disconnected gets what it missed; from a cursor that nobody knows everything, after a reset', async () => {
   let cursor: string | undefined;
   {
     await using reader = await connect(gateway.url, 'reader');

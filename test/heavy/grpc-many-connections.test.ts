@@ -7,7 +7,9 @@ import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN } from '../g
 /** As many as a gateway takes. */
 const SOCKETS = 10_000;
 
-/** Opens so many connections that say what a client says first, in another process, and keeps them. */
+/**
+ * Opens so many connections that say what a client says first, in another process, and keeps them.
+ */
 async function occupy(port: number, count: number): Promise<void> {
   const child = fork('test/heavy/idle-connections.ts', [String(port), String(count)], { silent: true });
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,4 +1,5 @@
-// `node idle-connections.ts PORT COUNT`, forked: connections of HTTP/2 that have no call; tells when they are there.
+// `node idle-connections.ts PORT COUNT`, forked: connections of HTTP/2 that have no call; reports
+// when they are there.
 import { connect } from 'node:net';
 
 const [port, count] = process.argv.slice(2).map(Number);

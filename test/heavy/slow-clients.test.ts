@@ -12,10 +12,16 @@ import type { Replica } from '../support/replica.ts';
 /** Connections that say nothing at all, and those that say nothing more after a request. */
 const SILENT = 2000;
 const KEPT = 8000;
-/** Slow clients of each kind; of those that read nothing so many that each could take a connection of the service. */
+/**
+ * Slow clients of each kind; of those that read nothing so many that each could take a connection
+ * of the service.
+ */
 const DRIPPING = 100;
 const NOT_READING = 300;
-/** Those that say nothing more after so many bytes of their headers do so before the gateway ends them, after 10 s. */
+/**
+ * Those that say nothing more after so many bytes of their headers do so before the gateway ends
+ * them, after 10 s.
+ */
 const HUSHED_BYTES = 4;
 /** Less than the backlog of Node's servers, which is 511. */
 const BATCH = 250;
@@ -85,7 +91,10 @@ interface Client {
   readonly answer: () => string;
 }
 
-/** Connects from another address each time: one alone has no more than some 28,000 ports, which others need, too. */
+/**
+ * Connects from another address each time: one alone has no more than some 28,000 ports, which
+ * others need, too.
+ */
 async function open(number: number, reads: boolean): Promise<Client> {
   const socket = connect({
     port: Number(new URL(gateway.url).port),
@@ -99,7 +108,8 @@ async function open(number: number, reads: boolean): Promise<Client> {
   socket.once('close', () => {
     closed = true;
   });
-  // Else nothing at all is read: the kernel would make more and more room for what is taken quickly at first.
+  // Else nothing at all is read: the kernel would make more and more room for what is taken quickly
+  // at first.
   if (reads)
     socket.on('data', (chunk: Buffer) => {
       if (answer === '') answer = chunk.toString('latin1', 0, chunk.indexOf('\r'));
@@ -110,7 +120,10 @@ async function open(number: number, reads: boolean): Promise<Client> {
   return { socket, isClosed: () => closed, answer: () => answer };
 }
 
-/** Opens connections, fewer at a time than wait in the backlog: the kernel forgets some beyond it, which then are open here alone. */
+/**
+ * Opens connections, fewer at a time than wait in the backlog: the kernel forgets some beyond it,
+ * which then are open here alone.
+ */
 async function openMany(count: number, greeting: string, reads = true): Promise<Client[]> {
   const clients: Client[] = [];
   while (clients.length < count) {
@@ -142,7 +155,10 @@ function drip({ socket }: Client, bytes = Number.POSITIVE_INFINITY): void {
 
 const left = (clients: readonly Client[]) => (): number => clients.filter(({ isClosed }) => !isClosed()).length;
 
-/** Calls the service over and over; each answer must be the one of a gateway that has nothing else to do. */
+/**
+ * Calls the service over and over; each answer must be the one of a gateway that has nothing else
+ * to do.
+ */
 function callOn() {
   const report = { calls: 0, longestMs: 0, others: new Set<number>() };
   const stopping = new AbortController();
@@ -192,7 +208,8 @@ describe.runIf(process.platform === 'linux')('while others are served', () => {
     await expect.poll(left(headers), { timeout: 60_000 }).toBe(0);
     await expect.poll(left(forms), { timeout: 90_000 }).toBe(0);
     await expect.poll(left(bodies), { timeout: 90_000 }).toBe(0);
-    // The others' next byte may meet a closed connection: the kernel then forgets the answer that has not been read yet.
+    // The others' next byte may meet a closed connection: the kernel then forgets the answer that
+    // has not been read yet.
     expect(new Set(hushed.map(({ answer }) => answer()))).toEqual(new Set(['HTTP/1.1 408 Request Timeout']));
     // Their sockets read nothing: what tells is that the service is rid of them.
     await expect.poll(() => openAnswers, { timeout: 240_000 }).toBe(0);

@@ -71,7 +71,10 @@ test('connects with the client certificate of a kubeconfig, found by KUBECONFIG 
   expect(byEnvironment.namespace).toBe('default');
 });
 
-/** Connects as a pod does, with the service account's files in a directory; closed when the test ends. */
+/**
+ * Connects as a pod does, with the service account's files in a directory; closed when the test
+ * ends.
+ */
 async function connectAsPod(directory: string, clock: Clock = systemClock): Promise<KubeConnection> {
   const ca = Buffer.from(parts.cluster['certificate-authority-data'], 'base64');
   await Promise.all([writeFile(join(directory, 'ca.crt'), ca), writeFile(join(directory, 'namespace'), 'other')]);
@@ -292,7 +295,7 @@ test('a 429 of priority and fairness is waited out as long as the time limit all
   const impatient = await connectWith(entries, { requestTimeoutMs: 900 });
   const patient = await connectWith(entries, { onRequest });
   const seats: ClientRequest[] = [];
-  // The limit takes effect when the server has seen it, for requests that begin after that.
+  // The limit has effect when the server has seen it, for requests that begin after that.
   const tryToExceed = async () => {
     seats.push(await occupySeat(token));
     return codeOf(impatient.request(getVersion));

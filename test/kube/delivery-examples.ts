@@ -220,7 +220,7 @@ const jobFault = 'everything but abort and promote is immutable';
 const jobUpdates: readonly Omit<Update, 'kind'>[] = [
   { sentence: 'abort and promote', before: job({}), patch: { spec: { abort: true, promote: true } } },
   {
-    sentence: 'promote taken back once it was acted on',
+    sentence: 'promote undone once it was acted on',
     before: job({ promote: true }),
     patch: { spec: { promote: false } },
   },
@@ -231,7 +231,7 @@ const jobUpdates: readonly Omit<Update, 'kind'>[] = [
   },
   { sentence: 'labels', before: job({}), patch: { metadata: { labels: { team: 'shop' } } } },
   {
-    sentence: 'abort taken back',
+    sentence: 'abort undone',
     before: job({ abort: true }),
     patch: { spec: { abort: false } },
     refusal: 'abort cannot be undone',

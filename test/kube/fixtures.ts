@@ -65,7 +65,10 @@ export async function writeKubeconfig(entries: KubeconfigEntries, directory?: st
   return path;
 }
 
-/** Connects as somebody else, or over another way, than the admin's kubeconfig says; closed when the test ends. */
+/**
+ * Connects as somebody else, or over another way, than the admin's kubeconfig says; closed when the
+ * test ends.
+ */
 export async function connectWith(
   entries: KubeconfigEntries,
   options: Partial<ConnectionOptions> = {},

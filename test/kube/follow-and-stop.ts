@@ -1,4 +1,5 @@
-// Started by informer.test.ts: follows a namespace, stops, and prints what is left. It ends only if nothing is.
+// Started by informer.test.ts: follows a namespace, stops, and prints what is left. It ends only if
+// nothing is.
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { connectByFile } from '@rollcall/platform/kube/connection.ts';

@@ -60,7 +60,10 @@ async function whileFrozen(component: 'kube-apiserver' | 'etcd', work: () => Pro
   }
 }
 
-/** Writes all the time, as far as the server is there. Stops, with the names that were acknowledged as deleted. */
+/**
+ * Writes all the time, as far as the server is there. Stops, with the names that were acknowledged
+ * as deleted.
+ */
 function startWriter(): () => Promise<ReadonlySet<string>> {
   const deleted = new Set<string>();
   const stopping = new AbortController();
@@ -85,7 +88,10 @@ function startWriter(): () => Promise<ReadonlySet<string>> {
   };
 }
 
-/** What the changes, told one by one, add up to, and those that make no sense after those before them. */
+/**
+ * What the changes, told one by one, add up to, and those that make no sense after those before
+ * them.
+ */
 function replay() {
   const state = new Map<string, Lease>();
   const deletions: string[] = [];

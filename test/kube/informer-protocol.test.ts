@@ -52,7 +52,7 @@ test('a watch that ended is resumed from the last bookmark, and its normal end i
   expect(informer.store.size).toBe(1);
 });
 
-test('bookmarks are told, after what was before them', async () => {
+test('bookmarks are reported, after what was before them', async () => {
   const server = await startScriptedServer([
     listOf([], '10'),
     watchOf([{ type: 'ADDED', object: wireLease('a', 12) }, bookmark(50), bookmark(60)], 5000),

@@ -37,7 +37,7 @@ test('lists page by page, each object once', async () => {
   expect(cached?.metadata).not.toHaveProperty('managedFields');
 });
 
-test('tells additions, changes and deletions in order, and only of what the selector selects', async () => {
+test('reports additions, changes and deletions in order, and only of what the selector selects', async () => {
   await leases.create(leaseManifest('other', { labels: { watched: 'no' } }));
   const { informer, log } = await startInformer({ connection, namespace, labelSelector: 'watched=yes' });
   await leases.create(leaseManifest('a', { labels: { watched: 'yes' } }));

@@ -63,7 +63,7 @@ test('creates, reads, patches and deletes', async () => {
   expect(await leases.find('plain')).toBeUndefined();
 });
 
-test('tells absent, existing, conflicting and invalid apart', async () => {
+test('distinguishes absent, existing, conflicting and invalid', async () => {
   await leases.create(leaseManifest('errors'));
   expect(await verdict(leases.get('absent'))).toEqual(['isNotFound']);
   expect(await verdict(leases.patch('absent', {}))).toEqual(['isNotFound']);
@@ -114,7 +114,7 @@ const writes: Record<string, (name: string, given: Preconditions) => Promise<unk
 };
 
 test.each(Object.entries(writes))(
-  '%s takes effect only on the object and version it was meant for',
+  '%s has effect only on the object and version it was meant for',
   async (way, write) => {
     const name = way.replaceAll(' ', '-');
     const before = await registrations.create(registration(name));

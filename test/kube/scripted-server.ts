@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { writeKubeconfig } from './fixtures.ts';
 
-/** One answer of a server that follows a script: what a real API server does too rarely to wait for it. */
+/**
+ * One answer of a server that follows a script: what a real API server does too rarely to wait for
+ * it.
+ */
 export interface ScriptStep {
   readonly request: 'list' | 'watch';
   readonly answer: (response: ServerResponse, query: URLSearchParams) => void | Promise<void>;
@@ -10,11 +13,17 @@ export interface ScriptStep {
 
 export interface ScriptedServer extends AsyncDisposable {
   readonly kubeconfigPath: string;
-  /** The requests so far: `list <continue>` and `watch <resourceVersion>`, with when they came in milliseconds. */
+  /**
+   * The requests so far: `list <continue>` and `watch <resourceVersion>`, with when they came in
+   * milliseconds.
+   */
   readonly requests: { readonly what: string; readonly atMs: number }[];
 }
 
-/** Answers each list and watch with the next step for it; without one, lists are empty and watches stay silent. */
+/**
+ * Answers each list and watch with the next step for it; without one, lists are empty and watches
+ * stay silent.
+ */
 export async function startScriptedServer(steps: readonly ScriptStep[]): Promise<ScriptedServer> {
   const left = [...steps];
   const requests: { what: string; atMs: number }[] = [];

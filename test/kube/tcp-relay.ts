@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** Passes bytes on to a local port, until it is told to swallow them: a network that fails without a word. */
+/**
+ * Passes bytes on to a local port, until it is told to swallow them: a network that fails without a
+ * word.
+ */
 export interface TcpRelay extends AsyncDisposable {
   readonly port: number;
   /** All connections so far. */

@@ -1,4 +1,5 @@
-// Started by control-plane.test.ts, which kills it: starts a control plane, prints its process ids, and waits.
+// Started by control-plane.test.ts, which kills it: starts a control plane, prints its process ids,
+// and waits.
 import { startControlPlane } from '@rollcall/local/control-plane.ts';
 
 const [directory = '', binaries = '{}'] = process.argv.slice(2);

@@ -32,7 +32,8 @@ const redis = (version: string): Readonly<Record<string, PackageContent>> => ({
   'librollcall-test1': { version: '1.0', files: { 'usr/lib/rollcall/librollcall.so.1': '' } },
 });
 
-// apt and dpkg are the machine's own; the archive is a folder, so that nothing depends on a network.
+// apt and dpkg are the machine's own; the archive is a folder, so that nothing depends on a
+// network.
 describe.runIf(await hasDebianTools())('findRedisBinary on a machine with apt', () => {
   let directory: string;
   let lines: string[];

@@ -21,7 +21,9 @@ async function startOwn(options: Partial<RedisOptions> = {}) {
   return server;
 }
 
-/** A client that says at once what went wrong instead of trying again; disconnected after the test. */
+/**
+ * A client that says at once what went wrong instead of trying again; disconnected after the test.
+ */
 async function connect(url: string, options: { protocol?: 2; enableReadyCheck?: false } = {}): Promise<Redis> {
   const noRetries = { retryStrategy: () => null, maxRetriesPerRequest: 0 };
   const client = new Redis(url, { lazyConnect: true, ...noRetries, ...options });
@@ -100,7 +102,7 @@ describe('startRedis', () => {
     expect(await client.config('GET', 'protected-mode')).toEqual(['protected-mode', 'yes']);
   });
 
-  test('tells when the server is killed', async () => {
+  test('reports when the server is killed', async () => {
     const server = await startOwn();
     const client = await connect(server.url);
     const ended = once(client, 'end');

@@ -87,7 +87,7 @@ test('each restart waits twice as long, up to a limit, until the process has wor
   expect(steady.lines.join('\n')).not.toContain('again in 0.02 s');
 });
 
-test('what does not start is told at once', timeout, async () => {
+test('what does not start is reported at once', timeout, async () => {
   const { options, started } = await fixture(BROKEN, QUICK);
   await expect(supervise(options)).rejects.toThrow(/^script ended with code 3\.[^]*no configuration$/);
   expect(started).toHaveLength(1);

@@ -172,14 +172,18 @@ test('no heartbeat is acknowledged for a registration that is being expired, how
   expect(outcomes.some(({ acknowledged }) => acknowledged > 0)).toBe(true);
   expect(outcomes.some(({ refused }) => refused)).toBe(true);
   for (const { expiredAtMs, lastSentAtMs } of outcomes) {
-    // The operator saw the heartbeat after it was sent and stamps the expiry after its deadline, on the same machine.
+    // The operator saw the heartbeat after it was sent and stamps the expiry after its deadline, on
+    // the same machine.
     expect(expiredAtMs - lastSentAtMs).toBeGreaterThanOrEqual(TTL_MS);
     expect(expiredAtMs - lastSentAtMs).toBeLessThan(TTL_MS + 2 * LIMIT_MS);
   }
   expect(await operator.metric('rollcall_expirations_total')).toBe(names.length);
 });
 
-/** Registers and sends up to four heartbeats, each as close to the deadline as can be, until one is refused. */
+/**
+ * Registers and sends up to four heartbeats, each as close to the deadline as can be, until one is
+ * refused.
+ */
 async function race(world: World, name: string) {
   const registration = await register(world, name);
   let lastSentAtMs = Date.now();

@@ -41,7 +41,10 @@ export interface World {
   events(name: string): Promise<KubeEvent[]>;
 }
 
-/** A namespace of the test's own, deleted when it ends. Vitest's global `onTestFinished` mixes up tests that run at once. */
+/**
+ * A namespace of the test's own, deleted when it ends. Vitest's global `onTestFinished` mixes up
+ * tests that run at once.
+ */
 export async function createWorld({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
   const { name: namespace, ...created } = await createNamespace('operator');
   const connection = await connectByFile(inject('kubeconfig'), {
@@ -212,7 +215,11 @@ export async function registerAlive(
   return registration;
 }
 
-/** Renews a Lease as the registry does. @returns false when there is none any more, so that the heartbeat is refused. */
+/**
+ * Renews a Lease as the registry does.
+ *
+ * @returns false when there is none any more, so that the heartbeat is refused.
+ */
 export async function heartbeat({ leases }: World, name: string, ageMs = 0): Promise<boolean> {
   const metadata = { annotations: { [annotations.heartbeatAgeMs]: String(ageMs) } };
   try {
@@ -224,7 +231,11 @@ export async function heartbeat({ leases }: World, name: string, ageMs = 0): Pro
   }
 }
 
-/** Waits for the phase. @returns the registration and when it was first seen so, by the monotonic clock. */
+/**
+ * Waits for the phase.
+ *
+ * @returns the registration and when it was first seen so, by the monotonic clock.
+ */
 export async function untilPhase(
   { registrations }: World,
   name: string,

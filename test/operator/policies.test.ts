@@ -18,7 +18,7 @@ async function usedOf({ connection, namespace }: World, name: string): Promise<s
   return status?.conditions?.find(({ type }) => type === 'Used')?.reason;
 }
 
-test('policies say whether jobs go by them, and one that nobody reads is told of', async (context) => {
+test('policies say whether jobs go by them, and one that nobody reads is reported', async (context) => {
   const world = await createWorld(context);
   const elsewhere = await createWorld(context);
   await policyIn(world, 'all', '*');

@@ -98,7 +98,10 @@ test('closing answers what is under way and waits for no connection that is idle
   await expect(get('/quick', idle)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
 });
 
-/** Asks for the large answer and does not read it; the server is through with it, but most of it is still to be sent. */
+/**
+ * Asks for the large answer and does not read it; the server is through with it, but most of it is
+ * still to be sent.
+ */
 async function askWithoutReading(): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' });
   onTestFinished(() => void socket.destroy());

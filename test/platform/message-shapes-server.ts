@@ -1,5 +1,6 @@
-// `node --expose-gc --allow-natives-syntax message-shapes-server.ts`: has the admin server of a process asked a few times with
-// collections of garbage between, and prints whether requests and responses have fast properties then.
+// `node --expose-gc --allow-natives-syntax message-shapes-server.ts`: has the admin server of a
+// process asked a few times with collections of garbage between, and prints whether requests and
+// responses have fast properties then.
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';
 import type { AddressInfo } from 'node:net';

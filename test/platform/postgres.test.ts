@@ -103,7 +103,7 @@ describe('migrations', () => {
   });
 });
 
-describe('a database that is away', () => {
+describe('a database that is unavailable', () => {
   let postgres: Postgres;
 
   beforeEach(async () => {
@@ -127,7 +127,8 @@ describe('a database that is away', () => {
     await postgres.start();
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
 
-    // "Smart" shutdown: the server waits for its clients and refuses new ones with 57P03, as it does while it starts.
+    // "Smart" shutdown: the server waits for its clients and refuses new ones with 57P03, as it
+    // does while it starts.
     const client = new Client({ connectionString: postgres.url });
     client.on('error', () => undefined);
     await client.connect();

@@ -97,7 +97,7 @@ async function firstOf(opening: Promise<EventStream>) {
   return await stream.next();
 }
 
-describe('a replica that is asked for what it has not heard of yet waits for it, and nothing is told anew', () => {
+describe('a replica that is asked for what it does not know yet waits for it, and nothing is reported anew', () => {
   test('of registrations', async () => {
     const id = await missed('/services/watch', () => register('known'));
     await register('missed');
@@ -139,7 +139,7 @@ async function untilHealth(expected: 'healthy' | 'unhealthy'): Promise<void> {
   );
 }
 
-test('a replica that cannot hear of it tells nothing old, and who asks again is served once it can', async () => {
+test('a replica that cannot learn of it sends nothing old, and who asks again is served once it can', async () => {
   const id = await missed('/services/watch', () => register('unheard'));
   const headers = { accept: 'text/event-stream', 'last-event-id': id };
   using client = createGrpcClient(grpcPort);

@@ -9,7 +9,7 @@ const AUDIENCE = 'rollcall';
 let namespace: TestNamespace;
 let database: TestDatabase;
 let registry: TestRegistry;
-/** Reads of this one take tokens, too, and it lets a subject have two registrations. */
+/** Reads of this one need tokens, too, and it lets a subject have two registrations. */
 let strict: TestRegistry;
 const tokens: Record<string, string> = {};
 
@@ -43,7 +43,10 @@ afterAll(async () => {
   await namespace[Symbol.asyncDispose]();
 });
 
-/** @param request method and path, such as `GET /services`, and the URL of another registry than the one whose reads are open. */
+/**
+ * @param request method and path, such as `GET /services`, and the URL of another registry than the
+ * one whose reads are open.
+ */
 async function call(authorization: string | undefined, request: string, body?: object): Promise<Response> {
   const [method = '', path = '', to = registry.url] = request.split(' ');
   const headers: Record<string, string> = {};
@@ -137,7 +140,7 @@ test('a subject has as many registrations as it may have', async () => {
 
 const registerOneMore = () => call(as('bob'), 'POST /services/register', { ...shop, service_name: 'one-more' });
 
-test('what a ResourceQuota does not allow is told as such', async () => {
+test('what a ResourceQuota does not allow is reported as such', async () => {
   await namespace.kubectl(['create', 'quota', 'full', '--hard=count/serviceregistrations.rollcall.dev=0']);
   // Until a controller has counted, which may take a moment, the quota's status is not known.
   await expect.poll(async () => (await registerOneMore()).status).toBe(507);

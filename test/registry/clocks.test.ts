@@ -100,7 +100,11 @@ async function register(registry: string, name: string): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** Sends heartbeats to these registries in turn until it is told to stop. @returns every answer but 200. */
+/**
+ * Sends heartbeats to these registries in turn until it is told to stop.
+ *
+ * @returns every answer but 200.
+ */
 async function beat(registries: readonly string[], name: string, until: Promise<unknown>): Promise<number[]> {
   const refused: number[] = [];
   const over = new AbortController();
@@ -114,7 +118,10 @@ async function beat(registries: readonly string[], name: string, until: Promise<
   return refused;
 }
 
-/** For how long after the instant (monotonic) any registry found the service, and when none did any more. */
+/**
+ * For how long after the instant (monotonic) any registry found the service, and when none did any
+ * more.
+ */
 async function lifetime(registries: readonly string[], name: string, sinceMs: number) {
   let lastFoundAtMs = sinceMs;
   await expect
@@ -161,7 +168,7 @@ test.concurrent.for([
     // Ten minutes would be far beyond.
     expect(foundForMs).toBeLessThan(5 * TTL_MS);
 
-    // What is told of times: by whose clock, and never that a heartbeat came before the registration.
+    // Times in answers: by whose clock, and never that a heartbeat came before the registration.
     for (const registry of registries) {
       const record = await read(registry, 'steady');
       const registeredAt = Date.parse(record?.registered_at ?? '');

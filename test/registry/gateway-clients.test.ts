@@ -12,7 +12,8 @@ import { startRegistry, type TestRegistry } from '../support/registry.ts';
 import { type Answer, callApi, type Replica, startReadyReplica } from '../support/replica.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
-// A registry that asks for credentials, behind the real gateway; and another one with keys of our own, for what no gateway signs.
+// A registry that asks for credentials, behind the real gateway; and another one with keys of our
+// own, for what no gateway signs.
 
 const stack = new AsyncDisposableStack();
 let namespace: TestNamespace;
@@ -60,7 +61,11 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
-/** Calls the registry through the gateway. @param request method and path, such as `GET /services`. */
+/**
+ * Calls the registry through the gateway.
+ *
+ * @param request method and path, such as `GET /services`.
+ */
 function call(token: string | undefined, request: string, body?: object): Promise<Answer> {
   const [method = '', path = ''] = request.split(' ');
   const shown = token === undefined ? {} : { token };

@@ -171,7 +171,7 @@ describe('what is wrong is told by its status', () => {
 
 const typeOf = async (stream: GrpcStream) => (await stream.next())['type'];
 
-test('Watch begins with everything, tells each change, and goes on from a cursor', async () => {
+test('Watch begins with everything, reports each change, and goes on from a cursor', async () => {
   await client.call('Register', { ...shop, serviceName: 'watched' });
   let cursor: unknown;
   {

@@ -38,7 +38,10 @@ async function startReplica() {
   return { store, known, at: (ageMs: number) => ({ at: new Date(clock.now().getTime() - ageMs), ageMs }) };
 }
 
-/** Two replicas, and a registration of which one made the Lease and the other asks the API server for it. */
+/**
+ * Two replicas, and a registration of which one made the Lease and the other asks the API server
+ * for it.
+ */
 async function setUp() {
   const [one, other] = await Promise.all([startReplica(), startReplica()]);
   const request = { serviceName: `shop-${randomUUID()}`, url: 'http://shop', capabilities: [], owner: undefined };

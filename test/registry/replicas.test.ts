@@ -52,7 +52,7 @@ interface Change {
   readonly seenAtMs: number;
 }
 
-/** Everything that the API server tells of the registrations of a namespace from now on, in order. */
+/** All events of the API server about the registrations of a namespace from now on, in order. */
 async function follow(
   namespaceName: string,
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
@@ -196,7 +196,10 @@ function idsOf(changes: readonly Change[]): Set<string> {
   return new Set(changes.map(({ object }) => object.metadata.uid));
 }
 
-/** Each life ended by an acknowledged removal or by expiry, or it is the current one; and none expired before its time. */
+/**
+ * Each life ended by an acknowledged removal or by expiry, or it is the current one; and none
+ * expired before its time.
+ */
 function checkLives(name: string, { changes, acknowledged, current }: Evidence): void {
   const own = changes.filter(({ object }) => object.spec.serviceName === name);
   const expiries = own.filter(({ type, object }) => type === 'MODIFIED' && object.status?.phase === 'Expired');

@@ -8,7 +8,8 @@ import { createDatabase } from '../support/postgres.ts';
 import { startRegistry, type TestRegistry } from '../support/registry.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
-// What many streams leave to others, at a registry that asks for credentials and at one that does not.
+// What many streams leave to others, at a registry that asks for credentials and at one that does
+// not.
 
 const KINDS = ['/services/watch', '/jobs/watch'];
 const SHARE = 100;

@@ -89,7 +89,7 @@ test('neither what monitoring asks for all the time nor what ends with its reade
   expect(spans.map(({ name }) => name)).toEqual([`${METHOD}/List`]);
 });
 
-test('that the API server is away is a failure', async () => {
+test('that the API server is unavailable is a failure', async () => {
   await relay[Symbol.asyncDispose]();
   const { code, span } = await traced('d'.repeat(32), 'Get', { serviceName: 'unknown' });
   expect(code).toBe(status.UNAVAILABLE);

@@ -28,7 +28,7 @@ async function register(service_name: string, service_url = 'http://a'): Promise
   expect((await first.call('POST', '/services/register', { service_name, service_url })).status).toBe(200);
 }
 
-test('begins with everything, then tells each change with an id that another replica resumes from', async () => {
+test('begins with everything, then reports each change with an id that another replica resumes from', async () => {
   await register('before');
   let resumeFrom: string | undefined;
   {
@@ -70,7 +70,8 @@ test('expiry, as the operator writes it, is an event of its own', async () => {
   expect(await stream.next()).toMatchObject({ type: 'expired', data: { service_name: 'lapsing' } });
   expect((await second.call('GET', '/services/lapsing')).status).toBe(404);
   expect((await second.call('POST', '/services/lapsing/heartbeat')).status).toBe(400);
-  // The other replica hears of it by its own watch, and must not do so in the midst of the next test.
+  // The other replica learns of it by its own watch, and must not do so in the midst of the next
+  // test.
   await vi.waitFor(async () => expect((await first.call('GET', '/services/lapsing')).status).toBe(404), {
     timeout: 10_000,
   });

@@ -1,12 +1,14 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
 /**
- * Prints `N passed, N failed, N skipped` for the whole run as the very last line, for scripts. It is written when the
- * process exits, because teardown and other reporters may still print after the last test.
+ * Prints `N passed, N failed, N skipped` for the whole run as the very last line, for scripts. It
+ * is written when the process exits, because teardown and other reporters may still print after the
+ * last test.
  *
- * A test file that could not be loaded, and an error outside of any test, count as one failure each; so does a run that
- * never got as far as a test but ended with an error. Before it are named tests that failed, with
- * the first line of why, and tests that passed only when they were run again.
+ * A test file that could not be loaded, and an error outside of any test, count as one failure
+ * each; so does a run that never got as far as a test but ended with an error. Before it are named
+ * tests that failed, with the first line of why, and tests that passed only when they were run
+ * again.
  *
  * @public Loaded by vitest.config.ts.
  */

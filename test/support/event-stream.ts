@@ -8,7 +8,11 @@ export interface StreamEvent {
 
 /** An open stream of server-sent events. */
 export interface EventStream extends AsyncDisposable {
-  /** The next event. @throws when none comes within the time (10 s by default) or the stream has ended. */
+  /**
+   * The next event.
+   *
+   * @throws when none comes within the time (10 s by default) or the stream has ended.
+   */
   next(timeoutMs?: number): Promise<StreamEvent>;
   /** Events up to and with the first of the type. @throws as {@link next}, for each of them. */
   until(type: string, timeoutMs?: number): Promise<StreamEvent[]>;

@@ -9,7 +9,9 @@ interface Member {
   refusals: number;
 }
 
-/** Programs that register and then send heartbeats, trying again every 3 s when the registry fails. */
+/**
+ * Programs that register and then send heartbeats, trying again every 3 s when the registry fails.
+ */
 export interface Fleet extends AsyncDisposable {
   readonly members: readonly Member[];
 }

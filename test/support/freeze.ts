@@ -4,10 +4,12 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 const TIMEOUT_MS = 10_000;
 
 /**
- * Stops a process as SIGSTOP does, and waits until all of it stands still: only the thread that takes the signal tells the others, and until it gets
- * a turn on a busy machine they go on answering.
+ * Stops a process as SIGSTOP does, and waits until all of it stands still: only the thread that
+ * gets the signal stops the others, and until it gets a turn on a busy machine they go on
+ * answering.
  *
- * @throws when it does not stand still in time; it goes on then, for whoever asked has nothing to thaw.
+ * @throws when it does not stand still in time; it goes on then, for whoever asked has nothing to
+ * thaw.
  */
 export async function freeze(pid: number): Promise<void> {
   using stack = new DisposableStack();

@@ -46,8 +46,8 @@ const log = (line: string): void => console.error(line);
 const DIRECTORY_PREFIX = 'rollcall-test-';
 
 /**
- * Starts one API server (with the controller manager, for garbage collection, and the custom resource definitions), one
- * PostgreSQL and one Redis for all integration tests of a run.
+ * Starts one API server (with the controller manager, for garbage collection, and the custom
+ * resource definitions), one PostgreSQL and one Redis for all integration tests of a run.
  *
  * @public Called by Vitest.
  * @returns what stops them.

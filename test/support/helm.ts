@@ -13,7 +13,8 @@ export interface HelmTarget {
 /**
  * Runs Helm against one cluster only and returns what it prints.
  *
- * @param values of a chart, given as the last file of values. @throws with what it says when it fails.
+ * @param values of a chart, given as the last file of values.
+ * @throws with what it says when it fails.
  */
 export async function runHelm(
   { helm, kubeconfigPath, home }: HelmTarget,

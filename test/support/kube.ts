@@ -6,7 +6,10 @@ import { inject } from 'vitest';
 export interface TestNamespace extends AsyncDisposable {
   readonly name: string;
   readonly kubeconfigPath: string;
-  /** Runs kubectl in the namespace and returns what it prints; throws with what it says when it fails. */
+  /**
+   * Runs kubectl in the namespace and returns what it prints; throws with what it says when it
+   * fails.
+   */
   kubectl(args: readonly string[], run?: KubectlRun): Promise<string>;
 }
 
@@ -20,14 +23,17 @@ export interface KubectlOptions extends KubectlRun {
   readonly kubeconfig?: string;
 }
 
-/** Runs kubectl, against the shared API server by default; throws with what it says when it fails. */
+/**
+ * Runs kubectl, against the shared API server by default; throws with what it says when it fails.
+ */
 export function kubectl(args: readonly string[], { kubeconfig, ...run }: KubectlOptions = {}): Promise<string> {
   const shared = sharedCluster();
   return runKubectl({ ...shared, kubeconfigPath: kubeconfig ?? shared.kubeconfigPath }, args, run);
 }
 
 /**
- * Creates a namespace with a name that nobody else has. Disposing of it starts its deletion and does not wait for the end.
+ * Creates a namespace with a name that nobody else has. Disposing of it starts its deletion and
+ * does not wait for the end.
  *
  * @param prefix tells in listings and logs whose it is.
  */

@@ -18,8 +18,8 @@ const LONG = [
 ];
 
 /**
- * Starts the files that take longest before all others, so that none of them is left to run alone at the end. Vitest would go by the
- * size of files it has not run before, and these are small.
+ * Starts the files that take longest before all others, so that none of them is left to run alone
+ * at the end. Vitest would go by the size of files it has not run before, and these are small.
  *
  * @public Loaded by vitest.config.ts.
  */

@@ -7,7 +7,10 @@ export interface TestDatabase extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Creates a database on the shared PostgreSQL. Disposing of it drops it and ends the connections to it. */
+/**
+ * Creates a database on the shared PostgreSQL. Disposing of it drops it and ends the connections to
+ * it.
+ */
 export async function createDatabase(): Promise<TestDatabase> {
   const name = `test_${randomBytes(5).toString('hex')}`;
   await execute(`CREATE DATABASE ${name}`);

@@ -8,7 +8,7 @@ export interface ReplicaOptions {
   readonly logDirectory: string;
   readonly kubeconfig: string;
   readonly namespace: string;
-  /** API and admin port; free ones are looked for by default. */
+  /** API and admin port; free ones by default. */
   readonly ports?: readonly [number, number];
   /** More settings, by the names of their variables. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -33,7 +33,11 @@ export interface Answer {
   readonly body: Record<string, unknown> | undefined;
 }
 
-/** Starts the real process without waiting for it. @param script its main file, from the root of the repository. */
+/**
+ * Starts the real process without waiting for it.
+ *
+ * @param script its main file, from the root of the repository.
+ */
 export async function startReplica(script: string, options: ReplicaOptions): Promise<Replica> {
   const [port = 0, adminPort = 0] = options.ports ?? (await freePorts(2));
   const started = await startService(
@@ -50,7 +54,8 @@ export async function startReplica(script: string, options: ReplicaOptions): Pro
         // Any that is free.
         ROLLCALL_GRPC_PORT: '0',
         ROLLCALL_ADMIN_PORT: String(adminPort),
-        // Tests start hundreds: without it each compiles everything again, which is half of the work of its start.
+        // Tests start hundreds: without it each compiles everything again, which is half of the
+        // work of its start.
         NODE_COMPILE_CACHE: join(options.logDirectory, 'compile-cache'),
         ...options.settings,
       },

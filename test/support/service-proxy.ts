@@ -2,12 +2,15 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** One address for several replicas, as a Kubernetes Service has it: each new connection goes to one that takes it. */
+/**
+ * One address for several replicas, as a Kubernetes Service has it: each new connection goes to one
+ * that takes it.
+ */
 export interface ServiceProxy extends AsyncDisposable {
   readonly port: number;
 }
 
-/** @param ports of the replicas on this machine; they take turns. */
+/** @param ports of the replicas on this machine; they alternate. */
 export async function startServiceProxy(ports: readonly number[]): Promise<ServiceProxy> {
   const open = new Set<Socket>();
   let turns = 0;
@@ -43,7 +46,7 @@ export async function startServiceProxy(ports: readonly number[]): Promise<Servi
   };
 }
 
-/** @returns undefined where nobody takes the connection. */
+/** @returns undefined where nobody accepts the connection. */
 async function reach(port: number): Promise<Socket | undefined> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   const { promise, resolve } = Promise.withResolvers<Socket | undefined>();

@@ -22,7 +22,7 @@ describe('displayWidth', () => {
     ['店舗', 4],
     ['🛒', 2],
     ['👩‍🚀', 2],
-  ])('%j takes %d columns', (text, expected) => {
+  ])('%j has %d columns', (text, expected) => {
     expect(displayWidth(text)).toBe(expected);
   });
 });

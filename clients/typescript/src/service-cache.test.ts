@@ -82,7 +82,7 @@ describe('service cache', () => {
     expect(feed(cache, events)).toEqual(changes);
   });
 
-  it('tells what was known before', () => {
+  it('reports what was known before', () => {
     const changed = record('shop', { service_url: 'http://new' });
     expect(knowing().apply(event('modified', changed))).toEqual([
       { type: 'modified', service: changed, previous: record('shop') },
@@ -97,7 +97,7 @@ describe('service cache', () => {
     expect(names(cache)).toEqual(['shop']);
   });
 
-  it('drops nothing when a list is cut short, and tells the next registry what it knew before, for that may be ahead', () => {
+  it('drops nothing when a list is cut short, and says to the next registry what it knew before, for that may be ahead', () => {
     const cache = knowing();
     feed(cache, [reset, event('added', record('shop'), '9')]);
     expect(cache.beginConnection()).toBe('2');
@@ -106,7 +106,7 @@ describe('service cache', () => {
     expect(cache.beginConnection()).toBe('9');
   });
 
-  it('may be resumed after a list that was cut short, which takes nothing back', () => {
+  it('may be resumed after a list that was cut short, which undoes nothing', () => {
     const cache = knowing();
     feed(cache, [reset, event('added', record('pay'))]);
     expect(cache.beginConnection()).toBe('2');

@@ -88,7 +88,7 @@ test.for<[DeliveryJob['status'] | undefined, boolean]>([
   [{ phase: 'Paused', startedAt: '2026-11-20T10:00:00Z' }, true],
   [{ phase: 'RollingBack', startedAt: '2026-11-20T10:00:00Z' }, true],
   [{ phase: 'Succeeded', startedAt: '2026-11-20T10:00:00Z', finishedAt: '2026-11-20T10:01:00Z' }, false],
-])('of jobs that wait to be looked at, one with the status %o goes first: %s', ([status, isFirst]) => {
+])('of jobs that wait to be observed, one with the status %o goes first: %s', ([status, isFirst]) => {
   const { jobs, reconciler } = setUp({});
   const { status: _, ...job } = buildJob({ metadata: { resourceVersion: '41' } });
   jobs.recordWrite({ ...job, ...(status === undefined ? {} : { status }) });

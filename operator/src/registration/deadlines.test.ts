@@ -58,7 +58,7 @@ test.each<Case>([
     deadlineMs: 68_000,
   },
   {
-    sentence: 'an older heartbeat that is written later takes nothing back',
+    sentence: 'an older heartbeat that is written later undoes nothing',
     events: (deadlines) => {
       registered(deadlines);
       deadlines.heartbeatSeen('shop', beat(), 20_000);
@@ -147,7 +147,7 @@ test.each<Case>([
   expect(deadlines.deadlineMs('shop', 'connectedSinceMs' in row ? row.connectedSinceMs : 0)).toBe(row.deadlineMs);
 });
 
-test('tells when a TTL gets shorter, and only then', () => {
+test('reports when a TTL gets shorter, and only then', () => {
   const deadlines = createDeadlines();
   registered(deadlines);
   expect(deadlines.heartbeatSeen('shop', beat(), 2000)).toBe(false);

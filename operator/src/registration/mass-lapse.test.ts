@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMassLapse } from './mass-lapse.ts';
 
-/** @returns after how many expiries a mass lapse was told, each time. */
+/** @returns after how many expiries a mass lapse was reported, each time. */
 function lapse(total: number, expiries: number, everyMs: number): number[] {
   const massLapse = createMassLapse();
   const told: number[] = [];
@@ -17,7 +17,7 @@ test.each([
   { sentence: 'of ten thousand it takes a fifth', total: 10_000, expiries: 10_000, everyMs: 1, told: [2001] },
   { sentence: 'a tenth of ten thousand is none', total: 10_000, expiries: 1000, everyMs: 1, told: [] },
   {
-    sentence: 'one that goes on at a pace around the fifth is told once',
+    sentence: 'one that goes on at a pace around the fifth is reported once',
     total: 10_000,
     expiries: 10_000,
     everyMs: 10,
@@ -28,7 +28,7 @@ test.each([
   expect(lapse(total, expiries, everyMs)).toEqual(told);
 });
 
-test('a second one is told again once the first is over', () => {
+test('a second one is reported again once the first is over', () => {
   const massLapse = createMassLapse();
   const told: number[] = [];
   for (const start of [0, 60_000]) {

@@ -67,7 +67,7 @@ const actions = (changes: readonly Change[]) =>
   );
 
 describe('a registration that is alive', () => {
-  test('gets its first status and an Event, and is looked at again at its deadline', () => {
+  test('gets its first status and an Event, and is observed again at its deadline', () => {
     const { changes, requeueAfterMs } = plan({});
     expect(actions(changes)).toEqual(['status ServiceRegistration', 'event Registered']);
     expect(changes[0]).toMatchObject({

@@ -162,7 +162,7 @@ test('workers that wait are sent home when the queue shuts down', async () => {
   expect(await Promise.all(waiting)).toEqual([undefined, undefined]);
 });
 
-test('tells how long keys waited and were worked on', async () => {
+test('reports how long keys waited and were worked on', async () => {
   const events: [string, number?][] = [];
   const queue = createWorkQueue({
     clock: systemClock,

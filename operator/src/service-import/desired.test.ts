@@ -162,7 +162,7 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
   expect(found).toEqual({ wanted: 'impossible', faults: [expect.stringMatching(fault)] });
 });
 
-test('tells every fault', () => {
+test('reports every fault', () => {
   const found = desired({
     'rollcall.dev/url': 'x',
     'rollcall.dev/capabilities': 'soap',

@@ -67,7 +67,7 @@ const held = (holder: ServiceRegistration) => ({ holder, imported: [holder] });
 
 test.each<{ sentence: string; snapshot: Partial<ImportSnapshot>; expected: string[] }>([
   {
-    sentence: 'a word that is not understood ends the registration and is told',
+    sentence: 'a word that is not understood ends the registration and is reported',
     snapshot: { ...held(own), desired: { wanted: 'nothing', fault: 'register must be "true" or "false"' } },
     expected: ['delete shop', 'event InvalidRegistration'],
   },

@@ -54,7 +54,7 @@ test.each([
   ['one behind a request that waits for its answer', get('/never') + UPLOAD],
   ['a head that does not come, behind one', `${get('/never')}GET / HTTP/1.1\r\n`],
   ['no HTTP, behind one', `${get('/never')}what?\r\n\r\n`],
-])('%s ends the connection: a refusal would be taken for the answer to something else', async (_what, bytes) => {
+])('%s ends the connection: a refusal would be seen as the answer to something else', async (_what, bytes) => {
   const { text, end } = await exchange(bytes);
   expect(text).not.toMatch(/HTTP\/1\.1 4/);
   expect(end).toContain('ECONNRESET');

@@ -119,7 +119,7 @@ test.each([
   expect([asked.statusCode, asked.headers['allow'], asked.body]).toEqual([204, allowed, '']);
 });
 
-test('OPTIONS is told once where a route takes it', async () => {
+test('OPTIONS is listed once where a route has it', async () => {
   expect((await app.inject('/asked')).headers['allow']).toBe('OPTIONS');
 });
 

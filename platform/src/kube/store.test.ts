@@ -61,7 +61,7 @@ test('what was no longer selected and is again comes back, but not as it was bef
   expect(changes).toEqual(['added u1@5', 'deleted u1@5', 'added u1@7']);
 });
 
-test('so it does by the answer to our own write, before the watch tells that it had gone', () => {
+test('so it does by the answer to our own write, before the watch reports that it had gone', () => {
   const { store, changes } = recorded();
   store.put(object('a', 'u1', 5));
   store.put(object('a', 'u1', 7));

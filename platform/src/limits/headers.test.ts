@@ -13,10 +13,10 @@ const expected = {
   ratelimit: '"standard";r=42;t=17',
 };
 
-test('An answer tells of the limit in the spellings of the contract and of the IETF', () => {
+test('An answer reports the limit in the spellings of the contract and of the IETF', () => {
   expect(headersOf(policy, { ...decision, allowed: true })).toEqual(expected);
 });
 
-test('A refusal also says when to come back, not sooner than the window that it tells of', () => {
+test('A refusal also says when to come back, not sooner than the window that it reports', () => {
   expect(headersOf(policy, { ...decision, allowed: false })).toEqual({ ...expected, 'retry-after': '17' });
 });

@@ -13,7 +13,7 @@ function setUp() {
   return { report, advance, told: () => lines.map(({ level, spans, reason }) => ({ level, spans, reason })) };
 }
 
-test('tells of the first loss at once, then once in a minute with all that was lost meanwhile', () => {
+test('reports the first loss at once, then once in a minute with all that was lost meanwhile', () => {
   const { report, advance, told } = setUp();
   report.lost(512, new Error('connect ECONNREFUSED'));
   for (let count = 0; count < 1000; count += 1) report.lost(1, 'the queue is full');
@@ -26,7 +26,7 @@ test('tells of the first loss at once, then once in a minute with all that was l
   expect(told()[1]).toEqual({ level: 'warn', spans: 1003, reason: 'Internal Server Error' });
 });
 
-test('tells the rest at the end, and nothing where there is none', () => {
+test('reports the rest at the end, and nothing where there is none', () => {
   const { report, told } = setUp();
   report.finish();
   expect(told()).toEqual([]);

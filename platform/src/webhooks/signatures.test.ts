@@ -103,7 +103,7 @@ describe('Standard Webhooks', () => {
     }
   });
 
-  test('what follows the prefix and is no base64 is taken for the text that it is', () => {
+  test('what follows the prefix and is no base64 is seen as the text that it is', () => {
     const odd = 'whsec_größe!';
     expect(isStandardSignedWith(odd, message, signStandard(odd, message))).toBe(true);
   });

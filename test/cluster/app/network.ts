@@ -1,4 +1,5 @@
-// Who reaches whom. Listens on PORTS; or, with arguments `host:port`, prints in JSON which of them accept a connection.
+// Who reaches whom. Listens on PORTS; or, with arguments `host:port`, prints in JSON which of them
+// accept a connection.
 import { connect, createServer } from 'node:net';
 
 /** Filters drop what they do not allow; an answer from the same cluster takes milliseconds. */

@@ -10,13 +10,14 @@ import { findTraefik, traefikSource } from '../traefik/binary.ts';
 
 export interface GoBuildsOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Takes a line of progress. */
+  /** Called with a line of progress. */
   readonly log: (line: string) => void;
 }
 
 /**
- * Builds what the tests have from Go modules, Kubernetes and Traefik, into the cache unless it is there. With
- * E2E_CACHE_ARCHIVES, a directory, it comes from the archive of these versions in it; where there is none, it is written.
+ * Builds what the tests have from Go modules, Kubernetes and Traefik, into the cache unless it is
+ * there. With E2E_CACHE_ARCHIVES, a directory, it comes from the archive of these versions in it;
+ * where there is none, it is written.
  *
  * @throws when a build fails.
  */

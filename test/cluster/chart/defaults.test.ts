@@ -9,7 +9,10 @@ import { isReady, listPods, restarts } from './support/pods.ts';
 
 /** Operator, registry and gateway twice, PostgreSQL, Redis. */
 const PODS = 8;
-/** How long nobody has done anything when memory is read, so that what starting took is no part of it. */
+/**
+ * How long nobody has done anything when memory is read, so that what starting took is no part of
+ * it.
+ */
 const IDLE_MS = 20_000;
 const POLL = { timeout: 120_000, interval: 500 };
 
@@ -137,7 +140,8 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
       'env',
       'PGPASSWORD=wrong',
       'psql',
-      // The name of the pod, for its policy lets it ask no DNS; to itself it would be let in without a password.
+      // The name of the pod, for its policy lets it ask no DNS; to itself it would be let in
+      // without a password.
       '--host=rollcall-postgresql-0',
     ];
     const query = ['--username=rollcall', '--dbname=rollcall', '--command=select 1'];

@@ -29,8 +29,8 @@ const OUTER_RATE = 60;
 const NOTHING_FAILED = { failed: 0, failures: [] };
 
 /**
- * One installation with programs that send heartbeats and look each other up all the time, directly and by the gateway. In order: what is killed in the beginning
- * has expired when its test comes.
+ * One installation with programs that send heartbeats and look each other up all the time, directly
+ * and by the gateway. In order: what is killed in the beginning has expired when its test comes.
  */
 describe.skipIf(noChart)('the chart in use', () => {
   let installation: Installation;
@@ -93,7 +93,11 @@ describe.skipIf(noChart)('the chart in use', () => {
     await users?.[Symbol.asyncDispose]();
   });
 
-  /** Does something under both loads. @returns what became of the requests of programs, and of those that came by the gateway. */
+  /**
+   * Does something under both loads.
+   *
+   * @returns what became of the requests of programs, and of those that came by the gateway.
+   */
   async function underLoad(what: () => Promise<void>): Promise<Readonly<Record<'inner' | 'outer', Watched>>> {
     let inner: Watched | undefined;
     const outer = await outerLoad.during(async () => {
@@ -114,7 +118,9 @@ describe.skipIf(noChart)('the chart in use', () => {
     return found === '' ? undefined : JSON.parse(found);
   };
 
-  /** What must not be lost: who is registered as what, which jobs there are, and what was deployed. */
+  /**
+   * What must not be lost: who is registered as what, which jobs there are, and what was deployed.
+   */
   async function state(): Promise<object> {
     const registered = await Promise.all(STEADY.map(async (name) => (await registration(name))?.metadata.uid));
     const jobs = await installation.namespace.kubectl('get', 'deliveryjobs', '--output=name');
@@ -190,7 +196,8 @@ describe.skipIf(noChart)('the chart in use', () => {
     const config = { ...shop, endpoints: {}, secret: SECRET };
     expect(await registry.call('POST', '/webhooks/config', config)).toMatchObject({ status: 200 });
     const release = { ...shop, version: '2.0.0', artifact_url: image('v2') };
-    // The token says who calls, the signature that it is the service's pipeline: each is needed, and neither will do.
+    // The token says who calls, the signature that it is the service's pipeline: each is needed,
+    // and neither will do.
     const deploy = '/webhooks/deploy';
     const unsigned = await gateway.call('POST', `/registry${deploy}`, release);
     expect(unsigned).toMatchObject({ status: 401, body: { error: expect.any(String) } });
@@ -365,7 +372,10 @@ function appPod(name: string, app: string): object {
   };
 }
 
-/** @param operation below the registry's own `/api/v1`: that is the path which is signed, by whichever door the call comes. */
+/**
+ * @param operation below the registry's own `/api/v1`: that is the path which is signed, by
+ * whichever door the call comes.
+ */
 async function callSigned({ url, token }: Access, operation: string, body: object): Promise<Answer> {
   // Laid out as no library would: what is signed has to arrive byte for byte.
   const text = ` ${JSON.stringify(body, undefined, 3)}\n`;

@@ -41,7 +41,10 @@ const ways = [
 
 const POLL = { timeout: 60_000, interval: 200 };
 
-/** Longer than the time after which a proxy may take a silent connection for a dead one, were it not told otherwise. */
+/**
+ * Longer than the time after which a proxy may take a silent connection for a dead one, were there
+ * no pings.
+ */
 const QUIET_MS = 20_000;
 
 describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
@@ -151,7 +154,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
         });
         return `${answer.status} ${await answer.text()}`;
       };
-      // The gateway hears of it a moment later.
+      // The gateway learns of it a moment later.
       await expect.poll(asked, POLL).toBe(`200 ${name} /api/v1/orders?open=1`);
       await users.kubectl('delete', 'pod', name);
     });

@@ -3,10 +3,17 @@ import { join } from 'node:path';
 import { runCommand } from '../node/command.ts';
 import { type FetchPackagesOptions, fetchPackages } from '../node/packages.ts';
 
-/** What builds images, and a shell with the usual commands in one static file, for the base that they are built on. */
+/**
+ * What builds images, and a shell with the usual commands in one static file, for the base that
+ * they are built on.
+ */
 const PACKAGES = ['buildah', 'busybox-static'] as const;
 
-/** The distribution's packages with buildah, unpacked in the cache. @throws where they cannot be fetched. */
+/**
+ * The distribution's packages with buildah, unpacked in the cache.
+ *
+ * @throws where they cannot be fetched.
+ */
 export function findBuildah(options: FetchPackagesOptions): Promise<string> {
   return fetchPackages({ ...options, name: 'buildah', packages: PACKAGES, arrange: async () => undefined });
 }
@@ -20,9 +27,16 @@ interface BuildOptions {
   readonly arguments?: Readonly<Record<string, string>>;
 }
 
-/** Images that are built one upon the other, without a daemon and without a registry. Its directory can be removed at any time. */
+/**
+ * Images that are built one upon the other, without a daemon and without a registry. Its directory
+ * can be removed at any time.
+ */
 export interface ImageStore {
-  /** Builds an image in which every time is 1970, from others that are there. @throws with what the build prints. */
+  /**
+   * Builds an image in which every time is 1970, from others that are there.
+   *
+   * @throws with what the build prints.
+   */
   build(options: BuildOptions): Promise<void>;
   /** Writes a docker-archive with one of the images. */
   save(name: string, file: string): Promise<void>;
@@ -52,8 +66,9 @@ const NAMESPACES = [
 ];
 
 /**
- * With the packages in the first argument laid over `/usr`, and the command in the others. buildah starts itself again with an empty
- * environment, and so must find its libraries in their usual place.
+ * With the packages in the first argument laid over `/usr`, and the command in the others. buildah
+ * starts itself again with an empty environment, and so must find its libraries in their usual
+ * place.
  */
 const WITH_PACKAGES = ['sh', '-euc', 'mount -t overlay -o "lowerdir=$1/usr:/usr" usr /usr; shift; exec "$@"', 'sh'];
 

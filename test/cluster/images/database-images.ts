@@ -23,10 +23,15 @@ interface Recipe {
 /** What the chart's scripts and probes, and the entry script, use beside the databases. */
 const SHELL = ['bash', 'dash', 'coreutils', 'sed', 'grep', 'libc-bin'];
 
-/** Tools for setting up a machine, and the compiler for long queries, without which PostgreSQL does. */
+/**
+ * Tools for setting up a machine, and the compiler for long queries, without which PostgreSQL does.
+ */
 const WITHOUT = /^(perl|lib.*-perl$|libperl|libllvm|libz3|locales$|libc-l10n$|openssl$|systemd|adduser$|debconf)/;
 
-/** Stand-ins for the public images of the databases: the same programs, users, places and entry, from Debian's packages. */
+/**
+ * Stand-ins for the public images of the databases: the same programs, users, places and entry,
+ * from Debian's packages.
+ */
 const RECIPES = {
   postgresql: {
     release: 'trixie',
@@ -70,7 +75,10 @@ export async function databaseProblem(): Promise<string | undefined> {
   return (await imageProblem()) ?? debianRootProblem();
 }
 
-/** The archives with the images, under the very names that the chart has; built when they are not in the cache. */
+/**
+ * The archives with the images, under the very names that the chart has; built when they are not in
+ * the cache.
+ */
 export async function findDatabaseImages(options: ImageOptions): Promise<string[]> {
   const { cacheDirectory, log } = options;
   const names = await chartImages();

@@ -29,8 +29,8 @@ export interface DebianRootOptions {
 const LEFT_OUT = ['doc', 'man', 'info', 'locale', 'lintian', 'bug'].map((name) => `--exclude=./usr/share/${name}/*`);
 
 /**
- * A root file system of packages and what these depend on, unpacked and no more: nothing of them is run. What Debian takes for
- * granted, such as a shell, has to be asked for.
+ * A root file system of packages and what these depend on, unpacked and no more: nothing of them is
+ * run. What Debian takes for granted, such as a shell, has to be asked for.
  *
  * @throws when apt cannot fetch them.
  */
@@ -58,7 +58,10 @@ export async function unpackDebianRoot(options: DebianRootOptions): Promise<void
   await rm(files, { recursive: true });
 }
 
-/** @returns the beginning of apt-get's command line. It sees one release and takes nothing for installed. */
+/**
+ * @returns the beginning of apt-get's command line. It sees one release and takes nothing for
+ * installed.
+ */
 async function configureApt({ release, workDirectory }: DebianRootOptions): Promise<string[]> {
   const file = (name: string): string => join(workDirectory, name);
   await mkdir(file('lists/partial'), { recursive: true });

@@ -22,7 +22,10 @@ interface ImageConfig {
 
 const EPOCH = '1970-01-01T00:00:00Z';
 
-/** Writes images as a `docker save` would, for `ctr images import`, `kind load image-archive` and `docker load`. */
+/**
+ * Writes images as a `docker save` would, for `ctr images import`, `kind load image-archive` and
+ * `docker load`.
+ */
 export async function writeDockerArchive(file: string, images: readonly Image[]): Promise<void> {
   await using tar = await createTar(file);
   const layers = [...new Set(images.flatMap((image) => image.layers))];

@@ -15,8 +15,9 @@ interface CachedDirectory {
 }
 
 /**
- * The directory, built when it is not there. It appears when it is complete: several processes may build at the same time, and
- * one that is killed leaves nothing that counts. Of each kind those that were used last are kept.
+ * The directory, built when it is not there. It appears when it is complete: several processes may
+ * build at the same time, and one that is killed leaves nothing that counts. Of each kind those
+ * that were used last are kept.
  */
 export async function findOrBuild(
   { cacheDirectory, kind, key }: CachedDirectory,

@@ -9,7 +9,10 @@ import type { TarEntry } from './tar.ts';
 
 const run = promisify(execFile);
 
-/** Repository of the test program; nobody can pull from a registry of that name, whatever a node has for its DNS. */
+/**
+ * Repository of the test program; nobody can pull from a registry of that name, whatever a node has
+ * for its DNS.
+ */
 export const APP_REPOSITORY = 'registry.invalid/rollcall/e2e-app';
 
 /** The tags of the test program and what is special about each; see app/server.ts. */
@@ -26,7 +29,8 @@ const APP_TAGS: Readonly<Record<string, readonly string[]>> = {
 export const TRAEFIK_IMAGE = 'registry.invalid/rollcall/traefik:1';
 
 /**
- * Writes an archive with the test program in all its versions: this Node, the libraries that it needs, and the scripts.
+ * Writes an archive with the test program in all its versions: this Node, the libraries that it
+ * needs, and the scripts.
  *
  * @param traefik a static executable, to be an image of its own beside them.
  */
@@ -56,7 +60,10 @@ async function script(name: string): Promise<TarEntry> {
   return { path: `app/${name}`, content: await readFile(join(import.meta.dirname, '..', 'app', name)) };
 }
 
-/** Our client library and the one package that it needs, where Node looks for them; it strips types outside of `node_modules` alone. */
+/**
+ * Our client library and the one package that it needs, where Node looks for them; it strips types
+ * outside of `node_modules` alone.
+ */
 async function clientLibrary(): Promise<Layer> {
   const place = 'clients/typescript';
   const parser = 'node_modules/eventsource-parser';

@@ -1,4 +1,5 @@
-// `npm run e2e:images -- FILE`: writes the test program's images, to be loaded or pushed for the cluster of E2E_KUBECONFIG.
+// `npm run e2e:images -- FILE`: writes the test program's images, to be loaded or pushed for the
+// cluster of E2E_KUBECONFIG.
 import { writeTestImages } from './images.ts';
 
 const [file] = process.argv.slice(2);

@@ -24,8 +24,9 @@ export interface BaseOptions {
 }
 
 /**
- * The directory of a store with a stand-in for the public image of Node, made at the first use: this Node, the libraries that it has
- * here, a shell, and npm, which asks the registry that npm asks on this machine.
+ * The directory of a store with a stand-in for the public image of Node, made at the first use:
+ * this Node, the libraries that it has here, a shell, and npm, which asks the registry that npm
+ * asks on this machine.
  */
 export async function findNodeBases(options: BaseOptions): Promise<string> {
   const npmrc = await npmSettings();
@@ -96,7 +97,10 @@ const AUTHORITIES = 'etc/ssl/certs/ca-certificates.crt';
 
 interface NpmSettings {
   readonly text: string;
-  /** PEM of the certificate authorities that this machine trusts beside those of Node, where it has any. */
+  /**
+   * PEM of the certificate authorities that this machine trusts beside those of Node, where it has
+   * any.
+   */
   readonly authorities: string | undefined;
 }
 

@@ -87,7 +87,10 @@ describe.skipIf(problem !== undefined)('the image', () => {
   });
 });
 
-/** Of a package that is installed, or of one of ours; not of those that packages have for their own purposes. */
+/**
+ * Of a package that is installed, or of one of ours; not of those that packages have for their own
+ * purposes.
+ */
 function isManifest(path: string): boolean {
   const own = /^app\/(crds|platform|operator|fetcher|image|clients\/[^/]+|services\/[^/]+)\/package\.json$/;
   return own.test(path) || /\/node_modules\/(@[^/]+\/)?[^/@]+\/package\.json$/.test(path);

@@ -11,7 +11,10 @@ import { findNodeBases, NODE_BASES } from './node-base.ts';
 /** The image of the Dockerfile, as it is in the working tree. */
 export const ROLLCALL_IMAGE = 'registry.invalid/rollcall/rollcall:e2e';
 
-/** The same with one more setting: whoever the cluster's certificate authority vouches for is trusted. */
+/**
+ * The same with one more setting: whoever the cluster's certificate authority vouches for is
+ * trusted.
+ */
 export const TRUSTING_IMAGE = 'registry.invalid/rollcall/rollcall:e2e-trusting';
 
 const TRUSTING_DOCKERFILE = `FROM ${ROLLCALL_IMAGE}
@@ -40,7 +43,10 @@ export interface RollcallArchives {
   readonly trusting: string;
 }
 
-/** The archives with the images, built when they are not in the cache, where they are found by the content of what they are made of. */
+/**
+ * The archives with the images, built when they are not in the cache, where they are found by the
+ * content of what they are made of.
+ */
 export async function findRollcallImages(options: ImageOptions): Promise<RollcallArchives> {
   const { cacheDirectory, log } = options;
   const directory = await findOrBuild({ cacheDirectory, kind: 'rollcall', key: await contentKey() }, async (built) => {
@@ -95,7 +101,10 @@ function archivesIn(directory: string): RollcallArchives {
   return { rollcall: join(directory, 'rollcall.tar'), trusting: join(directory, 'trusting.tar') };
 }
 
-/** A digest of all that may be in the image, and of how it is built. What .dockerignore excludes beside does no harm here. */
+/**
+ * A digest of all that may be in the image, and of how it is built. What .dockerignore excludes
+ * beside does no harm here.
+ */
 async function contentKey(): Promise<string> {
   const ignore = await readFile(join(REPOSITORY, '.dockerignore'), 'utf8');
   const included = [...ignore.matchAll(/^!(.+)$/gm)].map((match) => match[1] ?? '');

@@ -13,7 +13,10 @@ export interface TarEntry {
   readonly executable?: boolean;
 }
 
-/** Writes archives into one file, one inside the other; everything belongs to root and is of 1970, so that the same entries give the same bytes. */
+/**
+ * Writes archives into one file, one inside the other; everything belongs to root and is of 1970,
+ * so that the same entries give the same bytes.
+ */
 export interface TarWriter extends AsyncDisposable {
   add(entry: TarEntry): Promise<void>;
   /** Adds a file that is an archive of the entries. @returns its SHA-256 in hexadecimal. */

@@ -2,8 +2,9 @@
 export const MAX_NODES = 64;
 
 /**
- * The ranges that nodes take their addresses from. The host has a route for each that makes it unreachable, so that a request to a
- * node that is not up ends here and never follows the default route off the machine; see network.ts.
+ * The ranges that nodes take their addresses from. The host has a route for each that makes it
+ * unreachable, so that a request to a node that is not up ends here and never follows the default
+ * route off the machine; see network.ts.
  */
 export const GUARDED_RANGES = ['10.203.0.0/16', '10.244.0.0/16', '10.96.0.0/16'] as const;
 

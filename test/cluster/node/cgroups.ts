@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { waitUntil } from '@rollcall/local/wait.ts';
 
 /**
- * The mounted hierarchies of cgroup version 1, none where there is version 2 only; with `all`, that of version 2 beside them too, in
- * which runc makes groups unasked.
+ * The mounted hierarchies of cgroup version 1, none where there is version 2 only; with `all`, that
+ * of version 2 beside them too, in which runc makes groups unasked.
  */
 export async function cgroupHierarchies(which: 'v1' | 'all'): Promise<string[]> {
   const types = which === 'all' ? ['cgroup', 'cgroup2'] : ['cgroup'];

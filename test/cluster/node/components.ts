@@ -21,7 +21,10 @@ export interface NodeContext {
 const ETCD = 'http://127.0.0.1:2379';
 const ETCD_PEER = 'http://127.0.0.1:2380';
 
-/** The arguments of each component. The ports may be the usual ones: the network namespace is the node's own. */
+/**
+ * The arguments of each component. The ports may be the usual ones: the network namespace is the
+ * node's own.
+ */
 export const nodeArguments: Readonly<Record<NodeComponent, (context: NodeContext) => string[]>> = {
   etcd: ({ file }) => [
     `--data-dir=${file('etcd')}`,

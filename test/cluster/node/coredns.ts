@@ -5,7 +5,10 @@ const NAME = 'coredns';
 const NAMESPACE = 'kube-system';
 const LABELS = { 'k8s-app': 'kube-dns' };
 
-/** The cluster's own names; any other does not exist. Two blocks, because `template` would come before `kubernetes` in one. */
+/**
+ * The cluster's own names; any other does not exist. Two blocks, because `template` would come
+ * before `kubernetes` in one.
+ */
 const COREFILE = `cluster.local in-addr.arpa ip6.arpa {
   errors
   health :8080
@@ -87,7 +90,8 @@ function deployment(): object {
               { containerPort: 53, protocol: 'UDP' },
               { containerPort: 53, protocol: 'TCP' },
             ],
-            // Slow, on a machine with too much to do, is no reason to take the cluster's only DNS out of its Service.
+            // Slow, on a machine with too much to do, is no reason to take the cluster's only DNS
+            // out of its Service.
             readinessProbe: {
               httpGet: { path: '/ready', port: 8181 },
               periodSeconds: 1,

@@ -28,9 +28,10 @@ interface Match {
 const TABLE = 'inet network-policies';
 
 /**
- * The NetworkPolicies as one nftables table for the network namespace of the only node, IPv4 alone; loading it replaces the one
- * before it in one step. A pod that policies select gets a chain for the direction, which returns what one of them allows and drops the
- * rest. What belongs to an allowed connection passes, and so does whatever comes from the node itself, as everywhere.
+ * The NetworkPolicies as one nftables table for the network namespace of the only node, IPv4 alone;
+ * loading it replaces the one before it in one step. A pod that policies select gets a chain for
+ * the direction, which returns what one of them allows and drops the rest. What belongs to an
+ * allowed connection passes, and so does whatever comes from the node itself, as everywhere.
  */
 export function rulesetOf(sources: PolicySources): string {
   const pods = sources.pods.flatMap(addressed);
@@ -54,7 +55,10 @@ export function rulesetOf(sources: PolicySources): string {
   ].join('\n');
 }
 
-/** Before the filters of kube-proxy, and after it has put a pod's address in the place of a Service's. */
+/**
+ * Before the filters of kube-proxy, and after it has put a pod's address in the place of a
+ * Service's.
+ */
 function hook(name: 'forward' | 'input', jumps: readonly string[]): string[] {
   return [
     `  chain ${name} {`,

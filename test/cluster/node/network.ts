@@ -21,14 +21,18 @@ interface Route {
 }
 
 /**
- * Makes the nodes' ranges unreachable from the host, but for the more specific routes of nodes that are up. To be called before
- * anything else, and never undone: whatever still holds an address of a node that has gone must not send to the default route.
+ * Makes the nodes' ranges unreachable from the host, but for the more specific routes of nodes that
+ * are up. To be called before anything else, and never undone: whatever still holds an address of a
+ * node that has gone must not send to the default route.
  */
 export async function installGuard(): Promise<void> {
   for (const range of GUARDED_RANGES) await runCommand(['ip', 'route', 'replace', 'unreachable', range]);
 }
 
-/** Links the host and the node's network namespace, and routes the node's Services and pods to it; all of it ends with the namespace. */
+/**
+ * Links the host and the node's network namespace, and routes the node's Services and pods to it;
+ * all of it ends with the namespace.
+ */
 export async function linkNode(addresses: NodeAddresses, pid: number): Promise<void> {
   const { link, host, node } = addresses;
   await runCommand(['ip', 'link', 'add', link, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(pid)]);

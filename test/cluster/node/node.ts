@@ -42,8 +42,8 @@ export interface NodeOptions {
 }
 
 /**
- * A Kubernetes cluster of one real node in namespaces of its own: real pods, Services, DNS and NetworkPolicies, reachable from this
- * host alone.
+ * A Kubernetes cluster of one real node in namespaces of its own: real pods, Services, DNS and
+ * NetworkPolicies, reachable from this host alone.
  */
 export interface LocalNode extends AsyncDisposable {
   readonly kubeconfigPath: string;
@@ -59,17 +59,22 @@ export interface LocalNode extends AsyncDisposable {
 
 const NODE_NAME = 'node';
 
-/** What the node's processes find their programs in; the packages of the distribution are there on the node. */
+/**
+ * What the node's processes find their programs in; the packages of the distribution are there on
+ * the node.
+ */
 const NODE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Milliseconds for each step of the start; the whole start takes 10 s on an idle machine. */
 const STEP_TIMEOUT_MS = 180_000;
 
 /**
- * Starts a node, with the custom resource definitions installed, and waits until it is Ready and has DNS. It ends with this process,
- * however that ends; only files and empty cgroups can stay then, which the next start removes.
+ * Starts a node, with the custom resource definitions installed, and waits until it is Ready and
+ * has DNS. It ends with this process, however that ends; only files and empty cgroups can stay
+ * then, which the next start removes.
  *
- * @throws with the end of the log when a component ends or does not become ready; nothing is left then.
+ * @throws with the end of the log when a component ends or does not become ready; nothing is left
+ * then.
  */
 export async function startNode(options: NodeOptions): Promise<LocalNode> {
   await installGuard();
@@ -244,7 +249,8 @@ class NodeRunner {
 
   private async stopNow(): Promise<void> {
     await this.policies?.[Symbol.asyncDispose]();
-    // First who entered from outside: as the parent of a process on the node, a stopped one would never let that be reaped.
+    // First who entered from outside: as the parent of a process on the node, a stopped one would
+    // never let that be reaped.
     for (const each of this.processes.slice(1)) await each.stop({ signal: 'SIGKILL' });
     await this.processes[0]?.stop({ signal: 'SIGKILL' });
     await clearSlot(this.slot);

@@ -7,11 +7,17 @@ import { findExecutable } from '@rollcall/local/executables.ts';
 
 /** What a node needs of the distribution. */
 const PACKAGES = ['containerd', 'runc', 'containernetworking-plugins', 'iptables', 'nftables'] as const;
-/** What of it must be on the PATH, as the node's processes will look for it there, and where Debian puts the CNI plugins. */
+/**
+ * What of it must be on the PATH, as the node's processes will look for it there, and where Debian
+ * puts the CNI plugins.
+ */
 const PROGRAMS = ['containerd', 'ctr', 'runc', 'iptables', 'ip6tables', 'iptables-save', 'iptables-restore', 'nft'];
 export const CNI_PLUGINS = '/usr/lib/cni';
 
-/** What must be on the PATH already: it is on every Debian, and in use before the node has mounts of its own. */
+/**
+ * What must be on the PATH already: it is on every Debian, and in use before the node has mounts of
+ * its own.
+ */
 export const HOST_PROGRAMS = ['ip', 'unshare', 'nsenter', 'setpriv', 'mount', 'openssl', 'ldd'];
 
 /** Whether the distribution's packages are installed here. */
@@ -27,8 +33,9 @@ export interface FetchPackagesOptions {
 }
 
 /**
- * The directory whose `usr` the node has to lay over its own, or undefined where all is installed. Fetches the packages into the
- * cache once, unpacked: nothing is installed on this machine, and no daemon of theirs starts.
+ * The directory whose `usr` the node has to lay over its own, or undefined where all is installed.
+ * Fetches the packages into the cache once, unpacked: nothing is installed on this machine, and no
+ * daemon of theirs starts.
  *
  * @throws where there is no apt-get, or it cannot fetch them.
  */
@@ -45,7 +52,11 @@ interface FetchNamedOptions extends FetchPackagesOptions {
   readonly arrange: (directory: string) => Promise<void>;
 }
 
-/** The directory with the distribution's packages, unpacked at the first use. @throws as {@link findPackages}. */
+/**
+ * The directory with the distribution's packages, unpacked at the first use.
+ *
+ * @throws as {@link findPackages}.
+ */
 export async function fetchPackages(options: FetchNamedOptions): Promise<string> {
   const { cacheDirectory, name, packages, arrange, log, signal } = options;
   // By what is in it: another choice of packages is fetched anew.
@@ -76,7 +87,10 @@ export async function fetchPackages(options: FetchNamedOptions): Promise<string>
   }
 }
 
-/** Does what an installation would have done: moves all below `usr`, and links the commands that have alternatives. */
+/**
+ * Does what an installation would have done: moves all below `usr`, and links the commands that
+ * have alternatives.
+ */
 async function arrange(directory: string): Promise<void> {
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
     const from = join(directory, name);

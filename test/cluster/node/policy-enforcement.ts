@@ -16,13 +16,15 @@ export interface EnforcementOptions {
 }
 
 export interface PolicyEnforcement extends AsyncDisposable {
-  /** Resolves once the policies that there are are in force; never when it is disposed of before. */
+  /**
+   * Resolves once the policies that there are are in force; never when it is disposed of before.
+   */
   start(): Promise<void>;
 }
 
 /**
- * Keeps the node's packet filter as the NetworkPolicies say, which the bridge of the pods takes no notice of. A new pod is open from its
- * start until its address is known, for less than a second.
+ * Keeps the node's packet filter as the NetworkPolicies say, which the bridge of the pods takes no
+ * notice of. A new pod is open from its start until its address is known, for less than a second.
  */
 export async function createPolicyEnforcement(options: EnforcementOptions): Promise<PolicyEnforcement> {
   const { kubeconfigPath, load, onFailure } = options;

@@ -9,7 +9,9 @@ import { removeCgroups } from './cgroups.ts';
 import { runCommand } from './command.ts';
 import { waitForUnlink } from './network.ts';
 
-/** Where a node may be: its addresses, and the directory for all its files, which nobody else has. */
+/**
+ * Where a node may be: its addresses, and the directory for all its files, which nobody else has.
+ */
 export interface Slot {
   readonly addresses: NodeAddresses;
   readonly directory: string;
@@ -22,7 +24,9 @@ const FIRST_PROCESS = 'first-process';
 /** A slot without owner is about to get one, unless it is older. */
 const OWNERLESS_MS = 60_000;
 
-/** Takes a free slot, after removing what nodes have left behind whose starter did not come to it. */
+/**
+ * Takes a free slot, after removing what nodes have left behind whose starter did not come to it.
+ */
 export async function claimSlot(): Promise<Slot> {
   return withLock(async () => {
     await clearAbandonedSlots();
@@ -72,8 +76,9 @@ export async function recordFirstProcess({ directory }: Slot, pid: number): Prom
 }
 
 /**
- * Ends what runs in the slot and removes all of it. The namespaces end with their first process, and with them every process,
- * mount, link, route and packet filter in them, whatever state they are in.
+ * Ends what runs in the slot and removes all of it. The namespaces end with their first process,
+ * and with them every process, mount, link, route and packet filter in them, whatever state they
+ * are in.
  */
 export async function clearSlot({ addresses, directory }: Slot): Promise<void> {
   const first = await readFile(join(directory, FIRST_PROCESS), 'utf8').catch(() => '');
@@ -107,7 +112,10 @@ async function isRunning(identity: string): Promise<boolean> {
   return identity !== '' && (await identityOf(Number.parseInt(identity, 10))) === identity;
 }
 
-/** A process id with the time of the process' start, for ids are used again; undefined when there is none. */
+/**
+ * A process id with the time of the process' start, for ids are used again; undefined when there is
+ * none.
+ */
 async function identityOf(pid: number): Promise<string | undefined> {
   const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
   // The second field is the command in parentheses, and may hold anything.

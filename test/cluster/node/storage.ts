@@ -11,7 +11,11 @@ export interface StorageOptions {
   readonly nodeName: string;
 }
 
-/** Makes the node's volumes. @returns the manifest of the default class that they are of, for `kubectl apply`. */
+/**
+ * Makes the node's volumes.
+ *
+ * @returns the manifest of the default class that they are of, for `kubectl apply`.
+ */
 export async function createStorage({ directory, nodeName }: StorageOptions): Promise<string> {
   const names = Array.from({ length: VOLUMES }, (_, index) => `local-${index}`);
   for (const name of names) {

@@ -24,11 +24,17 @@ export interface ClusterFacts {
   readonly helm: string;
   /** Repository of the test program's images; its tags are in images/images.ts. */
   readonly appRepository: string;
-  /** Rollcall's own image, of the working tree unless E2E_ROLLCALL_IMAGE names another; undefined where it cannot be built. */
+  /**
+   * Rollcall's own image, of the working tree unless E2E_ROLLCALL_IMAGE names another; undefined
+   * where it cannot be built.
+   */
   readonly rollcallImage: string | undefined;
   /** Whether pods can have the images of PostgreSQL and Redis that the chart names. */
   readonly databaseImages: boolean;
-  /** Image of Traefik, for what needs an Ingress controller or a Gateway; undefined where there is none. */
+  /**
+   * Image of Traefik, for what needs an Ingress controller or a Gateway; undefined where there is
+   * none.
+   */
   readonly traefikImage: string | undefined;
   /** Address of a node whose ports can be reached from here; undefined where they cannot. */
   readonly nodeAddress: string | undefined;
@@ -44,8 +50,8 @@ export interface ClusterOptions {
 }
 
 /**
- * A cluster with real pods and Rollcall's custom resource definitions: the one of E2E_KUBECONFIG, else one made with kind where
- * Docker works, else a node of our own.
+ * A cluster with real pods and Rollcall's custom resource definitions: the one of E2E_KUBECONFIG,
+ * else one made with kind where Docker works, else a node of our own.
  *
  * @returns why there is none, in a sentence, where neither is possible.
  * @throws when what is possible fails.
@@ -63,10 +69,16 @@ function binaryOptions({ env, log }: ClusterOptions): Parameters<typeof findKube
   return { assetsDirectory: env['KUBEBUILDER_ASSETS'], cacheDirectory: defaultCacheDirectory(env), log };
 }
 
-/** How long the tests wait for Traefik to be built; on a machine with two processors to itself it takes a third of that. */
+/**
+ * How long the tests wait for Traefik to be built; on a machine with two processors to itself it
+ * takes a third of that.
+ */
 const TRAEFIK_TIMEOUT_MS = 15 * 60_000;
 
-/** A static executable of Traefik, without which the tests that need an Ingress or a Gateway are skipped. */
+/**
+ * A static executable of Traefik, without which the tests that need an Ingress or a Gateway are
+ * skipped.
+ */
 async function traefikBinary({ env, log }: ClusterOptions): Promise<string | undefined> {
   const found = await findTraefik({ env, log, signal: AbortSignal.timeout(TRAEFIK_TIMEOUT_MS) });
   if ('file' in found) return found.file;
@@ -74,7 +86,10 @@ async function traefikBinary({ env, log }: ClusterOptions): Promise<string | und
   return undefined;
 }
 
-/** Fetches and builds what `openCluster` needs for a node of our own beside what comes from Go modules; nothing where there can be none. */
+/**
+ * Fetches and builds what `openCluster` needs for a node of our own beside what comes from Go
+ * modules; nothing where there can be none.
+ */
 export async function prepareNode(options: ClusterOptions): Promise<void> {
   if ((await nodeProblem()) !== undefined) return;
   await findPackages({ cacheDirectory: cacheDirectory(options.env, 'node'), log: options.log });
@@ -104,7 +119,10 @@ function nameOfBuilt(archives: readonly string[]): string | undefined {
   return archives.length === 0 ? undefined : ROLLCALL_IMAGE;
 }
 
-/** A cluster that somebody else has made. It must have the images of the test program, or be able to pull them. */
+/**
+ * A cluster that somebody else has made. It must have the images of the test program, or be able to
+ * pull them.
+ */
 async function openGiven(kubeconfigPath: string, options: ClusterOptions): Promise<OpenCluster> {
   const { kubectl, helm } = await findKubernetesBinaries(['kubectl', 'helm'], binaryOptions(options));
   await installCrds({ kubectl, kubeconfigPath });

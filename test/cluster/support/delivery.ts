@@ -14,10 +14,12 @@ import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRo
 export const SERVICE = 'shop';
 const CLIENT = 'client';
 const REPLICAS = 4;
-/** Requests a second: enough to meet every moment of a job, and to leave the processors to the pods. */
+/**
+ * Requests a second: enough to meet every moment of a job, and to leave the processors to the pods.
+ */
 const RATE = 300;
 
-/** How often a job is looked at; what `JobRun` says of times is late by that much at most. */
+/** How often a job is observed; what `JobRun` says of times is late by that much at most. */
 const LOOK_MS = 50;
 const END_TIMEOUT_MS = 300_000;
 
@@ -42,7 +44,9 @@ export interface StageOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** A service of four pods of version v1, a steady client of it, and an operator for its namespace. */
+/**
+ * A service of four pods of version v1, a steady client of it, and an operator for its namespace.
+ */
 export interface DeliveryStage extends AsyncDisposable {
   readonly namespace: ClusterNamespace;
   readonly load: () => Promise<LoadReport>;
@@ -52,7 +56,11 @@ export interface DeliveryStage extends AsyncDisposable {
 
 /** One job, followed. Instants are milliseconds since 1970. */
 interface JobRun {
-  /** Waits until the job is in the stage, and returns when that was seen. @throws when the job ends before. */
+  /**
+   * Waits until the job is in the stage, and returns when that was seen.
+   *
+   * @throws when the job ends before.
+   */
   reached(stage: string): Promise<number>;
   /** Waits until the job pauses at the weight. @throws when the job ends before. */
   reachedWeight(weight: number): Promise<void>;

@@ -58,8 +58,9 @@ function isGuard(route: string): boolean {
 }
 
 /**
- * Ids of the processes that are in another process namespace than this one and whose parents are not: the first processes of
- * nodes, and what entered them from here. What those start comes and goes.
+ * Ids of the processes that are in another process namespace than this one and whose parents are
+ * not: the first processes of nodes, and what entered them from here. What those start comes and
+ * goes.
  */
 async function foreignProcesses(): Promise<string[]> {
   const own = await namespaceOf('self');
@@ -68,7 +69,8 @@ async function foreignProcesses(): Promise<string[]> {
   for (const pid of pids) {
     const namespace = await namespaceOf(pid);
     if (namespace === undefined || namespace === own) continue;
-    // A parent that has just ended tells nothing: what it leaves gets another one in its own namespace.
+    // A parent that has just ended tells nothing: what it leaves gets another one in its own
+    // namespace.
     if ((await namespaceOf(await parentOf(pid))) === own) foreign.push(pid);
   }
   return foreign.sort();

@@ -1,6 +1,8 @@
 import type { ClusterNamespace } from './namespace.ts';
 
-/** What app/load.ts has counted since it started. Instants are milliseconds of the client's clock. */
+/**
+ * What app/load.ts has counted since it started. Instants are milliseconds of the client's clock.
+ */
 export interface LoadReport {
   readonly at: number;
   readonly failed: number;

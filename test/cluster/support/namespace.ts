@@ -28,7 +28,11 @@ export function sharedCluster(): ClusterFacts {
 /** A namespace of one test file's own on the shared cluster, or on another. */
 export interface ClusterNamespace extends AsyncDisposable {
   readonly name: string;
-  /** Runs kubectl in the namespace and returns what it prints. @throws with what it says when it fails. */
+  /**
+   * Runs kubectl in the namespace and returns what it prints.
+   *
+   * @throws with what it says when it fails.
+   */
   kubectl(...args: readonly string[]): Promise<string>;
   /** Applies manifests. */
   apply(...manifests: readonly object[]): Promise<void>;

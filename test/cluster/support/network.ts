@@ -16,7 +16,7 @@ export type Targets = Readonly<Record<string, string>>;
 /** Which targets each pod reaches, by their names, sorted. */
 type Reach = Readonly<Record<string, readonly string[]>>;
 
-/** For `expect.poll`: longer than any network takes to hear of a policy, on a busy machine too. */
+/** For `expect.poll`: longer than any network needs to apply a policy, on a busy machine too. */
 export const REACH_POLL = { timeout: 120_000, interval: 500 };
 
 /**
@@ -63,8 +63,8 @@ function manifest({ name, labels, ports }: NetworkPod): object {
 }
 
 /**
- * Lets every pod try to reach every target but its own. To be compared as a whole: what is cut off is told from what is broken by what
- * is reached at the same time.
+ * Lets every pod try to reach every target but its own. To be compared as a whole: what is cut off
+ * is told from what is broken by what is reached at the same time.
  */
 export async function reachOf(pods: readonly NetworkPod[], targets: Targets): Promise<Reach> {
   const reach = await Promise.all(
@@ -95,7 +95,10 @@ export function inOrder(reach: Reach): Reach {
 /** Long enough for any network that does. */
 const ENFORCED_WITHIN_MS = 60_000;
 
-/** Whether the network does as NetworkPolicies say: whether a pod that nobody may connect to becomes unreachable. */
+/**
+ * Whether the network does as NetworkPolicies say: whether a pod that nobody may connect to becomes
+ * unreachable.
+ */
 export async function enforcesPolicies(namespace: ClusterNamespace): Promise<boolean> {
   const canary = { namespace, name: 'canary', labels: { app: 'canary' }, ports: { http: 8080 } };
   const caller = { ...canary, name: 'caller', labels: { app: 'caller' } };

@@ -21,7 +21,10 @@ const ROUTED = [
 ];
 const READ = ['get', 'list', 'watch'];
 
-/** Traefik as an Ingress controller and as the Gateway API's implementation, with a Gateway to which routes of all namespaces may attach. */
+/**
+ * Traefik as an Ingress controller and as the Gateway API's implementation, with a Gateway to which
+ * routes of all namespaces may attach.
+ */
 export interface TestTraefik extends AsyncDisposable {
   /** For `ingressClassName`. */
   readonly ingressClass: string;
@@ -33,7 +36,10 @@ export interface TestTraefik extends AsyncDisposable {
   readonly hostUrl: string | undefined;
 }
 
-/** Runs Traefik, in a namespace of its own. What it needs beside that namespace goes with it, but for the Gateway API's definitions. */
+/**
+ * Runs Traefik, in a namespace of its own. What it needs beside that namespace goes with it, but
+ * for the Gateway API's definitions.
+ */
 export async function openTraefik(): Promise<TestTraefik> {
   await installGatewayApi();
   const { nodeAddress } = sharedCluster();

@@ -34,7 +34,10 @@ test('without it and without a module to build it from, it says so', async () =>
   expect(await readdir(directory)).toEqual([]);
 });
 
-/** Not Traefik, which takes minutes, but a module that is built as it is: of a main package in a module that is required. */
+/**
+ * Not Traefik, which takes minutes, but a module that is built as it is: of a main package in a
+ * module that is required.
+ */
 describe.skipIf((await findExecutable('go')) === undefined)('a build', () => {
   beforeEach(async () => {
     const module = 'github.com/traefik/traefik/v3';

@@ -17,7 +17,10 @@ const USE: GoUse = {
   instead: 'set TRAEFIK_BIN to a static executable of it',
 };
 
-/** Where the build module is looked for unless E2E_TRAEFIK_SOURCE says otherwise: in what is handed out beside the repository. */
+/**
+ * Where the build module is looked for unless E2E_TRAEFIK_SOURCE says otherwise: in what is handed
+ * out beside the repository.
+ */
 const DEFAULT_SOURCE = join(REPOSITORY, '..', 'shared', 'local-cluster', 'traefik');
 
 export interface TraefikOptions extends GoBuildOptions {
@@ -28,10 +31,12 @@ export interface TraefikOptions extends GoBuildOptions {
 export type FoundTraefik = { readonly file: string } | { readonly problem: string };
 
 /**
- * Finds Traefik: TRAEFIK_BIN, else in the cache, else built there from a Go module that requires it, which takes ten minutes of
- * processor time, once. Several processes may do so at the same time: one builds, the others wait for it.
+ * Finds Traefik: TRAEFIK_BIN, else in the cache, else built there from a Go module that requires
+ * it, which takes ten minutes of processor time, once. Several processes may do so at the same
+ * time: one builds, the others wait for it.
  *
- * @throws when TRAEFIK_BIN names no executable, and when Go fails; a signal that aborts the wait is a problem and no failure.
+ * @throws when TRAEFIK_BIN names no executable, and when Go fails; a signal that aborts the wait is
+ * a problem and no failure.
  */
 export async function findTraefik({ env, log, signal }: TraefikOptions): Promise<FoundTraefik> {
   const given = env['TRAEFIK_BIN'];
@@ -85,7 +90,10 @@ async function describeBuild(source: string, cache: string): Promise<GoBuild> {
   };
 }
 
-/** What the executable is made of beside the modules that go.sum pins: the module's own files, and those of the ones inside it. */
+/**
+ * What the executable is made of beside the modules that go.sum pins: the module's own files, and
+ * those of the ones inside it.
+ */
 async function sourcesIn(directory: string): Promise<string[]> {
   const paths = await readdir(directory, { recursive: true });
   return paths.filter((path) => /\.go$|(^|\/)go\.(mod|sum)$/.test(path)).sort();

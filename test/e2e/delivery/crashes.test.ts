@@ -35,7 +35,10 @@ interface Scenario {
   readonly phase: 'Succeeded' | 'RolledBack';
   /** Stages that the operator has to have been killed at, among others. */
   readonly stages: readonly string[];
-  /** One that it is not killed at: until it is back, the time of the next one is over, and it passes that by. */
+  /**
+   * One that it is not killed at: until it is back, the time of the next one is over, and it passes
+   * that by.
+   */
   readonly spared?: string;
 }
 
@@ -98,8 +101,9 @@ const scenarios: readonly Scenario[] = [
 ];
 
 /**
- * Kills the operator at every stage of the job, each time right after it has stored the stage, and starts it again, until
- * the job has ended and nothing is held for it any more.
+ * Kills the operator at every stage of the job, each time right after it has stored the stage, and
+ * starts it again, until the job has ended and nothing is held for it any more.
+ *
  * @returns the stages.
  */
 async function killAtEveryStage(world: World, job: string, spared?: string): Promise<ReadonlySet<string>> {

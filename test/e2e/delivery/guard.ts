@@ -13,16 +13,25 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { isReady, type World } from './world.ts';
 
-/** The three watches are not in step with one another: what is true in none of them for longer than this is a fault. */
+/**
+ * The three watches are not in step with one another: what is true in none of them for longer than
+ * this is a fault.
+ */
 const SETTLE_MS = 400;
 
-/** Watches all the time that every service has as many ready pods to send its traffic to as its Deployment asks for. */
+/**
+ * Watches all the time that every service has as many ready pods to send its traffic to as its
+ * Deployment asks for.
+ */
 export interface Guard {
   /** What was wrong and for how long it was seen; none when all is well. */
   faults(): readonly string[];
 }
 
-/** @param names of services whose pods were ready when the guard was set up, and whose Deployments have their names. */
+/**
+ * @param names of services whose pods were ready when the guard was set up, and whose Deployments
+ * have their names.
+ */
 export async function startGuard(world: World, names: readonly string[]): Promise<Guard> {
   const { namespace, onTestFinished } = world;
   const common = {

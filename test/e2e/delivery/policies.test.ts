@@ -124,7 +124,10 @@ test('a job that is to bring nothing but what is newer leaves a Deployment alone
 
 const isOld = (object: string) => `${object}.spec.template.spec.containers[0].image.endsWith(':1')`;
 
-/** Has the API server refuse to give the image `:1` to a Deployment of the namespace that has another. */
+/**
+ * Has the API server refuse to give the image `:1` to a Deployment of the namespace that has
+ * another.
+ */
 async function refuseOldImage({ namespace }: World): Promise<() => Promise<void>> {
   const { connection } = cluster;
   const spec = {
@@ -152,7 +155,7 @@ async function refuseOldImage({ namespace }: World): Promise<() => Promise<void>
   };
 }
 
-test('a template that a policy of the cluster refuses to take back is taken back once it is allowed', async (context) => {
+test('a template that a policy of the cluster refuses to restore is restored once it is allowed', async (context) => {
   const world = await createWorld(cluster, context);
   const { deployments } = world;
   await createPolicy(world, '*', { rolling: { ...quick.rolling, progressDeadlineSeconds: 4 } });

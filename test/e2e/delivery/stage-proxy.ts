@@ -12,12 +12,17 @@ import type { World } from './world.ts';
 
 type JobStatus = NonNullable<DeliveryJob['status']>;
 
-/** A job's `status` is stored, and the operator that wrote it waits for the answer. @returns whether it is to get one. */
+/**
+ * A job's `status` is stored, and the operator that wrote it waits for the answer.
+ *
+ * @returns whether it is to get one.
+ */
 export type StatusHook = (status: JobStatus, job: string) => Promise<boolean>;
 
 /**
- * Stands between an operator and the API server, so that a test can act right after the operator has stored a stage: by a
- * watch it would come to know of it too late.
+ * Stands between an operator and the API server, so that a test can act right after the operator
+ * has stored a stage: by a watch it would come to know of it too late.
+ *
  * @returns the path of a kubeconfig that leads through it. Stopped when the test ends.
  */
 export async function startStageProxy(world: World, onStatus: StatusHook): Promise<string> {

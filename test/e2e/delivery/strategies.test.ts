@@ -51,9 +51,11 @@ async function guardByBudget({ cluster, namespace }: World, name: string): Promi
 }
 
 /**
- * Asks for the eviction of each pod of the service that is ready; Kubernetes lets others go, budget or not.
+ * Asks for the eviction of each pod of the service that is ready; Kubernetes lets others go, budget
+ * or not.
  *
- * @returns those that the budget did not keep, and why, where they were more than there were beyond the three that are asked for.
+ * @returns those that the budget did not keep, and why, where they were more than there were beyond
+ * the three that are asked for.
  */
 async function evictAll(world: World, name: string): Promise<string[]> {
   const { cluster, namespace } = world;
@@ -116,7 +118,7 @@ describe('a job that succeeds', () => {
     expect(ends).toEqual([2, 2, 2]);
   });
 
-  test('writes its phases, steps and weights as it goes, and Events that tell of them', async (context) => {
+  test('writes its phases, steps and weights as it goes, and Events that report them', async (context) => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
     await createPolicy(world, 'shop');
@@ -285,7 +287,7 @@ describe('jobs of one service', () => {
     await untilServed(world, 'shop', { ...expectedState(original, 'slow-4'), version: '4' });
   });
 
-  test('a later deploy takes the place of those that wait, where the policy says so', async (context) => {
+  test('a later deploy replaces waiting ones, where the policy says so', async (context) => {
     const world = await createWorld(cluster, context);
     await startOperator(world);
     await createPolicy(world, 'shop', { supersede: true, blueGreen: { bakeSeconds: 0, autoPromote: false } });

@@ -108,7 +108,10 @@ export interface OperatorOptions {
   readonly kubeconfig?: string;
 }
 
-/** Runs an operator for the namespace, as a process of its own that can be killed; stopped when the test ends. */
+/**
+ * Runs an operator for the namespace, as a process of its own that can be killed; stopped when the
+ * test ends.
+ */
 export async function startOperator(
   { cluster, namespace, onTestFinished }: World,
   { settings = {}, waitUntilReady = true, kubeconfig = cluster.controlPlane.kubeconfigPath }: OperatorOptions = {},
@@ -120,7 +123,8 @@ export async function startOperator(
     namespace,
     settings: {
       ROLLCALL_IMPORT: 'false',
-      // Nobody has to wait for the Lease of one that was killed: there is never another at the same time.
+      // Nobody has to wait for the Lease of one that was killed: there is never another at the same
+      // time.
       ROLLCALL_LEADER_LEASE: `leader-${randomBytes(4).toString('hex')}`,
       // What checks ask is on this machine.
       ROLLCALL_CHECK_ADDRESSES: 'any',
@@ -135,7 +139,9 @@ export async function startOperator(
   return operator;
 }
 
-/** How the objects of a service were before a job: what has to be so again after one that failed. */
+/**
+ * How the objects of a service were before a job: what has to be so again after one that failed.
+ */
 export interface Original {
   readonly deployment: Deployment;
   readonly service: Service;
@@ -143,7 +149,10 @@ export interface Original {
 
 const metadata = ({ namespace }: World, name: string) => ({ name, namespace });
 
-/** A Deployment of three pods with the image `registry.example/<name>:1`, and a Service for it; returns when they are ready. */
+/**
+ * A Deployment of three pods with the image `registry.example/<name>:1`, and a Service for it;
+ * returns when they are ready.
+ */
 export async function createService(
   world: World,
   name: string,

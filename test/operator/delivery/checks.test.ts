@@ -153,7 +153,7 @@ test.each(results)('a Prometheus query: $sentence', async ({ status = 200, body,
   expect(new URLSearchParams(asked[0]?.body).get('query')).toBe(query);
 });
 
-test('Prometheus that is away, or answers without end, is a failed measurement', async () => {
+test('Prometheus that is unavailable, or answers without end, is a failed measurement', async () => {
   const threshold = { max: 1 };
   const away = await measure({ prometheus: { address: 'http://127.0.0.1:1', query: 'up', threshold } });
   expect(away).toEqual({ passed: false, message: expect.stringContaining('Prometheus gave no answer: ') });

@@ -36,7 +36,10 @@ const TICK_MS = 1000;
 const LIMIT_TICKS = 900;
 /** A scaled-up Deployment has so long until its new pods are expected. */
 const SCALE_MS = 45_000;
-/** With a rolling update under way its controller may give new pods to a version that never becomes ready. */
+/**
+ * With a rolling update under way its controller may give new pods to a version that never becomes
+ * ready.
+ */
 const ROLLING_SCALE_MS = 3 * SCALE_MS;
 
 type WorldEvent =
@@ -156,7 +159,10 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   }),
 });
 
-/** The API server takes no writes of a kind, from the operator: for lack of a right, or because somebody reviews them. */
+/**
+ * The API server takes no writes of a kind, from the operator: for lack of a right, or because
+ * somebody reviews them.
+ */
 const refusal = fc.record({
   kind: fc.constantFrom('Service', 'Deployment', 'HTTPRoute', 'ControllerRevision', 'DeliveryJob'),
   fromTick: fc.integer({ min: 0, max: 60 }),
@@ -200,7 +206,10 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   let currentTick = 0;
   let isRefused = false;
 
-  /** The fewest that were asked for lately, pods needing time to come up; of a version that was short before no more than there were. */
+  /**
+   * The fewest that were asked for lately, pods needing time to come up; of a version that was
+   * short before no more than there were.
+   */
   function required(): number {
     const sinceMs = world.nowMs - (world.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
     const recent = scaled.filter((_, index) => (scaled[index + 1]?.atMs ?? Infinity) > sinceMs);
@@ -329,7 +338,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
     }
     const { status, spec, metadata } = world.job() ?? { metadata: {} };
     pausedTicks = status?.phase === 'Paused' ? pausedTicks + 1 : 0;
-    // Whose promote is not taken back, because nobody may, takes it back himself.
+    // Whose promote is not cleared, because nobody may, clears it himself.
     if (pausedTicks > 15 && (spec?.promote === false || pausedTicks > 20))
       world.store.patch(deliveryJobKind, 'job', { spec: { promote: spec?.promote === false } });
     const isDone =
@@ -497,7 +506,8 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent }:
   const extras = world.store.list(deploymentKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
   const isShort = scenario.standing !== 'sound' && oldReady(world) < (world.deployment()?.spec.replicas ?? 0);
   if (isShort && status?.failure?.reason === 'RollbackIncomplete' && extras.some(({ spec }) => spec.replicas !== 0)) {
-    // Pods of the old version that fail while the job runs cannot come back: it keeps its own, and itself, until somebody mends that.
+    // Pods of the old version that fail while the job runs cannot come back: it keeps its own, and
+    // itself, until somebody mends that.
     expect(job?.metadata.finalizers).toContain('rollcall.dev/delivery');
     expect(world.deployment()?.spec.template.spec.containers[0]?.image).toBe(OLD_IMAGE);
     for (const service of userServices(world)) expect(world.serving(service).ready).toBeGreaterThan(0);
@@ -518,7 +528,8 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent }:
   }
   const deployment = world.deployment();
   expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/rolling-back');
-  // What users do with a version that was delivered is theirs, and so is what they do once the job has looked for the last time.
+  // What users do with a version that was delivered is theirs, and so is what they do once the job
+  // has looked for the last time.
   const isTheirs = editedAt === 'Finishing' || editedAt === 'Failed' || editedAt === 'RolledBack';
   if (!isTheirs && deployment !== undefined && scenario.artifact === 'image' && status?.phase !== 'Succeeded') {
     const isNew = deployment.spec.template.spec.containers[0]?.image === NEW_IMAGE;
@@ -543,7 +554,8 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent }:
     if (image === NEW_IMAGE) expect(ready).toBe(replicas);
     // Better pods of the new version than none.
     else if (scenario.standing !== 'sound' && sound(scenario, Math.min(replicas, scenario.replicas)) === 0) continue;
-    // Or than those of the old one that fell over once the job had begun: Kubernetes keeps the others in their stead.
+    // Or than those of the old one that fell over once the job had begun: Kubernetes keeps the
+    // others in their stead.
     if (image === OLD_IMAGE && isShort && images.length > 1) {
       expect(ready).toBeLessThanOrEqual(replicas);
       continue;
@@ -568,7 +580,8 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent }:
     // Blue-green has nothing to switch without a Service.
     const isPointless = scenario.strategy === 'BlueGreen' && scenario.services === 0;
     const expected = isPointless ? /ChecksFailed|Progress|StrategyNotSupported/ : /ChecksFailed|Progress/;
-    // Without new pods, and with too few old ones to wait for their successors, a job goes back as far as it can.
+    // Without new pods, and with too few old ones to wait for their successors, a job goes back as
+    // far as it can.
     const isEmptied = isEvent('evict') && /PodsNotReady|RollbackIncomplete/.test(status?.failure?.reason ?? '');
     if (isEmptied) return;
     expect(status?.failure?.reason).toMatch(expected);

@@ -28,7 +28,9 @@ interface OldDeliveries {
   readonly days: number;
 }
 
-/** Deliveries as they stand in the database when so many days have passed since their last attempt. */
+/**
+ * Deliveries as they stand in the database when so many days have passed since their last attempt.
+ */
 async function fill(pool: Pool, { service, state, count, days }: OldDeliveries): Promise<void> {
   await pool.query(
     `INSERT INTO deliveries (id, service_name, channel, event, payload, state, attempts, last_attempt_at, lane, queue_id, created_at)
@@ -106,7 +108,7 @@ test('what cannot be deleted holds nothing up, and is not tried at every turn', 
   expect(await counts(delivery.pool)).toEqual({ stuck: 10, moving: 5 });
 });
 
-test('a channel for which too many wait takes no more; others do, and job events are kept as dead letters', {
+test('a channel for which too many wait accepts no more; others do, and job events are kept as dead letters', {
   timeout: 180_000,
 }, async () => {
   await using database = await createDatabase();

@@ -117,7 +117,7 @@ test.each([
   expect(told?.message).toMatchObject({ message: expect.stringContaining(message), job: { reason: 'ImagePull' } });
 });
 
-test('every channel of the service is told; the global ones only where it has none', async () => {
+test('every channel of the service gets it; the global ones only where it has none', async () => {
   const endpoints = { ops: `${receiver.url}/global-ops`, all: `${receiver.url}/global-all` };
   await delivery.post('/webhooks/config', { endpoints });
   const own = { a: `${receiver.url}/own-a`, slack: `${receiver.url}/own-slack` };
@@ -139,7 +139,7 @@ test('every channel of the service is told; the global ones only where it has no
   });
 });
 
-test('what finished while no registry ran is told when one runs again; what was told before is not', {
+test('what finished while no registry ran is sent when one runs again; what was sent before is not', {
   timeout: 180_000,
 }, async () => {
   await using own = await createNamespace('asleep');

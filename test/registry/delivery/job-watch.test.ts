@@ -31,7 +31,7 @@ afterAll(async () => {
 
 const watch = (lastEventId?: string) => openEventStream(`${delivery.url}/jobs/watch`, lastEventId);
 
-test('begins with every job, then tells each change with an id that another replica resumes from', async () => {
+test('begins with every job, then reports each change with an id that another replica resumes from', async () => {
   await delivery.jobs.create(newJob('before'));
   await vi.waitUntil(async () => (await delivery.get('/jobs/before')).status === 200);
   let resumeFrom: string | undefined;

@@ -264,7 +264,7 @@ describe('promote and abort', () => {
     expect((await delivery.jobs.get(id)).spec).toMatchObject({ promote: true, abort: false });
   });
 
-  test('a promotion that was acted on and not yet taken back does not stand for the next', async () => {
+  test('a promotion that was acted on and not yet cleared does not stand for the next', async () => {
     const id = await deploy('paused-again');
     await setStatus(delivery.jobs, id, { phase: 'Paused' });
     expect((await steer(id, 'promote')).status).toBe(200);
@@ -294,7 +294,7 @@ describe('promote and abort', () => {
     },
   );
 
-  test('a job that nobody has looked at yet can be cancelled', async () => {
+  test('a job that nobody has observed yet can be cancelled', async () => {
     const id = await deploy('waiting');
     expect((await steer(id, 'abort')).status).toBe(200);
     expect((await delivery.jobs.get(id)).spec.abort).toBe(true);
@@ -369,7 +369,7 @@ describe('promote and abort', () => {
 });
 
 describe('following', () => {
-  test('a job is told as it is, at every change, and its end is the end', async () => {
+  test('a job is reported as it is, at every change, and its end is the end', async () => {
     const id = await deploy('followed');
     await using stream = await open(id);
     expect(await stream.next()).toMatchObject({ type: 'job', data: { job_id: id, phase: 'Pending' } });
@@ -387,7 +387,7 @@ describe('following', () => {
     await expect(stream.next()).rejects.toThrow('ended');
   });
 
-  test('who comes back hears of what changed since, and of an end in any case', async () => {
+  test('who comes back learns of what changed since, and of an end in any case', async () => {
     const id = await deploy('resumed');
     const { metadata } = await setStatus(delivery.jobs, id, { phase: 'Progressing', step: 0 });
     await untilSeen(id, { step: 0 });
@@ -414,7 +414,7 @@ describe('following', () => {
     expect((await delivery.get(pathOf(id))).status).toBe(404);
   });
 
-  test('what nobody can see is not told', async () => {
+  test('what nobody can see is not reported', async () => {
     const id = await deploy('quiet');
     await using stream = await open(id);
     await stream.next();

@@ -103,7 +103,8 @@ test('the registry starts without PostgreSQL, answers 503 until it comes, surviv
   expect((await delivery.post('/webhooks/check-updates', { service_name: 'shop' })).body).toMatchObject({
     latest_version: '1.0.0',
   });
-  // What was accepted before the end is sent after it; an attempt whose outcome was lost, only once it has timed out.
+  // What was accepted before the end is sent after it; an attempt whose outcome was lost, only once
+  // it has timed out.
   const ids = () => receiver.received.map(({ headers }) => headers['webhook-id']);
   await expect.poll(() => ids().slice(2), { timeout: 120_000, interval: 200 }).toContain(ids()[1]);
 });
@@ -165,7 +166,7 @@ async function goOn(jobs: ResourceClient<DeliveryJob>, name: string, updates: re
   }
 }
 
-test('every step that a job takes while PostgreSQL is away is told when it is back, once, by replicas that saw none of them', {
+test('every step that a job takes while PostgreSQL is unavailable is sent when it is back, once, by replicas that saw none of them', {
   timeout: 300_000,
 }, async () => {
   await using own = await createNamespace('steps');

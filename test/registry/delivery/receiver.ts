@@ -10,7 +10,10 @@ interface Received {
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly received: readonly Received[];
-  /** How requests are answered, in their order: a status, or `hang`; the last one for all that follow. */
+  /**
+   * How requests are answered, in their order: a status, or `hang`; the last one for all that
+   * follow.
+   */
   answer(...answers: readonly (number | 'hang')[]): void;
 }
 

@@ -86,7 +86,7 @@ describe('two recorders at once', () => {
     ]);
   });
 
-  test('an entry tells what the job tells', async () => {
+  test('an entry has what the job reports', async () => {
     const checksum = `sha256:${'cd'.repeat(32)}`;
     await apply('entry', { serviceName: 'entry', version: '2', artifact: { type: 'image', url: 'entry:2', checksum } });
     await finish('entry', 'Succeeded');
@@ -139,7 +139,7 @@ describe('the finalizer', () => {
     expect(check.body).toMatchObject({ current_version: '1.0', latest_version: '1.0' });
   });
 
-  test('what ran before takes the place of no release, and becomes none that nobody could ask for', async () => {
+  test('what ran before replaces no release, and becomes none that nobody could ask for', async () => {
     await apply('known-1', { serviceName: 'known', version: '1.0' });
     await finish('known-1', 'Succeeded');
     for (const [name, oldVersion, url] of [

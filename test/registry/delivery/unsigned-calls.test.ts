@@ -48,7 +48,7 @@ const calls: readonly [path: string, body: object | undefined][] = [
   ['/jobs/steered/abort', undefined],
 ];
 
-test.each(calls)('%s with %j takes a proof', async (path, body) => {
+test.each(calls)('%s with %j needs a proof', async (path, body) => {
   await open.jobs.create(newJob('steered', { serviceName: 'free' })).catch(() => undefined);
   await setStatus(open.jobs, 'steered', { phase: 'Paused' });
   const text = body === undefined ? '' : JSON.stringify(body);

@@ -30,14 +30,20 @@ export interface SimulatedReplicaSet {
   seen: readonly SimulatedPod[];
 }
 
-/** How pods of an image fare, as a function of their age in ms, and of how many there were before them. */
+/**
+ * How pods of an image fare, as a function of their age in ms, and of how many there were before
+ * them.
+ */
 export type PodFate = (
   image: string,
   ageMs: number,
   index: number,
 ) => { readonly ready: boolean; readonly fault?: PodFault };
 
-/** Deployments, ReplicaSets and pods, second by second, by the arithmetic of Kubernetes' own controllers. */
+/**
+ * Deployments, ReplicaSets and pods, second by second, by the arithmetic of Kubernetes' own
+ * controllers.
+ */
 export interface Machinery {
   readonly replicaSets: SimulatedReplicaSet[];
   tick(nowMs: number): void;
@@ -103,7 +109,10 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
     shrink({ set, active, total }, replicas - unavailable);
   }
 
-  /** What is paused midway keeps its mixture, and is scaled all the same; here by the largest of its parts alone. */
+  /**
+   * What is paused midway keeps its mixture, and is scaled all the same; here by the largest of its
+   * parts alone.
+   */
   function scalePaused(active: readonly SimulatedReplicaSet[], replicas: number, surge: number): void {
     const [largest] = active.toSorted((a, b) => b.replicas - a.replicas);
     if (largest === undefined) return;

@@ -8,14 +8,19 @@ export class RefusedError extends Error {}
 
 type Json = Record<string, unknown>;
 
-/** An API server in memory: versions, generations, finalizers, preconditions, merge patches. Objects are never changed in place. */
+/**
+ * An API server in memory: versions, generations, finalizers, preconditions, merge patches. Objects
+ * are never changed in place.
+ */
 export interface Store {
   list<T extends KubeObject>(kind: ResourceKind<T>): T[];
   find<T extends KubeObject>(kind: ResourceKind<T>, name: string): T | undefined;
   /** Makes a change as the operator's applier does. @throws RefusedError */
   apply(change: Change): void;
   create(kind: ResourceKind<KubeObject>, manifest: object): void;
-  /** What users and controllers write: without preconditions; an object that is gone is left alone. */
+  /**
+   * What users and controllers write: without preconditions; an object that is gone is left alone.
+   */
   patch(kind: ResourceKind<KubeObject>, name: string, patch: object): void;
   patchStatus(kind: ResourceKind<KubeObject>, name: string, status: object): void;
   delete(kind: ResourceKind<KubeObject>, name: string): void;

@@ -39,13 +39,18 @@ export interface Scenario {
   readonly fate: Fate;
   /** How the version does that runs before the job: one of its pods has failed, or all have. */
   readonly standing: 'sound' | 'short' | 'dead';
-  /** Whether a policy of the cluster adds to every pod template something that depends on its image. */
+  /**
+   * Whether a policy of the cluster adds to every pod template something that depends on its image.
+   */
   readonly amended: boolean;
   /** Whether operators see pods a second late. */
   readonly lagging: boolean;
   /** Whether operators may list EndpointSlices, and whether that works all the time. */
   readonly slices: 'seen' | 'at times' | 'forbidden';
-  /** How the Deployment replaces its pods. `one by one`: it never has more than it asks for, and the policy leaves that to it. */
+  /**
+   * How the Deployment replaces its pods. `one by one`: it never has more than it asks for, and the
+   * policy leaves that to it.
+   */
   readonly replacing: 'surging' | 'one by one';
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
@@ -69,7 +74,10 @@ export interface World {
   observe(name?: string): JobSnapshot | undefined;
   job(name?: string): DeliveryJob | undefined;
   deployment(): Deployment | undefined;
-  /** Whether the job does a rolling update, as it was asked to or because there were no pods when it began. */
+  /**
+   * Whether the job does a rolling update, as it was asked to or because there were no pods when it
+   * began.
+   */
   isRolling(): boolean;
   /** Ready pods of all kinds that a Service selects. */
   serving(service: Service): { readonly images: readonly string[]; readonly ready: number; readonly lost: number };

@@ -101,7 +101,7 @@ test('and in the failure at the deadline', () => {
   });
 });
 
-test('a quota that keeps pods away is told at once', () => {
+test('a quota that keeps pods away is reported at once', () => {
   const deployment = buildDeployment({ image: NEW, updated: 1, ready: 2, reason: 'ReplicaSetUpdated' });
   const short = {
     ...deployment,

@@ -82,7 +82,7 @@ test.for<[string, number, Partial<DeliveryJobStatus>, string]>([
     'Waits for job first, which is paused (2 is ready)',
   ],
   ['very many', 11, {}, 'Waits for the jobs of shop that came before'],
-])('a job that waits for others tells which is the first: %s', ([, before, status, message]) => {
+])('a job that waits for others says which is the first: %s', ([, before, status, message]) => {
   const first = buildJob({ metadata: { name: 'first' }, status: { phase: 'Progressing', ...status } });
   const { changes } = planJob(buildSnapshot({ queue: { ahead: first, before, supersededBy: undefined } }));
   expect(changes[0]).toMatchObject({ status: { message } });
@@ -242,7 +242,7 @@ const strategyIn = (snapshot: JobSnapshot) => {
   return write?.action === 'status' && 'strategy' in write.status ? write.status.strategy : undefined;
 };
 
-test("a job tells the strategy in use: its own, else the policy's, or Rolling where there is nothing to move", () => {
+test("a job says which strategy it uses: its own, else the policy's, or Rolling where there is nothing to move", () => {
   expect(strategyIn(buildSnapshot({ policy: buildPolicy({ strategy: 'Canary' }) }))).toBe('Canary');
   const job = buildJob({ spec: { strategy: 'BlueGreen' } });
   expect(strategyIn(buildSnapshot({ job, policy: buildPolicy({ strategy: 'Canary' }) }))).toBe('BlueGreen');
@@ -348,7 +348,7 @@ test.for<[string, Partial<DeliveryPolicySpec['canary']>, ReturnType<typeof build
   ['no route to the service', {}, [buildRoute([{ backendRefs: [{ name: 'other' }] }])], 'NoMatchingRoute'],
   ['a route', {}, [buildRoute([{ backendRefs: [{ name: 'shop' }] }])], ''],
   ['nobody asked for it', { trafficRouter: 'Replicas' }, undefined, ''],
-])('weights that routes cannot make are made by replicas, and it is told: %s', ([, canary, routes, reason]) => {
+])('weights that routes cannot make are made by replicas, and it is reported: %s', ([, canary, routes, reason]) => {
   const policy = buildPolicy({ canary: { steps: [{ weight: 50 }], trafficRouter: 'GatewayAPI', ...canary } });
   const wish = { cluster: buildCluster({ routes }), spec: { strategy: 'Canary' }, snapshot: { policy } } as const;
   const [created] = planJob(preparing(wish)).changes;
@@ -453,7 +453,7 @@ test("faults of the new pods in the user's Deployment end a job at once, those o
   expect(tell(going).status.failure).toBeUndefined();
 });
 
-test('a promote is taken back once it was acted on, and never with a status write', () => {
+test('a promote is cleared once it was acted on, and never with a status write', () => {
   const wish: StageWish = {
     strategy: 'BlueGreen',
     stage: 'Gate',

@@ -39,7 +39,7 @@ const revision: ControllerRevision = {
 const refuse = () => Promise.reject(new Error('nothing is read'));
 
 interface Setup {
-  /** What happens while the workload is looked at. */
+  /** What happens while the workload is observed. */
   readonly meanwhile?: (remove: () => void) => void;
   readonly jobs?: readonly DeliveryJob[];
   readonly findRevision?: () => Promise<ControllerRevision | undefined>;
@@ -83,7 +83,7 @@ function setUp({ meanwhile, jobs = [job], findRevision = () => Promise.resolve(r
   return { observer, measurements, measured };
 }
 
-test('what is due is measured, but not for a job that was deleted while it was looked at', async () => {
+test('what is due is measured, but not for a job that was deleted while it was observed', async () => {
   for (const isDeleted of [false, true]) {
     const { observer, measurements, measured } = setUp({
       meanwhile: (remove) => {
@@ -103,7 +103,7 @@ test.for<['of another job ahead' | 'of a look that failed', readonly DeliveryJob
     [buildJob({ metadata: { name: 'first', uid: 'uid-first' }, status: { phase: 'Progressing', stage: 'Updating' } })],
   ],
   ['of a look that failed', []],
-])('that nothing was saved is not taken for granted because %s', async ([why, others]) => {
+])('that nothing was saved is not assumed because %s', async ([why, others]) => {
   const preparing = buildAtStage({ strategy: 'Rolling', stage: 'Preparing' }).job;
   const stored: ControllerRevision[] = [];
   let reads = 0;

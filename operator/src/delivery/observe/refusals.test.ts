@@ -30,14 +30,14 @@ test.for<[string, number, number]>([
   expect(refusals.of(job)).toBeUndefined();
 });
 
-test('an object that is rejected is told of at once, as such', () => {
+test('an object that is rejected is reported at once, as such', () => {
   const { refusals } = setUp();
   const refusal = { message: 'refuses: must be unique', isInvalid: true };
   expect(refusals.note(job, new TerminalError('refuses', answer(422, 'must be unique')))).toEqual(refusal);
   expect(refusals.of(job)).toEqual(refusal);
 });
 
-test('a conflict is told of that does not end', () => {
+test('a conflict that does not end is reported', () => {
   const { refusals } = setUp();
   const conflict = () => refusals.note(job, new StaleError('Service shop changed meanwhile', answer(409, 'modified')));
   expect([1, 2, 3, 4, 5].map(() => conflict()?.message)).toEqual([
@@ -46,7 +46,7 @@ test('a conflict is told of that does not end', () => {
   ]);
 });
 
-test('answers that are all different are told once in a while', () => {
+test('answers that are all different are reported once in a while', () => {
   const { refusals, pass } = setUp();
   const told = [1, 2, 3].map((request) => {
     const news = refusals.note(job, new RefusedError('refuses', answer(403, `denied, request ${request}`)));

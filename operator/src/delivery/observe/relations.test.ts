@@ -155,7 +155,7 @@ beforeEach(() => {
   copies = setUp();
 });
 
-test('a job is looked at when anything that belongs to it changes, and no other job is', () => {
+test('a job is observed when anything that belongs to it changes, and no other job is', () => {
   copies.deployments.recordWrite(deployment('shop', { 'rollcall.dev/service': 'shop' }));
   copies.deployments.recordWrite(deployment('other', { 'rollcall.dev/service': 'other' }));
   copies.jobs.recordWrite(job('a', { workload }));

@@ -43,7 +43,7 @@ test('the digest of a ReplicaSet is that of its Deployment, whose template lacks
   });
 });
 
-test('of a pod is kept what tells of its faults, and no more of what its containers said than fits', () => {
+test('of a pod is kept what reports its faults, and no more of what its containers said than fits', () => {
   const pod: Pod = {
     apiVersion: 'v1',
     kind: 'Pod',

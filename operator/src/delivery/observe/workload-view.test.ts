@@ -143,7 +143,7 @@ test.for([
   ['throttled', new KubeApiError(429, { reason: 'TooManyRequests' }), 'unknown'],
   ['unavailable', new KubeApiError(503, { reason: 'ServiceUnavailable' }), 'unknown'],
   ['without an answer', new KubeUnreachableError('no answer in time'), 'unknown'],
-] as const)('a job is looked at, though EndpointSlices are not listed: %s', async ([, error, endpoints]) => {
+] as const)('a job is observed, though EndpointSlices are not listed: %s', async ([, error, endpoints]) => {
   const slices = () => {
     throw error;
   };

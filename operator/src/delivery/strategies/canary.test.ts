@@ -228,7 +228,7 @@ function decideRouted(stage: string, cluster: Partial<ClusterView>, wish: Partia
 
 const routed = (...wish: Parameters<typeof decideRouted>) => tell(decideRouted(...wish));
 
-test('routes are looked at every five seconds, also while a job waits for nothing but a promote', () => {
+test('routes are observed every five seconds, also while a job waits for nothing but a promote', () => {
   const policy = { canary: { steps: [{ weight: 25 }], trafficRouter: 'GatewayAPI' as const } };
   const cluster = { ...beside, extra: buildExtra(1), routes: [weighed(3, 1)] };
   const paused = decideRouted('StepPausing', cluster, { policy });
@@ -241,7 +241,7 @@ test('behind a Gateway the Services keep to the old pods, and the canary gets it
   expect(routed('Routing', beside).status.stage).toBe('Stepping');
 });
 
-test("weights are set when the canary is ready, and taken for somebody else's when they are", () => {
+test("weights are set when the canary is ready, and seen as somebody else's when they are", () => {
   expect(routed('Stepping', { ...beside, extra: buildExtra(1, { ready: 0 }) }).does).toEqual([]);
   const [patch] = routed('Stepping', { ...beside, extra: buildExtra(1) }).does;
   expect(patch).toContain('"weight":3');
@@ -308,7 +308,7 @@ test.for<[string, HttpRoute['spec']['rules'], HttpRoute['spec']['rules']]>([
   );
 });
 
-test('routes wait until gateways have heard of the first pods of a canary', () => {
+test('routes wait until gateways know the first pods of a canary', () => {
   const cluster = { ...beside, extra: buildExtra(1) };
   const just = decideRouted('Stepping', cluster, { status: { step: 0, extraReplicas: 1 } });
   expect(tell(just)).toMatchObject({ does: [], status: { stage: 'Stepping' } });
@@ -376,7 +376,7 @@ function messageAt(count: number, weight: number): string | undefined {
   return (write?.action === 'status' ? (write.status as DeliveryJobStatus) : undefined)?.message;
 }
 
-test('the message of a pause tells what the new version has, and what it was to have where that is another share', () => {
+test('the message of a pause says what the new version has, and what it was to have where that is another share', () => {
   expect(messageAt(1, 10)).toBe('1.1.0 has 25 % of the traffic (of 10 % asked for); waits for promote');
   expect(messageAt(3, 50)).toBe('1.1.0 has 50 % of the traffic; waits for promote');
 });

@@ -164,12 +164,12 @@ test('a template that the API server refuses is given up at the deadline', () =>
   expect(late.status).toMatchObject({ stage: 'Reverting', failure: { reason: 'ProgressDeadlineExceeded' } });
 });
 
-test('progress beyond the deadline is looked at now and then, not all the time', () => {
+test('progress beyond the deadline is observed now and then, not all the time', () => {
   const going = decide({ cluster: updating(1, 'ReplicaSetUpdated'), status: recorded, seconds: 900 });
   expect(going.requeueAfterMs).toBe(30_000);
 });
 
-test('what keeps pods from being made is told', () => {
+test('what keeps pods from being made is reported', () => {
   const cluster = updating(0, 'ProgressDeadlineExceeded', 2);
   const refused = { type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' };
   const deployment = { ...cluster.deployment, status: { ...cluster.deployment.status, conditions: [refused] } };

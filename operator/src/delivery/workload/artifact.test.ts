@@ -111,7 +111,7 @@ test('a binary is fetched by an init container and mounted as one file', () => {
   ]);
 });
 
-test('another binary takes the place of the one before, an image all of it', () => {
+test('another binary replaces the one before, an image all of it', () => {
   const first = deploymentWith([{ name: 'shop', image: 'runtime:1' }], path);
   const withFirst = {
     ...first,

@@ -50,7 +50,7 @@ test('a claim that nobody is behind any more is none; one that came after it is'
   expect(claimState(claimedBy(OTHER, { abandonedClaim: `${OTHER}1` }), job)).toBe('other');
 });
 
-test('a claim tells which job made it, and when that had left the queue', () => {
+test('a claim says which job made it, and when that had left the queue', () => {
   expect(ownClaim(job)).toBe(CLAIM);
   expect(claimOn(claimedBy(writeMark(job, 7)).deployment)).toEqual({
     namespace: 'default',
@@ -202,7 +202,7 @@ test('the claim is given back last, and what comes after it is the affair of the
 
 const letsGo = `patch DeliveryJob deploy-shop {"metadata":{"finalizers":["${finalizers.history}"]}}`;
 
-test('a job that was given up after it had returned to the queue takes back the claim of any pass', () => {
+test('a job that was given up after it had returned to the queue removes the claim of any pass', () => {
   const status = { phase: 'RolledBack', stage: 'RolledBack', failure: { reason: 'Cancelled', message: 'm' } } as const;
   const job = buildJob({ status });
   const at = (claim: string) => tell(planJob(buildSnapshot({ job, cluster: claimedBy(claim) }))).does;

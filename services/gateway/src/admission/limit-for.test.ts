@@ -32,7 +32,7 @@ test('What a route limits is counted by itself, all else together, and addresses
   ).toBe(4);
 });
 
-test('No subject is taken for another with a route, whatever it is called', () => {
+test('No subject is seen as another with a route, whatever it is called', () => {
   expect(`${scope('free')}reports:shop`).not.toBe(`${scope('standard', reports)}shop`);
 });
 

@@ -72,7 +72,7 @@ function signed({ claims = {}, header = {}, key = pair.privateKey }: Changes = {
     .sign(key);
 }
 
-test('a token that the gateway issued is taken for what it says', async () => {
+test('a token that the gateway issued counts as what it says', async () => {
   const { issue, authenticate } = startIdentity();
   expect(await authenticate(await issue(['a', 'b']))).toEqual({
     subject: 'shop',
@@ -218,7 +218,7 @@ test('of tokens that are together longer than what is remembered the oldest are 
   expect(state.checks).toBe(4);
 });
 
-test('a token whose key is taken back is void at once, remembered or not', async () => {
+test('a token whose key is withdrawn is void at once, remembered or not', async () => {
   const { state, issue, authenticate, stillHolds } = startIdentity({ tokens: 1 });
   const [forgotten, remembered] = [await issue(), await issue()];
   await authenticate(forgotten);

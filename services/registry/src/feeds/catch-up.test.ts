@@ -6,7 +6,7 @@ interface Event {
   readonly version: number;
 }
 
-/** A feed that has heard of everything up to 95. */
+/** A feed that knows everything up to 95. */
 function feedAt95() {
   const log = createEventLog<Event>(10);
   log.restart(90);
@@ -39,7 +39,7 @@ function waiting(newest: Promise<number>, feed = feedAt95()) {
   };
 }
 
-test('who knows nothing that is not known here does not wait, even where the store is away', async () => {
+test('who knows nothing that is not known here does not wait, even where the store is unavailable', async () => {
   const source = { connected: () => false, newestVersion: () => away };
   const { signal } = new AbortController();
   await expect(catchUp(feedAt95(), 95, { source, signal })).resolves.toBeUndefined();
@@ -63,7 +63,7 @@ test.each<[string, (feed: ReturnType<typeof feedAt95>) => void]>([
   expect(elapsedMs()).toBeGreaterThan(150);
 });
 
-test('what comes while a subscriber is told of it is neither lost nor told twice', async () => {
+test('what comes while a subscriber gets the list is neither lost nor sent twice', async () => {
   const { feed, outcome } = waiting(Promise.resolve(110));
   for (const version of [98, 100, 103]) {
     feed.append({ version });
@@ -72,7 +72,7 @@ test('what comes while a subscriber is told of it is neither lost nor told twice
   expect(await outcome).toEqual([{ version: 103 }]);
 });
 
-test('where no event tells of the version it is waited for no longer than two seconds', async () => {
+test('where no event reports the version it is waited for no longer than two seconds', async () => {
   const { outcome, elapsedMs } = waiting(Promise.resolve(110));
   expect(await outcome).toBeUndefined();
   expect(elapsedMs()).toBeGreaterThan(1900);
@@ -84,7 +84,7 @@ test('a version that the store itself has not reached is not waited for', async 
   expect(elapsedMs()).toBeLessThan(1900);
 });
 
-test('where the store is away nobody is told what was known before: at once when that is known or found, else after the wait', async () => {
+test('where the store is unavailable nobody gets what was known before: at once when that is known or found, else after the wait', async () => {
   const source = { connected: () => false, newestVersion: () => never };
   const { signal } = new AbortController();
   await expect(catchUp(feedAt95(), 100, { source, signal })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
@@ -96,7 +96,7 @@ test('where the store is away nobody is told what was known before: at once when
   expect(silent.elapsedMs()).toBeGreaterThan(1900);
 });
 
-test('a store that goes away while it is waited for is away', async () => {
+test('a store that stops while it is waited for is unavailable', async () => {
   const { outcome, disconnect } = waiting(Promise.resolve(110));
   disconnect();
   expect(await outcome).toBe('STORE_UNAVAILABLE');

@@ -27,7 +27,7 @@ test('a client of the gateway has a share, and gets a place again for one that i
   expect(limits.size).toBe(200);
 });
 
-test('clients of the gateway together leave limits to those who come directly', () => {
+test('clients of the gateway together leave limits to direct callers', () => {
   const limits = createStreamLimits();
   for (let index = 0; index < 5; index += 1) takeAll(limits, client(`client ${index}`));
   expect(limits.size).toBe(500);
@@ -36,7 +36,7 @@ test('clients of the gateway together leave limits to those who come directly', 
   expect(takeAll(limits, account('client 0')).taken).toHaveLength(250);
 });
 
-test('where all is taken, 503 is for those who come directly: a gateway would take it for an illness', () => {
+test('where all are in use, 503 is for direct callers: a gateway would count the replica as ill', () => {
   const limits = createStreamLimits();
   const [{ taken }] = [0, 1, 2, 3].map((index) => takeAll(limits, account(`account ${index}`))) as [
     ReturnType<typeof takeAll>,

@@ -7,7 +7,7 @@ import { statusOfError } from './errors.ts';
 test.each([
   ['the API server is away', new KubeUnreachableError('gone')],
   ['there are too many streams', new RegistryError('TOO_MANY_STREAMS')],
-])('where %s, callers are told when to come back', (_what, error) => {
+])('where %s, callers learn when to come back', (_what, error) => {
   const failure = statusOfError(error);
   expect(failure?.code).toBe(status.UNAVAILABLE);
   expect(failure?.metadata?.get('grpc-retry-pushback-ms')).toEqual(['1000']);

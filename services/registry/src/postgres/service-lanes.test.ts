@@ -35,7 +35,7 @@ test('one of a service at a time, and no more services than there are lanes', as
   expect(await all).toEqual(['a1', 'a2', 'b', 'c']);
 });
 
-test('what fails makes room, too', async () => {
+test('what fails frees a slot, too', async () => {
   const lanes = createServiceLanes(1, 'too many');
   await expect(lanes.run('a', () => Promise.reject(new Error('store away')))).rejects.toThrow('store away');
   expect(await lanes.run('a', async () => 'done')).toBe('done');

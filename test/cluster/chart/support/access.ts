@@ -39,7 +39,9 @@ export function openGateway(namespace: ClusterNamespace, token?: string): Promis
   return openAccess(namespace, 'gateway', token);
 }
 
-/** Forwards a port of this machine as the chart's notes say. It ends with the pod that it leads to. */
+/**
+ * Forwards a port of this machine as the chart's notes say. It ends with the pod that it leads to.
+ */
 async function openAccess(namespace: ClusterNamespace, to: keyof typeof PORTS, token?: string): Promise<Access> {
   const { kubectl, kubeconfigPath } = sharedCluster();
   const logFile = join(inject('clusterDirectory'), `port-forward-${randomBytes(4).toString('hex')}.log`);

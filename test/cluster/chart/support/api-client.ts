@@ -9,7 +9,10 @@ export interface ApiClient {
   readonly secret: string;
 }
 
-/** Makes a client as the chart's notes say: by the command line, whose output goes to kubectl. It may call as often as any. */
+/**
+ * Makes a client as the chart's notes say: by the command line, whose output goes to kubectl. It
+ * may call as often as any.
+ */
 export async function createApiClient({ clientsNamespace }: Installation, id: string): Promise<ApiClient> {
   const args = ['clients', 'create', id, '--tier', 'Premium', '--scope', '*', '--namespace', clientsNamespace];
   const { stdout, stderr } = await runCli(args);
@@ -19,7 +22,11 @@ export async function createApiClient({ clientsNamespace }: Installation, id: st
   return { id, secret };
 }
 
-/** Asks for a token with id and secret (RFC 6749, section 4.4), until the gateway has heard of the client. @param url of the gateway. */
+/**
+ * Asks for a token with id and secret (RFC 6749, section 4.4), until the gateway knows the client.
+ *
+ * @param url of the gateway.
+ */
 export async function tokenOf(url: string, { id, secret }: ApiClient): Promise<string> {
   let token: string | undefined;
   const isThere = async (): Promise<boolean> => {

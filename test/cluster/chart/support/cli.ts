@@ -16,7 +16,12 @@ export function runCli(args: readonly string[], env: Readonly<Record<string, str
   return run(process.execPath, [script, ...args], { env: { PATH: process.env['PATH'], ...env } });
 }
 
-/** Runs the command line against a registry. @returns what it prints. @throws when it ends with anything but 0. */
+/**
+ * Runs the command line against a registry.
+ *
+ * @returns what it prints.
+ * @throws when it ends with anything but 0.
+ */
 export async function rollcall(
   server: string,
   args: readonly string[],

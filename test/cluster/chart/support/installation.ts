@@ -20,7 +20,10 @@ const TIMEOUT = '--timeout=240s';
 /** Values of the chart, as far as they are not the defaults. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** A namespace of its own, where Kubernetes enforces the restricted Pod Security Standard, for a release of the chart. */
+/**
+ * A namespace of its own, where Kubernetes enforces the restricted Pod Security Standard, for a
+ * release of the chart.
+ */
 export interface Installation extends AsyncDisposable {
   readonly namespace: ClusterNamespace;
   /** Of the ApiClients; it goes with this. */
@@ -29,7 +32,10 @@ export interface Installation extends AsyncDisposable {
   readonly registryUrl: string;
   /** Where they reach the gateway. */
   readonly gatewayUrl: string;
-  /** Installs the chart with its defaults but for these values and the definitions, and waits until all is ready. */
+  /**
+   * Installs the chart with its defaults but for these values and the definitions, and waits until
+   * all is ready.
+   */
   install(values?: Values): Promise<void>;
   /** Upgrades to these values, and waits until all is ready. */
   upgrade(values?: Values): Promise<void>;
@@ -37,12 +43,18 @@ export interface Installation extends AsyncDisposable {
   rollback(revision?: number): Promise<void>;
   /** Runs `helm test`. @returns what it prints. */
   test(): Promise<string>;
-  /** Uninstalls, without waiting for pods to end: Helm 4.3 often gives that wait up as failed, at once. */
+  /**
+   * Uninstalls, without waiting for pods to end: Helm 4.3 often gives that wait up as failed, at
+   * once.
+   */
   uninstall(): Promise<void>;
 }
 
 interface InstallationOptions {
-  /** Whether the chart installs the custom resource definitions: one installation at a time, for they can belong to one release. */
+  /**
+   * Whether the chart installs the custom resource definitions: one installation at a time, for
+   * they can belong to one release.
+   */
   readonly crds: boolean;
 }
 
@@ -64,7 +76,8 @@ export async function createInstallation({ crds }: InstallationOptions): Promise
     registryUrl: `http://${RELEASE}-registry.${namespace.name}.svc.cluster.local:3001`,
     gatewayUrl: `http://${RELEASE}-gateway.${namespace.name}.svc.cluster.local:3000`,
     install: async (values = {}) => {
-      // The definitions are there for all files of the project; on a cluster without, the chart brings its own.
+      // The definitions are there for all files of the project; on a cluster without, the chart
+      // brings its own.
       const adopt = crds ? ['--take-ownership'] : [];
       await run(['install', RELEASE, CHART, ...adopt, '--wait', TIMEOUT], { ...common, ...values });
     },

@@ -5,12 +5,18 @@ import type { ClusterNamespace } from '../../support/namespace.ts';
 
 /** Requests a second, unless another rate is asked for. */
 const RATE = 200;
-/** Requests that what happens is watched for at least, so that the load is there before and after. */
+/**
+ * Requests that what happens is watched for at least, so that the load is there before and after.
+ */
 const LEAST_REQUESTS = 200;
 
 /** A client that sends requests at an even rate from a pod. */
 export interface Load {
-  /** Does something while requests go on. @returns how many were sent meanwhile, and those of them that failed. */
+  /**
+   * Does something while requests go on.
+   *
+   * @returns how many were sent meanwhile, and those of them that failed.
+   */
   during(what: () => Promise<void>): Promise<Watched>;
 }
 

@@ -1,5 +1,6 @@
 /**
- * A pod with the program of app/member.ts, which registers its own address under its own name, with the token that its volume brings.
+ * A pod with the program of app/member.ts, which registers its own address under its own name, with
+ * the token that its volume brings.
  *
  * @param registryUrl of the registry.
  */

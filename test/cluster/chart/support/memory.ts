@@ -19,7 +19,9 @@ export interface PodMemory {
   readonly at: number;
 }
 
-/** The memory of the containers of all pods of a namespace, as their kubelets have measured it last. */
+/**
+ * The memory of the containers of all pods of a namespace, as their kubelets have measured it last.
+ */
 export async function readMemory(namespace: ClusterNamespace): Promise<PodMemory[]> {
   const nodes = await runKubectl(sharedCluster(), ['get', 'nodes', '--output=jsonpath={.items[*].metadata.name}']);
   const summaries = await Promise.all(

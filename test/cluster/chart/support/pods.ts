@@ -29,8 +29,8 @@ export function restarts({ status }: PodView): number {
 }
 
 /**
- * Ends the process of a pod, which has one container, with SIGKILL from the node itself: neither Kubernetes nor the process is asked.
- * On a node of our own alone.
+ * Ends the process of a pod, which has one container, with SIGKILL from the node itself: neither
+ * Kubernetes nor the process is asked. On a node of our own alone.
  */
 export async function killProcess({ status, metadata }: PodView): Promise<void> {
   const container = status.containerStatuses?.[0]?.containerID?.replace(/^containerd:\/\//, '');

@@ -50,7 +50,7 @@ test('what the gateway reads', () => {
   });
 });
 
-test.each(['authorization', 'grpc-timeout', 'rollcall-service', 'x-request-id'])('a second %s is told', (name) => {
+test.each(['authorization', 'grpc-timeout', 'rollcall-service', 'x-request-id'])('a second %s is reported', (name) => {
   expect(readCallHead([...head, name, 'a', name, 'b']).repeated).toBe(name);
 });
 

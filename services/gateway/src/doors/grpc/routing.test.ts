@@ -83,6 +83,6 @@ test.each([
   { service: 'grpc.health.v1.Health', method: 'Check', override: 'registry', scopes: [] },
   { service: 'grpc.reflection.v1.ServerReflection', method: 'ServerReflectionInfo', scopes: [] },
   { service: 'acme.shop.v1.Cart', method: 'Register', scopes: [] },
-])('$service/$method of $override takes the scopes $scopes', ({ service, method, override, scopes }) => {
+])('$service/$method of $override needs the scopes $scopes', ({ service, method, override, scopes }) => {
   expect(scopesOfCall({ service, method }, override)).toEqual(scopes);
 });

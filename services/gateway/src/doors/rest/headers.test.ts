@@ -58,7 +58,7 @@ describe('requestHeaders', () => {
     expect(namesOf(requestHeaders(raw, forwarded, trace)).filter((name) => /^x-[a-d]$/.test(name))).toEqual(['x-d']);
   });
 
-  test('tells the trace that the gateway says, and no other', () => {
+  test('has the trace that the gateway says, and no other', () => {
     const raw = ['Traceparent', '00-theirs', 'TraceState', 'theirs=1'];
     expect(requestHeaders(raw, forwarded, trace).join()).not.toContain('theirs');
     const headers = requestHeaders(raw, forwarded, { ...trace, tracestate: 'ours=1' });

@@ -25,7 +25,7 @@ async function serverThat(onConnection: (socket: Socket) => void): Promise<{ ser
 }
 
 test.each(['http://127.0.0.1:1', 'http://localhost:1'])(
-  'nothing is sent to %s, where nobody takes connections',
+  'nothing is sent to %s, where nobody accepts connections',
   async (url) => {
     expect(outcomeOf(await failureOf(url))).toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',

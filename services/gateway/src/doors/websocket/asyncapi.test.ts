@@ -48,7 +48,7 @@ test('describes every message in the direction in which it goes', () => {
   expect(new Set(names('send'))).toEqual(new Set(Object.keys(serverMessages)));
 });
 
-test('tells that a cursor is lost with a reset, and when there is another', () => {
+test('reports that a cursor is lost with a reset, and when there is another', () => {
   expect(resolve('#/info/description')).toMatch(/reset comes first: drop the old cursor.*before the event synced/);
   expect(resolve('#/components/messages/reset/summary')).toMatch(/drop it.*synced/);
   const id = resolve('#/components/messages/event-jobs/payload/properties/id/description');
@@ -72,7 +72,7 @@ test('names servers by their protocols, with the host left open', () => {
   });
 });
 
-test('tells which ids are good as cursors before `synced`', () => {
+test('reports which ids are good as cursors before `synced`', () => {
   expect(resolve('#/info/description')).toMatch(
     /events that were missed have ids, which are good as cursors before `synced`/,
   );

@@ -38,7 +38,7 @@ function endpointsAt(first: readonly string[]) {
   };
 }
 
-test('addresses take turns', () => {
+test('addresses alternate', () => {
   expect(endpointsAt(['a', 'b', 'c']).use(7)).toEqual(['a', 'b', 'c', 'a', 'b', 'c', 'a']);
 });
 

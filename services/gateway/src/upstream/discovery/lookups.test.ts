@@ -59,7 +59,7 @@ test('what failed is asked again at once', async () => {
   expect(names).toEqual(['shop', 'shop']);
 });
 
-test('one that hangs is waited for two seconds in all, fails at once for those who come later, and takes no second thread', async () => {
+test('one that hangs is waited for two seconds in all, fails at once for whoever comes later, and takes no second thread', async () => {
   const lookups = heldLookups();
   const { resolve, names, answer } = lookups;
   const waiting = failed(resolve('shop'));

@@ -90,7 +90,7 @@ describe('routes', () => {
     ['GET', '/api/v1/registry', []],
     ['POST', '/api/v1/shop/services/register', []],
     ['POST', '/api/v1/payment/transactions', []],
-  ])('%s %s takes the scopes %j', (method, path, scopes) => {
+  ])('%s %s needs the scopes %j', (method, path, scopes) => {
     expect(scopesOf(method, path)).toEqual(scopes);
   });
 

@@ -14,7 +14,7 @@ function job(id: string, fields: Partial<Job> = {}): Job {
 const told = (events: readonly JobFeedEvent[] | undefined) =>
   events?.map(({ version, type, job: { uid } }) => `${version} ${type} ${uid}`);
 
-test('tells of jobs that come, change and go, and nothing of changes that nobody can see', () => {
+test('reports jobs that come, change and go, and nothing of changes that nobody can see', () => {
   const feed = feedOf(10);
   expect(feed.version).toBeUndefined();
   feed.replace([job('a')], 1);
@@ -48,7 +48,7 @@ test('a version from before what is kept, or from a replica that is ahead, canno
   expect(feed.since(100)).toBeUndefined();
 });
 
-test('a bookmark is a version to resume from, though nothing is told of it, and neither hides an event nor becomes an id', () => {
+test('a bookmark is a version to resume from, though no event says so, and neither hides an event nor becomes an id', () => {
   const feed = feedOf(10);
   feed.replace([job('a')], 1);
   feed.reach(50);

@@ -23,7 +23,7 @@ describe('what is done with a job', () => {
   test.each([undefined, 'Pending'] as const)('%s and deleted: it goes unrecorded', (phase) => {
     expect(plan({ phase, deleted: true }, false)).toBe('release');
     expect(plan({ phase, deleted: true, held: false }, false)).toBe('nothing');
-    // It had begun once, which was told: the operator gives it up first.
+    // It had begun once, which was reported: the operator gives it up first.
     expect(plan({ phase, deleted: true, attended: true }, false)).toBe('nothing');
   });
 

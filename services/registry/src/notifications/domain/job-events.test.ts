@@ -8,7 +8,7 @@ function due(fields: Partial<Job>): string[] {
   return dueEvents(someJob({ finishedAt: undefined, ...fields })).map(({ type, key }) => `${type} ${key}`);
 }
 
-test.each([undefined, 'Pending'] as const)('%s: there is nothing to tell of a job that waits', (phase) => {
+test.each([undefined, 'Pending'] as const)('%s: there is nothing to report of a job that waits', (phase) => {
   expect(due({ phase, startedAt: undefined, step: 0 })).toEqual([]);
 });
 
@@ -17,7 +17,7 @@ test.each(['Progressing', 'Verifying'] as const)('%s: that it has started, and i
   expect(due({ phase, step: 2 })).toEqual(['job.started started', 'job.step step:2']);
 });
 
-test.each(['Paused', 'Promoting', 'RollingBack'] as const)('%s is told, once for each step', (phase) => {
+test.each(['Paused', 'Promoting', 'RollingBack'] as const)('%s is reported, once for each step', (phase) => {
   expect(due({ phase })).toEqual(['job.started started', `job.step ${phase}:`]);
   expect(due({ phase, step: 1 })).toEqual(['job.started started', `job.step ${phase}:1`]);
 });
@@ -27,7 +27,7 @@ describe('the end', () => {
     ['Succeeded', 'job.succeeded'],
     ['Failed', 'job.failed'],
     ['RolledBack', 'job.rolled_back'],
-  ] as const)('%s is told as %s, with the start where nobody was there to tell it', (phase, type) => {
+  ] as const)('%s is reported as %s, with the start where nobody was there to send it', (phase, type) => {
     expect(due({ phase, step: 3, finishedAt: new Date() })).toEqual(['job.started started', `${type} finished`]);
   });
 

@@ -36,7 +36,7 @@ test('a notification has its text, escaped, with the severity as a mark', () => 
   });
 });
 
-test('the event of a job tells which, and what is known of it', () => {
+test('the event of a job says which, and what is known of it', () => {
   const { blocks } = slackMessage('job.failed', {
     message: 'no',
     severity: 'error',

@@ -27,7 +27,7 @@ function apply(feed: Feed, state: Registration, deleted = false): void {
 const told = (events: readonly FeedEvent[] | undefined) =>
   events?.map(({ version, type, registration: { serviceName } }) => `${version} ${type} ${serviceName}`);
 
-test('tells added, modified, expired and removed, and nothing about changes that nobody can see', () => {
+test('reports added, modified, expired and removed, and nothing about changes that nobody can see', () => {
   const feed = createFeed(10);
   feed.replace([], 1);
   apply(feed, registration('a', 2));
@@ -60,7 +60,7 @@ test('a version from before the ring, or from a replica that is ahead, cannot be
   expect(feed.since(100)).toBeUndefined();
 });
 
-test('a bookmark is a version to resume from, though nothing is told of it, and neither hides an event nor becomes an id', () => {
+test('a bookmark is a version to resume from, though no event says so, and neither hides an event nor becomes an id', () => {
   const feed = createFeed(10);
   feed.replace([], 1);
   apply(feed, registration('a', 2));
@@ -73,7 +73,7 @@ test('a bookmark is a version to resume from, though nothing is told of it, and 
   expect(feed.since(50)).toEqual(feed.since(2));
 });
 
-test('a new list tells the differences to those who listen and makes others begin anew', () => {
+test('a new list reports the differences to listeners and makes others begin anew', () => {
   const feed = createFeed(10);
   feed.replace([registration('kept', 1), registration('gone', 2), registration('changed', 3)], 5);
   const heard: FeedEvent[] = [];

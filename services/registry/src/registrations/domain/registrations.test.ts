@@ -41,7 +41,7 @@ function memoryStore() {
   let away = false;
   let version = 0;
 
-  /** Every method but `find` begins so: others may be faster, the store may be away. */
+  /** Every method but `find` begins so: others may be faster, the store may be unavailable. */
   async function begin(method: keyof RegistrationStore): Promise<void> {
     calls.push(method);
     await Promise.resolve();
@@ -250,7 +250,7 @@ describe('registering', () => {
     expect((await registerService(deps, shop)).id).not.toBe(first.id);
   });
 
-  test('an expiry that this replica has not heard of yet begins a new life', async () => {
+  test('an expiry that this replica does not know yet begins a new life', async () => {
     const { deps, others, stored } = setUp();
     const first = await registerService(deps, shop);
     others.expire('shop');
@@ -329,7 +329,7 @@ describe('registering', () => {
     expect(await registerService(deps, { ...shop, owner: 'alice' })).toMatchObject({ owner: 'alice' });
   });
 
-  test('nothing is acknowledged while the store is away', async () => {
+  test('nothing is acknowledged while the store is unavailable', async () => {
     const { deps, goAway } = setUp();
     const { id } = await registerService(deps, shop);
     const registeredAt = new Date();
@@ -386,7 +386,7 @@ describe('removing', () => {
     expect([...stored.keys()]).toEqual(['shop', 'hers']);
   });
 
-  test('while the store is away nothing is acknowledged, and the registration is still found', async () => {
+  test('while the store is unavailable nothing is acknowledged, and the registration is still found', async () => {
     const { deps, goAway } = setUp();
     const registered = await registerService(deps, shop);
     goAway();
@@ -396,7 +396,7 @@ describe('removing', () => {
 });
 
 describe('heartbeats', () => {
-  test('are taken for a live registration and answered with its own TTL', async () => {
+  test('are seen as a live registration and answered with its own TTL', async () => {
     const { deps, others, sync, beat } = setUp();
     await registerService(deps, shop);
     expect(await beat()).toBe(TTL_SECONDS);
@@ -405,7 +405,7 @@ describe('heartbeats', () => {
     expect(await beat('brisk')).toBe(10);
   });
 
-  test('are taken for what only another replica knows', async () => {
+  test('are seen as what only another replica knows', async () => {
     const { others, records, beat } = setUp();
     const { id } = others.register(shop);
     vi.advanceTimersByTime(30_000);
@@ -465,7 +465,7 @@ describe('heartbeats', () => {
     await expect(beat('late')).rejects.toEqual(code('SERVICE_NOT_FOUND'));
   });
 
-  test('that are due are not acknowledged while the store is away; those that may be absorbed are', async () => {
+  test('that are due are not acknowledged while the store is unavailable; those that may be absorbed are', async () => {
     const { deps, goAway, beat } = setUp();
     await registerService(deps, shop);
     goAway();

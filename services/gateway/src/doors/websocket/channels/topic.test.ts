@@ -76,7 +76,7 @@ test('who subscribes before anything is known hears nothing, and then everything
   expect(resuming.resets).toEqual([true]);
 });
 
-test('tells what changes with the cursor of the registry, to each channel its own', () => {
+test('reports what changes with the cursor of the registry, to each channel its own', () => {
   const topic = ready();
   const all = listen(topic);
   const one = listen(topic, 'all.b');
@@ -139,7 +139,7 @@ test('resumes after a cursor; one that is not known resets', () => {
   }
 });
 
-test('what a full list brings to light is told, and repeated to who resumes from before it', () => {
+test('what a full list brings to light is reported, and repeated to who resumes from before it', () => {
   const topic = ready();
   const live = listen(topic);
   live.told();
@@ -161,7 +161,7 @@ test('events are kept up to the capacity', () => {
   expect(listen(topic, 'all', '28').told()).toEqual(['29 modified a 29', '29 synced']);
 });
 
-test('pauses between many; who comes meanwhile has the event already, and who leaves is not told', () => {
+test('pauses between many; who comes meanwhile has the event already, and who leaves gets nothing', () => {
   const topic = ready();
   const many = Array.from({ length: 600 }, () => listen(topic));
   for (const each of many) each.take();
@@ -174,7 +174,7 @@ test('pauses between many; who comes meanwhile has the event already, and who le
   expect(many.filter((each) => each.told().join() === '11 modified a 2')).toHaveLength(599);
 });
 
-test('who waited for the first list and leaves while others are told of it is not told', () => {
+test('who waited for the first list and leaves while others get it gets nothing', () => {
   const topic = topicOf();
   const many = Array.from({ length: 300 }, () => listen(topic));
   topic.beginConnection();

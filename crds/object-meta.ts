@@ -8,6 +8,19 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
+/** Which fields a writer of an object owns (meta/v1 ManagedFieldsEntry). */
+export interface ManagedFieldsEntry {
+  readonly manager?: string;
+  /** Absent: of the object itself. */
+  readonly subresource?: string;
+  /** A tree whose keys are `f:<field>`, `k:<key of a list item>` and `v:<value>`; a leaf is `{}`. */
+  readonly fieldsV1?: FieldTree;
+}
+
+interface FieldTree {
+  readonly [key: string]: FieldTree;
+}
+
 /**
  * The fields of meta/v1 ObjectMeta that Rollcall uses, as they are on the wire: instants are RFC
  * 3339 strings. `uid`, `resourceVersion` and `creationTimestamp` are absent only on an object that
@@ -27,4 +40,5 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly ownerReferences?: readonly OwnerReference[];
   readonly finalizers?: readonly string[];
+  readonly managedFields?: readonly ManagedFieldsEntry[];
 }

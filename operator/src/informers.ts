@@ -16,6 +16,7 @@ import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createDeliveryInformers, type DeliveryInformers } from './delivery/observe/informers.ts';
 import { trimLease, trimRegistration } from './registration/trim.ts';
+import { FIELD_MANAGER } from './runtime/field-manager.ts';
 import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim.ts';
 
 /**
@@ -137,7 +138,16 @@ function createServiceInformers({ connection, clock, log, importing, delivering 
     isDelivered(service.metadata.namespace) ? trimDeliverableService(service) : trimService(service);
   const kind: ResourceKind<Service> = serviceKind;
   const create = (scope: { readonly namespace?: string }) =>
-    createInformer({ connection, clock, log, kind, transform, resyncMs: RESYNC_MS, ...scope });
+    createInformer({
+      connection,
+      clock,
+      log,
+      kind,
+      transform,
+      ownFieldsOf: FIELD_MANAGER,
+      resyncMs: RESYNC_MS,
+      ...scope,
+    });
 
   const imported = scopesOf(importing).map((scope) => ({ scope, informer: create(scope) }));
   const shared = (namespace: string | undefined) =>

@@ -8,6 +8,7 @@ import { type DeliveryConfig, type OperatorConfig, operatorConfig } from './conf
 import { type Controllers, createControllers } from './controllers.ts';
 import { createInformers, type Informers } from './informers.ts';
 import { createEventRecorder } from './runtime/events.ts';
+import { FIELD_MANAGER } from './runtime/field-manager.ts';
 import { createLeaderElection, defaultTimings, LeadershipLostError } from './runtime/leader-election.ts';
 import { createRuntimeMetrics } from './runtime/runtime-metrics.ts';
 
@@ -36,7 +37,7 @@ async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<P
   const link = {
     clock,
     environment,
-    fieldManager: component,
+    fieldManager: FIELD_MANAGER,
     onRequest: (method: string, code: string, host: string) => metrics.request(method, code, host),
   };
   const connection = await connect({
@@ -84,7 +85,7 @@ async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<P
     config,
     namespace,
     deliveryNamespaces,
-    fieldManager: component,
+    fieldManager: FIELD_MANAGER,
     informers,
     events,
     leaderLease: () => election.lease(),

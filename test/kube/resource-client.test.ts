@@ -85,7 +85,7 @@ test('whoever writes owns what is written by the name that the connection was gi
   await own.create(leaseManifest('owned'));
   await own.patch('owned', { spec: { holderIdentity: 'somebody' } });
   const { metadata } = await own.jsonPatch('owned', [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }]);
-  const managers = (metadata as { managedFields?: { manager: string }[] }).managedFields?.map(({ manager }) => manager);
+  const managers = metadata.managedFields?.map(({ manager }) => manager);
   expect(managers).toEqual(['rollcall-test']);
   await own.delete('owned');
 });

@@ -2,6 +2,7 @@ import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { withoutOwned } from '@rollcall/platform/kube/managed-fields.ts';
 import {
   type KubeObject,
   preconditionsOf,
@@ -100,6 +101,12 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
     const { name } = change.object.metadata;
     const preconditions = preconditionsOf(change.object.metadata);
     if (change.action === 'patch') return client.patch(name, change.patch, preconditions);
+    if (change.action === 'disown') {
+      // Caches have our own entries alone.
+      const { managedFields = [] } = (await client.get(name)).metadata;
+      const rest = withoutOwned(managedFields, fieldManager, change.kept);
+      return client.patch(name, { metadata: { managedFields: rest } }, preconditions);
+    }
     if (change.action === 'status') {
       const options = { fieldManager, force: true, subresource: 'status' } as const;
       return client.apply({ metadata: { name, ...preconditions }, status: change.status }, options);

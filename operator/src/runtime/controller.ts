@@ -161,7 +161,7 @@ async function applyAll(applier: Applier, changes: readonly Change[]): Promise<v
     try {
       await applier.apply(change);
     } catch (error) {
-      const isIndependent = change.action === 'patch' && change.independent === true;
+      const isIndependent = 'independent' in change && change.independent;
       // Without an API server every other attempt would only cost time.
       if (!isIndependent || error instanceof KubeUnreachableError) throw error;
       failures.push(error);

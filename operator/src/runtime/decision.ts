@@ -6,7 +6,7 @@ import type { KubeObject, Manifest } from '@rollcall/platform/kube/resource-clie
  * observed: it takes effect only while the object still has that uid and resourceVersion, so that a
  * decision made on an old view, or by an operator that no longer leads, changes nothing.
  */
-export type Change = CreateChange | PatchChange | StatusChange | DeleteChange | EventChange;
+export type Change = CreateChange | PatchChange | DisownChange | StatusChange | DeleteChange | EventChange;
 
 interface CreateChange {
   readonly action: 'create';
@@ -22,6 +22,16 @@ interface PatchChange {
   readonly object: KubeObject;
   readonly patch: object;
   /** Whether those after it are made also when the API server refuses this one. */
+  readonly independent?: boolean;
+}
+
+/** Gives up what this operator owns of an object's fields, so that whoever applies them next meets no conflict. */
+interface DisownChange {
+  readonly action: 'disown';
+  readonly kind: ResourceKind<KubeObject>;
+  readonly object: KubeObject;
+  /** Paths of the fields that it goes on to own, such as `spec.template`. */
+  readonly kept: readonly string[];
   readonly independent?: boolean;
 }
 
@@ -62,7 +72,9 @@ export interface Decision {
 
 /** Changes that are all to be tried, whichever of them the API server refuses. */
 export function independently(changes: readonly Change[]): readonly Change[] {
-  return changes.map((change) => (change.action === 'patch' ? { ...change, independent: true } : change));
+  return changes.map((change) =>
+    change.action === 'patch' || change.action === 'disown' ? { ...change, independent: true } : change,
+  );
 }
 
 /**

@@ -28,6 +28,7 @@ export function trimService({ apiVersion, kind, metadata, spec }: Service): Serv
  */
 export function trimDeliverableService({ apiVersion, kind, metadata, spec }: Service): Service {
   const job = metadata.labels?.[ownLabels.job];
+  const { managedFields } = metadata;
   return {
     apiVersion,
     kind,
@@ -35,6 +36,7 @@ export function trimDeliverableService({ apiVersion, kind, metadata, spec }: Ser
       ...identity(metadata),
       ...ownAnnotations(metadata),
       ...(job === undefined ? {} : { labels: { [ownLabels.job]: job } }),
+      ...(managedFields === undefined ? {} : { managedFields }),
     },
     ...(spec === undefined ? {} : { spec }),
   };

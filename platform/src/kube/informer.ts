@@ -4,6 +4,7 @@ import type { Logger } from '../process/log.ts';
 import type { KubeConnection } from './connection.ts';
 import { listAndWatch, type WatchSilence } from './list-watch.ts';
 import { createListeners } from './listeners.ts';
+import { entriesOf } from './managed-fields.ts';
 import type { KubeObject } from './resource-client.ts';
 import { type Change, createStore, type Store } from './store.ts';
 
@@ -23,9 +24,12 @@ export interface InformerOptions<T extends KubeObject> {
   readonly onFailure?: (operation: 'list' | 'watch') => void;
   /**
    * Applied to every object before it is stored, to drop what this process never reads. It must
-   * keep name, namespace, uid and resourceVersion. `managedFields` are always dropped.
+   * keep name, namespace, uid and resourceVersion. Of `managedFields` it
+   * gets those of {@link ownFieldsOf} alone.
    */
   readonly transform?: (object: T) => T;
+  /** The field manager whose entries of `managedFields` are kept; none when absent. */
+  readonly ownFieldsOf?: string;
   /** 3 s, 5 s and 150 s when absent. */
   readonly silence?: WatchSilence;
 }
@@ -93,7 +97,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
   const store = createStore<T>(changes.emit);
   const synced = Promise.withResolvers<void>();
   const stopping = new AbortController();
-  const accept = (object: T): T => transform(prune(object, kind));
+  const accept = (object: T): T => transform(prune(object, kind, options.ownFieldsOf));
   let connectivity: Connectivity = 'disconnected';
   let hasSynced = false;
   let lastContactAt: Date | undefined;
@@ -169,7 +173,9 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
  * Drops what nobody reads from the cache and is a large part of each object; lists also leave out
  * the kind.
  */
-function prune<T extends KubeObject>(object: T, kind: ResourceKind<T>): T {
-  const { managedFields: _, ...metadata }: T['metadata'] & { managedFields?: unknown } = object.metadata;
+function prune<T extends KubeObject>(object: T, kind: ResourceKind<T>, owner: string | undefined): T {
+  const { managedFields, ...rest } = object.metadata;
+  const own = owner === undefined ? [] : entriesOf(managedFields, owner);
+  const metadata = own.length === 0 ? rest : { ...rest, managedFields: own };
   return { ...object, apiVersion: kind.apiVersion, kind: kind.kind, metadata };
 }

@@ -1,4 +1,6 @@
+import type { ObjectMeta } from '@rollcall/crds/object-meta.ts';
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import { entriesOf } from '@rollcall/platform/kube/managed-fields.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from './cluster.ts';
 import {
@@ -194,4 +196,63 @@ test('a template that a policy of the cluster refuses to restore is restored onc
   const after = await deployments.get('shop');
   expect(after.metadata.annotations).not.toHaveProperty('rollcall.dev/delivering');
   expect(after.spec).toEqual(original.deployment.spec);
+});
+
+const missing = (maxUnavailable: number) => ({ strategy: { rollingUpdate: { maxUnavailable } } });
+
+function ownedIn({ metadata }: { readonly metadata: ObjectMeta }): readonly string[] {
+  return entriesOf(metadata.managedFields, 'rollcall-operator').flatMap(({ fieldsV1 = {} }) =>
+    Object.keys({ ...fieldsV1['f:spec'], ...fieldsV1['f:metadata'] }),
+  );
+}
+
+test('after a job no field of the user belongs to the operator but what the delivery is', async (context) => {
+  const world = await createWorld(cluster, context);
+  await startOperator(world);
+  await createPolicy(world, '*', { rolling: { ...quick.rolling, maxSurge: 2 } });
+  const aborted = { strategy: 'Rolling', tag: 'missing-2' } as const;
+  const cases = [
+    ...strategies.map((strategy) => ({ strategy, tag: '2' })),
+    aborted,
+    { ...aborted, strategy: 'BlueGreen' } as const,
+  ];
+  await Promise.all(
+    cases.map(async ({ strategy, tag }) => {
+      const name = `${nameOf(strategy)}-${tag}`;
+      await createService(world, name);
+      const selector = { app: name };
+      const flux = { fieldManager: 'flux' };
+      await world.deployments.apply({ metadata: { name }, spec: missing(1) }, { ...flux, force: true });
+      await world.services.apply({ metadata: { name }, spec: { selector } }, flux);
+      const job = await deploy(world, name, { strategy, tag });
+      const { status } = await untilEnd(world, job);
+      expect(status?.phase).toBe(tag === '2' ? 'Succeeded' : 'RolledBack');
+      const deployment = await world.deployments.get(name);
+      expect(ownedIn(deployment)).toEqual(tag === '2' ? ['f:template', 'f:annotations'] : []);
+      expect(ownedIn(await world.services.get(name))).toEqual([]);
+      // Without force: nobody else is in the way.
+      await world.deployments.apply({ metadata: { name }, spec: missing(2) }, flux);
+      // A rolling one leaves the Service to who made it.
+      if (strategy === 'Rolling') return;
+      await world.services.apply({ metadata: { name }, spec: { selector: { ...selector, by: 'flux' } } }, flux);
+    }),
+  );
+});
+
+test('a Deployment that cannot have more pods than it asks for is delivered by its own strategy', async (context) => {
+  const world = await createWorld(cluster, context);
+  await startOperator(world);
+  await createService(world, 'ports');
+  const own = { strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, progressDeadlineSeconds: 77 };
+  const container = { name: 'main', ports: [{ containerPort: 9100, hostPort: 9100 }] };
+  const patch = JSON.stringify({ spec: { ...own, template: { spec: { containers: [container] } } } });
+  await cluster.kubectl(['patch', 'deployment', 'ports', '-n', world.namespace, '-p', patch]);
+  for (const [tag, phase] of [
+    ['2', 'Succeeded'],
+    ['missing-3', 'RolledBack'],
+  ] as const) {
+    const job = await deploy(world, 'ports', { version: tag, tag });
+    await expect(untilEnd(world, job)).resolves.toMatchObject({ status: { phase } });
+    await expect(world.deployments.get('ports')).resolves.toMatchObject({ spec: own });
+  }
 });

@@ -85,6 +85,8 @@ export function createStore(defaults: (kind: string, object: Json) => Json): Sto
     apply(change) {
       switch (change.action) {
         case 'event':
+        // Nobody owns fields here.
+        case 'disown':
           return;
         case 'create':
           return create(change.kind, change.manifest);

@@ -1,6 +1,7 @@
 import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
+import { disown } from '../../runtime/field-manager.ts';
 import { planPreparing } from '../start/preparing-stage.ts';
 import { isFinished } from '../start/queue.ts';
 import { planQueued, returnToQueue } from '../start/queued-stage.ts';
@@ -111,5 +112,6 @@ function end(context: JobContext, undone: DeliveryFailure | undefined): Decision
 /** A promote that was acted on is cleared, so that the next pause wants one of its own. */
 function resetPromote({ job, status }: JobContext): readonly Change[] {
   const isUsed = job.spec.promote && job.metadata.generation === status.promotedGeneration;
-  return isUsed ? [{ action: 'patch', kind: deliveryJobKind, object: job, patch: { spec: { promote: false } } }] : [];
+  if (isUsed) return [{ action: 'patch', kind: deliveryJobKind, object: job, patch: { spec: { promote: false } } }];
+  return disown(deliveryJobKind, job, ['metadata']);
 }

@@ -14,6 +14,7 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { FIELD_MANAGER } from '../../runtime/field-manager.ts';
 import { type DigestedReplicaSet, trimDeployment, trimJob, trimPod, trimReplicaSet } from './trim.ts';
 
 /**
@@ -55,7 +56,7 @@ export interface DeliveryInformersDeps {
 
 export function createDeliveryInformers(deps: DeliveryInformersDeps): DeliveryInformers {
   const { connection, clock, log, namespace } = deps;
-  const common = { connection, clock, log };
+  const common = { connection, clock, log, ownFieldsOf: FIELD_MANAGER };
   const scopes = deps.namespaces.length === 0 ? [{}] : deps.namespaces.map((name) => ({ namespace: name }));
 
   function everywhere<T extends KubeObject>(

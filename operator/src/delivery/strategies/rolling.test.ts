@@ -398,3 +398,24 @@ test('without a time to stay ready, or pods, a rollout is all', () => {
   const cluster = buildCluster({ deployment: none, replicaSets: [buildPods('new', 0, { current: true })] });
   expect(tell(decide({ ...ended, cluster })).status.stage).toBe('Finishing');
 });
+
+/** What the operator owns once it has handed the strategy back. */
+const owned = (...fields: string[]): Partial<StageWish> => {
+  const paths = fields.map((field) => [`f:${field}`, {}] as const);
+  const managedFields = [{ manager: 'rollcall-operator', fieldsV1: { 'f:spec': Object.fromEntries(paths) } }];
+  const metadata = { ...version('1.1.0'), managedFields };
+  const deployment = buildDeployment({ image: NEW, metadata });
+  return { stage: 'Finishing', status: recorded, cluster: buildCluster({ deployment }), isClaimed: false };
+};
+
+test.for<[string, Partial<StageWish>, readonly string[] | undefined]>([
+  ['a strategy', owned('strategy', 'template'), ['metadata.annotations', 'spec.template']],
+  ['the template that it has delivered', owned('template'), undefined],
+  ['a template that it has taken back', { ...owned('template'), status: { failure } }, ['metadata.annotations']],
+])('a job that ends gives up what the operator owns but for what it has delivered: %s', ([, wish, kept]) => {
+  const { changes } = decide(wish);
+  const given = changes.filter((change) => change.action === 'disown').map((change) => change.kept);
+  expect(given).toEqual(kept === undefined ? [] : [kept]);
+  const late = tell(decide({ ...wish, seconds: 600 }));
+  expect(late.status.phase).toBe(wish.status?.failure === undefined ? 'Succeeded' : 'RolledBack');
+});

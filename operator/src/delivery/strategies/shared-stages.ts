@@ -135,10 +135,10 @@ function planFinishing(context: JobContext): StagePlan {
   const changes = handBack(context);
   const message = 'Hands back what the job had changed';
   const requeueAtMs = untilMs(context, context.policy.rolling.progressDeadlineSeconds);
-  if (changes.length === 0) {
-    return { message, next: { stage: context.failure === undefined ? 'Succeeded' : 'Ended' } };
-  }
+  const atEnd: Next = { stage: context.failure === undefined ? 'Succeeded' : 'Ended' };
+  if (changes.length === 0) return { message, next: atEnd };
   if (context.nowMs < requeueAtMs) return { message, changes, requeueAtMs };
+  if (changes.every(({ action }) => action === 'disown')) return { message, next: atEnd };
   return { message, next: { stage: 'Ended', failure: notHandedBack(context) } };
 }
 

@@ -1,6 +1,7 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
 import { type HttpRoute, httpRouteKind, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
+import { disown } from '../../runtime/field-manager.ts';
 import type { JobContext } from '../job/context.ts';
 import { changedFromOutside } from '../job/failures.ts';
 import { isSameJson } from '../workload/fingerprint.ts';
@@ -171,7 +172,7 @@ export function releaseRoutes(context: JobContext): readonly Change[] {
     const rules = rulesBefore(context, saved);
     const isMarked = route.metadata.annotations?.[annotations.rollingBack] !== undefined;
     const isThere = isSameJson(route.spec.rules ?? [], rules);
-    if (isThere && !isMarked) return [];
+    if (isThere && !isMarked) return disown(httpRouteKind, route, []);
     const unmarked = isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {};
     return [patchRoute(route, isThere ? unmarked : { ...unmarked, spec: { rules } })];
   });

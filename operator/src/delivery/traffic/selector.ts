@@ -2,6 +2,7 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
+import { disown } from '../../runtime/field-manager.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { changedFromOutside } from '../job/failures.ts';
 import type { PodGroup } from '../job/snapshot.ts';
@@ -154,7 +155,7 @@ export function releaseServices(context: JobContext): readonly Change[] {
   return savedServices(context).flatMap(({ service }) => {
     const isPinned = pinOf(service) !== undefined;
     const isMarked = service.metadata.annotations?.[annotations.rollingBack] !== undefined;
-    if (!isPinned && !isMarked) return [];
+    if (!isPinned && !isMarked) return disown(serviceKind, service, []);
     const patch = {
       ...(isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {}),
       ...(isPinned ? { spec: { selector: { [HASH_LABEL]: null } } } : {}),

@@ -2,6 +2,7 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
+import { disown } from '../../runtime/field-manager.ts';
 import type { JobContext } from '../job/context.ts';
 import { isRollbackUnfinished } from '../job/failures.ts';
 import { versionParts } from './artifact.ts';
@@ -126,7 +127,7 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
     ...Array.from({ length: saved.deployment.short?.missing ?? 0 }, (_, index) => fastStrategy(context, index + 1)),
   ];
   const before = saved.deployment;
-  return patchDeployment(deployment, {
+  const given = patchDeployment(deployment, {
     annotations: {
       ...versionAtEnd(context),
       ...(isLast && claim === 'own' && !isLeft(context) ? { [annotations.delivering]: null } : {}),
@@ -139,6 +140,9 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
         : {}),
     },
   });
+  if (given.length > 0) return given;
+  const kept = context.failure === undefined ? ['metadata.annotations', 'spec.template'] : ['metadata.annotations'];
+  return disown(deploymentKind, deployment, kept);
 }
 
 /**

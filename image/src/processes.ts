@@ -1,20 +1,20 @@
 /** A process of the image. */
 interface Process {
   readonly about: string;
-  readonly takesArguments: boolean;
   /** Loads its main file, which runs it. */
   readonly start: () => Promise<unknown>;
+  /** None by default: its settings are read from the environment. */
+  readonly takesArguments?: boolean;
 }
 
 /**
  * By the argument that chooses them. Each is loaded alone: what the others need costs it nothing.
  */
-const processes: ReadonlyMap<string, Process> = new Map([
+const processes: ReadonlyMap<string, Process> = new Map<string, Process>([
   [
     'registry',
     {
       about: 'the HTTP API that services register with, and that pipelines call',
-      takesArguments: false,
       start: () => import('@rollcall/registry/main.ts'),
     },
   ],
@@ -22,7 +22,6 @@ const processes: ReadonlyMap<string, Process> = new Map([
     'gateway',
     {
       about: 'the one way in for API clients: tokens, limits, and the way to what is registered',
-      takesArguments: false,
       start: () => import('@rollcall/gateway/main.ts'),
     },
   ],
@@ -30,7 +29,6 @@ const processes: ReadonlyMap<string, Process> = new Map([
     'operator',
     {
       about: 'expires registrations, imports Services, delivers versions',
-      takesArguments: false,
       start: () => import('@rollcall/operator/main.ts'),
     },
   ],
@@ -38,8 +36,8 @@ const processes: ReadonlyMap<string, Process> = new Map([
     'fetch',
     {
       about: 'brings a binary into a pod; see rollcall fetch --help',
-      takesArguments: true,
       start: () => import('@rollcall/fetcher/main.ts'),
+      takesArguments: true,
     },
   ],
 ]);
@@ -65,7 +63,7 @@ export function chooseProcess([name, ...rest]: readonly string[]): Choice {
   if (name === undefined) return { exitCode: 2, text: `rollcall: which process?\n\n${usage}` };
   const found = processes.get(name);
   if (found === undefined) return { exitCode: 2, text: `rollcall: there is no process "${name}"\n\n${usage}` };
-  if (!found.takesArguments && rest.length > 0) {
+  if (found.takesArguments !== true && rest.length > 0) {
     return { exitCode: 2, text: `rollcall: ${name} takes no arguments, its settings are read from the environment\n` };
   }
   return { start: found.start };

@@ -4,13 +4,14 @@ import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { ComponentName } from './control-plane-commands.ts';
 import { applyDemoClient } from './demo-client.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
-import { freePorts, preferredPort } from './ports.ts';
+import { freePorts } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
 import { type Redis, startRedis } from './redis.ts';
 import type { RedisBinary } from './redis-binary.ts';
+import { type Backends, type PlacedProcess, placeProcesses, portOf, serviceOf } from './rollcall-processes.ts';
 import { createServiceRole } from './service-role.ts';
-import { type ServiceContext, type ServiceOptions, startService, waitUntilReady } from './services.ts';
+import { type ServiceContext, startService, waitUntilReady } from './services.ts';
 import { type Supervised, supervise } from './supervisor.ts';
 import { waitUntil } from './wait.ts';
 
@@ -56,9 +57,6 @@ export interface Rollcall extends AsyncDisposable {
 
 /** The namespace of the custom resources. */
 const NAMESPACE = 'rollcall';
-const REGISTRY_PORT = 3001;
-const GATEWAY_PORT = 3000;
-const GRPC_PORT = 50_051;
 const FIRST_READY_TIMEOUT_MS = 60_000;
 const SERVICE_STOP_GRACE_MS = 3_000;
 const SAMPLE_STOP_GRACE_MS = 1_000;
@@ -105,23 +103,18 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_HOST: '127.0.0.1',
     },
   };
-  const databaseUrl = await createServiceRole(await postgres.createDatabase('rollcall'), 'registry');
-  const [registryGrpc = 0] = await freePorts(1);
-  const ports = {
-    registryGrpc,
-    gatewayGrpc: await portFor('the gateway, for gRPC,', GRPC_PORT, log),
-    registry: await portFor('the registry', REGISTRY_PORT, log),
-    gateway: await portFor('the gateway', GATEWAY_PORT, log),
-  };
-  const registry = `http://127.0.0.1:${ports.registry}`;
-  const gateway = `http://127.0.0.1:${ports.gateway}`;
-  log('Starting the operator, the registry and the gateway');
+  const adminUrl = await postgres.createDatabase('rollcall');
+  const backends = { redisUrl: redis.url, databaseUrl: (name: string) => createServiceRole(adminUrl, name) };
+  const processes = await placeProcesses(log);
+  const registry = `http://127.0.0.1:${portOf(processes, 'registry')}`;
+  const gateway = `http://127.0.0.1:${portOf(processes, 'gateway')}`;
+  log(`Starting ${processes.map(({ name }) => `the ${name}`).join(', ')}`);
   const [services, client] = await Promise.all([
-    startServices(stack, { context, log, signal, ports, databaseUrl, redisUrl: redis.url }),
+    startServices(stack, { context, log, signal, processes, backends }),
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
-  const gatewayGrpc = `127.0.0.1:${ports.gatewayGrpc}`;
+  const gatewayGrpc = `127.0.0.1:${portOf(processes, 'gateway', 'grpcPort')}`;
   const endpoints = { kubeconfig: controlPlane.kubeconfigPath, demoClient: client, registry, gateway, gatewayGrpc };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
@@ -141,12 +134,6 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     failed,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
-}
-
-async function portFor(whom: string, preferred: number, log: (line: string) => void): Promise<number> {
-  const port = await preferredPort(preferred);
-  if (port !== preferred) log(`Port ${preferred} is taken: ${whom} listens on ${port}`);
-  return port;
 }
 
 /**
@@ -170,13 +157,13 @@ async function linkKubectl({ directory, binaries }: RollcallOptions): Promise<st
   return link;
 }
 
-interface Backends {
+interface StartedBackends {
   readonly controlPlane: ControlPlane;
   readonly postgres: Postgres;
   readonly redis: Redis;
 }
 
-async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions): Promise<Backends> {
+async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions): Promise<StartedBackends> {
   const { directory, binaries, redisBinary, log, signal } = options;
   log('Starting the Kubernetes control plane, PostgreSQL and Redis');
   const controlPlane = startControlPlane({
@@ -204,48 +191,22 @@ interface ServicesOptions {
   readonly context: ServiceContext;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
-  readonly ports: Readonly<Record<'registry' | 'registryGrpc' | 'gateway' | 'gatewayGrpc', number>>;
-  readonly databaseUrl: string;
-  readonly redisUrl: string;
+  readonly processes: readonly PlacedProcess[];
+  readonly backends: Backends;
 }
 
 /** Like pods: a leader that loses its Lease ends and counts on being started again. */
 async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<Supervised[]> {
-  const { context, log, signal, ports, databaseUrl, redisUrl } = options;
-  const services: ServiceOptions[] = [
-    { name: 'operator', script: 'operator/src/main.ts' },
-    {
-      name: 'registry',
-      script: 'services/registry/src/main.ts',
-      env: {
-        ROLLCALL_PORT: String(ports.registry),
-        ROLLCALL_GRPC_PORT: String(ports.registryGrpc),
-        ROLLCALL_DATABASE_URL: databaseUrl,
-      },
-    },
-    {
-      name: 'gateway',
-      script: 'services/gateway/src/main.ts',
-      env: {
-        ROLLCALL_PORT: String(ports.gateway),
-        ROLLCALL_GRPC_PORT: String(ports.gatewayGrpc),
-        ROLLCALL_REGISTRY_GRPC_URL: `http://127.0.0.1:${ports.registryGrpc}`,
-        ROLLCALL_REGISTRY_URLS: `http://127.0.0.1:${ports.registry}`,
-        ROLLCALL_REDIS_URL: redisUrl,
-      },
-    },
-  ];
-  const adminPorts = await freePorts(services.length);
+  const { context, log, signal, processes, backends } = options;
   return Promise.all(
-    services.map(async (service, index) => {
-      const adminPort = adminPorts[index] ?? 0;
-      const env = { ...service.env, ROLLCALL_ADMIN_PORT: String(adminPort) };
+    processes.map(async (process) => {
+      const service = await serviceOf(process, processes, backends);
       let timeoutMs = FIRST_READY_TIMEOUT_MS;
       const supervised = await supervise({
         name: service.name,
-        start: () => startService({ ...service, env }, context),
+        start: () => startService(service, context),
         ready: async (started) => {
-          await waitUntilReady(started, adminPort, { signal, timeoutMs });
+          await waitUntilReady(started, process.adminPort, { signal, timeoutMs });
           // Started again it may have to wait for an API server.
           timeoutMs = Number.POSITIVE_INFINITY;
         },

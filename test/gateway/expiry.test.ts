@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Holder } from '@rollcall/gateway/admission/caller.ts';
-import { createConcurrency } from '@rollcall/gateway/admission/concurrency.ts';
 import { createRestProxy, type Outcome } from '@rollcall/gateway/doors/rest/rest.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
@@ -9,6 +8,7 @@ import { createLookups } from '@rollcall/gateway/upstream/discovery/lookups.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import { afterAll, expect, test } from 'vitest';
 import { type Backend, startBackend } from './gateway.ts';
 
@@ -33,7 +33,7 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
   stack.defer(() => dispatchers.destroy());
   const proxy = createRestProxy({
     dispatchers,
-    concurrency: createConcurrency(100),
+    concurrency: createLimiter({ mostPerKey: 100 }),
     authenticator: { stillHolds: () => true },
     clock: systemClock,
     headersTimeoutMs: 5000,

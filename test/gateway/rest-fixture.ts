@@ -1,6 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createConcurrency } from '@rollcall/gateway/admission/concurrency.ts';
 import { createRestProxy, type RestProxy } from '@rollcall/gateway/doors/rest/rest.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
@@ -10,6 +9,7 @@ import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 
 /** The proxy for HTTP/1.1 in this process, and servers before and behind it. */
 export interface RestFixture {
@@ -48,7 +48,7 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
     stack.defer(() => dispatchers.destroy());
     return createRestProxy({
       dispatchers,
-      concurrency: createConcurrency(100),
+      concurrency: createLimiter({ mostPerKey: 100 }),
       authenticator: { stillHolds: () => true },
       clock: systemClock,
       headersTimeoutMs: 2000,

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Postgres, startPostgres } from '@rollcall/local/postgres.ts';
 import { migrate } from '@rollcall/platform/postgres/migrate.ts';
+import { readPage } from '@rollcall/platform/postgres/page.ts';
 import { createPool, inTransaction, isDatabaseUnavailable, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
@@ -85,6 +86,24 @@ describe('migrations', () => {
   test('of a release that is older than the database are no reason to fail', async () => {
     await run(await migrations(second));
     await expect(run(await migrations(first))).resolves.toBeDefined();
+  });
+
+  test('pages follow one another, and each tells the length of the whole list', async () => {
+    const pool = await run(await migrations(first));
+    await pool.query('INSERT INTO things SELECT n FROM generate_series(2, 5) n');
+    const page = (cursor?: string) =>
+      readPage<{ id: number }>(pool, {
+        columns: 'id',
+        table: 'things',
+        where: 'id > $1',
+        parameters: [1],
+        after: cursor === undefined ? undefined : { condition: (last) => `id > ${last}`, cursor },
+        orderBy: 'id',
+        limit: 3,
+      });
+    expect(await page()).toMatchObject({ rows: [{ id: 2 }, { id: 3 }, { id: 4 }], total: 4 });
+    expect(await page('4')).toMatchObject({ rows: [{ id: 5 }], total: 4 });
+    expect(await page('5')).toEqual({ rows: [], total: 4 });
   });
 
   test('transactions keep all or nothing, and a refused one leaves the connection usable', async () => {

@@ -1,5 +1,5 @@
+import type { WorkQueueMetrics } from '@rollcall/platform/work/workqueue.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { WorkQueueMetrics } from './workqueue.ts';
 
 /** How a reconcile ended, in controller-runtime's words. */
 type ReconcileResult = 'success' | 'error' | 'requeue' | 'requeue_after';

@@ -85,11 +85,20 @@ const UNAVAILABLE_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIME
 const UNAVAILABLE_MESSAGES =
   /connection terminated|not queryable|timeout exceeded when trying to connect|connection timeout|query read timeout/i;
 
+/** The database has not been reached yet, or its schema is not up to date. */
+export class DatabaseNotReadyError extends Error {
+  constructor() {
+    super('The database has not been reached yet, or its schema is not up to date');
+    this.name = 'DatabaseNotReadyError';
+  }
+}
+
 /**
  * Whether the database could not be reached or cannot serve now, so that the same query may succeed
  * later.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
+  if (error instanceof DatabaseNotReadyError) return true;
   if (error instanceof AggregateError) return error.errors.some(isDatabaseUnavailable);
   if (!(error instanceof Error)) return false;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';

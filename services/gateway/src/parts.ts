@@ -6,10 +6,10 @@ import { closingLimitMs } from '@rollcall/platform/process/http-server.ts';
 import type { ProcessContext } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import { fetch } from 'undici';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import type { TrustedProxies } from './admission/client-address.ts';
-import { createConcurrency } from './admission/concurrency.ts';
 import { createLimits, type Limits, type LimitsDeps } from './admission/limits.ts';
 import type { GatewayConfig } from './config.ts';
 import { resetLimits } from './doors/grpc/limits.ts';
@@ -127,7 +127,7 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
   return {
     rest: createRestProxy({
       dispatchers: upstream.dispatchers,
-      concurrency: createConcurrency(CALLER_REQUESTS),
+      concurrency: createLimiter({ mostPerKey: CALLER_REQUESTS }),
       authenticator,
       clock,
       headersTimeoutMs: config.upstream.headersMs,

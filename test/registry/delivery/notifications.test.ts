@@ -18,7 +18,7 @@ beforeAll(async () => {
   database = await createDatabase();
   delivery = await startDelivery({ namespace: namespace.name, databaseUrl: database.url, retryLimit: 3 });
   receiver = await startReceiver();
-  await vi.waitUntil(() => delivery.logs().includes('notification queue ready'), { timeout: 20_000 });
+  await vi.waitUntil(() => delivery.logs().includes('outbox ready'), { timeout: 20_000 });
 });
 
 afterAll(async () => {

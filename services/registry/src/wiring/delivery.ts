@@ -6,12 +6,14 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
+import { createDatabase } from '@rollcall/platform/postgres/database.ts';
+import type { OutboxRetries } from '@rollcall/platform/postgres/outbox.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createCallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
 import type { Registry } from 'prom-client';
-import { createBulkhead } from '../common/bulkhead.ts';
+import { createLookupLimiter } from '../common/overload.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import { createJobFeed, type JobFeed } from '../jobs/domain/job-feed.ts';
 import { isFinished, type Job } from '../jobs/domain/jobs.ts';
@@ -29,11 +31,9 @@ import { newestVersionReader } from '../kube/newest-version.ts';
 import { sendNotification } from '../notifications/domain/sending.ts';
 import { notificationRoutes } from '../notifications/routes/notifications.ts';
 import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
-import { createNotificationQueue, type NotificationRetries } from '../notifications/store/notification-queue.ts';
 import { createNotificationRecords } from '../notifications/store/notifications.ts';
 import { createJobEventsWorker } from '../notifications/workers/job-events.ts';
-import { createPost, notificationWorker } from '../notifications/workers/sender.ts';
-import { createDatabase } from '../postgres/database.ts';
+import { createNotificationOutbox, createPost } from '../notifications/workers/sender.ts';
 import { historyRoutes } from '../releases/routes/history.ts';
 import { releaseRoutes } from '../releases/routes/releases.ts';
 import { createHistoryStore } from '../releases/store/history.ts';
@@ -50,7 +50,7 @@ const RESYNC_MS = 60_000;
 const MAX_MISSES = 16;
 const FEED_CAPACITY = 10_000;
 /** Thirteen attempts within two to three hours. */
-const RETRIES: NotificationRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800 };
+const RETRIES: OutboxRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800 };
 
 export interface DeliveryDeps {
   readonly connection: KubeConnection;
@@ -72,7 +72,7 @@ export interface DeliveryDeps {
   readonly metrics: Registry;
   /** Undefined: not registered; empty: registered without a version. */
   readonly currentVersion: (serviceName: string) => string | undefined;
-  readonly notificationRetries?: NotificationRetries;
+  readonly notificationRetries?: OutboxRetries;
 }
 
 /** What a registry needs of its delivery-facing half. */
@@ -97,10 +97,10 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     migrations: fileURLToPath(new URL('../../migrations', import.meta.url)),
     log,
   });
-  const store = createStores(deps, database.pool, () => queue.wake());
+  const store = createStores(deps, database.pool, () => outbox.wake());
   const { configs, channels, history, jobs, notifications, informers, policies } = store;
   const post = createPost(deps.webhookAddresses);
-  const queue = createNotificationQueue({
+  const outbox = createNotificationOutbox({
     databaseUrl: deps.databaseUrl,
     pool: deps.pool,
     retries: deps.notificationRetries ?? RETRIES,
@@ -140,9 +140,9 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
       (app) => webhookConfigRoutes(app, common),
       (app) => notificationRoutes(app, common),
       (app) => jobWatchRoute(app, { ...common, describe, watchers }),
-      (app) => jobRoutes(app, { ...common, describe, streams, misses: createBulkhead(MAX_MISSES) }),
+      (app) => jobRoutes(app, { ...common, describe, streams, misses: createLookupLimiter(MAX_MISSES) }),
     ],
-    actors: [database, notificationWorker(queue), events, recorder, informersActor(Object.values(informers))],
+    actors: [database, outbox, events, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,
     closeStreams() {
       streams.closeAll();

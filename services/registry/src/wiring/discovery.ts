@@ -9,10 +9,10 @@ import { objectKey, versionOf } from '@rollcall/platform/kube/store.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { createBulkhead } from '../common/bulkhead.ts';
 import { RegistryError } from '../common/errors.ts';
-import { createKeyedMutex } from '../common/keyed-mutex.ts';
+import { createLookupLimiter } from '../common/overload.ts';
 import type { RegistryConfig } from '../config.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import type { RegistryBackend } from '../grpc/registry-service.ts';
@@ -98,11 +98,11 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     onBeat: (serviceName) => directory.touch(serviceName),
     onFlushFailure: (serviceName, message) => log.warn({ serviceName, message }, 'heartbeat not written yet'),
   });
-  const misses = createBulkhead(MAX_MISSES);
+  const misses = createLookupLimiter(MAX_MISSES);
   const registrations: RegistrationsDeps = {
     store,
     heartbeats,
-    mutex: createKeyedMutex(),
+    oneByOne: createLimiter({ mostPerKey: 1 }),
     misses,
     mayConnect: addressRules[serviceAddresses],
     clock,

@@ -1,8 +1,8 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import type { Limiter } from '@rollcall/platform/work/limiter.ts';
 import { type AdmissionDeps, type Asked, admit } from '../../admission/admission.ts';
 import { bearerToken, unauthenticated } from '../../admission/bearer.ts';
 import type { Caller } from '../../admission/caller.ts';
-import type { Concurrency } from '../../admission/concurrency.ts';
 import { GatewayError } from '../../errors.ts';
 import { isClosed } from './answer.ts';
 import type { OutgoingCall } from './attempts.ts';
@@ -34,7 +34,7 @@ export interface AcceptContext {
    */
   readonly probes: ReadonlySet<KnownCall>;
   /** Of the calls of one subject. */
-  readonly concurrency: Concurrency;
+  readonly concurrency: Pick<Limiter, 'tryEnter'>;
   /**
    * gRPC services that had a target, with the names that they may be found under; one that is
    * dropped for others comes back when it is asked for again.
@@ -64,7 +64,7 @@ export async function accept(context: AcceptContext, known: KnownCall): Promise<
   if (holder === undefined) throw unauthenticated();
   if (known.isClosed) return 'given up';
   const { caller, token } = holder;
-  known.leave = context.concurrency.enter(caller.subject);
+  known.leave = context.concurrency.tryEnter(caller.subject);
   if (known.leave === undefined) {
     const message = 'The caller has as many calls under way as it may have';
     throw new Refusal(grpcStatus.RESOURCE_EXHAUSTED, message, { retryAfterMs: 1000 });

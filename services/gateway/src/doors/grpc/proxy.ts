@@ -8,10 +8,10 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import type { Registry } from 'prom-client';
 import { type AccessLog, rounded } from '../../access-log.ts';
 import type { Authenticator } from '../../admission/caller.ts';
-import { createConcurrency } from '../../admission/concurrency.ts';
 import type { Limits } from '../../admission/limits.ts';
 import { answerTo } from '../../errors.ts';
 import type { Lookups } from '../../upstream/discovery/lookups.ts';
@@ -110,7 +110,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     },
   });
   const health = createOwnHealth(bounds, deps.clock);
-  const concurrency = createConcurrency(bounds.callsPerSubject);
+  const concurrency = createLimiter({ mostPerKey: bounds.callsPerSubject });
   const seen: Context['seen'] = new Map();
   const context: Context = {
     ...deps,

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { Limiter } from '@rollcall/platform/work/limiter.ts';
 import { networkOf } from '../../admission/client-address.ts';
-import type { Concurrency } from '../../admission/concurrency.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Endpoint } from '../../upstream/discovery/endpoints.ts';
 import type { Target } from '../../upstream/discovery/targets.ts';
@@ -10,7 +10,7 @@ import { Upload } from './upload.ts';
 import type { Attempt } from './upstream-failure.ts';
 
 export interface RestProxyDeps extends ExchangeDeps {
-  readonly concurrency: Concurrency;
+  readonly concurrency: Pick<Limiter, 'tryEnter'>;
   /** Of a request's body, in bytes. */
   readonly bodyLimit: number;
 }
@@ -73,7 +73,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
     async forward(proxied) {
       const { target, request, holder, forwarded } = proxied;
       const caller = holder?.caller.subject ?? `address ${networkOf(forwarded.clientAddress)}`;
-      const leave = deps.concurrency.enter(`${target.service} ${caller}`);
+      const leave = deps.concurrency.tryEnter(`${target.service} ${caller}`);
       if (leave === undefined) throw tooManyAtOnce(target);
       const upload = carriesBody(request) ? new Upload(request, deps.bodyLimit) : undefined;
       try {

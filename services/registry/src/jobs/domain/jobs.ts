@@ -1,3 +1,4 @@
+import type { Limiter } from '@rollcall/platform/work/limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
@@ -138,7 +139,7 @@ export interface ReadJobsDeps {
   readonly jobs: Pick<JobCommands, 'fetch'>;
   readonly history: JobHistory;
   /** Keeps lookups of unknown ids from using all connections. */
-  readonly misses: { run<T>(work: () => Promise<T>): Promise<T> };
+  readonly misses: Pick<Limiter, 'run'>;
 }
 
 export interface JobQuery {
@@ -178,7 +179,7 @@ export async function readJob(deps: ReadJobsDeps, jobId: string): Promise<Job> {
   if (jobId.length > ID_MAX_LENGTH || jobId.includes('\0')) throw notFound(jobId);
   const known = deps.directory.find(jobId);
   if (known !== undefined) return known;
-  const found = await deps.misses.run(() => lookUp(deps, jobId));
+  const found = await deps.misses.run(jobId, () => lookUp(deps, jobId));
   if (found === undefined) throw notFound(jobId);
   return found;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
-import { createServiceLanes } from '../../postgres/service-lanes.ts';
+import { createServiceLimiter } from '../../common/overload.ts';
 import type { Artifact } from '../../releases/domain/release.ts';
 import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
 
@@ -8,14 +8,14 @@ import type { AutomaticDeployments } from '../domain/automatic-deployment.ts';
  * Services of which each replica sees to one at a time: each keeps a connection for its lock while
  * it uses others, and all connections kept like that would wait for one another.
  */
-const LANES = 3;
+const SERVICES = 3;
 
 /** @param pool throws while the schema is not there yet. */
 export function createAutomaticDeployments(pool: () => Pool): AutomaticDeployments {
-  const lanes = createServiceLanes(LANES, 'Too many versions are to be deployed by themselves');
+  const limiter = createServiceLimiter(SERVICES, 'Too many versions are to be deployed by themselves');
   return {
     alone: (serviceName, work) =>
-      lanes.run(serviceName, () =>
+      limiter.run(serviceName, () =>
         inTransaction(pool(), async (client) => {
           const lock = `rollcall-automatic-deployments-${serviceName}`;
           await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock]);

@@ -6,9 +6,8 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { createRetryQueue } from '@rollcall/platform/work/retry-queue.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { hasCode } from '../../common/errors.ts';
-import { createRetryQueue } from '../../common/retry-queue.ts';
 import type { HistoryStore } from '../../releases/domain/history-store.ts';
 import type { Job } from '../domain/jobs.ts';
 import { historyRecord, planRecording, type RecordingStep } from '../domain/recording.ts';
@@ -88,6 +87,7 @@ export function createRecorder(deps: RecorderDeps): Actor {
     work,
     concurrency: CONCURRENCY,
     backoff: BACKOFF,
+    clock,
     onFailure: (err, key, failures) => {
       const level = isExpected(err) ? 'debug' : 'warn';
       log[level]({ err, job: key, failures }, 'a delivery job could not be recorded yet');
@@ -114,5 +114,5 @@ export function createRecorder(deps: RecorderDeps): Actor {
 /** Another replica was faster, or a store does not answer, which is logged where it is noticed. */
 function isExpected(error: unknown): boolean {
   if (isConflict(error) || isUnavailable(error)) return true;
-  return isDatabaseUnavailable(error) || hasCode(error, 'DATABASE_UNAVAILABLE');
+  return isDatabaseUnavailable(error);
 }

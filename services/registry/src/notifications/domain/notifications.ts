@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { OutboxState } from '@rollcall/platform/work/outbox-states.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
@@ -32,14 +33,9 @@ export type NotificationPayload = Readonly<Record<string, unknown>> & {
   readonly severity: Severity;
 };
 
-/** Pending, accepted by its receiver, or given up. */
-export const notificationStates = ['pending', 'delivered', 'dead'] as const;
-
-export type NotificationState = (typeof notificationStates)[number];
-
 /** A message to a channel, and how far it has come. */
 export interface Notification extends Omit<NewNotification, 'lane'> {
-  readonly state: NotificationState;
+  readonly state: OutboxState;
   readonly attempts: number;
   readonly lastAttemptAt: Date | undefined;
   /** Without URLs and secrets. */
@@ -48,7 +44,7 @@ export interface Notification extends Omit<NewNotification, 'lane'> {
 
 export interface NotificationQuery {
   readonly serviceName: string | undefined;
-  readonly state: NotificationState | undefined;
+  readonly state: OutboxState | undefined;
   readonly limit: number;
 }
 
@@ -83,13 +79,6 @@ export interface NotificationStore {
    * @returns false where too many wait for its channel: then nothing has changed.
    */
   replay(id: string): Promise<boolean>;
-}
-
-/** What became of one attempt to send a message. */
-export interface NotificationAttempt {
-  readonly result: 'delivered' | 'failed' | 'refused';
-  /** Without URLs and secrets: it is stored and logged. */
-  readonly reason: string;
 }
 
 export interface NotificationsDeps extends AdmissionDeps {

@@ -1,12 +1,13 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type StandardMessage, sign, signStandard } from '@rollcall/platform/webhooks/signatures.ts';
+import type { OutboxAttempt } from '@rollcall/platform/work/outbox-states.ts';
 import {
   type Endpoint,
   findEndpoint,
   settingsWithSecret,
   type WebhookConfigsDeps,
 } from '../../webhooks/domain/webhook-configs.ts';
-import type { Notification, NotificationAttempt } from './notifications.ts';
+import type { Notification } from './notifications.ts';
 import { isSlackEndpoint, slackMessage } from './slack.ts';
 
 export interface HttpPost {
@@ -29,7 +30,7 @@ export interface SendDeps extends WebhookConfigsDeps {
  * @throws the store's errors when the configuration cannot be read: the attempt is to be made
  * again.
  */
-export async function sendNotification(deps: SendDeps, notification: Notification): Promise<NotificationAttempt> {
+export async function sendNotification(deps: SendDeps, notification: Notification): Promise<OutboxAttempt> {
   const { id, serviceName, channel, event, payload } = notification;
   const endpoint = await findEndpoint(deps, serviceName, channel);
   if (endpoint === undefined) return { result: 'refused', reason: 'the channel is no longer configured' };
@@ -73,7 +74,7 @@ async function signaturesOf(
 /**
  * What an answer says: accepted, never to be accepted (4xx but 408 and 429), or to be tried again.
  */
-export function attemptOf(status: number): NotificationAttempt {
+export function attemptOf(status: number): OutboxAttempt {
   const reason = `answer ${status}`;
   if (status >= 200 && status < 300) return { result: 'delivered', reason };
   const final = status >= 400 && status < 500 && status !== 408 && status !== 429;

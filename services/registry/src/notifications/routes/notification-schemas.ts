@@ -1,9 +1,10 @@
+import { outboxStates } from '@rollcall/platform/work/outbox-states.ts';
 import { type Static, Type } from 'typebox';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
-import { type Notification, notificationStates } from '../domain/notifications.ts';
+import type { Notification } from '../domain/notifications.ts';
 
-const State = Type.Enum([...notificationStates], { description: 'dead: given up, can be replayed' });
+const State = Type.Enum([...outboxStates], { description: 'dead: given up, can be replayed' });
 
 /** Neither the URL nor the secret. */
 export const NotificationRecord = Type.Object({

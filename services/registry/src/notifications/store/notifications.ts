@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { type OutboxMessage, type OutboxTable, outboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
+import { readPage } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { OutboxState } from '@rollcall/platform/work/outbox-states.ts';
 import type {
   NewNotification,
   Notification,
   NotificationPayload,
   NotificationQuery,
-  NotificationState,
   NotificationStore,
 } from '../domain/notifications.ts';
 
@@ -13,41 +15,10 @@ const COLUMNS =
   'id, service_name, channel, event, payload, state, attempts, last_attempt_at, last_result, queue_id, created_at';
 
 /** A notification with the queue's job that sends it. */
-interface QueuedNotification extends Notification {
-  readonly queueId: string;
-}
+export type QueuedNotification = Notification & OutboxMessage;
 
-/** What becomes of a notification after an attempt. */
-interface SettledAttempt {
-  readonly state: NotificationState;
-  readonly result: string;
-  readonly at: Date;
-}
-
-/** A notification that no job of the queue will send. */
-export interface StrandedNotification {
-  readonly id: string;
-  readonly queueId: string;
-  readonly lane: string;
-  /** The queue's job is there and has ended: its last attempt was cut short. */
-  readonly ended: boolean;
-}
-
-/** Deliveries as the queue needs them. */
-export interface NotificationRecords extends NotificationStore {
-  find(id: string): Promise<QueuedNotification | undefined>;
-  /** Counts an attempt, unless the notification was sent anew or is done. */
-  settle(notification: Pick<QueuedNotification, 'id' | 'queueId'>, attempt: SettledAttempt): Promise<void>;
-  /** Pending ones that no job of the queue in this schema will send. */
-  stranded(queue: { readonly schema: string; readonly name: string }, limit: number): Promise<StrandedNotification[]>;
-  /**
-   * Forgets what has been delivered, or given up, for so many days.
-   *
-   * @param limit how many at most, so that it ends soon.
-   * @returns how many.
-   */
-  prune(old: { readonly state: 'delivered' | 'dead'; readonly days: number }, limit: number): Promise<number>;
-}
+/** Notifications, as the API and as the outbox need them. */
+export type NotificationRecords = NotificationStore & OutboxTable<QueuedNotification>;
 
 /**
  * So many may wait for one channel of a service, and a few more where several come at the same
@@ -60,7 +31,9 @@ const WAITING_MAX = 1000;
  * @param onNew called when there is something to be sent.
  */
 export function createNotificationRecords(pool: () => Pool, onNew: () => void): NotificationRecords {
+  const table = outboxTable({ pool, table: 'deliveries', columns: COLUMNS, toMessage: toNotification });
   return {
+    ...table,
     async add(notification) {
       const isStored = await insert(pool(), notification, 'left out');
       if (isStored) onNew();
@@ -86,11 +59,6 @@ export function createNotificationRecords(pool: () => Pool, onNew: () => void): 
       if (isNews && notifications.length > 0) onNew();
       return isNews;
     },
-    async find(id) {
-      const { rows } = await pool().query<NotificationRow>(`SELECT ${COLUMNS} FROM deliveries WHERE id = $1`, [id]);
-      const [row] = rows;
-      return row === undefined ? undefined : toNotification(row);
-    },
     list: async (query) => list(pool(), query),
     async replay(id) {
       // Asked again as it is written: of two that replay it at the same moment, one puts it into
@@ -109,27 +77,6 @@ export function createNotificationRecords(pool: () => Pool, onNew: () => void): 
       if (rows[0]?.refused === true) return false;
       onNew();
       return true;
-    },
-    async settle({ id, queueId }, { state, result, at }) {
-      await pool().query(
-        `UPDATE deliveries SET state = $3, attempts = attempts + 1, last_attempt_at = $4, last_result = $5
-         WHERE id = $1 AND queue_id = $2 AND state = 'pending'`,
-        [id, queueId, state, at, result],
-      );
-    },
-    stranded: async (queue, limit) => stranded(pool(), queue, limit),
-    async prune({ state, days }, limit) {
-      // Rows that another replica is just deleting are left to it. Without the second condition the
-      // index, which has none that are pending, could not serve a state that is a parameter.
-      const { rowCount } = await pool().query(
-        `DELETE FROM deliveries WHERE id IN (
-           SELECT id FROM deliveries
-           WHERE state = $1 AND state <> 'pending'
-             AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => $2)
-           ORDER BY coalesce(last_attempt_at, created_at) LIMIT $3 FOR UPDATE SKIP LOCKED)`,
-        [state, days, limit],
-      );
-      return rowCount ?? 0;
     },
   };
 }
@@ -180,7 +127,7 @@ interface NotificationRow {
   readonly channel: string;
   readonly event: string;
   readonly payload: NotificationPayload;
-  readonly state: NotificationState;
+  readonly state: OutboxState;
   readonly attempts: number;
   readonly last_attempt_at: Date | null;
   readonly last_result: string | null;
@@ -205,29 +152,17 @@ function toNotification(row: NotificationRow): QueuedNotification {
 }
 
 async function list(pool: Pool, { serviceName, state, limit }: NotificationQuery) {
-  const parameters: (string | number)[] = [];
-  const bind = (value: string | number) => `$${parameters.push(value)}`;
+  const parameters: string[] = [];
+  const bind = (value: string) => `$${parameters.push(value)}`;
   const ofService = serviceName === undefined ? 'TRUE' : `service_name = ${bind(serviceName)}`;
   const inState = state === undefined ? 'TRUE' : `state = ${bind(state)}`;
-  const { rows } = await pool.query<NotificationRow & { total: number }>(
-    `SELECT ${COLUMNS}, (SELECT count(*)::int FROM deliveries WHERE ${ofService} AND ${inState}) AS total
-     FROM deliveries WHERE ${ofService} AND ${inState} ORDER BY created_at DESC, id LIMIT ${bind(limit)}`,
+  const { rows, total } = await readPage<NotificationRow>(pool, {
+    columns: COLUMNS,
+    table: 'deliveries',
+    where: `${ofService} AND ${inState}`,
+    orderBy: 'created_at DESC, id',
+    limit,
     parameters,
-  );
-  return { notifications: rows.map(toNotification), total: rows[0]?.total ?? 0 };
-}
-
-async function stranded(
-  pool: Pool,
-  queue: { readonly schema: string; readonly name: string },
-  limit: number,
-): Promise<StrandedNotification[]> {
-  const { rows } = await pool.query<{ id: string; queue_id: string; lane: string; ended: boolean }>(
-    `SELECT d.id, d.queue_id, d.lane, q.id IS NOT NULL AS ended
-     FROM deliveries d LEFT JOIN ${queue.schema}.job q ON q.name = $1 AND q.id = d.queue_id
-     WHERE d.state = 'pending' AND (q.id IS NULL OR q.state NOT IN ('created', 'retry', 'active'))
-     ORDER BY d.created_at LIMIT $2`,
-    [queue.name, limit],
-  );
-  return rows.map((row) => ({ id: row.id, queueId: row.queue_id, lane: row.lane, ended: row.ended }));
+  });
+  return { notifications: rows.map(toNotification), total };
 }

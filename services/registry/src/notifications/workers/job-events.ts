@@ -5,8 +5,7 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { hasCode } from '../../common/errors.ts';
-import { createRetryQueue } from '../../common/retry-queue.ts';
+import { createRetryQueue } from '@rollcall/platform/work/retry-queue.ts';
 import { toJob } from '../../jobs/store/delivery-jobs.ts';
 import { announceJobEvents, dueEvents, type JobEventsDeps } from '../domain/job-events.ts';
 
@@ -32,7 +31,7 @@ export interface JobEventsWorker extends Actor {
  * finished job is held until it has been announced.
  */
 export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorker {
-  const { informer, log } = deps;
+  const { informer, clock, log } = deps;
   /** By uid, what is known to have been announced. */
   const announced = new Map<string, ReadonlySet<string>>();
 
@@ -52,8 +51,9 @@ export function createJobEventsWorker(deps: JobEventsWorkerDeps): JobEventsWorke
     },
     concurrency: CONCURRENCY,
     backoff: BACKOFF,
+    clock,
     onFailure: (err, key, failures) => {
-      const expected = isUnavailable(err) || isDatabaseUnavailable(err) || hasCode(err, 'DATABASE_UNAVAILABLE');
+      const expected = isUnavailable(err) || isDatabaseUnavailable(err);
       log[expected ? 'debug' : 'warn'](
         { err, job: key, failures },
         'the events of a delivery job could not be stored yet',

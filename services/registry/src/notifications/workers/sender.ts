@@ -1,21 +1,70 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
-import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import { createOutbox, type Outbox, type OutboxRetries } from '@rollcall/platform/postgres/outbox.ts';
+import type { OutboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { OutboxAttempt } from '@rollcall/platform/work/outbox-states.ts';
+import { Counter, type Registry } from 'prom-client';
+import type { Notification } from '../domain/notifications.ts';
 import type { HttpPost } from '../domain/sending.ts';
-import type { NotificationQueue } from '../store/notification-queue.ts';
+import type { QueuedNotification } from '../store/notifications.ts';
 
 const TIMEOUT_MS = 10_000;
+const QUEUE_SCHEMA = 'registry_queue';
 
-/** Sends what is in the queue. */
-export function notificationWorker(queue: NotificationQueue): Actor {
-  return {
+export interface NotificationOutboxOptions {
+  readonly databaseUrl: string;
+  /** Of the same database. */
+  readonly pool: Pool;
+  readonly retries: OutboxRetries;
+  readonly notifications: OutboxTable<QueuedNotification>;
+  /** Makes one attempt. @throws when what says where and how to send cannot be read. */
+  readonly attempt: (notification: Notification) => Promise<OutboxAttempt>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** Sends the notifications that are stored. */
+export function createNotificationOutbox(options: NotificationOutboxOptions): Outbox {
+  const { databaseUrl, pool, retries, notifications, clock, log } = options;
+  const attempts = new Counter({
+    name: 'rollcall_notification_attempts_total',
+    help: 'Attempts of this replica to send a notification.',
+    labelNames: ['result'],
+    registers: [options.metrics],
+  });
+  return createOutbox({
     name: 'notifications',
-    start() {
-      queue.start();
-      return Promise.resolve();
+    databaseUrl,
+    pool,
+    schema: QUEUE_SCHEMA,
+    messages: notifications,
+    retries,
+    clock,
+    log,
+    async attempt(notification) {
+      try {
+        return await options.attempt(notification);
+      } catch (error) {
+        const id = notification.id;
+        log.debug(
+          { notification: id, message: errorMessage(error) },
+          'the configuration of a channel could not be read',
+        );
+        return { result: 'failed', reason: 'the configuration could not be read' };
+      }
     },
-    stop: () => queue.stop(),
-  };
+    onOutcome({ id: notification, channel, serviceName: service, event }, { result, reason, state, attempt }) {
+      attempts.inc({ result });
+      const outcome = { notification, channel, service, event, reason, attempt };
+      if (state === 'dead') log.warn(outcome, 'notification given up and kept as a dead letter');
+      else if (state === 'pending') log.info(outcome, 'notification failed and will be sent again');
+    },
+  });
 }
 
 /**

@@ -1,7 +1,7 @@
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createBulkhead } from '../../common/bulkhead.ts';
-import { createKeyedMutex } from '../../common/keyed-mutex.ts';
+import { createLookupLimiter } from '../../common/overload.ts';
 import { createHeartbeats } from './heartbeats.ts';
 import {
   ChangedMeanwhileError,
@@ -176,8 +176,8 @@ function setUp() {
   const deps: RegistrationsDeps = {
     store: memory.store,
     heartbeats,
-    mutex: createKeyedMutex(),
-    misses: createBulkhead(1),
+    oneByOne: createLimiter({ mostPerKey: 1 }),
+    misses: createLookupLimiter(1),
     mayConnect: addressRules.cluster,
     clock,
     ttlSeconds: TTL_SECONDS,

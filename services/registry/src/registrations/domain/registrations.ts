@@ -1,8 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
-import type { Bulkhead } from '../../common/bulkhead.ts';
+import type { Limiter } from '@rollcall/platform/work/limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
-import type { KeyedMutex } from '../../common/keyed-mutex.ts';
 import { checkReport, checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
 import {
@@ -24,12 +23,12 @@ export interface RegistrationsDeps {
    * Registrations, removals and reports of one name are serial in this process; between replicas
    * the store decides.
    */
-  readonly mutex: KeyedMutex;
+  readonly oneByOne: Pick<Limiter, 'run'>;
   /**
    * Lookups of names that are unknown here, in the store: anyone can cause them, and heartbeats
    * must not wait for them.
    */
-  readonly misses: Bulkhead;
+  readonly misses: Pick<Limiter, 'run'>;
   readonly clock: Clock;
   /** How many registrations a subject may have; a few more where several are made at once. */
   readonly registrationsPerSubject: number;
@@ -54,8 +53,8 @@ export function isDiscoverable(registration: Registration): boolean {
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
   checkServiceName(request.serviceName);
   checkServiceUrl(request.url, deps.mayConnect);
-  const { store, mutex } = deps;
-  return mutex.run(request.serviceName, async () => {
+  const { store, oneByOne } = deps;
+  return oneByOne.run(request.serviceName, async () => {
     let known = store.find(request.serviceName) ?? (await store.fetch(request.serviceName));
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       try {
@@ -133,7 +132,7 @@ export async function lookUpService(
   serviceName: string,
 ): Promise<Registration> {
   const known = isServiceName(serviceName)
-    ? (store.find(serviceName) ?? (await misses.run(() => store.fetch(serviceName))))
+    ? (store.find(serviceName) ?? (await misses.run(serviceName, () => store.fetch(serviceName))))
     : undefined;
   if (known === undefined || !isDiscoverable(known)) throw notFound(serviceName);
   return known;
@@ -203,8 +202,8 @@ export async function unregisterService(
   subject: string | undefined,
 ): Promise<void> {
   checkServiceName(serviceName);
-  const { store, heartbeats, mutex } = deps;
-  await mutex.run(serviceName, async () => {
+  const { store, heartbeats, oneByOne } = deps;
+  await oneByOne.run(serviceName, async () => {
     let known = store.find(serviceName) ?? (await store.fetch(serviceName));
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       if (known === undefined || !isDiscoverable(known)) throw notFound(serviceName);

@@ -1,3 +1,4 @@
+import { readPage } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { Job, JobHistory, JobPhase } from '../../jobs/domain/jobs.ts';
 import type { DeliveryOperation, DeliveryStrategy } from '../../jobs/domain/requested-job.ts';
@@ -16,7 +17,7 @@ import type { Artifact, Release } from '../domain/release.ts';
 export function createHistoryStore(pool: () => Pool): HistoryStore & JobHistory {
   return {
     record: async (record) => inTransaction(pool(), (client) => write(client, record)),
-    page: async (query) => readPage(pool(), query),
+    page: async (query) => readEntries(pool(), query),
     recorded: async (jobUids) => recorded(pool(), jobUids),
     lastDelivered: async (serviceName) => lastDelivered(pool(), serviceName),
     countUpdates: async () => countUpdates(pool()),
@@ -125,24 +126,22 @@ interface HistoryRow {
   readonly checksum: string;
   readonly artifact_path: string;
   readonly backup_path: string;
-  readonly total: number;
 }
 
-async function readPage(pool: Pool, { serviceName, limit, after }: HistoryQuery) {
-  const parameters: (string | number)[] = [];
-  const bind = (value: string | number) => `$${parameters.push(value)}`;
-  const ofService = serviceName === undefined ? 'is_update' : `is_update AND service_name = ${bind(serviceName)}`;
-  const position =
-    after === undefined
-      ? 'TRUE'
-      : `(finished_at, id) < (SELECT finished_at, id FROM history WHERE id = ${bind(after)})`;
-  const { rows } = await pool.query<HistoryRow>(
-    `SELECT id, service_name, old_version, new_version, finished_at, status, duration_seconds, artifact_url, checksum,
-       artifact_path, backup_path, (SELECT count(*)::int FROM history WHERE ${ofService}) AS total
-     FROM history WHERE ${ofService} AND ${position} ORDER BY finished_at DESC, id DESC LIMIT ${bind(limit)}`,
-    parameters,
-  );
-  return { entries: rows.map(toEntry), total: rows[0]?.total ?? 0 };
+const isOlderThan = (id: string) => `(finished_at, id) < (SELECT finished_at, id FROM history WHERE id = ${id})`;
+
+async function readEntries(pool: Pool, { serviceName, limit, after }: HistoryQuery) {
+  const { rows, total } = await readPage<HistoryRow>(pool, {
+    columns: `id, service_name, old_version, new_version, finished_at, status, duration_seconds, artifact_url, checksum,
+      artifact_path, backup_path`,
+    table: 'history',
+    where: serviceName === undefined ? 'is_update' : 'is_update AND service_name = $1',
+    after: after === undefined ? undefined : { condition: isOlderThan, cursor: after },
+    orderBy: 'finished_at DESC, id DESC',
+    limit,
+    parameters: serviceName === undefined ? [] : [serviceName],
+  });
+  return { entries: rows.map(toEntry), total };
 }
 
 function toEntry(row: HistoryRow): HistoryEntry {

@@ -1,5 +1,5 @@
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import { createServiceLanes } from '../../postgres/service-lanes.ts';
+import { createServiceLimiter } from '../../common/overload.ts';
 import type { ArtifactType, Release, ReleaseStore } from '../domain/release.ts';
 
 const VERSIONS_MAX = 1000;
@@ -8,15 +8,15 @@ const VERSIONS_MAX = 1000;
  * Services of which each replica records a release with work at a time: each keeps a connection
  * meanwhile, and others need some.
  */
-const LANES = 4;
+const SERVICES = 4;
 
 /** @param pool throws while the schema is not there yet. */
 export function createReleaseStore(pool: () => Pool): ReleaseStore {
-  const lanes = createServiceLanes(LANES, 'Too many jobs are being asked for');
+  const limiter = createServiceLimiter(SERVICES, 'Too many jobs are being asked for');
   return {
     record: async (release) => record(pool(), release),
     recordWith: async (release, work) =>
-      lanes.run(release.serviceName, () =>
+      limiter.run(release.serviceName, () =>
         inTransaction(pool(), async (client) => {
           // The row is locked until the end.
           await record(client, release);

@@ -118,7 +118,5 @@ function isRepeatable(entry: Awaited<ReturnType<CallLedger['begin']>>, digest: B
 }
 
 function hasChangedNothing(error: unknown): boolean {
-  return (
-    error instanceof RegistryError && !hasCode(error, 'STORE_UNAVAILABLE') && !hasCode(error, 'DATABASE_UNAVAILABLE')
-  );
+  return error instanceof RegistryError && !hasCode(error, 'STORE_UNAVAILABLE');
 }

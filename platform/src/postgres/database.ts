@@ -1,9 +1,8 @@
-import { migrate } from '@rollcall/platform/postgres/migrate.ts';
-import type { Pool } from '@rollcall/platform/postgres/pool.ts';
-import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
-import type { Logger } from '@rollcall/platform/process/log.ts';
-import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
-import { RegistryError } from '../common/errors.ts';
+import type { Actor } from '../process/lifecycle.ts';
+import type { Logger } from '../process/log.ts';
+import { backoffMs, sleep } from '../retry.ts';
+import { migrate } from './migrate.ts';
+import { DatabaseNotReadyError, type Pool } from './pool.ts';
 
 const RETRY = { baseMs: 500, maxMs: 5000 };
 const PROBE_INTERVAL_MS = 5000;
@@ -19,11 +18,11 @@ export interface DatabaseOptions {
 /** Brings the schema up to date as soon as the database answers, and keeps an eye on it. */
 export interface Database extends Actor {
   readonly connected: () => boolean;
-  /** @throws RegistryError DATABASE_UNAVAILABLE until the schema is up to date. */
+  /** @throws DatabaseNotReadyError until the schema is up to date. */
   readonly pool: () => Pool;
 }
 
-/** Starting it never fails: without the database, services are still discovered. */
+/** Starting it never fails: what needs no database works on without. */
 export function createDatabase({ pool, schema, migrations, log }: DatabaseOptions): Database {
   const stopping = new AbortController();
   const firstAttempt = Promise.withResolvers<void>();
@@ -66,7 +65,7 @@ export function createDatabase({ pool, schema, migrations, log }: DatabaseOption
     },
     connected: () => connected,
     pool() {
-      if (!migrated) throw new RegistryError('DATABASE_UNAVAILABLE');
+      if (!migrated) throw new DatabaseNotReadyError();
       return pool;
     },
   };

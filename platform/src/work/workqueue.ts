@@ -1,4 +1,4 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Clock } from '../clock.ts';
 import { createDelays } from './delays.ts';
 
 export interface WorkQueueOptions {

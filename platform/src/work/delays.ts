@@ -1,4 +1,4 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Clock } from '../clock.ts';
 import { createDelayHeap } from './delay-heap.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { systemClock } from '@rollcall/platform/clock.ts';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { systemClock } from '../clock.ts';
 import { createWorkQueue } from './workqueue.ts';
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,0 +1,58 @@
+import { createLimiter, type Limiter } from '@rollcall/platform/work/limiter.ts';
+import { RegistryError } from './errors.ts';
+
+/** While the database or the API server is slow, more would pile up without end. */
+const PLACES = 100;
+/** The other places are for other services. */
+const WAITING_OF_SERVICE_MAX = 20;
+const WAIT_MAX_MS = 10_000;
+
+export interface LookupLimiter extends Pick<Limiter, 'run'> {
+  /** How many lookups there were, those that were refused included. */
+  readonly runs: number;
+}
+
+/**
+ * Keeps lookups of names that are not known here from taking all connections.
+ *
+ * @returns a limiter whose refusals are RegistryError OVERLOADED.
+ */
+export function createLookupLimiter(most: number): LookupLimiter {
+  const limiter = createLimiter({ most, places: most, refuse: tooManyLookups });
+  let runs = 0;
+  return {
+    run(name, work) {
+      runs += 1;
+      return limiter.run(name, work);
+    },
+    get runs() {
+      return runs;
+    },
+  };
+}
+
+/**
+ * Keeps work that holds a database connection while it waits for something else from taking all
+ * connections: one of a service at a time, and the services take turns.
+ *
+ * @param most how much may be under way, each of another service.
+ * @param refusal what is said when too much waits.
+ * @returns a limiter whose refusals are RegistryError OVERLOADED.
+ */
+export function createServiceLimiter(most: number, refusal: string): Limiter {
+  return createLimiter({
+    most,
+    mostPerKey: 1,
+    places: PLACES,
+    waitingPerKey: WAITING_OF_SERVICE_MAX,
+    maxWaitMs: WAIT_MAX_MS,
+    refuse: (reason) => {
+      const late = 'Earlier calls are not finished in time: nothing was done; try again';
+      return new RegistryError('OVERLOADED', reason === 'late' ? late : refusal);
+    },
+  });
+}
+
+function tooManyLookups(): RegistryError {
+  return new RegistryError('OVERLOADED', 'Too many lookups of unknown names');
+}

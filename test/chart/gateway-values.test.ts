@@ -62,7 +62,12 @@ describe('the gateway', () => {
         grpcOrigin: 'http://rollcall-registry:50051',
         tokenFile: '/var/run/secrets/rollcall/token',
       },
-      keys: { namespace: NAMESPACE, secretName: 'rollcall-gateway-keys', rotateAfterMs: 30 * 86_400_000 },
+      keys: {
+        namespace: NAMESPACE,
+        secretName: 'rollcall-gateway-keys',
+        rotateAfterMs: 30 * 86_400_000,
+        refreshMs: 60_000,
+      },
       token: { issuer: 'rollcall', audience: 'rollcall', lifetimeSeconds: 3600 },
       externalIssuers: [],
       limits: {

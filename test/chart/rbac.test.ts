@@ -466,7 +466,7 @@ describe('Secrets', () => {
       const policy = { rotateAfterMs: 1, publishAheadMs: 1, verifyAfterMs: 1 };
       const log = createLogger('test', 'silent');
       const where = { connection, namespace: NAMESPACE, secretName: GATEWAY_KEYS };
-      const keys = createKeyStore({ ...where, policy, clock: systemClock, log });
+      const keys = createKeyStore({ ...where, policy, refreshMs: 60_000, clock: systemClock, log });
       await expect(keys.actor.start()).rejects.toThrow(`There is no Secret ${GATEWAY_KEYS}`);
     });
   });

@@ -21,7 +21,6 @@ const SENDERS_PER_LANE = 2;
  * group only.
  */
 const SENDER_GROUPS = 6;
-const RELAY_INTERVAL_MS = 15_000;
 const RELAY_BATCH = 200;
 const PRUNE_INTERVAL_MS = 3_600_000;
 /** Deleted within some milliseconds, so that what is new does not wait for it. */
@@ -37,6 +36,8 @@ export interface OutboxRetries {
   /** Before the first retry; doubled, with jitter, before each further one. */
   readonly delaySeconds: number;
   readonly delayMaxSeconds: number;
+  /** How often messages without a job of the queue are looked for. */
+  readonly relaySeconds: number;
 }
 
 /** An attempt as it was written down. */
@@ -123,7 +124,7 @@ export function createOutbox<Message extends OutboxMessage>(options: OutboxOptio
         log[levelOf(err)]({ err, outbox: name }, 'messages could not be handed to the queue yet');
       }
       if (await prune()) continue;
-      await Promise.race([awake.promise, sleep(RELAY_INTERVAL_MS, stopping.signal)]);
+      await Promise.race([awake.promise, sleep(options.retries.relaySeconds * 1000, stopping.signal)]);
     }
     await queue.boss.stop({ timeout: STOP_GRACE_MS });
   }

@@ -42,7 +42,7 @@ test('one of a service at a time, and no more services than may be under way', a
   expect(await all).toEqual(['a1', 'a2', 'b', 'c']);
 });
 
-test('what fails makes room, too', async () => {
+test('what fails frees a slot, too', async () => {
   const limiter = createServiceLimiter(1);
   await expect(limiter.run('a', () => Promise.reject(new Error('store away')))).rejects.toThrow('store away');
   expect(await limiter.run('a', async () => 'done')).toBe('done');

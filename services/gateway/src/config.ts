@@ -31,6 +31,7 @@ const schema = Type.Object({
   ),
   ROLLCALL_KEYS_SECRET: Type.String({ minLength: 1, default: 'rollcall-gateway-keys' }),
   ROLLCALL_KEY_ROTATION_SECONDS: Type.Integer({ minimum: 3600, default: 30 * DAY_SECONDS }),
+  ROLLCALL_KEY_REFRESH_SECONDS: Type.Integer({ minimum: 1, maximum: 300, default: 60 }),
   ROLLCALL_TOKEN_ISSUER: Type.String({ minLength: 1, default: 'rollcall' }),
   ROLLCALL_TOKEN_AUDIENCE: Type.String({ minLength: 1, default: 'rollcall' }),
   ROLLCALL_TOKEN_SECONDS: Type.Integer({ minimum: 60, maximum: DAY_SECONDS, default: 3600 }),
@@ -78,6 +79,8 @@ export interface KeysConfig {
   readonly namespace: string | undefined;
   readonly secretName: string;
   readonly rotateAfterMs: number;
+  /** How often the Secret is read, and a key that is due is made. */
+  readonly refreshMs: number;
 }
 
 /** Settings of the gateway process. Its namespace is that of the ApiClients and their Secrets. */
@@ -132,6 +135,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
       namespace: parsed.ROLLCALL_KEYS_NAMESPACE,
       secretName: parsed.ROLLCALL_KEYS_SECRET,
       rotateAfterMs: parsed.ROLLCALL_KEY_ROTATION_SECONDS * 1000,
+      refreshMs: parsed.ROLLCALL_KEY_REFRESH_SECONDS * 1000,
     },
     token: {
       issuer: parsed.ROLLCALL_TOKEN_ISSUER,

@@ -91,7 +91,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<DeliveryF
     log,
     metrics,
     currentVersion: (serviceName) => registered.get(serviceName),
-    notificationRetries: { limit: retryLimit, delaySeconds: 1, delayMaxSeconds: 1 },
+    notificationRetries: { limit: retryLimit, delaySeconds: 1, delayMaxSeconds: 1, relaySeconds: 2 },
   });
   const { routes } = delivery;
   const app = await buildApp({

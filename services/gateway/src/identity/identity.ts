@@ -44,8 +44,8 @@ export function createIdentity(deps: IdentityDeps): GatewayIdentity {
   const { connection, token, externalIssuers: issuers, clock, log, dispatcher } = deps;
   const verifyAfterMs = (token.lifetimeSeconds + TOLERANCE_SECONDS) * 1000;
   const policy = { rotateAfterMs: deps.keys.rotateAfterMs, publishAheadMs: PUBLISH_AHEAD_MS, verifyAfterMs };
-  const { secretName, namespace = deps.namespace } = deps.keys;
-  const keys = createKeyStore({ connection, namespace, secretName, policy, clock, log });
+  const { secretName, refreshMs, namespace = deps.namespace } = deps.keys;
+  const keys = createKeyStore({ connection, namespace, secretName, policy, refreshMs, clock, log });
   const clients = createApiClients({
     connection,
     namespace: deps.namespace,

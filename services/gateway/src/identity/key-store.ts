@@ -14,7 +14,6 @@ import { planRotation, type RotationPolicy, type SigningKey } from './signing-ke
 
 export const SIGNING_ALGORITHM = 'ES256';
 const SECRET_KEY = 'keys.json';
-const REFRESH_MS = 60_000;
 /** After an unknown key was asked for: the next read of the Secret for one waits so long. */
 const REFRESH_COOL_DOWN_MS = 5000;
 const ATTEMPTS = 10;
@@ -47,6 +46,8 @@ export interface KeyStoreDeps {
    */
   readonly secretName: string;
   readonly policy: RotationPolicy;
+  /** How often the Secret is read. */
+  readonly refreshMs: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -121,7 +122,7 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
         await look();
         timer = setInterval(() => {
           look().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
-        }, REFRESH_MS);
+        }, deps.refreshMs);
       },
       stop: async () => clearInterval(timer),
     },

@@ -50,7 +50,7 @@ const RESYNC_MS = 60_000;
 const MAX_MISSES = 16;
 const FEED_CAPACITY = 10_000;
 /** Thirteen attempts within two to three hours. */
-const RETRIES: OutboxRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800 };
+const RETRIES: OutboxRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800, relaySeconds: 15 };
 
 export interface DeliveryDeps {
   readonly connection: KubeConnection;

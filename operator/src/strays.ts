@@ -75,7 +75,7 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
     }
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const places = namespaces.length === 0 ? [undefined] : namespaces.filter((name) => name !== namespace);
     const lists = await Promise.all(places.flatMap((place) => kinds.map((kind) => list(kind, place))));
     const others = lists.flat().filter(({ metadata }) => metadata.namespace !== namespace);
@@ -90,7 +90,7 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await look().catch((err: unknown) => log.debug({ err }, 'other namespaces could not be listed'));
+      await check().catch((err: unknown) => log.debug({ err }, 'other namespaces could not be listed'));
       await sleep(PERIOD_MS, stopping.signal);
     }
   }

@@ -73,7 +73,7 @@ export interface ServerOptions {
    * Which requests to upgrade become the event `upgrade`; absent: none. Others are answered as if
    * they had not asked (RFC 9110, section 7.8): Java's client asks for HTTP/2 with every request.
    */
-  readonly takesUpgrade?: (request: IncomingMessage) => boolean;
+  readonly acceptsUpgrade?: (request: IncomingMessage) => boolean;
   /**
    * Called with what is refused before it is a request of a route;
    *
@@ -113,7 +113,7 @@ export function createServer(options: ServerOptions): App {
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     http: {
       connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS,
-      shouldUpgradeCallback: options.takesUpgrade ?? (() => false),
+      shouldUpgradeCallback: options.acceptsUpgrade ?? (() => false),
       // Node would refuse what has none past all hooks; see headerFault.
       requireHostHeader: false,
     },

@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT_MS = 2000;
  */
 const ANSWER_TIMEOUT_MS = 2000;
 /** How often a connection is checked that owes answers. */
-const LOOKS_PER_TIMEOUT = 5;
+const CHECKS_PER_TIMEOUT = 5;
 const RECONNECT = { baseMs: 50, maxMs: 2000 };
 
 /**
@@ -71,20 +71,20 @@ export function createRedis({ url, name, waitMs = 0, log }: RedisOptions): Redis
  * come is read.
  */
 function endSilentConnections(redis: Redis, timeoutMs: number): void {
-  let silentLooks = 0;
+  let silentChecks = 0;
   let bytesBefore = 0;
 
-  function look(): void {
+  function check(): void {
     const { stream, commandQueue } = redis;
     const bytes = stream?.bytesRead ?? 0;
     const isSilent = commandQueue.length > 0 && bytes === bytesBefore;
-    silentLooks = isSilent ? silentLooks + 1 : 0;
+    silentChecks = isSilent ? silentChecks + 1 : 0;
     bytesBefore = bytes;
-    if (silentLooks < LOOKS_PER_TIMEOUT) return;
-    silentLooks = 0;
+    if (silentChecks < CHECKS_PER_TIMEOUT) return;
+    silentChecks = 0;
     stream.destroy(new Error(`no answer within ${timeoutMs} ms`));
   }
 
-  const looking = setInterval(() => setImmediate(look), timeoutMs / LOOKS_PER_TIMEOUT).unref();
+  const looking = setInterval(() => setImmediate(check), timeoutMs / CHECKS_PER_TIMEOUT).unref();
   redis.on('end', () => clearInterval(looking));
 }

@@ -17,24 +17,24 @@ const REASON_MAX_LENGTH = 200;
  * Logs at most once in a minute, however much is lost; what was lost meanwhile is in the next line.
  */
 export function createLossReport(log: Logger, clock: Clock): LossReport {
-  let untold = 0;
+  let unreported = 0;
   let reason = '';
-  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let reportedAtMs = Number.NEGATIVE_INFINITY;
 
   function tell(): void {
-    log.warn({ spans: untold, reason }, 'spans were not exported');
-    untold = 0;
-    toldAtMs = clock.monotonicMs();
+    log.warn({ spans: unreported, reason }, 'spans were not exported');
+    unreported = 0;
+    reportedAtMs = clock.monotonicMs();
   }
 
   return {
     lost(spans, cause) {
-      untold += spans;
+      unreported += spans;
       reason = errorMessage(cause).slice(0, REASON_MAX_LENGTH);
-      if (clock.monotonicMs() - toldAtMs >= INTERVAL_MS) tell();
+      if (clock.monotonicMs() - reportedAtMs >= INTERVAL_MS) tell();
     },
     finish() {
-      if (untold > 0) tell();
+      if (unreported > 0) tell();
     },
   };
 }

@@ -62,7 +62,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     renderError: codedErrorBody,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     connectionsCheckingIntervalMs: CHECK_INTERVAL_MS,
-    takesUpgrade: isWebSocketUpgrade,
+    acceptsUpgrade: isWebSocketUpgrade,
     onRawRefusal: (refusal) => recordRawRefusal(refusal, accessLog),
   });
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;

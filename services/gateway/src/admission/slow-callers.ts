@@ -45,7 +45,7 @@ export function endSlowCallers(app: App, metrics: Registry, policy: SlowCallersP
   const timer = setInterval(() => {
     for (const link of open.links()) {
       const exchange = link.value;
-      const fault = exchange.look(policy);
+      const fault = exchange.check(policy);
       if (fault !== undefined) {
         ended.inc({ fault });
         exchange.end(app);
@@ -77,7 +77,7 @@ class Exchange {
     this.#received = request.socket.bytesRead;
   }
 
-  look(policy: SlowCallersPolicy): Fault | undefined {
+  check(policy: SlowCallersPolicy): Fault | undefined {
     if (this.#sendsTooSlowly(policy)) return 'sending';
     return this.#readsTooSlowly(policy) ? 'reading' : undefined;
   }

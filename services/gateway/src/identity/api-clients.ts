@@ -107,8 +107,8 @@ export function createApiClients(deps: ApiClientsDeps): ApiClients {
   async function tell({ metadata, status }: ApiClient, { reason, message, status: state }: Verdict): Promise<void> {
     const { name, resourceVersion, generation = 0 } = metadata;
     const told = status?.conditions?.find(({ type }) => type === 'Ready');
-    const isTold = told?.status === state && told.reason === reason && told.message === message;
-    if (resourceVersion === undefined || (isTold && status?.observedGeneration === generation)) return;
+    const isWritten = told?.status === state && told.reason === reason && told.message === message;
+    if (resourceVersion === undefined || (isWritten && status?.observedGeneration === generation)) return;
     const condition = { type: 'Ready', status: state, reason, message, observedGeneration: generation };
     const conditions = setCondition(status?.conditions ?? [], condition, clock.now().toISOString());
     try {

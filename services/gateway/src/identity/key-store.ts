@@ -88,21 +88,21 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
   const { clock, log } = deps;
   let stored: Stored | undefined;
   let loaded: Loaded | undefined;
-  let lastLookMs = Number.NEGATIVE_INFINITY;
+  let lastReadMs = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
 
   function look(): Promise<void> {
-    looking ??= lookOnce().finally(() => {
+    looking ??= readOnce().finally(() => {
       looking = undefined;
     });
     return looking;
   }
 
-  async function lookOnce(): Promise<void> {
+  async function readOnce(): Promise<void> {
     try {
       stored = await readAndRotate(deps);
-      lastLookMs = clock.monotonicMs();
+      lastReadMs = clock.monotonicMs();
     } finally {
       // Which key signs changes with time: a replica that cannot read must not go on with one that
       // the others have dropped.
@@ -129,8 +129,8 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
     signing: () => current().signing,
     async verifying(kid) {
       const known = current().verifying.get(kid);
-      if (known !== undefined || clock.monotonicMs() - lastLookMs < REFRESH_COOL_DOWN_MS) return known;
-      lastLookMs = clock.monotonicMs();
+      if (known !== undefined || clock.monotonicMs() - lastReadMs < REFRESH_COOL_DOWN_MS) return known;
+      lastReadMs = clock.monotonicMs();
       await look().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
       return current().verifying.get(kid);
     },

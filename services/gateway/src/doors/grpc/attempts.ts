@@ -126,7 +126,7 @@ export class Attempt {
   }
 
   /** Whether the backend may have processed it: who repeats it may have it done twice. */
-  mayBeTaken(): boolean {
+  mayBeAccepted(): boolean {
     const stream = this.#stream;
     if (stream === undefined) return false;
     const failure: NodeJS.ErrnoException | null = stream.errored;

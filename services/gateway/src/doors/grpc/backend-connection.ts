@@ -125,7 +125,7 @@ export class BackendConnection {
   }
 
   /** Whether new calls are to go over it, once it is made. */
-  takesCalls(): boolean {
+  acceptsCalls(): boolean {
     return this.#state !== 'failed' && !this.#isSuspect && !this.#isRetired && this.#isOpen();
   }
 

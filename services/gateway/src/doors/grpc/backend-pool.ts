@@ -42,7 +42,7 @@ export class BackendPool {
   connectionTo(place: Place): BackendConnection {
     const { callsPerSession, sessionsPerTarget } = this.#options;
     const key = `${place.origin} ${place.endpoint.address ?? ''}`;
-    const pool = (this.#pools.get(key) ?? []).filter((connection) => connection.takesCalls());
+    const pool = (this.#pools.get(key) ?? []).filter((connection) => connection.acceptsCalls());
     let least = pool[0];
     for (const connection of pool) if (least === undefined || connection.calls < least.calls) least = connection;
     if (
@@ -81,7 +81,7 @@ export class BackendPool {
   #check(): void {
     for (const connection of this.#all) connection.check();
     for (const [key, pool] of this.#pools) {
-      if (!pool.some((connection) => connection.takesCalls())) this.#pools.delete(key);
+      if (!pool.some((connection) => connection.acceptsCalls())) this.#pools.delete(key);
     }
   }
 }

@@ -264,8 +264,8 @@ export class Forwarding {
 
   #upstreamClosed(attempt: Attempt, stream: ClientHttp2Stream): void {
     if (this.#isOver || attempt !== this.#attempt) return;
-    const mayBeTaken = this.#hasHead || attempt.mayBeTaken();
-    if (!mayBeTaken && this.#replay !== undefined && this.#tries < MAX_TRIES) this.#try();
-    else this.fail(attempt.wasLost() ? lost(mayBeTaken) : refusalOfReset(stream.rstCode ?? NGHTTP2_NO_ERROR));
+    const mayBeAccepted = this.#hasHead || attempt.mayBeAccepted();
+    if (!mayBeAccepted && this.#replay !== undefined && this.#tries < MAX_TRIES) this.#try();
+    else this.fail(attempt.wasLost() ? lost(mayBeAccepted) : refusalOfReset(stream.rstCode ?? NGHTTP2_NO_ERROR));
   }
 }

@@ -112,7 +112,7 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
       sessions.delete(session);
       if (sessions.size === 0) onEmpty?.();
     });
-    if (sessions.size > options.connections && !makeRoom(sessions, session, options)) session.destroy();
+    if (sessions.size > options.connections && !evictIdle(sessions, session, options)) session.destroy();
   });
 
   const timer = setInterval(() => check(sessions, options, clock.monotonicMs()), CHECK_INTERVAL_MS);
@@ -151,7 +151,7 @@ export function followConnections(server: Http2Server, { options, clock, onCall 
  *
  * @returns whether one more may be opened.
  */
-function makeRoom(sessions: Sessions, newcomer: ServerHttp2Session, { connections }: ConnectionOptions): boolean {
+function evictIdle(sessions: Sessions, newcomer: ServerHttp2Session, { connections }: ConnectionOptions): boolean {
   const open = [...sessions].filter(([session]) => !session.destroyed);
   if (open.length <= connections) return true;
   const idle = open.filter(([session, { calls }]) => session !== newcomer && calls === 0);

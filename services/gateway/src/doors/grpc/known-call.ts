@@ -25,7 +25,7 @@ export interface KnownCall {
   /** Once it goes on to a backend. */
   forwarded: { readonly token: string; readonly call: Forwarding } | undefined;
   /** How much of its answer its caller had read at the last sweep. */
-  takenBytes: number;
+  readBytes: number;
   /**
    * For how long its caller has read nothing of that. Counted in sweeps: while this process stands
    * still nobody is slow.
@@ -49,7 +49,7 @@ export function knownCall(known: Pick<KnownCall, 'stream' | 'head' | 'span' | 'r
     leave: undefined,
     isClosed: false,
     forwarded: undefined,
-    takenBytes: 0,
+    readBytes: 0,
     stuckMs: 0,
   };
 }

@@ -29,11 +29,11 @@ function valueOf(raw: readonly string[], name: string): string {
 }
 
 /**
- * @param mayBeTaken whether the backend may have processed the call: who repeats it may have it
+ * @param mayBeAccepted whether the backend may have processed the call: who repeats it may have it
  * done twice.
  */
-export function lost(mayBeTaken: boolean): Refusal {
-  const message = mayBeTaken ? 'The connection to the service was lost' : 'The service could not be reached';
+export function lost(mayBeAccepted: boolean): Refusal {
+  const message = mayBeAccepted ? 'The connection to the service was lost' : 'The service could not be reached';
   return new Refusal(grpcStatus.UNAVAILABLE, message);
 }
 

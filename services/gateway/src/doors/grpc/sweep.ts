@@ -62,9 +62,9 @@ function endWhenLeft(known: KnownCall, { lingerMs, readingGraceMs }: SweepLimits
   }
   const leftBytes = stream.bufferSize;
   // What is left says nothing: where it is read steadily, that is the same at each sweep.
-  const takenBytes = (forwarded?.call.answeredBytes ?? 0) - leftBytes;
-  const isStuck = (leftBytes > 0 || stream.writableEnded) && takenBytes === known.takenBytes;
-  known.takenBytes = takenBytes;
+  const readBytes = (forwarded?.call.answeredBytes ?? 0) - leftBytes;
+  const isStuck = (leftBytes > 0 || stream.writableEnded) && readBytes === known.readBytes;
+  known.readBytes = readBytes;
   known.stuckMs = isStuck ? known.stuckMs + SWEEP_INTERVAL_MS : 0;
   const isEndedHere = stream.writableEnded && forwarded?.call.isAnswered !== true;
   if (known.stuckMs >= (isEndedHere ? lingerMs : readingGraceMs)) cutOff(known);
@@ -88,7 +88,7 @@ function endStuck(calls: ReadonlySet<KnownCall>, bytes: number): void {
     (one, other) =>
       keptFor(other) - keptFor(one) ||
       other.known.stuckMs - one.known.stuckMs ||
-      one.known.takenBytes - other.known.takenBytes,
+      one.known.readBytes - other.known.readBytes,
   );
   let left = bytes;
   for (const { known, bytes } of unread) {

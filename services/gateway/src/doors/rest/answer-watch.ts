@@ -6,7 +6,7 @@ const CHECK_INTERVAL_MS = 100;
 /** A request whose answer is awaited. */
 export interface Expectation {
   /** Called every {@link CHECK_INTERVAL_MS}. */
-  look(): void;
+  check(): void;
 }
 
 /**
@@ -23,12 +23,12 @@ export class AnswerWatch {
 
   /** It is checked until it is unlinked. */
   add(expectation: Expectation): Link<Expectation> {
-    this.#timer ??= setInterval(() => this.#look(), CHECK_INTERVAL_MS).unref();
+    this.#timer ??= setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
     return this.#expected.add(expectation);
   }
 
-  #look(): void {
-    for (const { value } of this.#expected.links()) value.look();
+  #check(): void {
+    for (const { value } of this.#expected.links()) value.check();
     if (!this.#expected.isEmpty) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -52,19 +52,19 @@ export interface Progress {
  */
 export class Patience {
   /** Checks since anything happened. The first may come at once. */
-  #looks = -1;
+  #checks = -1;
   #taken = 0;
 
   /** Something of the answer has come. */
   renew(): void {
-    this.#looks = -1;
+    this.#checks = -1;
   }
 
   /** @returns whether the service has been waited for that long by now; never too early. */
-  look({ taken, isCallersTurn }: Progress, limitMs: number): boolean {
+  check({ taken, isCallersTurn }: Progress, limitMs: number): boolean {
     if (isCallersTurn || taken !== this.#taken) this.renew();
     this.#taken = taken;
-    this.#looks += 1;
-    return this.#looks * CHECK_INTERVAL_MS >= limitMs;
+    this.#checks += 1;
+    return this.#checks * CHECK_INTERVAL_MS >= limitMs;
   }
 }

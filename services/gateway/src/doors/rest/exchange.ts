@@ -53,7 +53,7 @@ export interface ProxiedRequest {
 }
 
 /** How often the caller's token is checked: a revoked one ends its answers within a second. */
-const LOOKS_PER_TOKEN_CHECK = 3;
+const CHECKS_PER_TOKEN_CHECK = 3;
 /** So much of a body a service has read, or reads, whatever it then says of it. */
 const LONG_BODY_BYTES = 64 * 1024;
 /**
@@ -132,7 +132,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #controller: Dispatcher.DispatchController | undefined;
   readonly #watched: Link<Expectation>;
   #status = 0;
-  #looks = 0;
+  #checks = 0;
   #isEventStream = false;
   /**
    * Node sends the head of an answer with the first piece of its body, which may come hours later.
@@ -160,19 +160,19 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     if (this.#isOver) controller.abort(new Error('The request is over'));
   }
 
-  look(): void {
+  check(): void {
     const { response } = this.#proxied;
     const { headersTimeoutMs, deps, upload } = this.#options;
     const isCallersTurn = upload?.waitsForCaller === true || response.writableNeedDrain;
     const limitMs = response.headersSent ? deps.bodyTimeoutMs : headersTimeoutMs;
     const taken = upload?.taken ?? 0;
-    if (this.#patience.look({ taken, isCallersTurn }, limitMs)) this.#giveUp(new UpstreamTimeoutError(limitMs));
+    if (this.#patience.check({ taken, isCallersTurn }, limitMs)) this.#giveUp(new UpstreamTimeoutError(limitMs));
     if (response.headersSent && !this.#isHeadSent) {
       this.#isHeadSent = true;
       response.flushHeaders();
     }
-    this.#looks += 1;
-    if (this.#looks % LOOKS_PER_TOKEN_CHECK === 0 && this.#hasLostToken()) this.#giveUp(new TokenEndedError());
+    this.#checks += 1;
+    if (this.#checks % CHECKS_PER_TOKEN_CHECK === 0 && this.#hasLostToken()) this.#giveUp(new TokenEndedError());
   }
 
   #giveUp(error: Error): void {

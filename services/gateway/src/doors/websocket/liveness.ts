@@ -31,7 +31,7 @@ export interface Liveness {
  * would stay as long. Hence nobody can know what is in a ping without reading it.
  */
 export function createLiveness(intervalMs: number, nowMs: number): Liveness {
-  let nextLookAt = nowMs + intervalMs;
+  let nextCheckAt = nowMs + intervalMs;
   let awaited: Buffer | undefined;
   let before: Intake = { taken: 0, isWaiting: false };
   return {
@@ -41,12 +41,12 @@ export function createLiveness(intervalMs: number, nowMs: number): Liveness {
       return true;
     },
     check(now, intake) {
-      if (now < nextLookAt) return 'nothing';
+      if (now < nextCheckAt) return 'nothing';
       // Where nothing waited the system accepted it, which says nothing of the peer.
-      const hasTaken = before.isWaiting && intake.taken > before.taken;
-      if (awaited !== undefined && !hasTaken) return 'dead';
+      const hasRead = before.isWaiting && intake.taken > before.taken;
+      if (awaited !== undefined && !hasRead) return 'dead';
       before = intake;
-      nextLookAt = now + intervalMs;
+      nextCheckAt = now + intervalMs;
       // One at a time: further ones would only queue up behind it.
       if (awaited !== undefined) return 'nothing';
       awaited = randomBytes(PAYLOAD_BYTES);

@@ -5,9 +5,9 @@ import type { WebSocket } from 'ws';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { ChannelSource } from './channels/channel-source.ts';
 import { type Connection, createConnection } from './connection.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
 import type { WebSocketLimits } from './limits.ts';
 import type { Stats } from './metrics.ts';
-import type { Room } from './room.ts';
 
 /** Clients of a replica that stops come back over as many milliseconds as there are of them. */
 const RETURN_SPREAD_MS = 1;
@@ -16,7 +16,7 @@ export interface OpenConnectionsDeps {
   readonly authenticator: Pick<Authenticator, 'stillHolds'>;
   readonly sources: readonly ChannelSource[];
   readonly limits: WebSocketLimits;
-  readonly room: Room;
+  readonly slots: ConnectionSlots;
   readonly stats: Stats;
   readonly clock: Clock;
   readonly log: Logger;
@@ -34,7 +34,7 @@ export interface OpenConnections {
 }
 
 export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
-  const { authenticator, sources, limits, room, stats, clock, log } = deps;
+  const { authenticator, sources, limits, slots, stats, clock, log } = deps;
   const connections = new Set<Connection>();
   let awakeMs = 0;
   let onEmpty: (() => void) | undefined;
@@ -42,7 +42,7 @@ export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
   return {
     add(socket, { caller, token }) {
       const { subject } = caller;
-      const leave = room.take(subject);
+      const leave = slots.acquire(subject);
       const stillHolds = () => authenticator.stillHolds(token);
       const connection = createConnection({ socket, caller, stillHolds, sources, limits, stats, clock, awakeMs });
       connections.add(connection);

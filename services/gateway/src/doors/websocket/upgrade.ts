@@ -16,12 +16,12 @@ import type { Limits } from '../../admission/limits.ts';
 import { answerTo, GatewayError } from '../../errors.ts';
 import { givenTraceContext, requestIdOf } from '../trace-context.ts';
 import type { Connection } from './connection.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
 import { tokenOf } from './credentials.ts';
 import type { WebSocketLimits } from './limits.ts';
 import type { Stats } from './metrics.ts';
 import { SUBPROTOCOL } from './protocol.ts';
 import { refuse } from './refusal.ts';
-import type { Room } from './room.ts';
 import { createUpgradeSpans } from './upgrade-spans.ts';
 
 export const PATH = '/api/ws';
@@ -44,7 +44,7 @@ export interface UpgradeDeps {
   readonly clock: Clock;
   /** Undefined: it is off. */
   readonly accessLog?: AccessLog | undefined;
-  readonly room: Room;
+  readonly slots: ConnectionSlots;
   readonly stats: Stats;
   readonly log: Logger;
   readonly tracing?: RequestTracing | undefined;
@@ -82,17 +82,17 @@ type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) =>
  * body.
  */
 export function upgrades(deps: UpgradeDeps): HandleUpgrade {
-  const { room, stats, log } = deps;
+  const { slots, stats, log } = deps;
   const server = createHandshake(deps.limits);
   const spans = deps.tracing === undefined ? undefined : createUpgradeSpans(deps.tracing, PATH);
   const upgrading = new WeakMap<IncomingMessage, Asked>();
 
-  function checkRoom(): void {
+  function checkSlots(): void {
     if (deps.isClosing()) {
       const headers = { 'retry-after': '1' };
       throw new GatewayError('TOO_MANY_CONNECTIONS', { message: 'This replica stops; connect again', headers });
     }
-    room.check();
+    slots.check();
   }
 
   async function upgrade(asked: Asked, socket: Duplex, head: Buffer): Promise<void> {
@@ -100,12 +100,12 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     const fault = headerFault(request);
     if (fault !== undefined) throw new GatewayError('INVALID_REQUEST', { message: fault });
     if (pathOf(request.url) !== PATH) throw new GatewayError('ROUTE_NOT_FOUND');
-    checkRoom();
+    checkSlots();
     const holder = await identify(deps, asked);
     const { subject } = holder.caller;
     spans?.admit(socket, subject);
-    checkRoom();
-    room.checkFor(subject);
+    checkSlots();
+    slots.checkFor(subject);
     server.handleUpgrade(request, socket, head, (webSocket) => {
       spans?.end(socket, 101);
       record(asked, { result: 101 });
@@ -172,9 +172,9 @@ function namesOf({ request: { method = '', url }, requestId, traceId, subject }:
 }
 
 /** Scopes are asked for with each channel. */
-async function identify({ authenticator, requestLimits, room }: UpgradeDeps, asked: Asked): Promise<Holder> {
+async function identify({ authenticator, requestLimits, slots }: UpgradeDeps, asked: Asked): Promise<Holder> {
   const { request } = asked;
-  const release = room.reserve();
+  const release = slots.reserve();
   try {
     const arrived: Arrived = {
       remoteAddress: request.socket.remoteAddress,

@@ -12,11 +12,11 @@ import type { Limits } from '../../admission/limits.ts';
 import { asyncApiDocument } from './asyncapi.ts';
 import type { ChannelSource } from './channels/channel-source.ts';
 import { createRegistryFeeds } from './channels/registry-feeds.ts';
+import { createConnectionSlots } from './connection-slots.ts';
 import { defaultLimits, type WebSocketLimits } from './limits.ts';
 import { createAwakeClock } from './liveness.ts';
 import { createStats } from './metrics.ts';
 import { openConnections } from './open-connections.ts';
-import { createRoom } from './room.ts';
 import { PATH, upgrades } from './upgrade.ts';
 
 export interface WebSocketsDeps {
@@ -63,9 +63,9 @@ export function createWebSockets(deps: WebSocketsDeps): WebSockets {
   const limits = { ...defaultLimits, ...deps.limits };
   const feeds = createRegistryFeeds({ registry, log });
   const sources = [...feeds.sources, ...(deps.sources ?? [])];
-  const room = createRoom(limits);
-  const stats = createStats(deps.metrics, () => room.size);
-  const open = openConnections({ authenticator, sources, limits, room, stats, clock, log });
+  const slots = createConnectionSlots(limits);
+  const stats = createStats(deps.metrics, () => slots.size);
+  const open = openConnections({ authenticator, sources, limits, slots, stats, clock, log });
   const awake = createAwakeClock(() => clock.monotonicMs(), limits.tokenCheckMs * 2);
   let isClosing = false;
   let checks: NodeJS.Timeout | undefined;
@@ -80,7 +80,7 @@ export function createWebSockets(deps: WebSocketsDeps): WebSockets {
       authenticator,
       requestLimits,
       limits,
-      room,
+      slots,
       stats,
       accessLog,
       tracing,

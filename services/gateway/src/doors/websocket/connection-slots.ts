@@ -2,20 +2,22 @@ import { GatewayError } from '../../errors.ts';
 import type { WebSocketLimits } from './limits.ts';
 
 /** How many connections there are, and may be. */
-export interface Room {
+export interface ConnectionSlots {
   /** @throws GatewayError TOO_MANY_CONNECTIONS. */
   check(): void;
   /** @throws GatewayError RATE_LIMITED when the subject has as many as it may have. */
   checkFor(subject: string): void;
   /** Counts what is still being decided about, too. @returns a function that ends it. */
   reserve(): () => void;
-  /** @returns a function that gives the place back. */
-  take(subject: string): () => void;
+  /** @returns a function that releases it. */
+  acquire(subject: string): () => void;
   /** Open ones. */
   readonly size: number;
 }
 
-export function createRoom(limits: Pick<WebSocketLimits, 'connections' | 'connectionsPerSubject'>): Room {
+export function createConnectionSlots(
+  limits: Pick<WebSocketLimits, 'connections' | 'connectionsPerSubject'>,
+): ConnectionSlots {
   const perSubject = new Map<string, number>();
   let size = 0;
   let reserved = 0;
@@ -36,7 +38,7 @@ export function createRoom(limits: Pick<WebSocketLimits, 'connections' | 'connec
         reserved -= 1;
       };
     },
-    take(subject) {
+    acquire(subject) {
       size += 1;
       perSubject.set(subject, (perSubject.get(subject) ?? 0) + 1);
       return () => {

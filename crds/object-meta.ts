@@ -13,7 +13,9 @@ export interface ManagedFieldsEntry {
   readonly manager?: string;
   /** Absent: of the object itself. */
   readonly subresource?: string;
-  /** A tree whose keys are `f:<field>`, `k:<key of a list item>` and `v:<value>`; a leaf is `{}`. */
+  /**
+   * A tree whose keys are `f:<field>`, `k:<key of a list item>` and `v:<value>`; a leaf is `{}`.
+   */
   readonly fieldsV1?: FieldTree;
 }
 

@@ -31,7 +31,7 @@ holds, in whole or in part, its status says what replaced it. Numbers say the ar
 | 0041 to 0049, 0121 to 0159, 0171 to 0189, 0250 to 0269 | gateway, HTTP and identity |
 | 0061 to 0063, 0161 to 0169 | gRPC |
 | 0071 to 0072 | WebSocket |
-| 0075, 0241, 0242, 0270 to 0279 | processes and image |
+| 0075, 0241, 0242, 0270 to 0279 | processes, PostgreSQL and image |
 | 0081 to 0085 | image and chart |
 | 0091 to 0092, 0231 to 0239, 0280 to 0289 | tests and benches |
 

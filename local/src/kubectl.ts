@@ -45,7 +45,7 @@ export async function runKubectl(
   return stdout;
 }
 
-/** Applies files or directories of manifests server-side, taking over fields that others own. */
+/** Applies files or directories of manifests server-side, with force where others own fields. */
 async function applyManifests(target: KubectlTarget, paths: readonly string[], signal?: AbortSignal): Promise<void> {
   if (paths.length === 0) return;
   const files = paths.flatMap((path) => ['-f', path]);

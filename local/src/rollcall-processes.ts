@@ -6,7 +6,7 @@ interface ProcessRow {
   readonly name: string;
   /** Path of its main file, from the root of the repository. */
   readonly script: string;
-  /** Where its API listens, or near it when that is taken. Absent: it has none. */
+  /** Where its API listens, or near it when that port is used. Absent: it has none. */
   readonly port?: number;
   /** The same for gRPC; `any`: nobody but the other processes needs to know it. */
   readonly grpcPort?: number | 'any';
@@ -36,7 +36,7 @@ export interface PlacedProcess extends Omit<ProcessRow, 'name' | 'port' | 'grpcP
   readonly grpcPort: number | undefined;
 }
 
-/** Chooses ports for all processes. @param log is told of a port that was taken. */
+/** Chooses ports for all processes. @param log called with a port that is used. */
 export async function placeProcesses(log: (line: string) => void): Promise<PlacedProcess[]> {
   const rows: readonly (ProcessRow & { readonly name: ProcessName })[] = PROCESSES;
   // All at once, so that each is another one.
@@ -80,7 +80,7 @@ export interface Backends {
   readonly databaseUrl: (process: string) => Promise<string>;
 }
 
-/** The process with all that it is told by its environment. */
+/** The process with its whole environment. */
 export async function serviceOf(
   process: PlacedProcess,
   placed: readonly PlacedProcess[],

@@ -28,8 +28,9 @@ export const operatorProcess: ProcessDefinition<OperatorConfig> = {
 };
 
 /**
- * What one replica of the operator is made of: it follows the API server, competes for the leader Lease and acts while it holds
- * that. After a lost Lease nothing is stopped: the process must exit at once.
+ * What one replica of the operator is made of: it follows the API server, competes for the leader
+ * Lease and acts while it holds that. After a lost Lease nothing is stopped: the process must exit
+ * at once.
  */
 async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<ProcessParts> {
   const { config, component, log, clock, environment, metrics: registry } = context;

@@ -25,7 +25,10 @@ interface PatchChange {
   readonly independent?: boolean;
 }
 
-/** Gives up what this operator owns of an object's fields, so that whoever applies them next meets no conflict. */
+/**
+ * Gives up what this operator owns of an object's fields, so that whoever applies them next meets
+ * no conflict.
+ */
 interface DisownChange {
   readonly action: 'disown';
   readonly kind: ResourceKind<KubeObject>;

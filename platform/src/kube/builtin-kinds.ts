@@ -31,7 +31,10 @@ type Json<T> = T extends Date
       ? { readonly [K in keyof T]: Json<T[K]> }
       : T;
 
-/** An object that the API server has answered with, or may be given: the library's types leave open what each has. */
+/**
+ * An object that the API server has answered with, or may be given: the library's types leave open
+ * what each has.
+ */
 type Typed<T, Version extends string, Kind extends string> = Omit<Json<T>, 'apiVersion' | 'kind' | 'metadata'> & {
   readonly apiVersion: Version;
   readonly kind: Kind;

@@ -11,7 +11,11 @@ export function entriesOf(
   return entries?.filter((entry) => isOf(entry, manager)) ?? [];
 }
 
-/** Whether a manager owns any field of the object beyond `kept`. @param kept paths such as `spec.template`. */
+/**
+ * Whether a manager owns any field of the object beyond `kept`.
+ *
+ * @param kept paths such as `spec.template`.
+ */
 export function ownsBeyond(
   entries: readonly ManagedFieldsEntry[] | undefined,
   manager: string,
@@ -20,7 +24,9 @@ export function ownsBeyond(
   return entriesOf(entries, manager).some(({ fieldsV1 = {} }) => !isDeepStrictEqual(fieldsV1, only(fieldsV1, kept)));
 }
 
-/** The entries without what a manager owns beyond `kept`, for a patch of `metadata.managedFields`. */
+/**
+ * The entries without what a manager owns beyond `kept`, for a patch of `metadata.managedFields`.
+ */
 export function withoutOwned(
   entries: readonly ManagedFieldsEntry[],
   manager: string,

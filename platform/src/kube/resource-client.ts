@@ -31,7 +31,7 @@ interface PatchOptions extends Preconditions {
 
 interface ApplyOptions {
   readonly fieldManager: string;
-  /** Takes fields over from other managers. */
+  /** Forces ownership of fields of other managers. */
   readonly force?: boolean;
   readonly subresource?: 'status';
 }

@@ -27,8 +27,8 @@ export interface WritableStore<T> extends Store<T> {
    */
   put(object: T): void;
   /**
-   * The API server reports that it is gone, or is no longer among those that are selected, as of
-   * the object's version: it comes back by nothing that is older.
+   * The API server reports that it is gone, or is no longer selected, as of the object's version:
+   * it comes back by nothing that is older.
    */
   remove(object: T): void;
   /**

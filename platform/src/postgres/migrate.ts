@@ -18,7 +18,8 @@ const MIGRATION_TIMEOUT_MS = 600_000;
 
 /**
  * Brings the schema up to date: creates it where there is none and applies the migrations that it
- * lacks, all in one transaction. Replicas that start together wait for one another on an advisory lock.
+ * lacks, all in one transaction. Replicas that start together wait for one another on an advisory
+ * lock.
  *
  * @throws when a migration fails (nothing is changed then) or when one that was applied has been
  * edited since.
@@ -47,7 +48,10 @@ export async function migrate({ pool, schema, directory, log }: MigrateOptions):
   });
 }
 
-/** Creates the schema where there is none, for which the role needs a right that it needs for nothing else. */
+/**
+ * Creates the schema where there is none, for which the role needs a right that it needs for
+ * nothing else.
+ */
 export async function ensureSchema(client: Pool | PoolClient, schema: string): Promise<void> {
   const { rowCount } = await client.query('SELECT FROM pg_namespace WHERE nspname = $1', [schema]);
   // Two that start together may both find none.

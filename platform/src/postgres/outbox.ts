@@ -36,7 +36,7 @@ export interface OutboxRetries {
   /** Before the first retry; doubled, with jitter, before each further one. */
   readonly delaySeconds: number;
   readonly delayMaxSeconds: number;
-  /** How often messages without a job of the queue are looked for. */
+  /** How often messages without a job of the queue are searched. */
   readonly relaySeconds: number;
 }
 
@@ -143,7 +143,9 @@ export function createOutbox<Message extends OutboxMessage>(options: OutboxOptio
   };
 }
 
-/** Makes jobs of the queue for what has none. Two replicas that do so at once make the same ones. */
+/**
+ * Makes jobs of the queue for what has none. Two replicas that do so at once make the same ones.
+ */
 async function relay<Message extends OutboxMessage>(
   { boss, senders }: Running,
   { name, schema, messages, clock, log }: OutboxOptions<Message>,
@@ -248,7 +250,7 @@ async function startSenders<Message extends OutboxMessage>(boss: PgBoss, options
     } as const;
     const sender = await boss.work<QueuedJob, unknown, typeof workOptions>(name, workOptions, async (jobs) => {
       const results = await Promise.all(jobs.map((job) => send(job, options)));
-      // There may be more: whoever is woken looks at once.
+      // There may be more: whoever is woken reads at once.
       const self = senders[started];
       if (self !== undefined) boss.notifyWorker(self);
       return results;

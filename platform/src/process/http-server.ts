@@ -5,11 +5,14 @@ import type { Actor } from './lifecycle.ts';
 import type { Logger } from './log.ts';
 import type { ApiConfig } from './settings.ts';
 
-/** Of the time that a process has to stop, for draining and for answers to be fetched; the rest is for writing what is pending. */
+/**
+ * Of the time that a process has to stop, for draining and for answers to be fetched; the rest is
+ * for writing what is pending.
+ */
 const CLOSING_GRACE_MS = 15_000;
 const CLOSING_LEAST_MS = 2000;
 
-/** How long answers may take to be fetched once the process has drained. */
+/** How long callers may read their answers once the process has drained. */
 export function closingLimitMs({ drainMs }: Pick<ApiConfig, 'drainMs'>): number {
   return Math.max(CLOSING_GRACE_MS - drainMs, CLOSING_LEAST_MS);
 }
@@ -21,7 +24,10 @@ export interface HttpServerOptions {
   readonly beforeClose: () => Promise<void> | void;
 }
 
-/** The API as a part of a process. Stopping, it drains first: proxies and clients are given time to notice. */
+/**
+ * The API as a part of a process. Stopping, it drains first: proxies and clients are given time to
+ * notice.
+ */
 export function httpServer(app: App, { config, log, beforeClose }: HttpServerOptions): Actor {
   const { host, port, drainMs } = config;
   return {

@@ -11,7 +11,10 @@ import { createMetrics } from './metrics.ts';
 import type { ProcessConfig } from './settings.ts';
 import { packageVersion } from './version.ts';
 
-/** All parts together get this long to stop. Less than the kubelet's grace, so that nothing is cut off. */
+/**
+ * All parts together get this long to stop. Less than the kubelet's grace, so that nothing is cut
+ * off.
+ */
 const STOP_GRACE_MS = 25_000;
 
 /** What is one process' own. */
@@ -50,7 +53,9 @@ export interface ProcessContext<Config> {
 export interface ProcessParts extends Pick<ActorOptions, 'onReady' | 'onStopping' | 'mustAbandon'> {
   /** Started in this order, after the admin port, and stopped in the other. */
   readonly actors: readonly Actor[];
-  /** What the process waits for before it may get traffic; by default, that all parts have started. */
+  /**
+   * What the process waits for before it may get traffic; by default, that all parts have started.
+   */
   readonly waitsFor?: () => string | undefined;
 }
 
@@ -62,7 +67,10 @@ export interface ProcessHost {
   readonly stopRequested: Promise<string>;
 }
 
-/** Runs a process until SIGINT, SIGTERM or a failure, and ends it with the exit code. Called by its main file. */
+/**
+ * Runs a process until SIGINT, SIGTERM or a failure, and ends it with the exit code. Called by its
+ * main file.
+ */
 export function runMain<Config extends ProcessConfig>(definition: ProcessDefinition<Config>): void {
   const host = { environment: process.env, clock: systemClock, stopRequested: stopSignal() };
   runProcess(definition, host).then(

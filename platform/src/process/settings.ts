@@ -31,7 +31,9 @@ export interface ProcessConfig {
 
 export interface ApiConfig extends ProcessConfig {
   readonly port: number;
-  /** Between saying that no more traffic should come and closing: as long as proxies take to notice. */
+  /**
+   * Between saying that no more traffic should come and closing: as long as proxies need to notice.
+   */
   readonly drainMs: number;
 }
 

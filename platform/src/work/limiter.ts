@@ -5,7 +5,10 @@ export interface LimiterOptions {
   readonly mostPerKey?: number;
   /** How much may be under way or wait; without a bound by default. */
   readonly places?: number;
-  /** How much of one key may wait, so that the other places are for others; without a bound by default. */
+  /**
+   * How much of one key may wait, so that the other places are for others; without a bound by
+   * default.
+   */
   readonly waitingPerKey?: number;
   /**
    * Who has waited longer may have given up, and would not expect any more that something is done.
@@ -18,12 +21,14 @@ export interface LimiterOptions {
 
 type LimitReason = 'full' | 'late';
 
-/** Bounds how much is under way at a time, of all and of each key, such as a service or a caller. */
+/**
+ * Bounds how much is under way at a time, of all and of each key, such as a service or a caller.
+ */
 export interface Limiter {
   /** @returns what says that it is over; undefined where as much as may be is under way. */
   tryEnter(key: string): (() => void) | undefined;
   /**
-   * Does the work once it may. Keys take turns: one of which much waits does not hold up the others.
+   * Does the work once it may. Keys alternate: one with much work does not hold up the others.
    *
    * @throws what `refuse` makes: the work is not begun then.
    */
@@ -42,7 +47,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const { most = Infinity, mostPerKey = Infinity, places = Infinity, waitingPerKey = Infinity } = options;
   const { refuse = (reason: LimitReason) => new Error(`Not begun: ${reason}`) } = options;
   const keys = new Map<string, KeyState>();
-  /** Keys of which something waits that `most` alone holds up. The one that had its turn last comes last. */
+  /**
+   * Keys of which something waits that `most` alone holds up. The one that had its turn last comes
+   * last.
+   */
   const ready = new Set<string>();
   let running = 0;
   let waiting = 0;

@@ -21,7 +21,7 @@ export interface RetryQueueOptions {
  */
 export interface RetryQueue {
   add(key: string): void;
-  /** Keys that wait, and those that have failed and are to be tried again. */
+  /** Keys that wait, and failed ones that are to be tried again. */
   readonly size: number;
   /** Resolves when nothing is worked on any more; what waits is dropped. */
   stop(): Promise<void>;

@@ -36,7 +36,7 @@ const REQUEST_TIMEOUT_MS = 600_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 const CHECK_INTERVAL_MS = 2000;
 /**
- * Each takes some 12 KiB, for which the chart's limit of memory suffices; 10,000 of them may be
+ * Each needs some 12 KiB, for which the chart's limit of memory suffices; 10,000 of them may be
  * WebSockets.
  */
 const MAX_CONNECTIONS = 20_000;

@@ -35,7 +35,7 @@ export interface Asked {
   readonly scopes: readonly string[];
   /** Where a route has its own. */
   readonly limits?: RouteLimits | undefined;
-  /** Whether it may be asked for without a token, where it takes no scope. */
+  /** Whether it may be asked for without a token, where it needs no scope. */
   readonly anonymous?: boolean | undefined;
 }
 

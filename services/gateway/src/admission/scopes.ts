@@ -9,7 +9,7 @@ export function missingScopes(required: readonly string[], caller: Caller): read
 }
 
 /**
- * Where anybody may come without a token, what takes a scope still takes one.
+ * Where anybody may come without a token, what needs a scope still needs one.
  *
  * @param caller undefined: no token was shown.
  * @throws GatewayError UNAUTHENTICATED, INSUFFICIENT_SCOPE.

@@ -37,7 +37,7 @@ export interface CheckedToken {
 /** The gateway's own access tokens: JWTs as in RFC 9068. */
 export interface AccessTokens {
   readonly issuer: string;
-  /** @param scopes of those that the client has. */
+  /** @param scopes of the client's. */
   issue(client: KnownClient, scopes: readonly string[]): Promise<{ token: string; expiresInSeconds: number }>;
   /** @throws GatewayError INVALID_TOKEN. */
   check(token: string): Promise<CheckedToken>;

@@ -8,12 +8,12 @@ const WAITING_OF_SERVICE_MAX = 20;
 const WAIT_MAX_MS = 10_000;
 
 export interface LookupLimiter extends Pick<Limiter, 'run'> {
-  /** How many lookups there were, those that were refused included. */
+  /** How many lookups there were, refused ones included. */
   readonly runs: number;
 }
 
 /**
- * Keeps lookups of names that are not known here from taking all connections.
+ * Keeps lookups of names that are not known here from using all connections.
  *
  * @returns a limiter whose refusals are RegistryError OVERLOADED.
  */
@@ -32,8 +32,8 @@ export function createLookupLimiter(most: number): LookupLimiter {
 }
 
 /**
- * Keeps work that holds a database connection while it waits for something else from taking all
- * connections: one of a service at a time, and the services take turns.
+ * Keeps work that holds a database connection while it waits for something else from using all
+ * connections: one of a service at a time, and the services alternate.
  *
  * @param most how much may be under way, each of another service.
  * @param refusal what is said when too much waits.

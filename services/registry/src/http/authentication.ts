@@ -89,7 +89,7 @@ export function refuseOtherNames({ service, identity }: LetInBy): void {
   throw new RegistryError('LET_IN_FOR_ANOTHER');
 }
 
-/** @param find looks a header, or metadata, up by its name. */
+/** @param find reads a header, or metadata, by its name. */
 export function credentialsOf(find: (name: string) => string | undefined): Credentials {
   return { token: bearerToken(find('authorization')), identity: find(identityHeaders.token) };
 }

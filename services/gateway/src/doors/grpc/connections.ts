@@ -4,7 +4,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 
 export interface ConnectionOptions {
-  /** So many at once; a new one replaces those that have been without a call for longest. */
+  /** So many at once; a new one replaces the ones that have been without a call for longest. */
   readonly connections: number;
   /** Who has connected and not begun to speak HTTP/2 by then is disconnected. */
   readonly handshakeTimeoutMs: number;

@@ -15,15 +15,15 @@ export function isOwnHealth({ override, path }: CallHead): boolean {
   return override === undefined && path.startsWith(`/${HEALTH_SERVICE}/`);
 }
 
-/** The gateway's own health, for those who ask for the service with the empty name. */
+/** The gateway's own health, for callers that ask for the service with the empty name. */
 export interface OwnHealth {
   /** Answers a call of the service. */
   answer(stream: ServerHttp2Stream, method: string): void;
-  /** Says NOT_SERVING from now on, also to those who watch. */
+  /** Says NOT_SERVING from now on, also to watchers. */
   stop(): void;
   /** Ends the watches, and accepts no more. */
   endWatches(): void;
-  /** To be called from time to time: ends the calls of those who have watched for long. */
+  /** To be called from time to time: ends old watches. */
   endOld(): void;
 }
 

@@ -44,7 +44,7 @@ export interface ChannelDescription {
 export interface ChannelSource {
   readonly channels: readonly ChannelDescription[];
   serves(channel: string): boolean;
-  /** @returns the scope that subscribing to a channel takes, which it serves. */
+  /** @returns the scope that subscribing to a channel needs, which it serves. */
   scopeFor(channel: string): string;
   /** @returns a function that ends the subscription. */
   subscribe(subscription: Subscription, subscriber: Subscriber): () => void;

@@ -54,6 +54,7 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
     lagging: false,
     slices: 'seen',
     replacing: 'surging',
+    room: 'any',
     startupMs: 2000,
     failsAtMs: 0,
     policy: {

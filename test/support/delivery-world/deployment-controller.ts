@@ -53,7 +53,8 @@ export interface Machinery {
   readonly evicted: readonly SimulatedPod[];
 }
 
-export function createMachinery(store: Store, fate: PodFate): Machinery {
+/** @param room how many pods there may be, as a quota says. */
+export function createMachinery(store: Store, fate: PodFate, room: () => number): Machinery {
   const replicaSets: SimulatedReplicaSet[] = [];
   const progressedMs = new Map<string, { ms: number; mark: string; reason: string }>();
   const evicted: SimulatedPod[] = [];
@@ -140,8 +141,7 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
   }
 
   function populate(set: SimulatedReplicaSet, nowMs: number): void {
-    set.seen = set.pods.map((pod) => ({ ...pod }));
-    while (set.pods.length < set.replicas) {
+    while (set.pods.length < set.replicas && replicaSets.reduce((sum, { pods }) => sum + pods.length, 0) < room()) {
       podCount += 1;
       const labels = { ...set.template.metadata?.labels, 'pod-template-hash': set.hash };
       const image = set.template.spec.containers[0]?.image ?? '';
@@ -157,9 +157,6 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
         failedMs: undefined,
       });
     }
-    if (set.pods.length > set.replicas) {
-      set.pods = set.pods.toSorted((a, b) => Number(b.ready) - Number(a.ready)).slice(0, set.replicas);
-    }
     for (const pod of set.pods) {
       const { ready, fault } = fate(pod.image, nowMs - pod.bornMs, pod.index);
       if (pod.ready && !ready) pod.failedMs = nowMs;
@@ -167,6 +164,12 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       pod.wasReady ||= ready;
       pod.fault = fault;
     }
+  }
+
+  function depopulate(set: SimulatedReplicaSet): void {
+    set.seen = set.pods.map((pod) => ({ ...pod }));
+    if (set.pods.length <= set.replicas) return;
+    set.pods = set.pods.toSorted((a, b) => Number(b.ready) - Number(a.ready)).slice(0, set.replicas);
   }
 
   function report(deployment: Deployment, nowMs: number): void {
@@ -194,7 +197,10 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       updatedReplicas: set.pods.length,
       readyReplicas: available,
       availableReplicas: available,
-      conditions: [{ type: 'Progressing', status: reason === 'ProgressDeadlineExceeded' ? 'False' : 'True', reason }],
+      conditions: [
+        { type: 'Progressing', status: reason === 'ProgressDeadlineExceeded' ? 'False' : 'True', reason },
+        ...(own.some(({ pods, replicas: wanted }) => pods.length < wanted) ? [refused] : []),
+      ],
     });
   }
 
@@ -214,11 +220,14 @@ export function createMachinery(store: Store, fate: PodFate): Machinery {
       for (const set of replicaSets.filter(({ owner }) => !owners.has(owner)))
         replicaSets.splice(replicaSets.indexOf(set), 1);
       for (const deployment of deployments) scale(deployment);
+      for (const set of replicaSets) depopulate(set);
       for (const set of replicaSets) populate(set, nowMs);
       for (const deployment of deployments) report(deployment, nowMs);
     },
   };
 }
+
+const refused = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'exceeded quota' };
 
 function availableOf({ pods }: SimulatedReplicaSet): number {
   return pods.filter(({ ready }) => ready).length;

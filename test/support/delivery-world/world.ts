@@ -52,6 +52,8 @@ export interface Scenario {
    * policy leaves that to it.
    */
   readonly replacing: 'surging' | 'one by one';
+  /** How many pods there may be: any number, or twice as many as the Deployment asked for at most. */
+  readonly room: 'any' | 'twice';
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
   readonly failsAtMs: number;
@@ -91,7 +93,11 @@ const AWAY_MS = 7000;
 
 export function createWorld(scenario: Scenario): World {
   const store = createStore((kind, object) => withDefaults(kind, object, scenario));
-  const machinery = createMachinery(store, fateOf(scenario));
+  let most = scenario.replicas;
+  const machinery = createMachinery(store, fateOf(scenario), () => {
+    most = Math.max(most, store.find(deploymentKind, 'shop')?.spec.replicas ?? 0);
+    return scenario.room === 'any' ? Infinity : 2 * most;
+  });
   const policy = policyOf(scenario);
   populate(store, scenario);
 

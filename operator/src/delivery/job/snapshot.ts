@@ -182,6 +182,8 @@ export interface PodWait {
   readonly message: string;
   /** Whether every pod waits for that when it comes up, if not for long. */
   readonly isUsual: boolean;
+  /** Whether it fits on no node. */
+  readonly isUnscheduled?: boolean;
 }
 
 export interface PodFault {

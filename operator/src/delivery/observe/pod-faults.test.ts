@@ -120,5 +120,6 @@ test.for<[string, Pod, string | undefined, boolean?]>([
   ],
   ['nobody knows what', podWith([{}]), undefined],
 ])('a pod waits for %s', ([, pod, message, isUsual = false]) => {
-  expect(podWait(pod)).toEqual(message === undefined ? undefined : { message, isUsual });
+  const isUnscheduled = message?.includes('Unschedulable') === true ? { isUnscheduled: true } : {};
+  expect(podWait(pod)).toEqual(message === undefined ? undefined : { message, isUsual, ...isUnscheduled });
 });

@@ -42,7 +42,10 @@ export function podWait({ status, metadata }: Pod): PodWait | undefined {
   const wait = (text: string, isUsual: boolean) => ({ message: `Pod ${metadata.name}: ${text}`, isUsual });
   const unmet = (type: string) => status?.conditions?.find((one) => one.type === type && one.status !== 'True');
   const unscheduled = unmet('PodScheduled');
-  if (unscheduled !== undefined) return wait(said(unscheduled), false);
+  if (unscheduled !== undefined) {
+    const isUnscheduled = unscheduled.reason === 'Unschedulable';
+    return { ...wait(said(unscheduled), false), ...(isUnscheduled ? { isUnscheduled } : {}) };
+  }
   const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const waiting = containers.map(({ name, state }) => ({ name, ...state?.waiting })).filter(({ reason }) => reason);
   const unusual = waiting.find(({ reason }) => !usualReasons.has(reason));

@@ -787,3 +787,38 @@ test('old pods that the Deployment may be taking away get no traffic, however ma
   expect(status.stage).toBe('Reverting');
   expect(does).toEqual([`patch Service shop {${MARK}}`, expect.stringContaining('patch Deployment shop ')]);
 });
+
+const noRoom = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'exceeded quota' };
+
+/** The Deployment gets the new version behind the pin; one pod of it fits in, as long as there is room. */
+function behindPin(lacks: 'nothing' | 'quota' | 'nodes', ready = 3): ClusterView {
+  const whole = buildDeployment({ image: NEW, updated: 1, reason: 'ReplicaSetUpdated' });
+  const conditions = [...(whole.status?.conditions ?? []), ...(lacks === 'quota' ? [noRoom] : [])];
+  const waits = { message: 'Unschedulable', isUsual: false, isUnscheduled: true };
+  const [pod] = buildPods('new', 1, { ready: 0 }).pods;
+  const pods = pod === undefined ? [] : [{ ...pod, ...(lacks === 'nodes' ? { waits } : {}) }];
+  return buildCluster({
+    deployment: { ...whole, status: { ...whole.status, conditions } },
+    replicaSets: [buildPods('old', 3), { ...buildPods('own', 0, { current: true }), pods }],
+    extra: buildExtra(3, { ready }),
+    services: [pinnedTo('new')],
+  });
+}
+
+test.for([
+  ['quota', 3, true],
+  ['nodes', 3, true],
+  ['nothing', 3, false],
+  ['quota', 2, false],
+  ['nodes', 2, false],
+] as const)(
+  'behind the pin the old pods make room where that lacks and the extra ones are enough: %j',
+  ([lacks, ready, makes]) => {
+    const status = { weight: 100, extraReplicas: 3, templateFingerprint: templateFingerprint(buildTemplate(NEW)) };
+    const cluster = behindPin(lacks, ready);
+    const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'UpdatingWorkload', cluster, status })));
+    const patch =
+      'patch Deployment shop {"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":"100%"}}}}';
+    expect(does).toEqual(makes ? [patch] : []);
+  },
+);

@@ -75,9 +75,9 @@ export function rollOut(context: JobContext, next: Next): StagePlan {
   const late = { message, failure: lateFailure(message, seconds) };
   const changes = updateWorkload(context);
   // The API server, or who reviews for it, may refuse what the job wants for ever.
-  if (changes.length > 0)
-    return isOver(context, seconds) ? late : { message, changes, requeueAtMs: untilMs(context, seconds) };
   const progress = template === 'target' ? { templateFingerprint: cluster.fingerprint } : {};
+  if (changes.length > 0)
+    return isOver(context, seconds) ? late : { message, progress, changes, requeueAtMs: untilMs(context, seconds) };
   const rollout = rolloutOf(cluster.deployment);
   if (rollout === 'complete')
     return { message, progress, next: { ...next, progress: { ...progress, ...next.progress } } };

@@ -3,13 +3,14 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
 import { disown } from '../../runtime/field-manager.ts';
-import type { JobContext } from '../job/context.ts';
+import { type JobContext, readyCount } from '../job/context.ts';
 import { isRollbackUnfinished } from '../job/failures.ts';
 import { versionParts } from './artifact.ts';
 import { claimOn, ownClaim, writeMark } from './claim.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
-import { deadlineSeconds } from './rollout.ts';
+import { HASH_LABEL } from './names.ts';
+import { complaintOf, deadlineSeconds } from './rollout.ts';
 import { versionAnnotations } from './version.ts';
 
 /** How pods are replaced: as the policy says, or else the Deployment. */
@@ -42,13 +43,42 @@ function strategyBack(context: JobContext): DeploymentStrategy {
   const { short, strategy } = saved.deployment;
   if (strategy.type === 'Recreate') return strategy;
   const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
-  return fastStrategy(context, spare > podsOf(policy.rolling.maxUnavailable, replicas) ? spare : undefined);
+  const missing = Math.max(spare, lacksRoom(context) ? missingOf(context) : 0);
+  return fastStrategy(context, missing > podsOf(policy.rolling.maxUnavailable, replicas) ? missing : undefined);
+}
+
+/** How many pods of the Deployment nobody would miss. */
+function missingOf(context: JobContext): number {
+  const { cluster, replicas } = context;
+  const ready = cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
+  return isCarriedByExtra(context) ? replicas : Math.max(0, replicas - ready);
 }
 
 /** How many pods may be missing, as Kubernetes counts. */
 function podsOf(maxUnavailable: number | string, replicas: number): number {
   if (typeof maxUnavailable === 'number') return maxUnavailable;
   return Math.floor((replicas * Number.parseInt(maxUnavailable, 10)) / 100);
+}
+
+/** Where others have all traffic, and there is no room for more pods beside them: those that go make room for those that come. */
+const oldFirst: DeploymentStrategy = {
+  type: 'RollingUpdate',
+  rollingUpdate: { maxSurge: 0, maxUnavailable: '100%' },
+};
+
+/** Whether pods of the Deployment find no room, for a quota or for lack of nodes, or would without what the job has done about it. */
+function lacksRoom({ cluster, current }: JobContext): boolean {
+  if (current?.pods.some((pod) => pod.waits?.isUnscheduled === true) === true) return true;
+  if (cluster === undefined) return false;
+  return complaintOf(cluster.deployment) !== undefined || isSameJson(cluster.deployment.spec.strategy, oldFirst);
+}
+
+/** Whether the extra pods have all traffic, and are enough for it. */
+function isCarriedByExtra({ extra, saved, around, replicas }: JobContext): boolean {
+  if (extra === undefined || readyCount(extra) < replicas) return false;
+  const names = new Set(saved.services.map(({ name }) => name));
+  const services = around.services.filter(({ metadata }) => names.has(metadata.name));
+  return services.every((service) => service.spec?.selector?.[HASH_LABEL] === extra.hash);
 }
 
 /** Claims a Deployment for a job, whoever may have claimed it before; see `claim.ts`. */
@@ -69,7 +99,10 @@ export function updateWorkload(context: JobContext): readonly Change[] {
   const { deployment } = cluster;
   const version = versionAnnotations(deployment, unchanged ? deployment.spec.template : saved.target, job.spec);
   if (unchanged) return patchDeployment(deployment, { annotations: version });
-  if (template === 'target') return [];
+  if (template === 'target') {
+    const isCramped = lacksRoom(context) && isCarriedByExtra(context);
+    return isCramped ? patchDeployment(deployment, { annotations: {}, spec: { strategy: oldFirst } }) : [];
+  }
   const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
   return patchDeployment(deployment, {
     annotations: { ...version, [annotations.delivering]: written },
@@ -99,13 +132,17 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
   if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const isReverting = template === 'target' && !unchanged;
+  const isCramped = template === 'saved' && context.touched && lacksRoom(context);
   return patchDeployment(deployment, {
     annotations: {
       ...(isReverting || runsOldVersion(context) ? versionBefore(context) : {}),
       [annotations.delivering]: ownClaim(job),
       [annotations.rollingBack]: job.metadata.uid ?? '',
     },
-    ...(isReverting ? { spec: { template: saved.deployment.template, strategy: strategyBack(context) } } : {}),
+    spec: {
+      ...(isReverting ? { template: saved.deployment.template } : {}),
+      ...(isReverting || isCramped ? { strategy: strategyBack(context) } : {}),
+    },
   });
 }
 
@@ -120,11 +157,14 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
   if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const { strategy, progressDeadlineSeconds } = deployment.spec;
+  const { replicas, status } = context;
+  const most = Math.max(saved.deployment.short?.missing ?? 0, replicas, status.extraReplicas ?? 0);
   const ours: DeploymentStrategy[] = [
     ownStrategy(context),
     fastStrategy(context),
+    oldFirst,
     // The number of pods may have changed since.
-    ...Array.from({ length: saved.deployment.short?.missing ?? 0 }, (_, index) => fastStrategy(context, index + 1)),
+    ...Array.from({ length: most }, (_, index) => fastStrategy(context, index + 1)),
   ];
   const before = saved.deployment;
   const given = patchDeployment(deployment, {

@@ -21,7 +21,7 @@ export interface PodEnvironment {
 
 /**
  * Writes the files of a service account, whose token may do everything, so that processes run here
- * as in a pod: by a kubeconfig each would load 80 MB more (platform/src/kube/access.ts).
+ * as in a pod: by a kubeconfig each would load much more (platform/src/kube/access.ts).
  */
 export async function writePodEnvironment(options: PodEnvironmentOptions): Promise<PodEnvironment> {
   const { directory, apiServerPort, ca, namespace } = options;

@@ -215,7 +215,9 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
     const sinceMs = world.nowMs - (world.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
     const recent = scaled.filter((_, index) => (scaled[index + 1]?.atMs ?? Infinity) > sinceMs);
     const all = sound(scenario, Math.min(...recent.map(({ replicas }) => replicas)));
-    return world.isRolling() && scenario.replacing === 'one by one' ? all - 1 : all;
+    // On the way back as many may be missing as on the way forward.
+    const isByOwn = world.isRolling() || world.job()?.status?.failure !== undefined;
+    return isByOwn && scenario.replacing === 'one by one' ? all - 1 : all;
   }
 
   function check(context: string): void {
@@ -420,6 +422,8 @@ const beforeCutOver: ReadonlySet<string | undefined> = new Set([
   'Stepping',
   'StepVerifying',
   'StepPausing',
+  'Withdrawing',
+  'Shrinking',
   'FullUp',
 ]);
 

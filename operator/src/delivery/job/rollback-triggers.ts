@@ -22,6 +22,8 @@ const beforeCutOver: ReadonlySet<string | undefined> = new Set([
   'Stepping',
   'StepVerifying',
   'StepPausing',
+  'Withdrawing',
+  'Shrinking',
   'FullUp',
 ]);
 

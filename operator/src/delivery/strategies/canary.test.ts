@@ -380,3 +380,31 @@ test('the message of a pause says what the new version has, and what it was to h
   expect(messageAt(1, 10)).toBe('1.1.0 has 25 % of the traffic (of 10 % asked for); waits for promote');
   expect(messageAt(3, 50)).toBe('1.1.0 has 50 % of the traffic; waits for promote');
 });
+
+/** A canary of a Deployment that asks for fewer pods by now. */
+function oversized(stage: string, replicas: number, { pin, seconds = 40 }: { pin?: string; seconds?: number } = {}) {
+  const size = {
+    deployment: buildDeployment({ replicas }),
+    replicaSets: [buildPods('old', replicas, { current: true })],
+  };
+  const services = pin === undefined ? {} : { services: [pinnedTo(pin)] };
+  const cluster = buildCluster({ ...size, ...services, extra: buildExtra(2) });
+  const policy = { canary: { steps: [{ weight: 10 }], trafficRouter: 'Replicas' as const } };
+  const status = { step: 0, weight: 10, extraReplicas: 2 };
+  return tell(planJob(buildAtStage({ strategy: 'Canary', stage, seconds, cluster, policy, status })));
+}
+const smaller = (replicas: number) => `patch Deployment shop-green {"spec":{"replicas":${replicas}}}`;
+
+test('a canary becomes smaller with its Deployment, once its pods have had no traffic for as long as they are drained', () => {
+  expect(oversized('StepPausing', 20)).toMatchObject({ does: [], status: { stage: 'StepPausing' } });
+  const pin = 'patch Service shop {"spec":{"selector":{"pod-template-hash":"old"}}}';
+  expect(oversized('StepPausing', 2)).toMatchObject({ does: [pin], status: { stage: 'Withdrawing' } });
+  expect(oversized('Withdrawing', 2, { pin: 'old' })).toMatchObject({ status: { stage: 'Shrinking' } });
+  expect(oversized('Shrinking', 2, { pin: 'old', seconds: 29 }).does).toEqual([]);
+  expect(oversized('Shrinking', 2, { pin: 'old', seconds: 30 }).does).toEqual([smaller(1)]);
+});
+
+test('one of a Deployment that asks for no pods goes at once', () => {
+  expect(oversized('StepPausing', 0)).toMatchObject({ status: { stage: 'Withdrawing' } });
+  expect(oversized('Shrinking', 0, { seconds: 0 }).does).toEqual([smaller(0)]);
+});

@@ -7,7 +7,8 @@ import { actualWeight } from '../traffic/actual-weight.ts';
 import { canaryLagOf } from '../traffic/endpoints.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
 import { type Pin, type Steering, steer } from '../traffic/selector.ts';
-import { createCanaryServices } from '../workload/extra-deployment.ts';
+import { createCanaryServices, shrinkExtra } from '../workload/extra-deployment.ts';
+import { rolloutOf } from '../workload/rollout.ts';
 import { canaryReplicas } from './canary-replicas.ts';
 import { cutOver } from './shared-stages.ts';
 import {
@@ -35,6 +36,8 @@ export const canaryStages = {
   Stepping: { phase: 'Progressing', plan: planStepping },
   StepVerifying: { phase: 'Verifying', plan: planStepVerifying },
   StepPausing: { phase: 'Paused', plan: planStepPausing },
+  Withdrawing: { phase: 'Progressing', plan: planWithdrawing },
+  Shrinking: { phase: 'Progressing', plan: planShrinking },
   FullUp: { phase: 'Progressing', plan: planFullUp },
 } satisfies Record<string, Stage>;
 
@@ -59,6 +62,7 @@ function planRouting(context: JobContext): StagePlan {
 
 function planStepping(context: JobContext): StagePlan {
   const { weight } = stepOf(context);
+  if (mayShrink(context)) return { message: TOO_LARGE, next: { stage: 'Withdrawing' } };
   const before = previousPins(context);
   const { sized } = keepUp(context, sizeOf(context), []);
   const settlesMs = sized ? settlingMs(context) : 0;
@@ -143,7 +147,61 @@ function afterStep(context: JobContext, progress: Progress): Next {
     : { stage: 'FullUp', progress };
 }
 
+const TOO_LARGE = 'The canary is larger than its share of the Deployment, which has fewer pods by now';
+
+function isTooLarge(context: JobContext): boolean {
+  return stepOf(context).weight < 100 && (context.status.extraReplicas ?? 0) > sizeOf(context);
+}
+
+/** Of a Deployment that was scaled down; the others must be able to do without the canary meanwhile. */
+function mayShrink(context: JobContext): boolean {
+  const { cluster, replicas, stable, template } = context;
+  if (!isTooLarge(context) || cluster === undefined) return false;
+  const isWhole = template === 'saved' && rolloutOf(cluster.deployment) === 'complete';
+  return replicas === 0 || (isWhole && readyCount(stable) >= replicas);
+}
+
+/** Which of the canary's pods go nobody can say: so all of them lose their traffic before. */
+function withdraw(context: JobContext): readonly Steering[] {
+  // Who asks for no pods has no others that could take over.
+  const pins = context.replicas === 0 ? [] : [steer(context, 'stable', ['none', 'extra'])];
+  return isRouted(context) ? [steerRoutes(context, 0), ...pins] : pins;
+}
+
+function planWithdrawing(context: JobContext): StagePlan {
+  const steerings = withdraw(context);
+  const changes = steerings.flatMap((steering) => steering.changes);
+  const failure = steerings.find((steering) => steering.failure !== undefined)?.failure;
+  const plan: StagePlan = { message: TOO_LARGE, changes, ...(failure === undefined ? {} : { failure }) };
+  if (!isTooLarge(context)) return { message: TOO_LARGE, next: { stage: 'Stepping' } };
+  if (steerings.every(({ done }) => done)) return { ...plan, next: { stage: 'Shrinking' } };
+  const { progressDeadlineSeconds } = context.policy.rolling;
+  if (isOver(context, progressDeadlineSeconds)) return { message: TOO_LARGE, next: { stage: 'Stepping' } };
+  const looks = steerings.map(({ requeueAtMs = Infinity }) => requeueAtMs);
+  return { ...plan, requeueAtMs: Math.min(untilMs(context, progressDeadlineSeconds), ...looks) };
+}
+
+function planShrinking(context: JobContext): StagePlan {
+  const { drainSeconds } = context.policy;
+  const message = `${TOO_LARGE}: its pods are kept for ${drainSeconds} s without traffic`;
+  if (isTooLarge(context)) {
+    const [failure] = withdraw(context).flatMap((steering) => steering.failure ?? []);
+    if (failure !== undefined) return { message, failure };
+    if (withdraw(context).some(({ changes }) => changes.length > 0)) return { message, next: { stage: 'Withdrawing' } };
+    const isDrained = context.replicas === 0 || isOver(context, drainSeconds);
+    if (!isDrained) return { message, requeueAtMs: untilMs(context, drainSeconds) };
+    const size = sizeOf(context);
+    return { message, progress: { extraReplicas: size }, changes: shrinkExtra(context, size) ?? [] };
+  }
+  const left = shrinkExtra(context, context.status.extraReplicas ?? 0);
+  return left === undefined ? { message, next: { stage: 'Stepping' } } : { message, changes: left };
+}
+
 function holdStep(context: JobContext, plan: StagePlan): StagePlan {
+  // A failed check is for somebody to decide on, and what is next comes first.
+  if (mayShrink(context) && plan.failure === undefined && plan.held !== true && plan.next === undefined) {
+    return { message: TOO_LARGE, next: { stage: 'Withdrawing' } };
+  }
   const upkeep = keepUp(context, sizeOf(context), steerStep(context, []));
   return during(
     upkeep,
@@ -183,6 +241,6 @@ function pinOfStep(context: JobContext): Pin {
 /** Where the step before may have left the Services. */
 function previousPins(context: JobContext): readonly Pin[] {
   const step = context.status.step ?? 0;
-  const before = isRouted(context) ? 'stable' : 'none';
-  return step > 0 && (context.policy.canary.steps[step - 1]?.weight ?? 0) >= 100 ? ['extra'] : [before];
+  const before: readonly Pin[] = isRouted(context) ? ['stable'] : ['none', 'stable'];
+  return step > 0 && (context.policy.canary.steps[step - 1]?.weight ?? 0) >= 100 ? ['extra', 'stable'] : before;
 }

@@ -16,6 +16,8 @@ export type StageName =
   | 'Stepping'
   | 'StepVerifying'
   | 'StepPausing'
+  | 'Withdrawing'
+  | 'Shrinking'
   | 'FullUp'
   | 'Draining'
   | 'UpdatingWorkload'

@@ -6,7 +6,7 @@ import type { PodGroup } from '../job/snapshot.ts';
  * alone are not what proxies and gateways go by: the controller of EndpointSlices retries a Service
  * after 1, 2, 4, ... seconds, and is behind for that long.
  */
-const FOLLOWING: ReadonlySet<string> = new Set(['Stepping', 'CuttingOver', 'HandingBack', 'Reverting']);
+const FOLLOWING: ReadonlySet<string> = new Set(['Stepping', 'Withdrawing', 'CuttingOver', 'HandingBack', 'Reverting']);
 /** EndpointSlices are not watched. */
 const RECHECK_MS = 1000;
 

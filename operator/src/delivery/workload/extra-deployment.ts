@@ -21,7 +21,7 @@ export interface Sizing {
 }
 
 /**
- * Brings the extra Deployment to a size; it never shrinks. It is made without pods, which come by a
+ * Brings the extra Deployment to a size; it never makes it smaller. It is made without pods, which come by a
  * patch: a creation that another operator, which no longer leads, decided on long ago looks like a
  * wanted one and must do no harm.
  */
@@ -76,6 +76,17 @@ export function emptyExtra({ around, status }: JobContext): readonly Change[] {
 /** Whether nothing is left that the job made. */
 export function isExtraGone({ around }: Pick<JobContext, 'around'>): boolean {
   return around.extra === undefined && around.extraServices.size === 0;
+}
+
+/** Of pods that have lost their traffic, those that are too many go. @returns undefined once they are gone. */
+export function shrinkExtra({ around }: JobContext, size: number): readonly Change[] | undefined {
+  const extra = around.extra;
+  if (extra === undefined) return undefined;
+  const { deployment, pods } = extra;
+  if ((deployment.spec.replicas ?? 0) > size) return [scaleExtra(deployment, size)];
+  const isObserved = (deployment.status?.observedGeneration ?? 0) >= (deployment.metadata.generation ?? 0);
+  const isThere = (deployment.status?.replicas ?? 0) > size || (pods?.pods.length ?? 0) > size;
+  return isObserved && !isThere ? undefined : [];
 }
 
 function scaleExtra(extra: Deployment, replicas: number): Change {

@@ -1,10 +1,9 @@
 import { BlockList, isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
 /** Proxies that say truly who has called them: the ranges of their addresses. */
 export type TrustedProxies = BlockList;
 
-/** An IPv4 address in the last 32 bits of an IPv6 one, as the URL parser writes it. */
-const MAPPED = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/;
 const WITH_PORT = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/;
 
 /**
@@ -77,15 +76,8 @@ function plainAddress(text: string): string | undefined {
   const [, bracketed, named] = WITH_PORT.exec(text) ?? [];
   const address = (bracketed ?? (named === '' ? undefined : named) ?? text).split('%', 1)[0] ?? '';
   const family = isIP(address);
-  if (family === 4) return address;
-  if (family !== 6) return undefined;
-  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const [, high, low] = MAPPED.exec(canonical) ?? [];
-  if (high === undefined || low === undefined) return canonical;
-  return [high, low]
-    .map((group) => Number.parseInt(group, 16))
-    .map((n) => `${n >> 8}.${n & 0xff}`)
-    .join('.');
+  if (family === 0) return undefined;
+  return family === 4 ? address : ipaddr.process(address).toString();
 }
 
 /**
@@ -94,9 +86,6 @@ function plainAddress(text: string): string | undefined {
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
-  const [head = '', tail] = address.split('::');
-  const first = head === '' ? [] : head.split(':');
-  const last = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? [] : Array<string>(8 - first.length - last.length).fill('0');
-  return `${[...first, ...zeros, ...last].slice(0, 4).join(':')}::/64`;
+  const network = ipaddr.IPv6.parse(address).parts.slice(0, 4);
+  return `${network.map((part) => part.toString(16)).join(':')}::/64`;
 }

@@ -2,10 +2,7 @@ import { serverError } from '@rollcall/platform/http/errors.ts';
 import type { FastifyRequest } from 'fastify';
 import { GatewayError } from '../../errors.ts';
 import type { Target, Targets } from '../../upstream/discovery/targets.ts';
-import type { Destination } from '../../upstream/routing/table.ts';
-
-/** What services can be called with, where a route does not name methods. */
-const PASSED_ON = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY', 'TRACE'];
+import { type Destination, METHODS } from '../../upstream/routing/table.ts';
 
 interface FindTargetDeps {
   readonly targets: Targets;
@@ -26,9 +23,9 @@ interface AdmittedRequest {
 export function findTarget({ targets, bodyLimit }: FindTargetDeps, { request, destination }: AdmittedRequest): Target {
   if (destination === undefined) throw new GatewayError('ROUTE_NOT_FOUND');
   const { rule, service } = destination;
-  const methods = rule?.methods ?? PASSED_ON;
-  if (!methods.includes(request.method) || !PASSED_ON.includes(request.method)) {
-    const allow = methods.filter((method) => PASSED_ON.includes(method)).join(', ');
+  const methods = rule?.methods ?? METHODS;
+  if (!methods.includes(request.method)) {
+    const allow = methods.join(', ');
     throw serverError('METHOD_NOT_ALLOWED', { message: `The route has only ${allow}`, headers: { allow } });
   }
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');

@@ -48,6 +48,48 @@ test.each([
   { name: 'what is no YAML', text: 'routes: [', says: /./ },
   { name: 'no routes', text: '{}', says: /not valid/ },
   { name: 'an unknown field', text: 'routes: [{name: a, prefix: /a, service: s, scope: x}]', says: /not valid/ },
+  ...['', 'a b', 'a"b', 'a\\\\b', 'größe'].flatMap((scope) => [
+    {
+      name: `the scope "${scope}"`,
+      text: routeWith(`scopes: [ok, ${JSON.stringify(scope)}]`),
+      says: /a scope of the route a is/,
+    },
+    {
+      name: `"${scope}" for writing`,
+      text: routeWith(`writeScopes: [${JSON.stringify(scope)}]`),
+      says: /a scope of the route a is/,
+    },
+  ]),
+  ...['v2', '/v2?x=1', '/v2#x', '/v2/../admin', '/v2//x', '/v2/%2e%2e/x', '/v2%2fx', '/a b', '/größe', '/%zz'].flatMap(
+    (path) => [
+      {
+        name: `the upstreamPrefix ${path}`,
+        text: routeWith(`upstreamPrefix: "${path}"`),
+        says: /upstreamPrefix of the route a/,
+      },
+      {
+        name: `the prefix ${path}`,
+        text: `routes: [{name: a, prefix: "${path}", service: s}]`,
+        says: /prefix of the route a/,
+      },
+    ],
+  ),
+  ...['', '..', 'a/b', 'a:b', 'a b'].map((service) => ({
+    name: `the service "${service}"`,
+    text: `routes: [{name: a, prefix: /a, service: "${service}"}]`,
+    says: /service of the route a must/,
+  })),
+  ...['get', 'CONNECT', 'FETCH'].map((method) => ({
+    name: `the method ${method}`,
+    text: routeWith(`methods: [GET, ${method}]`),
+    says: /a method of the route a is/,
+  })),
+  { name: 'scopes that are no list', text: routeWith('scopes: a b'), says: /\/routes\/0\/scopes/ },
+  {
+    name: 'an upstreamPrefix that is no text',
+    text: routeWith('upstreamPrefix: 5'),
+    says: /\/routes\/0\/upstreamPrefix/,
+  },
   { name: 'a prefix with a query', text: 'routes: [{name: a, prefix: "/a?b", service: s}]', says: /prefix/ },
   {
     name: 'a name twice',
@@ -56,6 +98,14 @@ test.each([
   },
 ])('refuses $name', ({ text, says }) => {
   expect(() => parseRoutes(text)).toThrow(says);
+});
+
+function routeWith(setting: string): string {
+  return `routes: [{name: a, prefix: /a, service: s, ${setting}}]`;
+}
+
+test.each(['""', '/', '/v2/', '/v2/%20'])('the upstreamPrefix %s is accepted', (prefix) => {
+  expect(parseRoutes(routeWith(`upstreamPrefix: ${prefix}`))).toHaveLength(1);
 });
 
 function routeTo(service: string): string {

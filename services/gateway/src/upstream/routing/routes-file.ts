@@ -1,19 +1,22 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { isScopeToken } from '@rollcall/platform/http/scopes.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import { serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { parse } from 'yaml';
-import { buildRoutes, builtInRules, type Route, type RouteRule } from './table.ts';
+import { pathFault } from './path.ts';
+import { buildRoutes, builtInRules, METHODS, type Route, type RouteRule } from './table.ts';
 
 const CHECK_INTERVAL_MS = 2000;
 const MINUTE_MS = 60_000;
 
 const requestsPerMinute = Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 }));
-const scopes = Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64 }));
-const path = Type.String({ pattern: '^/[^?#]*$', maxLength: 1024 });
+const scopes = Type.Optional(Type.Array(Type.String({ maxLength: 128 }), { maxItems: 64 }));
+const path = Type.String({ maxLength: 1024 });
 const schema = Type.Object(
   {
     routes: Type.Array(
@@ -21,11 +24,11 @@ const schema = Type.Object(
         {
           name: Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
           prefix: path,
-          service: Type.String({ minLength: 1, maxLength: 253 }),
-          upstreamPrefix: Type.Optional(Type.Union([path, Type.Literal('')])),
+          service: Type.String(),
+          upstreamPrefix: Type.Optional(path),
           scopes,
           writeScopes: scopes,
-          methods: Type.Optional(Type.Array(Type.String({ pattern: '^[A-Z]+$' }), { minItems: 1 })),
+          methods: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
           anonymous: Type.Optional(Type.Boolean()),
           requestsPerMinute: Type.Optional(
             Type.Object(
@@ -55,15 +58,47 @@ export function parseRoutes(text: string): readonly RouteRule[] {
     const faults = [...Value.Errors(schema, value)].map(
       ({ instancePath, message }) => `${instancePath || '/'} ${message}`,
     );
-    throw new Error(`The routes are not valid: ${[...new Set(faults)].join('; ')}`);
+    throw notValid([...new Set(faults)]);
   }
+  const faults = value.routes.flatMap(faultsOf);
+  if (faults.length > 0) throw notValid(faults);
   const names = value.routes.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new Error(`The routes are not valid: two have the name ${twice}`);
+  if (twice !== undefined) throw notValid([`two have the name ${twice}`]);
   return value.routes.map(toRule);
 }
 
-function toRule(route: Static<typeof schema>['routes'][number]): RouteRule {
+function notValid(faults: readonly string[]): Error {
+  return new Error(`The routes are not valid: ${faults.join('; ')}`);
+}
+
+type RouteEntry = Static<typeof schema>['routes'][number];
+
+/** What no schema says of a route. */
+function faultsOf(route: RouteEntry): readonly string[] {
+  const { name, service, prefix, upstreamPrefix = '', scopes = [], writeScopes = [], methods = [] } = route;
+  const faults: string[] = [];
+  const check = (field: string, fault: string | undefined): void => {
+    if (fault !== undefined) faults.push(`${field} of the route ${name} ${fault}`);
+  };
+  check('service', serviceNameFault(service));
+  check('prefix', prefixFault(prefix));
+  if (upstreamPrefix !== '') check('upstreamPrefix', prefixFault(upstreamPrefix));
+  for (const scope of [...scopes, ...writeScopes]) {
+    if (!isScopeToken(scope)) check('a scope', `is ${JSON.stringify(scope)}; none has spaces, quotes or backslashes`);
+  }
+  for (const method of methods) {
+    if (!METHODS.includes(method))
+      check('a method', `is ${JSON.stringify(method)}, and not one of ${METHODS.join(', ')}`);
+  }
+  return faults;
+}
+
+function prefixFault(prefix: string): string | undefined {
+  return prefix.startsWith('/') ? pathFault(prefix) : 'must begin with /';
+}
+
+function toRule(route: RouteEntry): RouteRule {
   const { name, prefix, service, methods, timeoutSeconds } = route;
   const limits = Object.entries(route.requestsPerMinute ?? {}).map(([tier, requests]) => [
     tier,

@@ -49,6 +49,18 @@ export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymou
   return { scopes: [], writeScopes: [], anonymous: false };
 }
 
+/** The methods that services can be called with. */
+export const METHODS: readonly string[] = [
+  'DELETE',
+  'GET',
+  'HEAD',
+  'OPTIONS',
+  'PATCH',
+  'POST',
+  'PUT',
+  'QUERY',
+  'TRACE',
+];
 const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**

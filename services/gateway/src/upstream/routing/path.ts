@@ -21,13 +21,16 @@ const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?:[/;]|%3b|$)/i;
 export function splitTarget(target: string): { readonly path: string; readonly query: string } {
   const at = target.indexOf('?');
   const path = at === -1 ? target : target.slice(0, at);
-  if (!PLAIN.test(path)) throw refused('has characters that must be percent-encoded');
-  if (path.includes('//')) throw refused('has empty segments');
-  if (DOT_SEGMENT.test(path)) throw refused('has the segments . or ..');
-  if (AMBIGUOUS.test(path)) throw refused('has an encoded slash, backslash or NUL');
+  const fault = pathFault(path);
+  if (fault !== undefined) throw new GatewayError('INVALID_PATH', { message: `The path ${fault}` });
   return { path, query: at === -1 ? '' : target.slice(at) };
 }
 
-function refused(why: string): GatewayError {
-  return new GatewayError('INVALID_PATH', { message: `The path ${why}` });
+/** What keeps a path from being in its plain form, as the end of a sentence; undefined: nothing. */
+export function pathFault(path: string): string | undefined {
+  if (!PLAIN.test(path)) return 'has characters that must be percent-encoded';
+  if (path.includes('//')) return 'has empty segments';
+  if (DOT_SEGMENT.test(path)) return 'has the segments . or ..';
+  if (AMBIGUOUS.test(path)) return 'has an encoded slash, backslash or NUL';
+  return undefined;
 }

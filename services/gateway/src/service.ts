@@ -59,7 +59,7 @@ async function gatewayParts(context: ProcessContext<GatewayConfig>): Promise<Pro
 function listRoutes(context: ProcessContext<GatewayConfig>, parts: Parts): readonly Routes[] {
   const { config, clock, metrics, version, hasStarted } = context;
   const { identity, limits, routes, targets, doors, accessLog } = parts;
-  const { authenticator } = identity;
+  const admission = { authenticator: identity.authenticator, limits };
   const logged =
     (routes: Routes): Routes =>
     (scope) => {
@@ -73,11 +73,11 @@ function listRoutes(context: ProcessContext<GatewayConfig>, parts: Parts): reado
     logged((scope) =>
       tokenRoute(scope, { tokens: identity.tokens, clients: identity.clients, keys: identity.keys, limits }),
     ),
-    logged((scope) => metricsRoute(scope, { metrics, authenticator, limits })),
-    logged((scope) => asyncApiRoute(scope, { document: doors.webSockets.document, authenticator, limits })),
+    logged((scope) => metricsRoute(scope, { metrics, admission })),
+    logged((scope) => asyncApiRoute(scope, { document: doors.webSockets.document, admission })),
     (scope) =>
       proxyRoute(scope, {
-        admission: { authenticator, limits },
+        admission,
         route: routes.route,
         identity: identity.backend,
         targets,

@@ -10,7 +10,7 @@ import { GatewayError } from '../errors.ts';
  */
 export function asyncApiRoute(
   app: App,
-  { document, ...admission }: AdmissionDeps & { readonly document: object },
+  { document, admission }: { readonly document: object; readonly admission: AdmissionDeps },
 ): void {
   app.get(`${PATH}/asyncapi.json`, async (request, reply) => {
     await admitRequest(admission, { request, reply }, []);

@@ -13,7 +13,7 @@ const SCOPE: Scope = 'metrics:read';
 /** `GET /api/metrics` (contract 3), in the text format of Prometheus. */
 export function metricsRoute(
   app: App,
-  { metrics, ...admission }: AdmissionDeps & { readonly metrics: Registry },
+  { metrics, admission }: { readonly metrics: Registry; readonly admission: AdmissionDeps },
 ): void {
   app.get('/api/metrics', async (request, reply) => {
     await admitRequest(admission, { request, reply }, [SCOPE]);

@@ -25,7 +25,8 @@ export interface AcceptContext {
   readonly admission: AdmissionDeps;
   readonly targets: GrpcTargets;
   readonly identityHeaders: IdentityHeaders;
-  readonly bounds: { readonly calls: number };
+  /** More get UNAVAILABLE. */
+  readonly callsAtOnce: number;
   readonly health: OwnHealth;
   readonly calls: ReadonlySet<KnownCall>;
   /**
@@ -55,7 +56,7 @@ type Over = 'probe' | 'given up';
 export async function accept(context: AcceptContext, known: KnownCall): Promise<Accepted | Over> {
   const { stream, head, span, requestId } = known;
   const isProbe = isOwnHealth(head);
-  if ((isProbe ? context.probes : context.calls).size > context.bounds.calls) throw busy();
+  if ((isProbe ? context.probes : context.calls).size > context.callsAtOnce) throw busy();
   if (isProbe && faultOfRequest(head) === undefined) {
     context.health.answer(stream, parseMethodPath(head.path)?.method ?? '');
     return 'probe';

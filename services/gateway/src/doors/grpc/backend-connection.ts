@@ -8,8 +8,6 @@ import { isOfLookup } from '../../upstream/discovery/lookups.ts';
 export interface BackendConnectionOptions {
   /** For the connection, and the settings that a backend speaks first. */
   readonly connectTimeoutMs: number;
-  /** Gives up before a connection does. */
-  readonly lookup: LookupFunction;
   /** A connection without calls is closed after that. */
   readonly idleMs: number;
   /** A connection gets no new calls after that, so that calls spread over pods that came later. */
@@ -25,6 +23,12 @@ export interface BackendConnectionOptions {
   /** How much of an answer may be on its way before somebody reads it. */
   readonly windowBytes: number;
   readonly maxHeaderBytes: number;
+}
+
+interface BackendConnectionDeps {
+  /** Gives up before a connection does. */
+  readonly lookup: LookupFunction;
+  readonly clock: Clock;
 }
 
 /** Where a call goes: an origin, and one of its addresses. */
@@ -71,8 +75,8 @@ export class BackendConnection {
   /** What had been written, at the least, when something last came. */
   #heardBytes = 0;
 
-  constructor(place: Place, options: BackendConnectionOptions, clock: Clock) {
-    const { lookup, connectTimeoutMs, windowBytes, maxHeaderBytes } = options;
+  constructor(place: Place, options: BackendConnectionOptions, { lookup, clock }: BackendConnectionDeps) {
+    const { connectTimeoutMs, windowBytes, maxHeaderBytes } = options;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     this.#place = place;
     this.#options = options;

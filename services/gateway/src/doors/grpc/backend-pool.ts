@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import {
@@ -15,6 +16,8 @@ export interface BackendPoolOptions extends BackendConnectionOptions {
 }
 
 interface BackendPoolDeps {
+  /** Gives up before a connection does. */
+  readonly lookup: LookupFunction;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -67,8 +70,8 @@ export class BackendPool {
   }
 
   #add(place: Place): BackendConnection {
-    const { clock, log } = this.#deps;
-    const connection = new BackendConnection(place, this.#options, clock);
+    const { lookup, clock, log } = this.#deps;
+    const connection = new BackendConnection(place, this.#options, { lookup, clock });
     this.#all.add(connection);
     connection.session.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code?.startsWith('ERR_HTTP2_') === true)

@@ -34,12 +34,12 @@ export interface CallMetricsDeps extends ServiceSeriesDeps {
   readonly sizes: Sizes;
 }
 
-export function createCallMetrics({ registry, sizes, ...deps }: CallMetricsDeps): CallMetrics {
+export function createCallMetrics({ registry, sizes, clock, isKnown: isRegistered }: CallMetricsDeps): CallMetrics {
   const registers = [registry];
   // Calls that went to no service are counted, too, under the empty name.
-  const isKnown = (service: string): boolean => service === '' || deps.isKnown(service);
-  const counts = createServiceSeries<{ inc(): void }>({ ...deps, isKnown });
-  const durations = createServiceSeries<{ observe(seconds: number): void }>({ ...deps, isKnown });
+  const isKnown = (service: string): boolean => service === '' || isRegistered(service);
+  const counts = createServiceSeries<{ inc(): void }>({ clock, isKnown });
+  const durations = createServiceSeries<{ observe(seconds: number): void }>({ clock, isKnown });
   const calls = new Counter({
     name: 'rollcall_gateway_grpc_calls_total',
     help: 'gRPC calls by the service they went to and the status they ended with.',

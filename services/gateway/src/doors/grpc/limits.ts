@@ -4,11 +4,7 @@ import type { OwnHealthLimits } from './health.ts';
 import type { SweepLimits } from './sweep.ts';
 
 /** How much one replica of the proxy serves, and for how long it waits. */
-export interface GrpcLimits
-  extends ConnectionOptions,
-    SweepLimits,
-    OwnHealthLimits,
-    Omit<BackendPoolOptions, 'lookup'> {
+export interface GrpcLimits extends ConnectionOptions, SweepLimits, OwnHealthLimits, BackendPoolOptions {
   /** Calls under way at once, on all connections; more get UNAVAILABLE. */
   readonly calls: number;
   /** Callers' libraries let further calls wait. */

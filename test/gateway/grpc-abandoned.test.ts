@@ -171,6 +171,17 @@ test('a call that is reset without an error while its backend does not read it: 
   expect(performance.now() - from).toBeLessThan(10_000);
 });
 
+test('interim answers of a backend cost the call nothing', async () => {
+  const port = await backendThat((stream) => {
+    stream.resume();
+    stream.additionalHeaders({ ':status': 103, link: '</style.css>; rel=preload' });
+    stream.additionalHeaders({ ':status': 102 });
+    answerWith(stream, 5);
+  });
+  await using proxy = await startProxy({ backendPort: port });
+  expect(await statusOfCall(await connectTo(proxy))).toBe(status.OK);
+});
+
 test('trailers that Node sends to nobody are left out', async () => {
   const port = await backendThat((stream) => {
     stream.resume();

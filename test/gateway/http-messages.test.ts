@@ -328,3 +328,43 @@ describe('what is no request is refused in the usual way', () => {
     await vi.waitFor(async () => expect(await logged(id)).toMatchObject([{ result: status, code }]));
   });
 });
+
+describe('what comes before an answer', () => {
+  const hinting = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: x\r\nLink: </b.js>\r\n\r\n';
+  const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+  test('is passed on', async () => {
+    await using service = await answering(`${hinting}HTTP/1.1 102 Processing\r\n\r\n${ok}`);
+    const path = await register('hints', service.url);
+    const answer = await raw(`GET ${path}/x HTTP/1.1\r\nHost: h\r\nTOKEN\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nlink: <\/a\.css>; rel=preload\r\nlink: <\/b\.js>\r\n\r\n/i);
+    expect(answer).toMatch(/\r\n\r\nHTTP\/1\.1 102 Processing\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nok$/);
+  });
+
+  test('does not reach a caller of HTTP/1.0', async () => {
+    await using service = await answering(`${hinting}${ok}`);
+    const path = await register('hints-old', service.url);
+    expect(await raw(`GET ${path}/x HTTP/1.0\r\nTOKEN\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  });
+});
+
+describe('trailers', () => {
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n';
+  const bytes = `${chunked}Server-Timing: db;dur=5\r\nSet-Cookie: a=b\r\nX-Request-Id: theirs\r\n\r\n`;
+
+  test('are passed on to a caller who reads them', async () => {
+    await using service = await answering(bytes);
+    const path = await register('trailing', service.url);
+    const answer = await raw(`GET ${path}/x HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nTOKEN\r\n\r\n`);
+    expect(answer).toMatch(/\r\n2\r\nok\r\n0\r\nserver-timing: db;dur=5\r\n\r\n$/i);
+    expect(service.requests.at(-1)).toMatch(/\r\nte: trailers\r\n/i);
+  });
+
+  test('are left out for every other', async () => {
+    await using service = await answering(bytes);
+    const path = await register('trailing-unread', service.url);
+    const answer = await raw(`GET ${path}/x HTTP/1.1\r\nHost: h\r\nTOKEN\r\n\r\n`);
+    expect(answer).toMatch(/\r\n2\r\nok\r\n0\r\n\r\n$/);
+    expect(service.requests.at(-1)).not.toMatch(/\r\nte:/i);
+  });
+});

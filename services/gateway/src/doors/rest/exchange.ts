@@ -11,7 +11,15 @@ import type { Target } from '../../upstream/discovery/targets.ts';
 import type { Dispatchers } from '../../upstream/dispatchers.ts';
 import { type AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
-import { type ForwardedRequest, RESET_CONTENT, requestHeaders, responseHeaders } from './headers.ts';
+import {
+  acceptsTrailers,
+  type ForwardedRequest,
+  RESET_CONTENT,
+  requestHeaders,
+  responseHeaders,
+  responseTrailers,
+} from './headers.ts';
+import { passOnInformation } from './information.ts';
 import type { Upload } from './upload.ts';
 import {
   type Attempt,
@@ -117,6 +125,7 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
 }
 
 type OnResponseStart = NonNullable<Dispatcher.DispatchHandler['onResponseStart']>;
+type OnResponseEnd = NonNullable<Dispatcher.DispatchHandler['onResponseEnd']>;
 
 interface ExchangeOptions extends Pick<AttemptOptions, 'endpoint' | 'upload' | 'isRepeat' | 'watch'> {
   readonly deps: ExchangeDeps;
@@ -193,8 +202,10 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   }
 
   onResponseStart(...[controller, status, headers]: Parameters<OnResponseStart>): void {
-    // Informational answers are the upstream connection's business.
-    if (status < 200) return;
+    if (status < 200) {
+      passOnInformation(this.#proxied, status, headers);
+      return;
+    }
     const { response, addedHeaders } = this.#proxied;
     this.#status = status;
     this.#isEventStream = String(headers['content-type']).startsWith('text/event-stream');
@@ -228,8 +239,10 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     response.once('drain', () => controller.resume());
   }
 
-  onResponseEnd(): void {
-    this.#proxied.response.end();
+  onResponseEnd(...[, trailers]: Parameters<OnResponseEnd>): void {
+    const { request, response, addedHeaders } = this.#proxied;
+    if (acceptsTrailers(request.headers['te'])) response.addTrailers(responseTrailers(trailers, addedHeaders));
+    response.end();
     this.#end({ type: 'answered', status: this.#status });
   }
 

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type ForwardedRequest, requestHeaders, responseHeaders } from './headers.ts';
+import {
+  acceptsTrailers,
+  type ForwardedRequest,
+  requestHeaders,
+  responseHeaders,
+  responseTrailers,
+} from './headers.ts';
 
 const forwarded: ForwardedRequest = {
   clientAddress: '192.0.2.7',
@@ -141,4 +147,29 @@ describe('responseHeaders', () => {
   ])('of %i has the length that it may have', (status, upstream, expected) => {
     expect(responseHeaders(status, upstream, {})).toEqual(expected);
   });
+});
+
+test.each([
+  ['trailers', true],
+  ['gzip, Trailers', true],
+  ['trailers;q=0.5', false],
+  ['gzip', false],
+  [undefined, false],
+])('a caller with TE: %s reads trailers: %s', (te, accepts) => {
+  expect(acceptsTrailers(te)).toBe(accepts);
+});
+
+test('trailers change neither how an answer is read nor what the gateway says of it', () => {
+  const upstream = {
+    'server-timing': 'db;dur=5',
+    digest: ['a', 'b'],
+    'content-length': '3',
+    'set-cookie': 'x',
+    te: 'y',
+  };
+  expect(responseTrailers({ ...upstream, 'x-request-id': '7' }, { 'x-request-id': '1' })).toEqual([
+    ['server-timing', 'db;dur=5'],
+    ['digest', 'a'],
+    ['digest', 'b'],
+  ]);
 });

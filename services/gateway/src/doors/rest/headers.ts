@@ -49,6 +49,7 @@ export function requestHeaders(
   if (host !== '') headers.push('x-forwarded-host', host);
   headers.push('forwarded', forwardedElement({ clientAddress, protocol, host }));
   headers.push('x-request-id', requestId, identityHeaders.service, encodeURIComponent(service), ...identity);
+  if (saysTrailers(raw)) headers.push('te', 'trailers');
   if (trace !== undefined) headers.push('traceparent', trace.traceparent);
   if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
   return headers;
@@ -58,6 +59,35 @@ function isOwn(lower: string): boolean {
   return OWN.has(withDashes(lower)) || isClaim(lower);
 }
 
+function saysTrailers(raw: RawHeaders): boolean {
+  return raw.some((value, index) => raw[index - 1]?.toLowerCase() === 'te' && index % 2 === 1 && TRAILERS.test(value));
+}
+
+/** Whether a caller has said that it reads trailers (RFC 9110, section 10.1.4). */
+export function acceptsTrailers(te: string | readonly string[] = ''): boolean {
+  return TRAILERS.test(te.toString());
+}
+
+/** How an answer is read and who may read it is said before its body (RFC 9110, section 6.5.1). */
+const NEVER_TRAILERS =
+  /^(?:content-|cache-|access-control-|set-cookie|age|date|expires|host|location|retry-after|vary|www-auth)/;
+
+/**
+ * An answer's trailers as the caller gets them.
+ *
+ * @param added headers of the gateway's own, which no trailer may change.
+ */
+export function responseTrailers(
+  upstream: Readonly<Record<string, string | readonly string[] | undefined>>,
+  added: Readonly<Record<string, unknown>>,
+): [string, string][] {
+  return Object.entries(upstream).flatMap(([name, value]) => {
+    const isLeftOut = HOP_BY_HOP.has(name) || name in added || NEVER_TRAILERS.test(name);
+    return value === undefined || isLeftOut ? [] : [value].flat().map((each): [string, string] => [name, each]);
+  });
+}
+
+const TRAILERS = /(?:^|,)\s*trailers\s*(?:,|$)/i;
 const NO_CONTENT = 204;
 /** Its body has no bytes, and says so (RFC 9110, section 15.3.6). */
 export const RESET_CONTENT = 205;

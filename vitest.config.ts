@@ -43,13 +43,22 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**', 'test/operator/model/**'],
+          exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**', 'test/openapi/**', 'test/operator/model/**'],
           globalSetup: ['test/support/global-setup.ts'],
           maxWorkers: 2 * cores,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expecting,
           retry,
+        },
+      },
+      {
+        test: {
+          name: 'openapi',
+          include: ['test/openapi/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
         },
       },
       {

@@ -1,5 +1,25 @@
-import { expect, test } from 'vitest';
-import { httpUrlFault, serviceNameFault, serviceUrlFault } from './service-address.ts';
+import {
+  array,
+  assert,
+  constantFrom,
+  domain,
+  ipV4,
+  ipV6,
+  oneof,
+  property,
+  string,
+  stringMatching,
+  tuple,
+} from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  httpUrlFault,
+  httpUrlRules,
+  serviceNameFault,
+  serviceNameRules,
+  serviceUrlFault,
+  serviceUrlRules,
+} from './service-address.ts';
 
 test.each([
   'shop',
@@ -57,6 +77,10 @@ test.each([
   'http://[::1]:80/',
   'HTTP://SHOP',
   'http://a/@b',
+  'http://3f2a9c1b:80',
+  'http://a_b.c-d.:8080',
+  'http://xn--gre-6ka8i/größe',
+  'http://[::ffff:1.2.3.4]',
   `http://shop/${'x'.repeat(2048 - 12)}`,
 ])('the URL %j is legal', (url) => {
   expect(httpUrlFault(url)).toBeUndefined();
@@ -81,8 +105,16 @@ test.each([
   ['http://shop:99999', 'absolute'],
   ['http://shop:0', 'port 0'],
   ['http://shop:000/base', 'port 0'],
-  ['http://a\\b', 'backslash'],
-  ['http://a%41b/', 'percent sign'],
+  ['http://a\\b', 'Punycode'],
+  ['http://a%41b/', 'Punycode'],
+  ['http://größe', 'Punycode'],
+  ['http://a..b', 'Punycode'],
+  ['http://1.2.3', 'Punycode'],
+  ['http://2130706433', 'Punycode'],
+  ['http://0x7f000001', 'Punycode'],
+  ['http://127.0.0.01', 'Punycode'],
+  ['http://[::1].', 'Punycode'],
+  ['http://[1::2::3]', 'Punycode'],
   [`http://shop/${'x'.repeat(2048)}`, '2048'],
 ])('the URL %j is refused with the reason (%s), without being repeated', (url, reason) => {
   expect(httpUrlFault(url)).toContain(reason);
@@ -102,3 +134,66 @@ test.each(['http://shop?', 'http://shop/base?x=1', 'http://shop#', 'http://shop/
     expect(serviceUrlFault(url)).toContain('query or a fragment');
   },
 );
+
+describe.each([
+  { what: 'name', fault: serviceNameFault, rules: serviceNameRules },
+  { what: 'URL', fault: httpUrlFault, rules: httpUrlRules },
+  { what: 'base URL', fault: serviceUrlFault, rules: serviceUrlRules },
+])('a $what is legal exactly where the JSON Schema says so', ({ fault, rules }) => {
+  const pattern = new RegExp(rules.pattern, 'u');
+  const fits = (text: string) => pattern.test(text) && Array.from(text).length <= rules.maxLength;
+  const odd = constantFrom(
+    'http://',
+    '://',
+    '[::',
+    ']',
+    '.',
+    ':',
+    ':0',
+    '%41',
+    '@',
+    '/',
+    '?',
+    '#',
+    '\\',
+    '*',
+    ';',
+    '0x1',
+    '1',
+    '\u00a0',
+    'é',
+    '\ufffd',
+    '\ufeff',
+    '\u061c',
+    '\u2028',
+    '\n',
+  );
+  const pieces = array(oneof(odd, string({ unit: 'binary', maxLength: 3 }), domain(), ipV4(), ipV6()), {
+    maxLength: 6,
+  });
+
+  test.each([
+    ['what it describes', stringMatching(new RegExp(rules.pattern.replace(/^\^\(\?!.*?\$\)\)/, '^'), 'u'))],
+    ['pieces', pieces.map((parts) => parts.join(''))],
+    ['pieces of a URL', pieces.map((parts) => `http://${parts.join('')}`)],
+    [
+      'any length',
+      tuple(pieces, string({ unit: 'grapheme', minLength: 200, maxLength: 300 })).map(
+        ([parts, rest]) => parts.join('') + rest,
+      ),
+    ],
+  ])('%s', (_name, texts) => {
+    assert(
+      property(texts, (text) => {
+        expect(fault(text) === undefined).toBe(fits(text));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test('characters beyond the Basic Multilingual Plane count once', () => {
+    const start = rules === serviceNameRules ? '' : 'http://a/';
+    expect(fault(start + '😀'.repeat(rules.maxLength - start.length))).toBeUndefined();
+    expect(fault(start + '😀'.repeat(rules.maxLength - start.length + 1))).toContain('at most');
+  });
+});

@@ -2,19 +2,63 @@
 // server to store it: no looser than the validation in crds/serviceregistrations.yaml, so that
 // people read sentences of ours.
 
+import { BLANK, isLongerThan } from './text-rules.ts';
+
 /** As long as the custom resources allow. */
 const NAME_MAX_LENGTH = 253;
 /** As long as the custom resources allow any URL. */
 export const URL_MAX_LENGTH = 2048;
-const FORBIDDEN_IN_NAME = /[:\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
-/**
- * Servers and URL libraries fold such a segment of a path, or read its separators as their own,
- * whatever is encoded of it.
- */
+const FORBIDDEN_IN_NAME = new RegExp(String.raw`[:${BLANK}]|[\ud800-\udfff]`, 'u');
+/** Servers and URL libraries fold such a segment of a path, or take its separators for their own, whatever is encoded of it. */
 const NO_SEGMENT = /^\.{1,2}(?:;|$)|[/\\]/;
 /** Stands for what could not be decoded: two names would become one. */
 const REPLACEMENT_CHARACTER = '\uFFFD';
-const FORBIDDEN_IN_URL = /[\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
+const FORBIDDEN_IN_URL = new RegExp(String.raw`[${BLANK}]|[\ud800-\udfff]`, 'u');
+
+/** {@link serviceNameFault} as JSON Schema has it; of text that is well-formed. */
+export const serviceNameRules = {
+  minLength: 1,
+  maxLength: NAME_MAX_LENGTH,
+  pattern: String.raw`^(?!\*$|\.{1,2}(?:;|$))[^:/\\\ufffd${BLANK}]+$`,
+};
+
+const octet = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
+const ipv4 = String.raw`(?:${octet}\.){3}${octet}`;
+const label = '[A-Za-z0-9_-]+';
+/** The last label is no number: that would be an address in another notation (WHATWG URL, "ends in a number"). */
+const lastLabel = '(?:(?:[1-9]|0[0-9])[0-9]*[A-Za-z_-]|0[A-WYZa-wyz_-]|[A-Za-z_-])[A-Za-z0-9_-]*';
+const port = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
+const authority = String.raw`(?:\[${ipv6()}\]|(?:${ipv4}|(?:${label}\.)*${lastLabel})\.?)(?::(?:${port})?)?`;
+
+/** `IPv6address` of RFC 3986, section 3.2.2. */
+function ipv6(): string {
+  const group = '[0-9A-Fa-f]{1,4}';
+  const last = `(?:${group}:${group}|${ipv4})`;
+  const forms = [`(?:${group}:){6}${last}`];
+  for (let after = 5; after >= 0; after -= 1) {
+    forms.push(`${before(5 - after)}::(?:${group}:){${after}}${last}`);
+  }
+  forms.push(`${before(5)}::${group}`, `${before(6)}::`);
+  return `(?:${forms.join('|')})`;
+
+  function before(most: number): string {
+    return most === 0 ? '' : `(?:(?:${group}:){0,${most - 1}}${group})?`;
+  }
+}
+
+/** {@link httpUrlFault} as JSON Schema has it. */
+export const httpUrlRules = {
+  minLength: 1,
+  maxLength: URL_MAX_LENGTH,
+  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:[/?#][^${BLANK}]*)?$`,
+};
+
+/** {@link serviceUrlFault} as JSON Schema has it. */
+export const serviceUrlRules = {
+  ...httpUrlRules,
+  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:/[^?#${BLANK}]*)?$`,
+};
+const HTTP_URL = new RegExp(httpUrlRules.pattern, 'u');
 
 /**
  * What is wrong with a name that a service is to be registered by (contract 1, "Service
@@ -22,7 +66,7 @@ const FORBIDDEN_IN_URL = /[\s\p{Z}\p{Cc}\uFEFF]|[\uD800-\uDFFF]/u;
  */
 export function serviceNameFault(name: string): string | undefined {
   if (name === '') return 'must not be empty';
-  if (name.length > NAME_MAX_LENGTH) return `must have at most ${NAME_MAX_LENGTH} characters`;
+  if (isLongerThan(name, NAME_MAX_LENGTH)) return `must have at most ${NAME_MAX_LENGTH} characters`;
   if (name === '*') return "must not be '*', which stands for all services";
   if (FORBIDDEN_IN_NAME.test(name)) {
     return "must not contain ':', white space, control characters or broken surrogates";
@@ -48,14 +92,11 @@ export function serviceUrlFault(url: string): string | undefined {
  */
 export function httpUrlFault(url: string): string | undefined {
   if (url === '') return 'must not be empty';
-  if (url.length > URL_MAX_LENGTH) return `must have at most ${URL_MAX_LENGTH} characters`;
+  if (isLongerThan(url, URL_MAX_LENGTH)) return `must have at most ${URL_MAX_LENGTH} characters`;
   if (FORBIDDEN_IN_URL.test(url)) return 'must not contain white space, control characters or broken surrogates';
   if (!/^https?:\/\/[^/?#]/i.test(url)) return 'must be an absolute http or https URL';
-  // What browsers repair silently, the custom resource's validation refuses.
-  if (/^[^/?#]*\/\/[^/?#]*[\\%]/.test(url)) return 'must not have a backslash or percent sign in its host';
-  const parsed = URL.parse(url);
-  if (parsed === null || parsed.hostname === '') return 'must be an absolute http or https URL';
   if (/^[^/?#]*\/\/[^/?#]*@/.test(url)) return 'must not carry credentials';
-  if (parsed.port === '0') return 'must not have port 0';
-  return undefined;
+  if (/^[^/?#]*\/\/[^/?#]*:0+(?:[/?#]|$)/.test(url)) return 'must not have port 0';
+  if (HTTP_URL.test(url) && URL.parse(url) !== null) return undefined;
+  return 'must be an absolute http or https URL: a host of letters, digits and hyphens (Punycode for others), or an address, and a port';
 }

@@ -161,3 +161,40 @@ test('a gateway that gets SIGTERM says goodbye to its WebSockets, and ends well 
     expect(ends).toMatchObject([{ result: 101 }, { result: 1001, subject: 'following', events: 0 }]);
   });
 });
+
+describe("the registry's documentation, to a browser that shows no token", () => {
+  test.each(['docs', 'docs/', 'docs/static/index.html'])(
+    '%s is a page whose parts are below the gateway',
+    async (path) => {
+      const page = await fetch(`${gateway.url}/api/v1/registry/${path}`);
+      expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+      const links = [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
+      expect(links.length).toBeGreaterThan(3);
+      for (const link of links) {
+        expect(link).toMatch(/^\./);
+        const { pathname } = new URL(link, page.url);
+        expect(pathname).toContain('/api/v1/registry/docs/static/');
+        expect([pathname, (await fetch(`${gateway.url}${pathname}`)).status]).toEqual([pathname, 200]);
+      }
+    },
+  );
+
+  test.each(['docs/json', 'openapi.json'])('%s names servers that lead through the gateway', async (path) => {
+    const answer = await fetch(`${gateway.url}/api/v1/registry/${path}`);
+    const { servers, paths } = (await answer.json()) as { servers: { url: string }[]; paths: object };
+    expect(Object.keys(paths)).toContain('/services');
+    const server = new URL(servers[0]?.url ?? '', answer.url).href.replace(/\/$/, '');
+    expect(server).toBe(`${gateway.url}/api/v1/registry`);
+    expect((await get(`${new URL(server).pathname}/services`, await tokenWith('reader', ['*']))).status).toBe(200);
+  });
+
+  test.each([
+    ['GET', '/api/v1/registry/services', 401],
+    ['GET', '/api/v1/registry/docsy', 401],
+    ['GET', '/api/v1/registry/metrics', 401],
+    ['POST', '/api/v1/registry/docs', 405],
+    ['GET', '/api/v1/registry/docs/..%2Fservices', 400],
+  ])('opens nothing else: %s %s is %d', async (method, path, status) => {
+    expect((await fetch(`${gateway.url}${path}`, { method })).status).toBe(status);
+  });
+});

@@ -146,7 +146,7 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
   { sentence: 'an empty URL', annotations: { 'rollcall.dev/url': '' }, fault: /url must not be empty/ },
   { sentence: 'a URL with three slashes', annotations: { 'rollcall.dev/url': 'http:///shop' }, fault: /absolute/ },
   { sentence: 'a URL with an empty user', annotations: { 'rollcall.dev/url': 'http://@shop' }, fault: /credentials/ },
-  { sentence: 'an encoded host', annotations: { 'rollcall.dev/url': 'http://sh%6Fp' }, fault: /percent sign/ },
+  { sentence: 'an encoded host', annotations: { 'rollcall.dev/url': 'http://sh%6Fp' }, fault: /Punycode/ },
   {
     sentence: 'a URL that is too long',
     annotations: { 'rollcall.dev/url': `http://shop/${'a'.repeat(2048)}` },

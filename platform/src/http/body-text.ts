@@ -2,6 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { HttpError } from './errors.ts';
 
+/** Who copies such members to another object may change every object. */
+const MEMBERS = 'may not have a member __proto__, nor one constructor with a member prototype';
+
 type Parsed = (error: Error | null, body?: unknown) => void;
 type ParseJson = (request: FastifyRequest, body: Buffer, parsed: Parsed) => void;
 
@@ -17,12 +20,22 @@ export function jsonParser(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): 
   const parse = app.getDefaultJsonParser('error', 'error');
   return (request, body, parsed) => {
     const text = utf8Text(body);
-    if (!SURROGATE_ESCAPE.test(text)) return void parse(request, text, parsed);
     return void parse(request, text, (error, value) => {
-      if (error === null && !isWellFormed(value)) parsed(notText('must not have escapes of unpaired surrogates'));
+      if (error !== null) parsed(isJson(text) ? notText(MEMBERS) : error);
+      else if (SURROGATE_ESCAPE.test(text) && !isWellFormed(value))
+        parsed(notText('must not have escapes of unpaired surrogates'));
       else parsed(error, value);
     });
   };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** @throws HttpError 400 where the bytes are no UTF-8. */

@@ -84,7 +84,7 @@ test('a job may be called watch', async () => {
 
 test('is described, and shutdown ends it instead of waiting for it', async () => {
   const { body } = await delivery.get('/openapi.json');
-  expect(body).toMatchObject({ paths: { '/api/v1/jobs/watch': { get: { tags: ['jobs'] } } } });
+  expect(body).toMatchObject({ paths: { '/jobs/watch': { get: { tags: ['jobs'] } } } });
   await using stream = await openEventStream(`${second.url}/api/v1/jobs/watch`);
   await stream.until('synced');
   const startedAt = performance.now();

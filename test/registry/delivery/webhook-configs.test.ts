@@ -400,9 +400,21 @@ describe('a secret that would be dropped', () => {
   const update = { service_name: 'bare', version: '1.0.0', artifact_url: 'bare:1.0.0' };
 
   test.each([
-    ['/webhooks/config', { service_name: 'bare', endpoints: {}, webhook_secret: 'sixteen-or-longer' }, /field secret/],
-    ['/webhooks/update', { ...update, webhook_secret: 'sixteen-or-longer' }, /field secret/],
-    ['/webhooks/deploy', { ...update, secret: 'sixteen-or-longer' }, /field secret/],
+    ['/webhooks/config', { service_name: 'bare', endpoints: {}, webhook_secret: 'sixteen-or-longer' }],
+    ['/webhooks/update', { ...update, webhook_secret: 'sixteen-or-longer' }],
+    ['/webhooks/deploy', { ...update, secret: 'sixteen-or-longer' }],
+  ])('proves nothing at %s, and is refused: %j', async (path, body) => {
+    const before = await storedState();
+    const answer = await delivery.post(path, body);
+    expect(answer).toMatchObject({
+      status: 401,
+      body: { error: 'Invalid signature', message: expect.stringMatching(/field secret/) },
+    });
+    expect(JSON.stringify(answer.body)).not.toContain('sixteen');
+    expect(await storedState()).toEqual(before);
+  });
+
+  test.each([
     ['/webhooks/config', { service_name: 'bare', endpoints: {}, Secret: 'sixteen-or-longer' }, /'secret' may be meant/],
     ['/webhooks/config', { service_name: 'bare', endpoints: {}, secert: 'sixteen-or-longer' }, /'secret' may be meant/],
     ['/webhooks/update', { ...update, webhookSecret: 'sixteen-or-longer' }, /'webhook_secret' may be meant/],

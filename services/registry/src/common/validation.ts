@@ -1,14 +1,26 @@
 import { type AddressRule, isRefusedAddress } from '@rollcall/platform/outbound/address-rules.ts';
 import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
+import { BLANK, CONTROL, isLongerThan } from '@rollcall/platform/text-rules.ts';
 import type { ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
 import { RegistryError } from './errors.ts';
 
 const VERSION_MAX_LENGTH = 128;
-const FORBIDDEN_IN_VERSION = /[\s\p{Z}\p{Cc}\uFEFF/]|[\uD800-\uDFFF]/u;
+const FORBIDDEN_IN_VERSION = new RegExp(String.raw`[/${BLANK}]|[\ud800-\udfff]`, 'u');
 const DETAILS_MAX_BYTES = 16 * 1024;
+const DETAILS_MAX_DEPTH = 32;
 const WORD_MAX_LENGTH = 64;
-/** What terminals act on, or show other text by: as the command line replaces it. */
-const CONTROL = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const CONTROLS = new RegExp(`[${CONTROL}]`, 'u');
+
+/** {@link versionFault} as JSON Schema has it. */
+export const versionRules = {
+  minLength: 1,
+  maxLength: VERSION_MAX_LENGTH,
+  pattern: String.raw`^(?!\.{1,2}$)[^/${BLANK}]+$`,
+};
+/** What services say of themselves, as JSON Schema has it. */
+export const printableRules = { pattern: `^[^${CONTROL}]*$` };
+export const detailNameRules = { ...printableRules, maxLength: 256 };
+export const wordRules = { ...printableRules, minLength: 1, maxLength: WORD_MAX_LENGTH };
 
 const NOT_ALLOWED =
   'service_url must not have an address at which services may not be (loopback, link-local, metadata): name one that others reach';
@@ -44,36 +56,48 @@ export function checkServiceUrl(url: string, mayConnect: AddressRule): void {
  */
 export function checkReport(report: ServiceReport): void {
   const [field, word] = report.kind === 'health' ? ['status', report.status] : ['event', report.event];
-  if (word.length < 1 || word.length > WORD_MAX_LENGTH) {
+  if (word === '' || isLongerThan(word, WORD_MAX_LENGTH)) {
     throw new RegistryError('INVALID_REQUEST', `${field} must have 1 to ${WORD_MAX_LENGTH} characters`);
   }
-  if (CONTROL.test(word)) throw new RegistryError('INVALID_REQUEST', `${field} must not contain control characters`);
+  if (CONTROLS.test(word)) throw new RegistryError('INVALID_REQUEST', `${field} must not contain control characters`);
   checkDetails(report.details);
 }
 
 function checkDetails(details: ReportDetails): void {
+  checkDetail(details, 0);
   if (Buffer.byteLength(JSON.stringify(details)) > DETAILS_MAX_BYTES) {
     throw new RegistryError('INVALID_REQUEST', `details must have at most ${DETAILS_MAX_BYTES} bytes`);
   }
   const { version } = details;
   const fault = typeof version === 'string' ? versionFault(version) : undefined;
   if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', `details.version must ${fault}`);
-  if (textsIn(details).some((text) => CONTROL.test(text))) {
-    throw new RegistryError('INVALID_REQUEST', 'details must not contain control characters, line feeds among them');
+}
+
+function checkDetail(value: unknown, depth: number): void {
+  if (depth > DETAILS_MAX_DEPTH) {
+    throw new RegistryError('INVALID_REQUEST', `details must be nested at most ${DETAILS_MAX_DEPTH} deep`);
+  }
+  if (typeof value === 'string') checkPrintable(value);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (isLongerThan(name, detailNameRules.maxLength)) {
+      const message = `details must have names of at most ${detailNameRules.maxLength} characters`;
+      throw new RegistryError('INVALID_REQUEST', message);
+    }
+    checkPrintable(name);
+    checkDetail(member, depth + 1);
   }
 }
 
-/** All strings of a value of JSON, names of members included. */
-function textsIn(value: unknown): readonly string[] {
-  if (typeof value === 'string') return [value];
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member)]);
+function checkPrintable(text: string): void {
+  if (!CONTROLS.test(text)) return;
+  throw new RegistryError('INVALID_REQUEST', 'details must not contain control characters, line feeds among them');
 }
 
 /** What is wrong with a version, as the end of a sentence; undefined: nothing. */
 export function versionFault(version: string): string | undefined {
   if (version === '') return 'not be empty';
-  if (version.length > VERSION_MAX_LENGTH) return `have at most ${VERSION_MAX_LENGTH} characters`;
+  if (isLongerThan(version, VERSION_MAX_LENGTH)) return `have at most ${VERSION_MAX_LENGTH} characters`;
   if (version === '.' || version === '..') return "not be '.' or '..'";
   if (!FORBIDDEN_IN_VERSION.test(version)) return undefined;
   return "not contain '/', white space, control characters or broken surrogates";

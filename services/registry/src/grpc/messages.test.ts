@@ -27,7 +27,6 @@ test('details that are nested without end are refused', () => {
   let nested: Struct = { fields: {} };
   for (let depth = 0; depth < 100; depth += 1) nested = { fields: { a: { structValue: nested } } };
   expect(() => readDetails(nested)).toThrow(/too deeply/);
-  expect(() => readDetails({ fields: { ['k'.repeat(257)]: { stringValue: '' } } })).toThrow(/256/);
 });
 
 test.each(['2026-11-20T17:00:00.123Z', '1969-12-31T23:59:59.999Z', '0001-01-01T00:00:00.000Z'])(

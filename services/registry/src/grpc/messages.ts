@@ -99,7 +99,6 @@ const CAPABILITIES: ReadonlyMap<string | number, Capability> = new Map([
 ]);
 
 const DETAILS_MAX_DEPTH = 32;
-const KEY_MAX_LENGTH = 256;
 
 /** @throws RegistryError INVALID_REQUEST for one that is unknown or unspecified. */
 export function readCapability(name: string | number): Capability {
@@ -126,20 +125,14 @@ export function readTimestamp({ seconds, nanos }: Timestamp): Date {
   return at;
 }
 
-/** @throws RegistryError INVALID_REQUEST where it is nested too deeply or has overlong keys. */
+/** @throws RegistryError INVALID_REQUEST where it is nested too deeply. */
 export function readDetails(struct: Struct | null): ReportDetails {
   return struct === null ? {} : readStruct(struct, 0);
 }
 
 function readStruct({ fields }: Struct, depth: number): Record<string, unknown> {
   if (depth > DETAILS_MAX_DEPTH) throw new RegistryError('INVALID_REQUEST', 'details are nested too deeply');
-  const entries = Object.entries(fields).map(([key, value]) => {
-    if (key.length > KEY_MAX_LENGTH) {
-      throw new RegistryError('INVALID_REQUEST', `details must have keys of at most ${KEY_MAX_LENGTH} characters`);
-    }
-    return [key, readValue(value, depth)] as const;
-  });
-  return Object.fromEntries(entries);
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, readValue(value, depth)]));
 }
 
 function readValue(value: Value, depth: number): unknown {

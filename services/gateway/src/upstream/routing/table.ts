@@ -38,8 +38,19 @@ export interface Destination {
 
 const API = '/api/v1/';
 
-/** What contract 3 names that is not `/api/v1/<service>/<rest>`. */
+/** Where a browser, which shows no token, reads how the registry is called. */
+const DOCUMENTATION = ['/docs', '/openapi.json'];
+
+/** What contract 3 names that is not `/api/v1/<service>/<rest>`, and what anybody may read. */
 export const builtInRules: readonly RouteRule[] = [
+  ...DOCUMENTATION.map((path) => ({
+    ...defaults(),
+    prefix: `${API}${REGISTRY}${path}`,
+    service: REGISTRY,
+    upstreamPrefix: `/api/v1${path}`,
+    methods: ['GET', 'HEAD', 'OPTIONS'],
+    anonymous: true,
+  })),
   { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
 ];

@@ -1,10 +1,9 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { withRawBody } from '../../http/raw-body.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
 import { releaseInput } from '../../releases/routes/release-schemas.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
-import { proofOf } from '../../webhooks/routes/request-proof.ts';
+import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import { type DeliveryRequestsDeps, requestDeployment, requestRollback } from '../domain/job-requests.ts';
 import { DeployBody, JobResponse, RollbackBody } from './request-schemas.ts';
@@ -12,7 +11,7 @@ import { DeployBody, JobResponse, RollbackBody } from './request-schemas.ts';
 export interface JobRequestRoutesDeps extends DeliveryRequestsDeps, AdmissionDeps {}
 
 const tags = ['webhooks'];
-const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
+const refusals = ['INVALID_SERVICE_NAME', 'JOB_CONFLICT', 'STORE_FULL', 'OVERLOADED', ...PROOF_REFUSALS] as const;
 
 /** Contract 1, `/webhooks/deploy` and `/webhooks/rollback`: what makes a job. */
 export function jobRequestRoutes(app: App, deps: JobRequestRoutesDeps): void {
@@ -26,12 +25,13 @@ function deployRoute(app: App, deps: JobRequestRoutesDeps): void {
   app.post(
     '/webhooks/deploy',
     {
+      config: { refusals },
       schema: {
         tags,
         summary: 'Deploy a version',
         headers: SignatureHeaders,
         body: DeployBody,
-        response: { 200: JobResponse, ...errors },
+        response: { 200: JobResponse },
       },
     },
     async (request) => {
@@ -49,12 +49,13 @@ function rollbackRoute(app: App, deps: JobRequestRoutesDeps): void {
   app.post(
     '/webhooks/rollback',
     {
+      config: { refusals: ['RELEASE_NOT_FOUND', ...refusals] },
       schema: {
         tags,
         summary: 'Roll back to a version that was announced or deployed before',
         headers: SignatureHeaders,
         body: RollbackBody,
-        response: { 200: JobResponse, ...errors },
+        response: { 200: JobResponse },
       },
     },
     async (request) => {

@@ -1,8 +1,9 @@
 import { deliveryPhases } from '@rollcall/crds/types.gen.ts';
 import { type Static, Type } from 'typebox';
+import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { Secret } from '../../webhooks/routes/schemas.ts';
-import { type Job, phaseOf } from '../domain/jobs.ts';
+import { type Job, type JobCommand, phaseOf } from '../domain/jobs.ts';
 import type { DeliveryStrategy } from '../domain/requested-job.ts';
 
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -10,7 +11,7 @@ const Phase = Type.Enum([...deliveryPhases], { description: 'Succeeded, RolledBa
 
 export const JobRecord = Type.Object({
   job_id: Type.String(),
-  service_name: Type.String(),
+  service_name: ServiceName,
   operation: Type.Enum(['deploy', 'rollback']),
   version: Type.String({ description: 'What runs when the job has succeeded' }),
   old_version: orNull(Type.String()),
@@ -50,21 +51,21 @@ export const JobsResponse = Type.Object({
   total: Type.Integer({ description: 'Number of jobs that match, whatever the limit' }),
 });
 
-export const JobParams = Type.Object({ job_id: Type.String() });
+export const JobParams = Type.Object({
+  job_id: Type.String({ description: 'As deploy and rollback answer it', ...documented({ minLength: 1 }) }),
+});
 
-/**
- * Where there is no body, there is null. What is signed has to name both, which the proof of the
- * call sees to.
- */
-export const SteerBody = orNull(
-  Type.Object({
-    job_id: Type.Optional(Type.String({ description: 'That of the path; required where a signature proves the call' })),
-    action: Type.Optional(
-      Type.Enum(['promote', 'abort'], { description: 'That of the path; required where a signature proves the call' }),
-    ),
-    webhook_secret: Type.Optional(Secret),
-  }),
-);
+/** Where there is no body, there is null. What is signed has to name both, which the proof of the call sees to. */
+export const steerBody = (command: JobCommand) =>
+  orNull(
+    Type.Object({
+      job_id: Type.Optional(
+        Type.String({ description: 'That of the path; required where a signature proves the call' }),
+      ),
+      action: Type.Optional(Type.Literal(command, { description: 'Required where a signature proves the call' })),
+      webhook_secret: Type.Optional(Secret),
+    }),
+  );
 
 export const SteerResponse = Type.Object({
   status: Type.Literal('accepted'),

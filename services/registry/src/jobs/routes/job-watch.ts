@@ -3,6 +3,7 @@ import { RegistryError } from '../../common/errors.ts';
 import type { FeedSource } from '../../feeds/catch-up.ts';
 import { createEventStreams } from '../../http/event-streams.ts';
 import { type Exchange, streamFeed } from '../../http/feed-stream.ts';
+import { eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
 import type { JobFeed } from '../domain/job-feed.ts';
 import type { Job, JobDirectory } from '../domain/jobs.ts';
 
@@ -48,14 +49,15 @@ export function jobWatchRoute(app: App, { watchers, directory, describe }: JobWa
   app.get(
     '/jobs/watch',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['JOB_NOT_FOUND', ...STREAM_REFUSALS] },
       schema: {
         tags: ['jobs'],
         summary: 'Follow all delivery jobs as server-sent events: added, modified, removed, each with the record',
         description:
           'Begins with every job as `added`, then `synced`. Resumes after Last-Event-ID at any replica; `reset` says that the id is too ' +
-          'old and everything comes anew.',
-        produces: ['text/event-stream'],
+          'old and everything comes anew. To who accepts no event stream it is the job with the id `watch`.',
+        headers: StreamHeaders,
+        response: eventStream('`data` is the record of the job, `id` the version of the store'),
       },
     },
     async (request, reply) => {

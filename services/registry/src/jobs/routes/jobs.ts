@@ -3,10 +3,10 @@ import type { Static } from 'typebox';
 import { RegistryError } from '../../common/errors.ts';
 import { withRawBody } from '../../http/raw-body.ts';
 import { rendered, sendRendered } from '../../http/rendered.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
+import { ConditionalHeaders, conditional, eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
 import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
-import { proofOf } from '../../webhooks/routes/request-proof.ts';
+import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import {
   type Job,
@@ -17,7 +17,7 @@ import {
   type SteerJobDeps,
   steerJob,
 } from '../domain/jobs.ts';
-import { JobParams, JobRecord, JobsQuery, JobsResponse, SteerBody, SteerResponse } from './job-schemas.ts';
+import { JobParams, JobRecord, JobsQuery, JobsResponse, SteerResponse, steerBody } from './job-schemas.ts';
 import type { JobStreams } from './job-streams.ts';
 
 export interface JobRoutesDeps extends ReadJobsDeps, SteerJobDeps, AdmissionDeps {
@@ -29,7 +29,6 @@ export interface JobRoutesDeps extends ReadJobsDeps, SteerJobDeps, AdmissionDeps
 }
 
 const tags = ['jobs'];
-const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
 /** Delivery jobs: to read, to follow, to promote and to abort. */
 export function jobRoutes(app: App, deps: JobRoutesDeps): void {
@@ -37,12 +36,15 @@ export function jobRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs/:job_id/events',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['JOB_NOT_FOUND', 'DATABASE_UNAVAILABLE', 'OVERLOADED', ...STREAM_REFUSALS] },
       schema: {
         tags,
         summary: 'Follow a job as server-sent events: `job` with the record now and at every change, to its end',
-        produces: ['text/event-stream'],
+        description:
+          'The last event is the record of the finished job, or `removed` of one that was deleted before it started.',
+        headers: StreamHeaders,
         params: JobParams,
+        response: eventStream('`data` is the record of the job, `id` the version of the store'),
       },
     },
     async (request, reply) => {
@@ -59,12 +61,13 @@ function readRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['INVALID_SERVICE_NAME'] },
       schema: {
         tags,
         summary: 'List delivery jobs that run, wait or have finished lately, newest first',
+        headers: ConditionalHeaders,
         querystring: JobsQuery,
-        response: { 200: JobsResponse, ...errors },
+        response: conditional(JobsResponse),
       },
     },
     (request, reply) => {
@@ -76,18 +79,19 @@ function readRoutes(app: App, deps: JobRoutesDeps): void {
   app.get(
     '/jobs/:job_id',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['JOB_NOT_FOUND', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Get one delivery job, also one that has finished and is gone',
         params: JobParams,
-        response: { 200: JobRecord, ...errors },
+        response: { 200: JobRecord },
       },
     },
     async (request) => deps.describe(await readJob(deps, request.params.job_id)),
   );
 }
 
+const NOT_PAUSED = { promote: ['JOB_NOT_PAUSED'], abort: [] } as const;
 const commands: Readonly<Record<JobCommand, { readonly summary: string; readonly done: string }>> = {
   promote: { summary: 'End the pause that a job is in', done: 'goes on' },
   abort: { summary: 'Roll a job back to the old version, or cancel it while it waits', done: 'is rolled back' },
@@ -98,20 +102,30 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
   app.post(
     `/jobs/:job_id/${command}`,
     {
+      config: {
+        refusals: [
+          'JOB_NOT_FOUND',
+          'JOB_FINISHED',
+          ...NOT_PAUSED[command],
+          'OVERLOADED',
+          'CONTENTION',
+          ...PROOF_REFUSALS,
+        ],
+      },
       schema: {
         tags,
         summary,
         headers: SignatureHeaders,
         params: JobParams,
-        body: SteerBody,
-        response: { 200: SteerResponse, ...errors },
+        body: steerBody(command),
+        response: { 200: SteerResponse },
       },
     },
     async (request) => {
       const { job_id } = request.params;
       const { job_id: namedId, action } = request.body ?? {};
-      if ((namedId ?? job_id) !== job_id || (action ?? command) !== command) {
-        throw new RegistryError('INVALID_REQUEST', 'job_id or action of the body is not that of the path');
+      if ((namedId ?? job_id) !== job_id) {
+        throw new RegistryError('INVALID_REQUEST', 'job_id of the body is not that of the path');
       }
       const proof = {
         ...proofOf(request, request.body),

@@ -1,38 +1,53 @@
 import { Type } from 'typebox';
+import { documented } from '../../http/documented.ts';
 import { ServiceName } from '../../http/schemas.ts';
+import { artifactRules } from '../../releases/domain/release-input.ts';
 import { release, Version } from '../../releases/routes/release-schemas.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
 
-export const DeployBody = Type.Object({
-  ...release,
-  strategy: Type.Optional(
-    Type.Enum(['rolling', 'blue-green', 'canary'], {
-      description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
-    }),
-  ),
-});
+export const DeployBody = Type.Object(
+  {
+    ...release,
+    strategy: Type.Optional(
+      Type.Enum(['rolling', 'blue-green', 'canary'], {
+        description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
+      }),
+    ),
+  },
+  documented(artifactRules),
+);
 
-export const RollbackBody = Type.Object({
-  service_name: ServiceName,
-  version: Version,
-  strategy: Type.Optional(
-    Type.Enum(['rolling', 'blue-green', 'canary'], {
-      description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
-    }),
-  ),
-  immediate: Type.Optional(
-    Type.Boolean({
-      description: 'The job that runs is undone for it, waiting jobs are cancelled, and all pods roll at once',
-    }),
-  ),
-  webhook_secret: Type.Optional(Secret),
-  secret: Type.Optional(Secret),
-});
+/** What all pods do at once is no strategy of steps. */
+const IMMEDIATE = {
+  if: { properties: { immediate: { const: true } }, required: ['immediate'] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  then: { properties: { strategy: { const: 'rolling' } } },
+};
+
+export const RollbackBody = Type.Object(
+  {
+    service_name: ServiceName,
+    version: Version,
+    strategy: Type.Optional(
+      Type.Enum(['rolling', 'blue-green', 'canary'], {
+        description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
+      }),
+    ),
+    immediate: Type.Optional(
+      Type.Boolean({
+        description: 'The job that runs is undone for it, waiting jobs are cancelled, and all pods roll at once',
+      }),
+    ),
+    webhook_secret: Type.Optional(Secret),
+    secret: Type.Optional(Secret),
+  },
+  documented(IMMEDIATE),
+);
 
 export const JobResponse = Type.Object({
   status: Type.Literal('accepted'),
   job_id: Type.String({ description: '(deploy|rollback)-<service_name>-<version>-<unix seconds>' }),
   message: Message,
-  service_name: Type.String(),
-  version: Type.String(),
+  service_name: ServiceName,
+  version: Version,
 });

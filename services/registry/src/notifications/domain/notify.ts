@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { isLongerThan } from '@rollcall/platform/text-rules.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
 import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall, channelFault, findEndpoint } from '../../webhooks/domain/webhook-configs.ts';
 import { channelFull, laneOf, type NotificationStore, type Severity } from './notifications.ts';
 
-const MESSAGE_MAX_BYTES = 16 * 1024;
+const MESSAGE_MAX_LENGTH = 16 * 1024;
+/** What the message may be, as JSON Schema has it. */
+export const messageRules = { minLength: 1, maxLength: MESSAGE_MAX_LENGTH, pattern: String.raw`^[^\u0000]*$` };
 
 export interface NotificationInput {
   readonly serviceName: string;
@@ -55,7 +58,7 @@ async function store(deps: NotifyDeps, input: NotificationInput, createdAt: Date
 /** The database's JSON holds neither NUL nor half of a surrogate pair. */
 function messageFault(message: string): string | undefined {
   if (message === '') return 'message must not be empty';
-  if (Buffer.byteLength(message) > MESSAGE_MAX_BYTES) return `message must have at most ${MESSAGE_MAX_BYTES} bytes`;
+  if (isLongerThan(message, MESSAGE_MAX_LENGTH)) return `message must have at most ${MESSAGE_MAX_LENGTH} characters`;
   if (message.includes('\0') || !message.isWellFormed()) return 'message must not contain NUL or broken surrogates';
   return undefined;
 }

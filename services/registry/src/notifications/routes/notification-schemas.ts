@@ -1,16 +1,19 @@
 import { outboxStates } from '@rollcall/platform/work/outbox-states.ts';
 import { type Static, Type } from 'typebox';
+import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
+import { channelRules } from '../../webhooks/domain/webhook-configs.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
 import type { Notification } from '../domain/notifications.ts';
+import { messageRules } from '../domain/notify.ts';
 
 const State = Type.Enum([...outboxStates], { description: 'dead: given up, can be replayed' });
 
 /** Neither the URL nor the secret. */
 export const NotificationRecord = Type.Object({
   id: Type.String({ format: 'uuid', description: 'The webhook-id that it is sent with' }),
-  service_name: Type.String(),
-  channel: Type.String(),
+  service_name: ServiceName,
+  channel: Type.String(documented(channelRules)),
   event: Type.String({
     description: 'notification, or job.started, job.step, job.succeeded, job.failed, job.rolled_back',
   }),
@@ -33,7 +36,7 @@ export const NotificationsResponse = Type.Object({
   total: Type.Integer({ description: 'Number of notifications that match, whatever the limit' }),
 });
 
-export const NotificationParams = Type.Object({ id: Type.String() });
+export const NotificationParams = Type.Object({ id: Type.String(documented({ format: 'uuid' })) });
 
 /**
  * Where there is no body, there is null. What is signed has to name both, which the proof of the
@@ -50,7 +53,7 @@ export const ReplayBody = Type.Union([
   Type.Null(),
 ]);
 
-export const ReplayResponse = Type.Object({ status: Type.Literal('accepted'), id: Type.String() });
+export const ReplayResponse = Type.Object({ status: Type.Literal('accepted'), id: Type.String({ format: 'uuid' }) });
 
 export function notificationRecord(notification: Notification): Static<typeof NotificationRecord> {
   const { lastAttemptAt } = notification;
@@ -70,8 +73,11 @@ export function notificationRecord(notification: Notification): Static<typeof No
 
 export const NotifyBody = Type.Object({
   service_name: ServiceName,
-  channel: Type.String({ description: 'A channel of the webhook configuration of the service, or of the global one' }),
-  message: Type.String({ description: 'At most 16 KiB' }),
+  channel: Type.String({
+    description: 'A channel of the webhook configuration of the service, or of the global one',
+    ...documented(channelRules),
+  }),
+  message: Type.String({ description: '1 to 16,384 characters without NUL', ...documented(messageRules) }),
   severity: Type.Optional(Type.Enum(['info', 'warning', 'error', 'critical'], { default: 'info' })),
   webhook_secret: Type.Optional(Secret),
   id: Type.Optional(

@@ -1,8 +1,7 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { withRawBody } from '../../http/raw-body.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
-import { proofOf } from '../../webhooks/routes/request-proof.ts';
+import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import {
   listNotifications,
@@ -24,7 +23,6 @@ import {
 } from './notification-schemas.ts';
 
 const tags = ['webhooks'];
-const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
 export interface NotificationRoutesDeps extends NotificationsDeps, NotifyDeps {
   readonly notifications: NotificationsDeps['notifications'];
@@ -35,11 +33,12 @@ export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void
   app.get(
     '/webhooks/deliveries',
     {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Notifications that were sent, are on their way or were given up, newest first',
         querystring: NotificationsQuery,
-        response: { 200: NotificationsResponse, ...errors },
+        response: { 200: NotificationsResponse },
       },
     },
     async (request) => {
@@ -51,11 +50,12 @@ export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void
   app.get(
     '/webhooks/deliveries/:id',
     {
+      config: { refusals: ['DELIVERY_NOT_FOUND', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'One notification, and how far it has come',
         params: NotificationParams,
-        response: { 200: NotificationRecord, ...errors },
+        response: { 200: NotificationRecord },
       },
     },
     async (request) => notificationRecord(await readNotification(deps, request.params.id)),
@@ -65,13 +65,14 @@ export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void
     signed.post(
       '/webhooks/deliveries/:id/replay',
       {
+        config: { refusals: ['DELIVERY_NOT_FOUND', 'CHANNEL_FULL', 'OVERLOADED', ...PROOF_REFUSALS] },
         schema: {
           tags,
           summary: 'Send a notification again, as the same message',
           headers: SignatureHeaders,
           params: NotificationParams,
           body: ReplayBody,
-          response: { 200: ReplayResponse, ...errors },
+          response: { 200: ReplayResponse },
         },
       },
       async (request) => {
@@ -92,12 +93,15 @@ function notifyRoute(app: App, deps: NotificationRoutesDeps): void {
   app.post(
     '/webhooks/notify',
     {
+      config: {
+        refusals: ['INVALID_SERVICE_NAME', 'CHANNEL_NOT_FOUND', 'CHANNEL_FULL', 'OVERLOADED', ...PROOF_REFUSALS],
+      },
       schema: {
         tags,
         summary: 'Send a notification to a configured channel',
         headers: SignatureHeaders,
         body: NotifyBody,
-        response: { 200: NotifyResponse, ...errors },
+        response: { 200: NotifyResponse },
       },
     },
     async (request) => {

@@ -1,22 +1,28 @@
 import { type Static, Type } from 'typebox';
-import { ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
+import { documented } from '../../http/documented.ts';
+import { named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import type { Registration } from '../domain/registration.ts';
 
 const CapabilityName = Type.Enum(['rest', 'graphql', 'grpc', 'mcp'], { description: 'mcp: Model Context Protocol' });
 
 const Capabilities = Type.Array(CapabilityName, { uniqueItems: true, maxItems: 4 });
 
+const ServiceUrl = Type.String({
+  description:
+    'Base URL: absolute, http or https, without credentials, query and fragment, at most 2048 characters; not at an address where ' +
+    'services may not be',
+  ...documented(named('ServiceUrl')),
+});
+
 export const RegisterBody = Type.Object({
   service_name: ServiceName,
-  service_url: Type.String({
-    description: 'Base URL: absolute, http or https, without credentials, at most 2048 characters',
-  }),
+  service_url: ServiceUrl,
   capabilities: Type.Optional(Capabilities),
 });
 
 export const RegisterResponse = Type.Object({
-  service_name: Type.String(),
-  service_url: Type.String(),
+  service_name: ServiceName,
+  service_url: ServiceUrl,
   service_id: Type.String({ format: 'uuid' }),
   registered_at: Timestamp,
   capabilities: Capabilities,
@@ -25,8 +31,8 @@ export const RegisterResponse = Type.Object({
 
 /** Contract 1, "Service registration", as lists and lookups have it. */
 export const RegistrationRecord = Type.Object({
-  service_name: Type.String(),
-  service_url: Type.String(),
+  service_name: ServiceName,
+  service_url: ServiceUrl,
   service_id: Type.String({ format: 'uuid' }),
   registered_at: Timestamp,
   last_heartbeat: Type.String({
@@ -51,12 +57,12 @@ export const ListResponse = Type.Object({
 export const ServiceParams = Type.Object({ service_name: ServiceName });
 
 export const HeartbeatResponse = Type.Object({
-  service_name: Type.String(),
+  service_name: ServiceName,
   message: Type.String(),
   ttl: Type.Integer(),
 });
 
-export const UnregisterResponse = Type.Object({ message: Type.String(), service_name: Type.String() });
+export const UnregisterResponse = Type.Object({ message: Type.String(), service_name: ServiceName });
 
 /**
  * A registration was last heard from when it was made, at least: one that never had a heartbeat (a

@@ -1,13 +1,30 @@
 import { Type } from 'typebox';
-import { ServiceName } from '../../http/schemas.ts';
+import { detailNameRules, versionRules, wordRules } from '../../common/validation.ts';
+import { documented, memberRules } from '../../http/documented.ts';
+import { named, ServiceName } from '../../http/schemas.ts';
 
-const At = Type.Optional(Type.String({ description: 'ISO 8601; now when absent' }));
-const Details = Type.Optional(
-  Type.Record(Type.String({ maxLength: 256 }), Type.Unknown(), {
-    description: 'Free; `version` becomes the version that runs. At most 16 KiB.',
+const At = Type.Optional(
+  Type.String({
+    description: 'RFC 3339, without leap seconds; now when absent',
+    ...documented({ format: 'date-time' }),
   }),
 );
-const Word = Type.String({ minLength: 1, maxLength: 64 });
+const Details = Type.Optional(
+  Type.Record(Type.String(), Type.Unknown(), {
+    description:
+      'Free; `version` becomes the version that runs. At most 16 KiB of JSON; no text in it, of whatever depth, has control characters',
+    ...documented({
+      properties: {
+        version: {
+          anyOf: [{ type: 'string', ...versionRules }, { allOf: [{ not: { type: 'string' } }, named('Printable')] }],
+        },
+      },
+      propertyNames: { ...detailNameRules, ...memberRules },
+      additionalProperties: named('Printable'),
+    }),
+  }),
+);
+const Word = Type.String({ description: '1 to 64 characters, none of control', ...documented(wordRules) });
 
 /** Contract 1, `/webhooks/health`. */
 export const HealthBody = Type.Object({ service_name: ServiceName, status: Word, timestamp: At, details: Details });

@@ -2,19 +2,25 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { parseDateTime } from '@rollcall/platform/date-time.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
 import { type RegistrationsDeps, reportService } from '../domain/registrations.ts';
 import { HealthBody, LifecycleBody, ReceivedResponse } from './report-schemas.ts';
 
 const tags = ['webhooks'];
-const response = { 200: ReceivedResponse, '4xx': ErrorResponse, '5xx': ErrorResponse };
+const response = { 200: ReceivedResponse };
+const refusals = [
+  'INVALID_SERVICE_NAME',
+  'SERVICE_NOT_FOUND',
+  'NAME_OWNED_BY_ANOTHER',
+  'OVERLOADED',
+  'CONTENTION',
+] as const;
 
 /** Contract 1, what services say of themselves. */
 export function reportRoutes(app: App, { registrations }: { readonly registrations: RegistrationsDeps }): void {
   const { clock } = registrations;
   app.post(
     '/webhooks/health',
-    { schema: { tags, summary: 'Health status from a service', body: HealthBody, response } },
+    { config: { refusals }, schema: { tags, summary: 'Health status from a service', body: HealthBody, response } },
     async (request) => {
       const { service_name, status, timestamp, details = {} } = request.body;
       await reportService(registrations, {
@@ -27,7 +33,7 @@ export function reportRoutes(app: App, { registrations }: { readonly registratio
   );
   app.post(
     '/webhooks/lifecycle',
-    { schema: { tags, summary: 'Lifecycle event of a service', body: LifecycleBody, response } },
+    { config: { refusals }, schema: { tags, summary: 'Lifecycle event of a service', body: LifecycleBody, response } },
     async (request) => {
       const { service_name, event, timestamp, details = {} } = request.body;
       await reportService(registrations, {

@@ -2,7 +2,7 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { notFoundAsBadRequest } from '../../http/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
-import { ErrorResponse, timestamp } from '../../http/schemas.ts';
+import { ConditionalHeaders, conditional, timestamp } from '../../http/schemas.ts';
 import type { Directory, DirectoryEntry } from '../domain/directory.ts';
 import {
   lookUpService,
@@ -31,10 +31,9 @@ export interface ServiceRoutesDeps {
 }
 
 const tags = ['services'];
-/**
- * The path of a service is checked by the domain; a compiled schema would cost more than the
- * lookup.
- */
+/** What may keep anything from being stored. */
+const WRITES = ['OVERLOADED', 'CONTENTION', 'STORE_FULL'] as const;
+/** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
 const unchecked = () => () => true;
 
 /** Contract 1, `/services`, with filters and validators beyond it. */
@@ -49,11 +48,24 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
   app.post(
     '/services/register',
     {
+      config: {
+        refusals: [
+          'INVALID_SERVICE_NAME',
+          'INVALID_SERVICE_URL',
+          'MANAGED_ELSEWHERE',
+          'NAME_OWNED_BY_ANOTHER',
+          'TOO_MANY_REGISTRATIONS',
+          ...WRITES,
+        ],
+      },
       schema: {
         tags,
         summary: 'Register a service, or renew a live registration with a new URL and capabilities',
+        description:
+          'A service may be called `register`, too: other methods of this path are those of `/services/{service_name}`, and `Allow` ' +
+          'names them.',
         body: RegisterBody,
-        response: { 200: RegisterResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+        response: { 200: RegisterResponse },
       },
     },
     async (request) => {
@@ -85,8 +97,9 @@ function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutes
       schema: {
         tags,
         summary: 'List services',
+        headers: ConditionalHeaders,
         querystring: ListQuery,
-        response: { 200: ListResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+        response: conditional(ListResponse),
       },
     },
     (request, reply) => {
@@ -114,12 +127,13 @@ function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutes
   app.get<{ Params: { service_name: string } }>(
     '/services/:service_name',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['SERVICE_NOT_FOUND', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Get one service',
+        headers: ConditionalHeaders,
         params: ServiceParams,
-        response: { 200: RegistrationRecord, '4xx': ErrorResponse, '5xx': ErrorResponse },
+        response: conditional(RegistrationRecord),
       },
       validatorCompiler: unchecked,
     },
@@ -138,11 +152,13 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
   app.post<{ Params: { service_name: string } }>(
     '/services/:service_name/heartbeat',
     {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'MANAGED_ELSEWHERE', 'NAME_OWNED_BY_ANOTHER', ...WRITES] },
       schema: {
         tags,
         summary: 'Refresh the TTL',
+        description: '400, and not 404, where no such service is registered: it must register again.',
         params: ServiceParams,
-        response: { 200: HeartbeatResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+        response: { 200: HeartbeatResponse },
       },
       validatorCompiler: unchecked,
     },
@@ -162,11 +178,20 @@ function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {
   app.delete<{ Params: { service_name: string } }>(
     '/services/:service_name',
     {
+      config: {
+        refusals: [
+          'INVALID_SERVICE_NAME',
+          'SERVICE_NOT_FOUND',
+          'MANAGED_ELSEWHERE',
+          'NAME_OWNED_BY_ANOTHER',
+          ...WRITES,
+        ],
+      },
       schema: {
         tags,
         summary: 'Unregister a service',
         params: ServiceParams,
-        response: { 200: UnregisterResponse, '4xx': ErrorResponse, '5xx': ErrorResponse },
+        response: { 200: UnregisterResponse },
       },
       validatorCompiler: unchecked,
     },

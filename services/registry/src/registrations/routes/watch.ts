@@ -4,6 +4,7 @@ import type { FeedSource } from '../../feeds/catch-up.ts';
 import { createEventStreams } from '../../http/event-streams.ts';
 import { type Exchange, streamFeed } from '../../http/feed-stream.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
+import { eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
 import type { Feed } from '../domain/feed.ts';
 import { registrationRecord } from './registration-schemas.ts';
 
@@ -54,11 +55,15 @@ export function watchRoute(app: App, { watchers, find }: WatchRouteDeps): void {
   app.get(
     '/services/watch',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['SERVICE_NOT_FOUND', ...STREAM_REFUSALS] },
       schema: {
         tags: ['services'],
         summary: 'Follow registrations as server-sent events: added, modified, expired, removed',
-        produces: ['text/event-stream'],
+        description:
+          'Begins with every service as `added`, then `synced`. Resumes after Last-Event-ID at any replica; `reset` says that the id is ' +
+          'too old and everything comes anew. To who accepts no event stream it is the service named `watch`.',
+        headers: StreamHeaders,
+        response: eventStream('`data` is the record of the service, `id` the version of the store'),
       },
     },
     async (request, reply) => {

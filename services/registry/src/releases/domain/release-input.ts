@@ -1,19 +1,37 @@
-import { httpUrlFault, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
+import { httpUrlFault, httpUrlRules, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
+import { isLongerThan } from '@rollcall/platform/text-rules.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName, versionFault } from '../../common/validation.ts';
 import type { Artifact, ArtifactType, Release } from './release.ts';
 
-const CHECKSUM = /^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128})$/;
+const sha256 = 'sha256:[0-9a-fA-F]{64}';
+const checksumPattern = `^(?:${sha256}|sha512:[0-9a-fA-F]{128})$`;
+const CHECKSUM = new RegExp(checksumPattern);
 const imageHost = String.raw`([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]+)?/`;
 const imagePart = '[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*';
 const imageTag = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}';
-/**
- * The grammar of image references of github.com/distribution/reference, as the custom resource has
- * it.
- */
-const IMAGE_REFERENCE = new RegExp(
-  `^(${imageHost})?${imagePart}(/${imagePart})*(:${imageTag})?(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$`,
-);
+/** The grammar of image references of github.com/distribution/reference, as the custom resource has it. */
+const imagePattern = `^(${imageHost})?${imagePart}(/${imagePart})*(:${imageTag})?(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$`;
+const IMAGE_REFERENCE = new RegExp(imagePattern);
+
+/** Of an artifact in the members of a body, as JSON Schema has it: the same as {@link parseRelease} asks for. */
+export const artifactRules = {
+  if: { properties: { artifact_type: { const: 'binary' } }, required: ['artifact_type'] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  then: {
+    properties: {
+      artifact_url: { ...httpUrlRules, pattern: httpUrlRules.pattern.replace('[Ss]?', '[Ss]') },
+      checksum: { pattern: checksumPattern },
+    },
+    required: ['checksum'],
+  },
+  else: {
+    properties: {
+      artifact_url: { minLength: 1, maxLength: URL_MAX_LENGTH, pattern: imagePattern },
+      checksum: { pattern: `^(?:${sha256})?$` },
+    },
+  },
+};
 
 /** A release as callers describe it. */
 export interface ReleaseInput {
@@ -57,7 +75,7 @@ export function checkVersion(version: string): void {
 
 function artifactFault({ url, type, checksum }: Artifact): string | undefined {
   if (url === '') return 'artifact_url must not be empty';
-  if (url.length > URL_MAX_LENGTH) return `artifact_url must have at most ${URL_MAX_LENGTH} characters`;
+  if (isLongerThan(url, URL_MAX_LENGTH)) return `artifact_url must have at most ${URL_MAX_LENGTH} characters`;
   if (checksum !== undefined && !CHECKSUM.test(checksum)) {
     return "checksum must be 'sha256:' and 64 hex digits, or 'sha512:' and 128 hex digits";
   }

@@ -1,5 +1,7 @@
 import type { Readable } from 'node:stream';
 import { type Static, Type } from 'typebox';
+import { limitRules } from '../../common/limit.ts';
+import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import type { HistoryEntry } from '../domain/history-store.ts';
 import type { UpdateStatistics } from '../domain/statistics.ts';
@@ -10,7 +12,7 @@ const UpdateStatus = Type.Enum(['success', 'failed', 'rolled_back'], {
 
 /** Contract 1, "Update history entry", as the history of all services has it. */
 const ShortEntry = Type.Object({
-  service_name: Type.String(),
+  service_name: ServiceName,
   old_version: Type.String({ description: 'Empty when it is not known' }),
   new_version: Type.String(),
   timestamp: Timestamp,
@@ -40,20 +42,49 @@ export const HistoryQuery = Type.Object({ limit: Type.Optional(Limit) });
 
 export const ExportQuery = Type.Object({
   limit: Type.Optional(
-    Type.String({ description: 'Most entries to export: an integer from 1 to 1000, all by default' }),
+    Type.String({
+      description: 'Most entries to export: an integer from 1 to 1000, all by default',
+      ...documented(limitRules),
+    }),
   ),
 });
 
 export const AllHistoryResponse = Type.Object({ history: Type.Array(ShortEntry), total: Total });
 
 export const HistoryResponse = Type.Object({
-  service_name: Type.String(),
+  service_name: ServiceName,
   history: Type.Array(FullEntry),
   total: Total,
 });
 
+/** Contract 1, the columns of the CSV export. */
+export const csvColumns = [
+  'Service Name',
+  'Old Version',
+  'New Version',
+  'Timestamp',
+  'Status',
+  'Duration (seconds)',
+  'Artifact URL',
+  'Checksum',
+] as const;
+
 /** A file, written as it is read from the database. */
-export const ExportResponse = Type.Unsafe<Readable>({ description: 'The file, as an attachment' });
+export const exportResponse = {
+  200: {
+    description: 'The file, as an attachment',
+    headers: { 'Content-Disposition': { type: 'string', pattern: '^attachment; filename=' } },
+    content: {
+      'application/json': { schema: Type.Unsafe<Readable>(HistoryResponse) },
+      'text/csv': {
+        schema: Type.Unsafe<Readable>({
+          type: 'string',
+          description: `RFC 4180, with the header ${csvColumns.join(',')}`,
+        }),
+      },
+    },
+  },
+} as const;
 
 /** Contract 1, "Update statistics". */
 export const StatisticsResponse = Type.Object({
@@ -63,7 +94,7 @@ export const StatisticsResponse = Type.Object({
   rolled_back_updates: Type.Integer(),
   success_rate: Type.Number({ description: 'Percentage' }),
   average_duration_seconds: Type.Number(),
-  services_updated: Type.Array(Type.Object({ service_name: Type.String(), update_count: Type.Integer() })),
+  services_updated: Type.Array(Type.Object({ service_name: ServiceName, update_count: Type.Integer() })),
 });
 
 export function shortEntry(entry: HistoryEntry): Static<typeof ShortEntry> {
@@ -86,18 +117,6 @@ export function fullEntry(entry: HistoryEntry): Static<typeof FullEntry> {
     backup_path: entry.backupPath,
   };
 }
-
-/** Contract 1, the columns of the CSV export. */
-export const csvColumns = [
-  'Service Name',
-  'Old Version',
-  'New Version',
-  'Timestamp',
-  'Status',
-  'Duration (seconds)',
-  'Artifact URL',
-  'Checksum',
-] as const;
 
 /** In the order of {@link csvColumns}. */
 export function csvFields(entry: HistoryEntry): (string | number)[] {

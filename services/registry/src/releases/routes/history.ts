@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
 import { exportHistory, type HistoryExport, readHistory } from '../domain/history.ts';
 import type { HistoryStore } from '../domain/history-store.ts';
 import { readStatistics } from '../domain/statistics.ts';
@@ -11,7 +10,7 @@ import {
   csvFields,
   ExportParams,
   ExportQuery,
-  ExportResponse,
+  exportResponse,
   fullEntry,
   HistoryParams,
   HistoryQuery,
@@ -26,7 +25,6 @@ export interface HistoryRoutesDeps {
 }
 
 const tags = ['updates'];
-const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
 /** Contract 1, `/updates`. */
 export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
@@ -34,12 +32,12 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Update history of all services, newest first',
         querystring: HistoryQuery,
-        response: { 200: AllHistoryResponse, ...errors },
+        response: { 200: AllHistoryResponse },
       },
     },
     async (request) => {
@@ -50,13 +48,13 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history/:service_name',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['INVALID_SERVICE_NAME', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Update history of one service, newest first',
         params: HistoryParams,
         querystring: HistoryQuery,
-        response: { 200: HistoryResponse, ...errors },
+        response: { 200: HistoryResponse },
       },
     },
     async (request) => {
@@ -68,8 +66,8 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/statistics',
     {
-      config: { access: 'read' },
-      schema: { tags, summary: 'Update statistics', response: { 200: StatisticsResponse, ...errors } },
+      config: { access: 'read', refusals: ['DATABASE_UNAVAILABLE', 'OVERLOADED'] },
+      schema: { tags, summary: 'Update statistics', response: { 200: StatisticsResponse } },
     },
     async () => statisticsRecord(await readStatistics(history)),
   );
@@ -80,13 +78,13 @@ function exportRoute(app: App, deps: HistoryRoutesDeps): void {
   app.get(
     '/updates/history/:service_name/export/:format',
     {
-      config: { access: 'read' },
+      config: { access: 'read', refusals: ['INVALID_SERVICE_NAME', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Export the history of one service as a file, newest first',
         params: ExportParams,
         querystring: ExportQuery,
-        response: { 200: ExportResponse, ...errors },
+        response: exportResponse,
       },
     },
     async (request, reply) => {

@@ -1,10 +1,13 @@
 import { type Static, Type } from 'typebox';
+import { versionRules } from '../../common/validation.ts';
+import { documented } from '../../http/documented.ts';
 import { ServiceName } from '../../http/schemas.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
-import type { ReleaseInput } from '../domain/release-input.ts';
+import { artifactRules, type ReleaseInput } from '../domain/release-input.ts';
 
 export const Version = Type.String({
   description: "1 to 128 characters without white space, control characters and '/', not '.' or '..'",
+  ...documented(versionRules),
 });
 
 /** What the bodies of `update` and of `deploy` have in common. */
@@ -20,13 +23,13 @@ export const release = {
   secret: Type.Optional(Secret),
 };
 
-export const UpdateBody = Type.Object(release);
+export const UpdateBody = Type.Object(release, documented(artifactRules));
 
 export const AcceptedResponse = Type.Object({
   status: Type.Literal('accepted'),
   message: Message,
-  service_name: Type.String(),
-  version: Type.String(),
+  service_name: ServiceName,
+  version: Version,
   job_id: Type.Optional(Type.String({ description: 'Of the job that autoDeploy of the policy made of it' })),
 });
 
@@ -34,9 +37,9 @@ export const CheckUpdatesBody = Type.Object({ service_name: ServiceName });
 
 export const CheckUpdatesResponse = Type.Object({
   status: Type.Literal('checked'),
-  service_name: Type.String(),
+  service_name: ServiceName,
   current_version: Type.String({ description: 'Empty when it is not known' }),
-  latest_version: Type.String(),
+  latest_version: Type.String({ description: 'Empty when none was announced' }),
   update_available: Type.Boolean(),
 });
 

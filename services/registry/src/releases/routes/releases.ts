@@ -1,6 +1,5 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { withRawBody } from '../../http/raw-body.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
 import {
   type AutoDeployDeps,
   deployAutomatically,
@@ -8,7 +7,7 @@ import {
 } from '../../jobs/domain/automatic-deployment.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
-import { proofOf } from '../../webhooks/routes/request-proof.ts';
+import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import type { ReleaseStore } from '../domain/release.ts';
 import { parseRelease } from '../domain/release-input.ts';
@@ -26,7 +25,6 @@ export interface ReleaseRoutesDeps extends AutoDeployDeps, AdmissionDeps {
 }
 
 const tags = ['webhooks'];
-const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
 /** Contract 1, `/webhooks/update` and `/webhooks/check-updates`: versions that can be deployed. */
 export function releaseRoutes(app: App, deps: ReleaseRoutesDeps): void {
@@ -38,12 +36,13 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
   app.post(
     '/webhooks/update',
     {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'JOB_CONFLICT', 'STORE_FULL', 'OVERLOADED', ...PROOF_REFUSALS] },
       schema: {
         tags,
         summary: 'Announce a version that can be deployed',
         headers: SignatureHeaders,
         body: UpdateBody,
-        response: { 200: AcceptedResponse, ...errors },
+        response: { 200: AcceptedResponse },
       },
     },
     async (request) => {
@@ -68,11 +67,12 @@ function checkUpdatesRoute(app: App, deps: ReleaseRoutesDeps): void {
   app.post(
     '/webhooks/check-updates',
     {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'SERVICE_NOT_FOUND', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: {
         tags,
         summary: 'Compare the version that runs with the announced ones',
         body: CheckUpdatesBody,
-        response: { 200: CheckUpdatesResponse, ...errors },
+        response: { 200: CheckUpdatesResponse },
       },
     },
     async (request) => {

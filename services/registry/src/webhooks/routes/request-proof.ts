@@ -1,5 +1,14 @@
 import type { FastifyRequest } from 'fastify';
+import type { ErrorCode } from '../../common/errors.ts';
 import type { WebhookCall } from '../domain/call-admission.ts';
+
+/** What a call is refused with whose proof is missing, wrong or cannot be checked. */
+export const PROOF_REFUSALS = [
+  'SIGNATURE_REQUIRED',
+  'INVALID_SIGNATURE',
+  'SECRET_MISSING',
+  'DATABASE_UNAVAILABLE',
+] as const satisfies readonly ErrorCode[];
 
 interface ProvingBody {
   readonly webhook_secret?: string;

@@ -1,6 +1,8 @@
+import { serviceNameRules } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
-import { Timestamp, timestamp } from '../../http/schemas.ts';
-import { ALL_SERVICES, type DescribedConfig } from '../domain/webhook-configs.ts';
+import { documented, memberRules } from '../../http/documented.ts';
+import { named, Timestamp, timestamp } from '../../http/schemas.ts';
+import { ALL_SERVICES, CHANNELS_MAX, channelRules, type DescribedConfig } from '../domain/webhook-configs.ts';
 
 /** A secret of webhooks as a call shows it; never answered. */
 export const Secret = Type.String({
@@ -37,13 +39,22 @@ export const SignatureHeaders = Type.Object({
 });
 
 /** `*` stands for all services. */
-const Scope = Type.String({ description: "Service name; absent or '*': the global configuration" });
+const Scope = Type.String({
+  description: "Service name; absent or '*': the global configuration",
+  ...documented({ anyOf: [{ const: ALL_SERVICES }, serviceNameRules] }),
+});
+const endpoints = Type.Record(Type.String(), Type.String(), {
+  description: 'URL by channel, in place of all that were set before',
+  ...documented({
+    maxProperties: CHANNELS_MAX,
+    propertyNames: { ...channelRules, ...memberRules },
+    additionalProperties: named('HttpUrl'),
+  }),
+});
 
 export const ConfigBody = Type.Object({
   service_name: Type.Optional(Scope),
-  endpoints: Type.Record(Type.String(), Type.String(), {
-    description: 'URL by channel, in place of all that were set before',
-  }),
+  endpoints,
   secret: Type.Optional(
     Type.String({
       minLength: 16,
@@ -66,8 +77,8 @@ export const ConfigQuery = Type.Object({ service_name: Type.Optional(Scope) });
 export const ConfiguredResponse = Type.Object({ status: Type.Literal('configured'), message: Message });
 
 export const ConfigResponse = Type.Object({
-  service_name: Type.String(),
-  endpoints: Type.Record(Type.String(), Type.String()),
+  service_name: Scope,
+  endpoints,
   configured_at: Type.Optional(Timestamp),
   signed: Type.Boolean({
     description:

@@ -1,9 +1,8 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { withRawBody } from '../../http/raw-body.ts';
-import { ErrorResponse } from '../../http/schemas.ts';
 import type { AdmissionDeps } from '../domain/call-admission.ts';
 import { ALL_SERVICES, configureWebhooks, describeConfig, type WebhookConfigsDeps } from '../domain/webhook-configs.ts';
-import { proofOf } from './request-proof.ts';
+import { PROOF_REFUSALS, proofOf } from './request-proof.ts';
 import {
   ConfigBody,
   ConfigQuery,
@@ -14,7 +13,6 @@ import {
 } from './schemas.ts';
 
 const tags = ['webhooks'];
-const errors = { '4xx': ErrorResponse, '5xx': ErrorResponse };
 
 /** Contract 1, `/webhooks/config`: where notifications go, and the secret that proves calls. */
 export function webhookConfigRoutes(app: App, deps: AdmissionDeps): void {
@@ -26,12 +24,13 @@ function writeConfigRoute(app: App, deps: AdmissionDeps): void {
   app.post(
     '/webhooks/config',
     {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'OVERLOADED', 'CONTENTION', 'STORE_FULL', ...PROOF_REFUSALS] },
       schema: {
         tags,
         summary: 'Set the endpoints and the secret of a service, or of all',
         headers: SignatureHeaders,
         body: ConfigBody,
-        response: { 200: ConfiguredResponse, ...errors },
+        response: { 200: ConfiguredResponse },
       },
     },
     async (request) => {
@@ -47,11 +46,12 @@ function readConfigRoute(app: App, deps: WebhookConfigsDeps): void {
   app.get(
     '/webhooks/config',
     {
+      config: { refusals: ['INVALID_SERVICE_NAME', 'CONFIG_NOT_FOUND'] },
       schema: {
         tags,
         summary: 'Get the webhook configuration of a service, or the global one; never the secret',
         querystring: ConfigQuery,
-        response: { 200: ConfigResponse, ...errors },
+        response: { 200: ConfigResponse },
       },
     },
     async (request) => configRecord(await describeConfig(deps, request.query.service_name ?? ALL_SERVICES)),

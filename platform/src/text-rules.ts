@@ -1,0 +1,13 @@
+// What texts may hold, in words of regular expressions that JavaScript (with the flag `u`), Python and Rust read alike: JSON
+// Schemas have them as `pattern`, and what checks them is made of the same.
+
+/** For a class of characters: white space (Unicode's `Z`, ECMAScript's `\s`) and control characters. */
+export const BLANK = String.raw`\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff`;
+
+/** For a class of characters: what terminals act on, or show other text by, such as control characters and changes of direction. */
+export const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069`;
+
+/** Whether a text has more characters than so many, as JSON Schema, Kubernetes and PostgreSQL count them: code points. */
+export function isLongerThan(text: string, most: number): boolean {
+  return text.length > most && Array.from(text).length > most;
+}

@@ -1,0 +1,39 @@
+/** Of a schema: what the document says of it, and validation does not ask. */
+const DOCUMENTED = 'x-documented';
+
+/**
+ * Rules of JSON Schema for the OpenAPI document alone. The domain checks them itself: what it refuses it says in words, at every door,
+ * where a validator would show the pattern.
+ */
+export function documented(rules: object): { readonly [DOCUMENTED]: object } {
+  return { [DOCUMENTED]: rules };
+}
+
+/** The document with those rules. */
+export function completed<T extends object>(document: T): T {
+  const whole: T = JSON.parse(JSON.stringify(document), (key, value) => {
+    if (typeof value !== 'object' || value === null) return value;
+    if (key === 'requestBody') return completedBody(value);
+    const { [DOCUMENTED]: rules, ...schema } = value;
+    return rules === undefined ? value : { ...schema, ...rules };
+  });
+  return whole;
+}
+
+/** Of the members of any body: the parser refuses a name that could change every object. */
+export const memberRules = { not: { enum: ['__proto__'] } };
+
+interface RequestBody {
+  readonly content: {
+    readonly 'application/json': { readonly schema: { readonly anyOf?: readonly { type?: string }[] } };
+  };
+}
+
+/** A body that may be null may be left out. */
+function completedBody({ content }: RequestBody): object {
+  const { schema } = content['application/json'];
+  return {
+    required: schema.anyOf?.some(({ type }) => type === 'null') !== true,
+    content: { 'application/json': { schema: { ...schema, propertyNames: memberRules } } },
+  };
+}

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { createNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { runSchemathesis } from './schemathesis.ts';
+
+/** Cuts of the operations in two: a secret that is stored for all services has every call after it refused. */
+const CONFIG = 'POST /webhooks/config';
+/** Each has requests made up for every rule of its schema, right and wrong, and so many at random. */
+const EXAMPLES = ['--max-examples', '40'];
+
+async function startOpenRegistry(stack: AsyncDisposableStack): Promise<TestRegistry> {
+  const namespace = stack.use(await createNamespace('openapi'));
+  const database = stack.use(await createDatabase());
+  return stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+}
+
+/** How many operations the document has that do not stream. */
+async function operationsOf(registry: TestRegistry): Promise<number> {
+  const { body } = await registry.call('GET', '/openapi.json');
+  const paths = Object.entries(body?.['paths'] as Record<string, object>);
+  return paths.flatMap(([path, item]) => (/\/(watch|events)$/.test(path) ? [] : Object.keys(item))).length;
+}
+
+test('the registry does what its OpenAPI document says, and nothing else', async () => {
+  await using stack = new AsyncDisposableStack();
+  const registry = await startOpenRegistry(stack);
+  const { code, report, cases, operations } = await runSchemathesis(`${registry.url}/api/v1`, [
+    ...EXAMPLES,
+    '--exclude-name',
+    CONFIG,
+  ]);
+  if (code !== 0) throw new Error(report);
+  expect(operations).toBe((await operationsOf(registry)) - 1);
+  expect(cases).toBeGreaterThan(1800);
+});
+
+test('so does the configuration of webhooks, and what a secret for all services protects', async () => {
+  await using stack = new AsyncDisposableStack();
+  const registry = await startOpenRegistry(stack);
+  const { code, report, cases, operations } = await runSchemathesis(`${registry.url}/api/v1`, [
+    ...EXAMPLES,
+    '--include-path-regex',
+    '^/webhooks/',
+  ]);
+  if (code !== 0) throw new Error(report);
+  expect(operations).toBeGreaterThanOrEqual(12);
+  expect(cases).toBeGreaterThan(600);
+});

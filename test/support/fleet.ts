@@ -21,7 +21,7 @@ export interface FleetOptions {
   readonly prefix: string;
   /** Base URLs of the replicas; each try goes to the next. */
   readonly urls: readonly string[];
-  /** Milliseconds between heartbeats. */
+  /** Milliseconds between heartbeats, and that one is waited for. */
   readonly heartbeatMs: number;
 }
 
@@ -35,7 +35,7 @@ export async function startFleet({ size, prefix, urls, heartbeatMs }: FleetOptio
     const url = `${urls[turn % urls.length]}/api/v1${path}`;
     const json =
       body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
-    return fetch(url, { method: 'POST', ...json, signal: AbortSignal.timeout(10_000) }).then(
+    return fetch(url, { method: 'POST', ...json, signal: AbortSignal.timeout(heartbeatMs) }).then(
       async (response) => {
         await response.body?.cancel();
         return response.status;

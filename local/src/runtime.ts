@@ -1,26 +1,26 @@
-/** How Node runs a process of ours; docs/decisions/0075 has the reasons. */
+/** How Node runs a process of ours; docs/decisions/0263 has the reasons. */
 export interface Runtime {
   /** For V8. */
   readonly flags: readonly string[];
-  /** For libuv and the C library. */
+  /** For libuv. */
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** Half of them may look names up at once. */
 const THREADS = { UV_THREADPOOL_SIZE: '16' };
 
-const OTHERS: Runtime = { flags: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'], env: THREADS };
+const OTHERS: Runtime = { flags: ['--max-semi-space-size=8'], env: THREADS };
 
 const GATEWAY: Runtime = {
-  flags: ['--max-semi-space-size=4', '--heap-growing-percent=20', '--no-maglev', '--no-allocation-site-pretenuring'],
-  env: { ...THREADS, GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=1048576' },
+  flags: ['--max-semi-space-size=4', '--heap-growing-percent=20'],
+  env: THREADS,
 };
 
 const GATEWAY_SCRIPT = /^services\/gateway\/src\/main\.[jt]s$/;
 
 /**
  * As in a cluster: the image's entry point and environment say the same, and for the gateway the
- * chart (`processes.gateway.command` and `env`).
+ * chart (`processes.gateway.command`).
  *
  * @param script main file of the process, from the root.
  */

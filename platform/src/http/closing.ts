@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { LinkedList } from '../linked-list.ts';
+import { LinkedList } from '../node-internals/linked-list.ts';
 
 const LOOK_INTERVAL_MS = 50;
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { errorMessage } from '../errors.ts';
-import { type Link, LinkedList } from '../linked-list.ts';
+import { type Link, LinkedList } from '../node-internals/linked-list.ts';
 import type { Logger } from '../process/log.ts';
 import { backoffMs, sleep } from '../retry.ts';
 import type { Limit, LimitDecision, Limiter } from './limiter.ts';

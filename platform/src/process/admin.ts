@@ -1,7 +1,6 @@
 import { fastify } from 'fastify';
 import type { Registry } from 'prom-client';
 import { anyAddress } from '../http/any-address.ts';
-import { settleMessageShapes } from '../http/message-shapes.ts';
 import type { Actor } from './lifecycle.ts';
 
 export interface AdminOptions {
@@ -18,9 +17,6 @@ export interface AdminOptions {
  * (DESIGN section 2).
  */
 export function adminServer({ host, port, metrics, unready }: AdminOptions): Actor {
-  // Every process has this server, and makes it before any listens and before what it watches is
-  // read.
-  settleMessageShapes();
   const app = fastify({ forceCloseConnections: true });
   app.get('/livez', () => 'ok');
   app.get('/readyz', (_request, reply) => {

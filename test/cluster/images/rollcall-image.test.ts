@@ -26,7 +26,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
   test('says what it is, and runs as nobody', () => {
     expect(image.config).toMatchObject({
       User: '65532:65532',
-      Entrypoint: ['node', '--max-semi-space-size=8', '--no-allocation-site-pretenuring', '/app/image/src/main.js'],
+      Entrypoint: ['node', '--max-semi-space-size=8', '/app/image/src/main.js'],
       Labels: {
         'org.opencontainers.image.title': 'Rollcall',
         'org.opencontainers.image.licenses': 'Apache-2.0',

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { LinkedList } from '@rollcall/platform/linked-list.ts';
+import { LinkedList } from '@rollcall/platform/node-internals/linked-list.ts';
 import { Counter, type Registry } from 'prom-client';
 
 export interface SlowCallersPolicy {

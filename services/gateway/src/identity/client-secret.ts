@@ -1,9 +1,7 @@
-import { createHmac, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createScrypt, HASH_BYTES } from './scrypt-thread.ts';
 
-const HASH_BYTES = 32;
 const SALT_BYTES = 16;
-/** OWASP's password storage cheat sheet, scrypt with 16 MiB. */
-const COST: ScryptOptions = { N: 2 ** 14, r: 8, p: 5 };
 export const SECRET_MIN_LENGTH = 16;
 
 /**
@@ -57,6 +55,7 @@ export interface SecretChecks {
 export function createSecretChecks(): SecretChecks {
   /** Of scrypt hashes: the fingerprint of the secret that was found to be theirs. */
   const confirmed = new WeakMap<KeptSecret, string>();
+  const scrypt = createScrypt();
   return {
     isKnown(presented, kept, fingerprintKey) {
       const wanted = kept?.type === 'keyed' ? kept.fingerprint : kept && confirmed.get(kept);
@@ -64,7 +63,7 @@ export function createSecretChecks(): SecretChecks {
     },
     async verify(presented, kept, fingerprintKey) {
       const wanted = kept?.type === 'scrypt' ? kept.hash : DUMMY;
-      const derived = await derive(presented, wanted.salt);
+      const derived = await scrypt(presented, wanted.salt);
       const fingerprint = fingerprintOf(Buffer.from(presented), fingerprintKey);
       const matchesHash = timingSafeEqual(derived, wanted.hash);
       const matchesKeyed = isEqual(fingerprint, kept?.fingerprint ?? NO_FINGERPRINT);
@@ -91,12 +90,6 @@ function parseHash(text: string): ScryptHash | undefined {
   const [, salt, hash] = PHC.exec(text) ?? [];
   if (salt === undefined || hash === undefined) return undefined;
   return { salt: Buffer.from(salt, 'base64'), hash: Buffer.from(hash, 'base64') };
-}
-
-function derive(secret: string, salt: Buffer): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    scrypt(secret, salt, HASH_BYTES, COST, (err, derived) => (err === null ? resolve(derived) : reject(err)));
-  });
 }
 
 const DUMMY: ScryptHash = { salt: Buffer.alloc(SALT_BYTES), hash: Buffer.alloc(HASH_BYTES) };

@@ -1,4 +1,4 @@
-import { type Link, LinkedList } from '@rollcall/platform/linked-list.ts';
+import { type Link, LinkedList } from '@rollcall/platform/node-internals/linked-list.ts';
 
 /** By so much a timeout may come late. */
 const CHECK_INTERVAL_MS = 100;

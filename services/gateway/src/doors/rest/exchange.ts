@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { isChunkedAlone } from '@rollcall/platform/http/request-faults.ts';
-import type { Link } from '@rollcall/platform/linked-list.ts';
+import type { Link } from '@rollcall/platform/node-internals/linked-list.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';

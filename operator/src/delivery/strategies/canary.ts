@@ -22,7 +22,7 @@ import {
   untilMs,
   withoutNext,
 } from './strategy.ts';
-import { during, keepUp, missedPods, planPause, planVerification, reach, type Upkeep } from './upkeep.ts';
+import { during, keepUp, lateFailure, missedPods, planPause, planVerification, reach, type Upkeep } from './upkeep.ts';
 
 /**
  * So long the pods of a canary are ready before routes lead to them: gateways learn of them later
@@ -182,8 +182,11 @@ function planWithdrawing(context: JobContext): StagePlan {
 }
 
 function planShrinking(context: JobContext): StagePlan {
-  const { drainSeconds } = context.policy;
+  const { drainSeconds, rolling } = context.policy;
+  const seconds = drainSeconds + rolling.progressDeadlineSeconds;
+  const requeueAtMs = untilMs(context, seconds);
   const message = `${TOO_LARGE}: its pods are kept for ${drainSeconds} s without traffic`;
+  if (isOver(context, seconds)) return { message, failure: lateFailure(message, seconds) };
   if (isTooLarge(context)) {
     const [failure] = withdraw(context).flatMap((steering) => steering.failure ?? []);
     if (failure !== undefined) return { message, failure };
@@ -191,10 +194,10 @@ function planShrinking(context: JobContext): StagePlan {
     const isDrained = context.replicas === 0 || isOver(context, drainSeconds);
     if (!isDrained) return { message, requeueAtMs: untilMs(context, drainSeconds) };
     const size = sizeOf(context);
-    return { message, progress: { extraReplicas: size }, changes: shrinkExtra(context, size) ?? [] };
+    return { message, progress: { extraReplicas: size }, changes: shrinkExtra(context, size) ?? [], requeueAtMs };
   }
   const left = shrinkExtra(context, context.status.extraReplicas ?? 0);
-  return left === undefined ? { message, next: { stage: 'Stepping' } } : { message, changes: left };
+  return left === undefined ? { message, next: { stage: 'Stepping' } } : { message, changes: left, requeueAtMs };
 }
 
 function holdStep(context: JobContext, plan: StagePlan): StagePlan {

@@ -29,7 +29,7 @@ function fastStrategy(
   missing: number | string = policy.rolling.maxUnavailable,
 ): DeploymentStrategy {
   const { maxSurge } = policy.rolling;
-  const surge = Number.parseInt(String(maxSurge), 10) === 0 ? maxSurge : '100%';
+  const surge = hasSurge(policy) ? '100%' : maxSurge;
   return { type: 'RollingUpdate', rollingUpdate: { maxSurge: surge, maxUnavailable: missing } };
 }
 
@@ -43,8 +43,12 @@ function strategyBack(context: JobContext): DeploymentStrategy {
   const { short, strategy } = saved.deployment;
   if (strategy.type === 'Recreate') return strategy;
   const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
-  const missing = Math.max(spare, lacksRoom(context) ? missingOf(context) : 0);
-  return fastStrategy(context, missing > podsOf(policy.rolling.maxUnavailable, replicas) ? missing : undefined);
+  const own = podsOf(policy.rolling.maxUnavailable, replicas);
+  // Without a surge old pods that do not become ready would keep all others away.
+  const lost = short === undefined || hasSurge(policy) ? 0 : Math.max(0, replicas - short.ready);
+  const least = lost === 0 ? spare : Math.min(replicas, own + lost);
+  const missing = Math.max(least, lacksRoom(context) ? missingOf(context) : 0);
+  return fastStrategy(context, missing > own ? missing : undefined);
 }
 
 /** How many pods of the Deployment nobody would miss. */
@@ -52,6 +56,10 @@ function missingOf(context: JobContext): number {
   const { cluster, replicas } = context;
   const ready = cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
   return isCarriedByExtra(context) ? replicas : Math.max(0, replicas - ready);
+}
+
+function hasSurge({ rolling }: JobContext['policy']): boolean {
+  return Number.parseInt(String(rolling.maxSurge), 10) !== 0;
 }
 
 /** How many pods may be missing, as Kubernetes counts. */

@@ -179,14 +179,20 @@ test.each([
   }
 });
 
-test.each(['/services/watch', '/jobs/watch'])('HEAD of the stream %s is the head of GET', async (path) => {
-  const head = await fetch(`${registry.url}/api/v1${path}`, { method: 'HEAD' });
-  expect([head.status, head.headers.get('content-type'), await head.text()]).toEqual([
-    200,
-    'text/event-stream; charset=utf-8',
-    '',
-  ]);
-  const got = await fetch(`${registry.url}/api/v1${path}`);
-  expect(fieldsOf(head)).toEqual(fieldsOf(got));
-  await got.body?.cancel();
-});
+test.each(['/services/watch', '/jobs/watch', '/jobs/:job_id/events'])(
+  'HEAD of the stream %s is the head of GET',
+  async (stream) => {
+    const release = { service_name: 'headed', version: '1', artifact_url: 'headed:1' };
+    const { body } = await registry.call('POST', '/webhooks/deploy', release);
+    const path = stream.replace(':job_id', String(body?.['job_id']));
+    const head = await fetch(`${registry.url}/api/v1${path}`, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-type'), await head.text()]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+      '',
+    ]);
+    const got = await fetch(`${registry.url}/api/v1${path}`);
+    expect(fieldsOf(head)).toEqual(fieldsOf(got));
+    await got.body?.cancel();
+  },
+);

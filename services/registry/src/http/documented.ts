@@ -23,6 +23,17 @@ export function completed<T extends object>(document: T): T {
 /** Of the members of any body: the parser refuses a name that could change every object. */
 export const memberRules = { not: { enum: ['__proto__'] } };
 
+/** Of members that are ignored, too. */
+const ANY_MEMBER = { $ref: '#/components/schemas/Member' };
+/** See {@link memberRules}. */
+export const member = {
+  anyOf: [
+    { type: ['string', 'number', 'boolean', 'null'] },
+    { type: 'array', items: ANY_MEMBER },
+    { type: 'object', propertyNames: memberRules, additionalProperties: ANY_MEMBER },
+  ],
+};
+
 interface RequestBody {
   readonly content: {
     readonly 'application/json': { readonly schema: { readonly anyOf?: readonly { type?: string }[] } };
@@ -34,6 +45,8 @@ function completedBody({ content }: RequestBody): object {
   const { schema } = content['application/json'];
   return {
     required: schema.anyOf?.some(({ type }) => type === 'null') !== true,
-    content: { 'application/json': { schema: { ...schema, propertyNames: memberRules } } },
+    content: {
+      'application/json': { schema: { ...schema, propertyNames: memberRules, additionalProperties: ANY_MEMBER } },
+    },
   };
 }

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { ErrorCode } from '../common/errors.ts';
 import { limitRules } from '../common/limit.ts';
 import { detailNameRules, printableRules } from '../common/validation.ts';
-import { documented, memberRules } from './documented.ts';
+import { documented, member, memberRules } from './documented.ts';
 
 /** Contract 1, "Errors". */
 const ErrorResponse = Type.Object(
@@ -19,6 +19,7 @@ export const components = {
   Error: { ...ErrorResponse },
   ServiceUrl: { ...Type.String(documented(serviceUrlRules)) },
   HttpUrl: { ...Type.String(documented(httpUrlRules)) },
+  Member: { description: 'JSON without members named __proto__', ...documented(member) },
   Printable: {
     description: 'JSON without control characters in texts and names',
     ...documented({

@@ -223,7 +223,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   function check(context: string): void {
     // A version that goes bad after it was delivered is nobody's fault.
     const isDelivered = world.job()?.status?.phase === 'Succeeded' && scenario.fate !== 'good';
-    if (outside !== undefined || isDelivered) return;
+    if (outside !== undefined || isDelivered || isSlowWayBack(world, scenario)) return;
     // Who may not write can neither mend what breaks nor follow who scales.
     if (isRefused && (scenario.fate !== 'good' || scaled.length > 1)) return;
     for (const service of userServices(world)) {
@@ -538,7 +538,12 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
   expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/rolling-back');
   // What users do with a version that was delivered is theirs, and so is what they do once the job
   // has looked for the last time.
-  const isTheirs = editedAt === 'Finishing' || editedAt === 'Failed' || editedAt === 'RolledBack';
+  const isTheirs =
+    editedAt === 'Finishing' ||
+    editedAt === 'Failed' ||
+    editedAt === 'RolledBack' ||
+    // Without its record nobody knows which version ran before.
+    outside === 'delete record';
   if (!isTheirs && deployment !== undefined && scenario.artifact === 'image' && status?.phase !== 'Succeeded') {
     const isNew = deployment.spec.template.spec.containers[0]?.image === NEW_IMAGE;
     expect(deployment.metadata.annotations?.['rollcall.dev/version']).toBe(isNew ? '2' : undefined);
@@ -594,13 +599,16 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
     const expected = isPointless ? /ChecksFailed|Progress|StrategyNotSupported/ : /ChecksFailed|Progress/;
     // Without new pods, and with too few old ones to wait for their successors, a job goes back as
     // far as it can.
-    // One by one, the way back may take longer than the progress deadline, which it does not extend.
-    const isSlow = scenario.replacing === 'one by one' && status?.failure?.reason === 'RollbackIncomplete';
-    if (isSlow) return;
+    if (isSlowWayBack(world, scenario)) return;
     const isEmptied = isEvent('evict') && /PodsNotReady|RollbackIncomplete/.test(status?.failure?.reason ?? '');
     if (isEmptied) return;
     expect(status?.failure?.reason).toMatch(expected);
   }
+}
+
+/** One by one, the way back may take longer than the progress deadline, which it does not extend. */
+function isSlowWayBack(world: World, { replacing }: Scenario): boolean {
+  return replacing === 'one by one' && world.job()?.status?.failure?.reason === 'RollbackIncomplete';
 }
 
 /** Pods of the old version that are ready. */

@@ -12,7 +12,7 @@ const THREADS = { UV_THREADPOOL_SIZE: '16' };
 const OTHERS: Runtime = { flags: ['--max-semi-space-size=8'], env: THREADS };
 
 const GATEWAY: Runtime = {
-  flags: ['--max-semi-space-size=4', '--heap-growing-percent=20'],
+  flags: ['--max-semi-space-size=4', '--heap-growing-percent=50'],
   env: THREADS,
 };
 

@@ -46,6 +46,8 @@ export default defineConfig({
           exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**', 'test/openapi/**', 'test/operator/model/**'],
           globalSetup: ['test/support/global-setup.ts'],
           maxWorkers: 2 * cores,
+          // After the unit tests, which have another number of workers.
+          sequence: { groupOrder: 1 },
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expecting,
@@ -71,7 +73,7 @@ export default defineConfig({
           expect: expecting,
           // Their operators and control planes are busy for much of the time.
           maxWorkers: cores + 1,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
           retry,
         },
       },

@@ -223,7 +223,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   function check(context: string): void {
     // A version that goes bad after it was delivered is nobody's fault.
     const isDelivered = world.job()?.status?.phase === 'Succeeded' && scenario.fate !== 'good';
-    if (outside !== undefined || isDelivered || isSlowWayBack(world, scenario)) return;
+    if (outside !== undefined || isDelivered) return;
     // Who may not write can neither mend what breaks nor follow who scales.
     if (isRefused && (scenario.fate !== 'good' || scaled.length > 1)) return;
     for (const service of userServices(world)) {
@@ -597,18 +597,12 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
     // Blue-green has nothing to switch without a Service.
     const isPointless = scenario.strategy === 'BlueGreen' && scenario.services === 0;
     const expected = isPointless ? /ChecksFailed|Progress|StrategyNotSupported/ : /ChecksFailed|Progress/;
-    // Without new pods, and with too few old ones to wait for their successors, a job goes back as
-    // far as it can.
-    if (isSlowWayBack(world, scenario)) return;
-    const isEmptied = isEvent('evict') && /PodsNotReady|RollbackIncomplete/.test(status?.failure?.reason ?? '');
-    if (isEmptied) return;
+    // Without new pods, and with too few old ones to wait for their successors, a job goes back: as
+    // far as it can, where pods of the old version do not work either.
+    const emptied = scenario.standing === 'sound' ? /PodsNotReady/ : /PodsNotReady|RollbackIncomplete/;
+    if (isEvent('evict') && emptied.test(status?.failure?.reason ?? '')) return;
     expect(status?.failure?.reason).toMatch(expected);
   }
-}
-
-/** One by one, the way back may take longer than the progress deadline, which it does not extend. */
-function isSlowWayBack(world: World, { replacing }: Scenario): boolean {
-  return replacing === 'one by one' && world.job()?.status?.failure?.reason === 'RollbackIncomplete';
 }
 
 /** Pods of the old version that are ready. */

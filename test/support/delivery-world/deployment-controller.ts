@@ -198,7 +198,12 @@ export function createMachinery(store: Store, fate: PodFate, room: () => number)
       readyReplicas: available,
       availableReplicas: available,
       conditions: [
-        { type: 'Progressing', status: reason === 'ProgressDeadlineExceeded' ? 'False' : 'True', reason },
+        {
+          type: 'Progressing',
+          status: reason === 'ProgressDeadlineExceeded' ? 'False' : 'True',
+          reason,
+          lastUpdateTime: new Date(ms).toISOString(),
+        },
         ...(own.some(({ pods, replicas: wanted }) => pods.length < wanted) ? [refused] : []),
       ],
     });

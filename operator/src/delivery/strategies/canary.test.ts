@@ -408,3 +408,8 @@ test('one of a Deployment that asks for no pods goes at once', () => {
   expect(oversized('StepPausing', 0)).toMatchObject({ status: { stage: 'Withdrawing' } });
   expect(oversized('Shrinking', 0, { seconds: 0 }).does).toEqual([smaller(0)]);
 });
+
+test('traffic that cannot be withdrawn from a canary that is too large fails the job in the end', () => {
+  expect(oversized('Withdrawing', 2, { seconds: 599 }).status.failure).toBeUndefined();
+  expect(oversized('Withdrawing', 2, { seconds: 600 }).status.failure?.reason).toBe('ProgressDeadlineExceeded');
+});

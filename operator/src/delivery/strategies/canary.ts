@@ -147,7 +147,7 @@ function afterStep(context: JobContext, progress: Progress): Next {
     : { stage: 'FullUp', progress };
 }
 
-const TOO_LARGE = 'The canary is larger than its share of the Deployment, which has fewer pods by now';
+const TOO_LARGE = 'The canary is larger than its share of the Deployment';
 
 function isTooLarge(context: JobContext): boolean {
   return stepOf(context).weight < 100 && (context.status.extraReplicas ?? 0) > sizeOf(context);
@@ -176,7 +176,9 @@ function planWithdrawing(context: JobContext): StagePlan {
   if (!isTooLarge(context)) return { message: TOO_LARGE, next: { stage: 'Stepping' } };
   if (steerings.every(({ done }) => done)) return { ...plan, next: { stage: 'Shrinking' } };
   const { progressDeadlineSeconds } = context.policy.rolling;
-  if (isOver(context, progressDeadlineSeconds)) return { message: TOO_LARGE, next: { stage: 'Stepping' } };
+  if (isOver(context, progressDeadlineSeconds)) {
+    return { ...plan, failure: failure ?? lateFailure(TOO_LARGE, progressDeadlineSeconds) };
+  }
   const looks = steerings.map(({ requeueAtMs = Infinity }) => requeueAtMs);
   return { ...plan, requeueAtMs: Math.min(untilMs(context, progressDeadlineSeconds), ...looks) };
 }

@@ -8,7 +8,7 @@ import { isExtraInUse } from '../traffic/in-use.ts';
 import { ownServices, pinOf, type SavedService, steerBack } from '../traffic/selector.ts';
 import { restoreWorkload } from '../workload/changes.ts';
 import { emptyExtra, isExtraGone } from '../workload/extra-deployment.ts';
-import { isObserved, rolloutOf } from '../workload/rollout.ts';
+import { isObserved, progressedAtMs, rolloutOf } from '../workload/rollout.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
 
 /**
@@ -47,9 +47,11 @@ function planRestoring(context: JobContext): StagePlan {
   const { progressDeadlineSeconds } = context.policy.rolling;
   const message = context.failure?.message ?? '';
   if (changes.length === 0 && isRestored(context)) return { message, next: afterRestoring(context) };
-  if (!isOver(context, progressDeadlineSeconds)) {
-    return { message, changes, requeueAtMs: untilMs(context, progressDeadlineSeconds) };
-  }
+  // Pods that come back one by one may take longer together.
+  const isOn = changes.length === 0 && context.cluster !== undefined;
+  const onMs = isOn ? progressedAtMs(context.cluster.deployment) + progressDeadlineSeconds * 1000 : 0;
+  const endMs = Math.max(untilMs(context, progressDeadlineSeconds), onMs);
+  if (context.nowMs < endMs) return { message, changes, requeueAtMs: endMs };
   const why = changes.length > 0 ? STILL_TRIED : 'the pods of the old version do not become ready';
   return { message, failure: failure('RollbackIncomplete', `${message}; ${why}`), next: afterRestoring(context) };
 }

@@ -247,6 +247,21 @@ test.for<[string, Partial<StageWish>, object]>([
     },
     { stage: 'Finishing', failure: { reason: 'RollbackIncomplete' } },
   ],
+  ...[599, 600].map((progressedSeconds): [string, Partial<StageWish>, object] => [
+    `they come up one by one, the last one ${progressedSeconds} s ago`,
+    {
+      cluster: buildCluster({
+        deployment: buildDeployment({
+          updated: 2,
+          reason: 'ReplicaSetUpdated',
+          progressedSeconds,
+          metadata: { annotations: back },
+        }),
+      }),
+      seconds: 5000,
+    },
+    progressedSeconds < 600 ? { stage: 'Restoring' } : { failure: { reason: 'RollbackIncomplete' } },
+  ]),
   [
     'somebody has put another template there',
     {
@@ -318,7 +333,11 @@ test.for<[number | undefined, number]>([
 );
 
 /** The new version was rolled out; its pods are known to be ready, or missed, for so long. */
-function baking(ready: number, known: { status: 'True' | 'False'; seconds: number }, restarts = 0): Partial<StageWish> {
+function baking(
+  ready: number,
+  known: { status: 'True' | 'False' | 'Unknown'; seconds: number },
+  restarts = 0,
+): Partial<StageWish> {
   const deployment = buildDeployment({ image: NEW, ready, metadata: version('1.1.0') });
   const condition = {
     type: 'PodsReady',
@@ -350,6 +369,7 @@ test.for<[string, Partial<StageWish>, string | undefined]>([
   ['a pod that was restarted', baking(3, { status: 'True', seconds: 90 }, 2), undefined],
   ['all pods, for less than 30 s', baking(0, { status: 'False', seconds: 29 }), undefined],
   ['all pods, for longer', baking(0, { status: 'False', seconds: 30 }), 'PodsNotReady'],
+  ['all pods, before they were seen ready', baking(0, { status: 'Unknown', seconds: 30 }), 'PodsNotReady'],
   ['a pod, for less than the deadline', baking(2, { status: 'False', seconds: 599 }), undefined],
   ['a pod, for longer', baking(2, { status: 'False', seconds: 600 }), 'PodsNotReady'],
   ['again and again', { ...baking(2, { status: 'False', seconds: 1 }), seconds: 605 }, 'PodsNotReady'],

@@ -1,5 +1,5 @@
 import { hasChecks, verificationEndsMs } from '../checks/analysis.ts';
-import { missedForMs, readyForMs } from '../job/conditions.ts';
+import { readyForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import { updateWorkload } from '../workload/changes.ts';
@@ -46,7 +46,8 @@ function planVerifying(context: JobContext): StagePlan {
     ready === 0 && !areReplaced(current) ? MISSED_LIMIT_MS : policy.rolling.progressDeadlineSeconds * 1000;
   // A job that is held has no end: it waits for somebody to decide.
   const isOverdue = plan.held !== true && nowMs >= verificationEndsMs(context) + bakeMs;
-  const isMissed = missedForMs(status, nowMs) >= limitMs || isOverdue;
+  // All of them were ready at the end of the rollout, whether or not this stage has seen it.
+  const isMissed = unreadyForMs(status, nowMs) >= limitMs || isOverdue;
   const fault = plan.failure ?? (isMissed ? failure('PodsNotReady', `${message}, or not for long`) : undefined);
   return {
     ...withoutNext(plan),

@@ -50,6 +50,8 @@ export function buildPods(
 }
 
 export interface DeploymentWish {
+  /** So long ago its controller last saw progress. */
+  readonly progressedSeconds?: number;
   readonly name?: string;
   readonly image?: string;
   readonly replicas?: number;
@@ -71,6 +73,10 @@ export function buildDeployment(wish: DeploymentWish = {}): Deployment {
     observedGeneration = generation,
     reason = 'NewReplicaSetAvailable',
   } = wish;
+  const progressed =
+    wish.progressedSeconds === undefined
+      ? {}
+      : { lastUpdateTime: new Date(START - wish.progressedSeconds * 1000).toISOString() };
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -98,7 +104,7 @@ export function buildDeployment(wish: DeploymentWish = {}): Deployment {
       updatedReplicas: updated,
       readyReplicas: ready,
       availableReplicas: ready,
-      conditions: [{ type: 'Progressing', status: 'True', reason }],
+      conditions: [{ type: 'Progressing', status: 'True', reason, ...progressed }],
     },
   };
 }

@@ -40,6 +40,16 @@ export function rolloutOf(deployment: Deployment): Rollout {
   return progressReasons.has(progressReason(deployment)) ? 'progressing' : 'stalled';
 }
 
+/**
+ * When the Deployment's controller last saw progress of the rollout that it follows, in
+ * milliseconds since 1970. 0 where it follows none, or does not say.
+ */
+export function progressedAtMs(deployment: Deployment): number {
+  const progressing = deployment.status?.conditions?.find(({ type }) => type === 'Progressing');
+  if (rolloutOf(deployment) !== 'progressing' || progressing?.lastUpdateTime === undefined) return 0;
+  return Date.parse(progressing.lastUpdateTime);
+}
+
 /** What keeps a Deployment's controller from making pods, such as a quota. */
 export function complaintOf({ status }: Deployment): string | undefined {
   return status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')?.message;

@@ -2,6 +2,7 @@ import { utf8Text } from '@rollcall/platform/http/body-text.ts';
 import { isDecodableQuery } from '@rollcall/platform/http/request-head.ts';
 import { hasScope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import { createLimiter, type Limiter } from '@rollcall/platform/work/limiter.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteLimits } from '../admission/limit-for.ts';
 import type { Limits, Verdict } from '../admission/limits.ts';
@@ -26,8 +27,7 @@ const MOST_PARAMETERS = 64;
 const LOGGED_ID_LENGTH = 128;
 const FORM = 'application/x-www-form-urlencoded';
 /**
- * Checks that may wait, for one at a time: each needs a thread for some 100 ms and 16 MiB, and DNS
- * needs threads too.
+ * Checks that may wait, for one at a time: each keeps the one thread for them busy for some 100 ms.
  */
 const CHECKS_WAITING = { ofClients: 200, ofStrangers: 20 };
 const WINDOW_MS = 60_000;
@@ -118,8 +118,8 @@ function createAuthentication({ clients, keys, limits }: TokenRouteDeps) {
   const secrets = createSecretChecks();
   // Ids that nobody has can be made up without end: what waits for theirs waits apart.
   const checks = {
-    ofClients: createQueue(CHECKS_WAITING.ofClients),
-    ofStrangers: createQueue(CHECKS_WAITING.ofStrangers),
+    ofClients: oneByOne(CHECKS_WAITING.ofClients),
+    ofStrangers: oneByOne(CHECKS_WAITING.ofStrangers),
   };
 
   async function check({ request, reply }: Exchange, counted: Pick<LimitedBy, 'caller' | 'route' | 'claimed'>) {
@@ -131,9 +131,9 @@ function createAuthentication({ clients, keys, limits }: TokenRouteDeps) {
   }
 
   async function isRight(client: KnownClient | undefined, presented: readonly Credentials[]): Promise<boolean> {
-    const queue = client === undefined ? checks.ofStrangers : checks.ofClients;
-    for (const { secret } of presented) {
-      if (await queue.run(() => secrets.verify(secret, client?.secret, keys.fingerprintKey()))) return true;
+    const limiter = client === undefined ? checks.ofStrangers : checks.ofClients;
+    for (const { id, secret } of presented) {
+      if (await limiter.run(id, () => secrets.verify(secret, client?.secret, keys.fingerprintKey()))) return true;
     }
     return false;
   }
@@ -155,33 +155,8 @@ function createAuthentication({ clients, keys, limits }: TokenRouteDeps) {
 
 type LimitedBy = Parameters<Limits['check']>[0];
 
-interface Queue {
-  /** @throws GatewayError TOO_MANY_CONNECTIONS when too many wait. */
-  run<T>(task: () => Promise<T>): Promise<T>;
-}
-
-/** One at a time, in order. */
-function createQueue(maxWaiting: number): Queue {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return {
-    async run(task) {
-      if (running > 0) {
-        if (waiting.length >= maxWaiting)
-          throw new GatewayError('TOO_MANY_CONNECTIONS', { headers: { 'retry-after': '1' } });
-        await new Promise<void>((resolve) => {
-          waiting.push(resolve);
-        });
-      } else {
-        running += 1;
-      }
-      try {
-        return await task();
-      } finally {
-        const next = waiting.shift();
-        if (next === undefined) running -= 1;
-        else next();
-      }
-    },
-  };
+/** One check at a time; ids take turns. */
+function oneByOne(maxWaiting: number): Limiter {
+  const refuse = () => new GatewayError('TOO_MANY_CONNECTIONS', { headers: { 'retry-after': '1' } });
+  return createLimiter({ most: 1, places: 1 + maxWaiting, refuse });
 }

@@ -157,6 +157,9 @@ type LimitedBy = Parameters<Limits['check']>[0];
 
 /** One check at a time; ids take turns. */
 function oneByOne(maxWaiting: number): Limiter {
-  const refuse = () => new GatewayError('TOO_MANY_CONNECTIONS', { headers: { 'retry-after': '1' } });
-  return createLimiter({ most: 1, places: 1 + maxWaiting, refuse });
+  return createLimiter({ most: 1, places: 1 + maxWaiting, refuse: busy });
+}
+
+function busy(): GatewayError {
+  return new GatewayError('TOO_MANY_CONNECTIONS', { headers: { 'retry-after': '1' } });
 }

@@ -44,3 +44,16 @@ test('an address gets as many requests as it may have at once, and the next when
   stream?.end();
   await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200));
 });
+
+test('a connection to a service is not kept for longer than a service that stops keeps it', async () => {
+  const server = await serve('127.0.0.1', 0, streaming(new Set()));
+  server.keepAliveTimeout = 95_000;
+  const left = new Promise<void>((resolve) => {
+    server.once('connection', (socket) => socket.once('end', resolve));
+  });
+  const url = await frontOf(targetNamed('127.0.0.1', portOf(server), HERE));
+  expect((await fetch(url)).status).toBe(200);
+  const answeredAt = performance.now();
+  await left;
+  expect(performance.now() - answeredAt).toBeLessThan(3000);
+});

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Agent, request as httpRequest, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { Worker } from 'node:worker_threads';
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
@@ -97,6 +98,45 @@ test('closing answers what is under way and waits for no connection that is idle
   expect(performance.now() - startedAt).toBeLessThan(2000);
   await expect(get('/quick', idle)).rejects.toThrow(/ECONNREFUSED|ECONNRESET|socket hang up/);
 });
+
+test('closing answers what had arrived while the process had no time to read it', async () => {
+  const written = new Int32Array(new SharedArrayBuffer(4));
+  const client = new Worker(SENDS_AT_ONCE, { eval: true, workerData: { port, written } });
+  onTestFinished(() => client.terminate().then(() => undefined));
+  await once(client, 'message');
+  client.postMessage('send');
+  setTimeout(() => void app.close(), 0);
+  Atomics.wait(written, 0, 0, 10_000);
+  const [seen] = await once(client, 'message');
+  expect(seen).toEqual(Array.from({ length: 10 }, () => 'HTTP/1.1 200 OK'));
+});
+
+/** Connects ten times, asks once over half of the connections, and when told over all. */
+const SENDS_AT_ONCE = `
+  const { once } = require('node:events');
+  const { connect } = require('node:net');
+  const { parentPort, workerData: { port, written } } = require('node:worker_threads');
+  const head = 'host: a\\r\\ncontent-type: application/json\\r\\ncontent-length: 2\\r\\n\\r\\n';
+  const outcome = (socket) => new Promise((resolve) => {
+    socket.once('data', (data) => resolve(String(data).slice(0, 15)));
+    socket.once('close', () => resolve('closed'));
+    socket.once('error', ({ code }) => resolve(code));
+  });
+  (async () => {
+    const sockets = Array.from({ length: 10 }, () => connect(port, '127.0.0.1'));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    const used = sockets.slice(0, 5);
+    for (const socket of used) socket.write('GET /quick HTTP/1.1\\r\\nhost: a\\r\\n\\r\\n');
+    await Promise.all(used.map((socket) => once(socket, 'data')));
+    parentPort.postMessage('connected');
+    await new Promise((resolve) => parentPort.once('message', resolve));
+    for (const socket of sockets) socket.write('POST /echo HTTP/1.1\\r\\n' + head + '{}');
+    const seen = Promise.all(sockets.map(outcome));
+    Atomics.store(written, 0, 1);
+    Atomics.notify(written, 0);
+    parentPort.postMessage(await seen);
+  })();
+`;
 
 /**
  * Asks for the large answer and does not read it; the server is through with it, but most of it is

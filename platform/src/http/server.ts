@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import {
   type FastifyBaseLogger,
@@ -90,6 +91,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 95_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const CHECKING_INTERVAL_MS = 30_000;
 const MAX_PARAM_LENGTH = 12_000;
+const TURNS_UNTIL_READ = 3;
 
 /**
  * A Fastify application with what all Rollcall services share: no coercion of types, every error in
@@ -201,9 +203,12 @@ function measureRequests(app: App, metrics: Registry): void {
 
 function closeInOrder(app: App, closingLimitMs: number): void {
   const beginClosing = prepareClosing(app.server, closingLimitMs);
-  app.addHook('preClose', (done) => {
+  app.addHook('preClose', async () => {
+    // What has arrived while the process had no time is read first: closed unread, its connection
+    // is reset, and nobody may send a POST again. A connection is accepted in one turn of the event
+    // loop, and its request read in the next.
+    for (let turn = 0; turn < TURNS_UNTIL_READ; turn += 1) await nextTurn();
     beginClosing();
-    done();
   });
 }
 

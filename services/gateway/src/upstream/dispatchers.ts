@@ -34,6 +34,13 @@ const CHECK_INTERVAL_MS = 30_000;
  * is over.
  */
 const IDLE_MS = 60_000;
+/**
+ * A connection that carries nothing for so long is closed by the gateway, before a server that
+ * stops closes it: Rollcall's own, and most that drain, wait longer. A request that meets such a
+ * close may have been read, so that no POST may be sent again.
+ */
+const KEEP_ALIVE_MS = 2000;
+const connections = { allowH2: false, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS } as const;
 
 /**
  * As many connections as are needed: how many requests are under way bounds them. Services that are
@@ -46,13 +53,13 @@ export function createDispatchers(options: DispatcherOptions, clock: Clock): Dis
   // Half of the time: who fails by then knows that it is the lookup, which does not count against a
   // service.
   const lookup = lookups.within(connectTimeoutMs / 2);
-  const byName = new Agent({ allowH2: false, connect: { timeout: connectTimeoutMs, lookup } });
+  const byName = new Agent({ ...connections, connect: { timeout: connectTimeoutMs, lookup } });
   const byAddress = new Map<string, Pinned>();
   const closing = new Set<Pool>();
 
   function pin(key: string, origin: string, address: string): Pinned {
     const connect = { timeout: connectTimeoutMs, lookup: always(address) };
-    const pinned = { pool: new Pool(origin, { allowH2: false, connect }), usedAtMs: 0 };
+    const pinned = { pool: new Pool(origin, { ...connections, connect }), usedAtMs: 0 };
     byAddress.set(key, pinned);
     return pinned;
   }

@@ -12,6 +12,7 @@ import {
   objectOf,
   podsOf,
   RELEASE,
+  renderAnew,
   renderChart,
   type Values,
 } from './chart.ts';
@@ -269,7 +270,7 @@ describe('what values lead to', () => {
       processes: { registry: { redis: true } },
     };
     const versions = async () => {
-      const objects = await renderChart(values);
+      const objects = await renderAnew(values);
       const { template } = objectOf(objects, 'Deployment', 'rollcall-registry')['spec'] as {
         readonly template: Pick<ChartObject, 'metadata'>;
       };

@@ -41,8 +41,19 @@ export function helm(args: readonly string[], { values, kubeconfig }: HelmOption
   return runHelm({ helm: inject('kubernetesBinaries').helm, kubeconfigPath: kubeconfig, home }, args, values);
 }
 
+/** What {@link renderChart} has made, by its values: many tests look at the same. */
+const rendered = new Map<string, Promise<readonly ChartObject[]>>();
+
 /** All objects of the chart with these values, those of hooks included. */
-export async function renderChart(values: Values = {}): Promise<ChartObject[]> {
+export function renderChart(values: Values = {}): Promise<readonly ChartObject[]> {
+  const key = JSON.stringify(values);
+  const objects = rendered.get(key) ?? renderAnew(values);
+  rendered.set(key, objects);
+  return objects;
+}
+
+/** As {@link renderChart}, by a run of Helm of its own: it makes new random values. */
+export async function renderAnew(values: Values): Promise<readonly ChartObject[]> {
   const output = await helm(['template', RELEASE, CHART, '--namespace', NAMESPACE], { values });
   const documents = parseAllDocuments(output, { uniqueKeys: true });
   if (!Array.isArray(documents)) return [];

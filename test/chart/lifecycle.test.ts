@@ -112,7 +112,7 @@ const apiClient = JSON.stringify({
   spec: { clientId: 'shop', secretRef: { name: 'shop' } },
 });
 
-test('passwords are made once, and outlive upgrades, rollbacks and a second installation', async () => {
+test('passwords are made once, and outlive a second installation; what processes keep outlives upgrades and rollbacks', async () => {
   // Without --logs: a pod that has succeeded is deleted before they could be read.
   expect(await install()).toMatch(/^ *helm test rollcall --namespace rollcall$/m);
   const first = await passwords();
@@ -122,14 +122,24 @@ test('passwords are made once, and outlive upgrades, rollbacks and a second inst
   );
   expect(password).toMatch(/^[A-Za-z0-9]{32}$/);
   expect(url).toBe(`postgres://registry:${password}@rollcall-postgresql:5432/rollcall`);
-  await upgrade({ logLevel: 'debug' });
-  expect(await passwords()).toEqual(first);
-  await run(['rollback', RELEASE, '1']);
-  expect(await passwords()).toEqual(first);
+  const secretsOfWebhooks = { 'shop.1': Buffer.from('s3cret').toString('base64') };
+  const keysOfGateway = { 'keys.json': Buffer.from('{}').toString('base64') };
+  await fill('rollcall-webhooks', secretsOfWebhooks);
+  await fill('rollcall-gateway-keys', keysOfGateway);
+  for (const change of [() => upgrade({ logLevel: 'debug' }), () => run(['rollback', RELEASE, '1'])]) {
+    await change();
+    expect(await passwords()).toEqual(first);
+    expect(await filled('rollcall-webhooks')).toEqual(secretsOfWebhooks);
+    expect(await filled('rollcall-gateway-keys')).toEqual(keysOfGateway);
+  }
   await uninstall();
   await waitUntil('everything else is gone', async () => (await leftovers()).length <= 3, { timeoutMs: 60_000 });
+  expect(await filled('rollcall-webhooks')).toEqual(secretsOfWebhooks);
   await install();
   expect((await passwords())['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
+  expect(await filled('rollcall-webhooks')).toEqual(secretsOfWebhooks);
+  // They go with the release.
+  expect(await filled('rollcall-gateway-keys')).toBeUndefined();
 });
 
 test('the password of a volume from before services had roles stays, and the services get theirs', async () => {
@@ -189,34 +199,6 @@ test('pods start anew for another URL of a database, and for no other change', a
   expect(await podAnnotations()).toBe(first);
   await upgrade(withDatabase('one'));
   expect(await podAnnotations()).toBe(first);
-});
-
-test('what the registry keeps in its Secret outlives upgrades, rollbacks and a second installation', async () => {
-  const data = { 'shop.1': Buffer.from('s3cret').toString('base64') };
-  await install();
-  await fill('rollcall-webhooks', data);
-  for (const change of [
-    () => upgrade({ commonLabels: { some: 'label' } }),
-    () => run(['rollback', RELEASE, '1']),
-    () => uninstall(),
-    () => install(),
-  ]) {
-    await change();
-    expect(await filled('rollcall-webhooks')).toEqual(data);
-  }
-});
-
-test('the keys of the gateway outlive upgrades and rollbacks, and go with the release', async () => {
-  const data = { 'keys.json': Buffer.from('{}').toString('base64') };
-  await install();
-  await fill('rollcall-gateway-keys', data);
-  await upgrade({ commonLabels: { some: 'label' } });
-  expect(await filled('rollcall-gateway-keys')).toEqual(data);
-  await run(['rollback', RELEASE, '1']);
-  expect(await filled('rollcall-gateway-keys')).toEqual(data);
-  await uninstall();
-  await install();
-  expect(await filled('rollcall-gateway-keys')).toBeUndefined();
 });
 
 test('no pod ends because autoscaling begins, nor at an upgrade or a rollback while it goes on', async () => {

@@ -225,13 +225,18 @@ afterAll(() => cluster[Symbol.asyncDispose]());
 
 const combinations = pairwise(dimensions);
 
+/** What the API server would take, as JSON: a dry run changes nothing, so it need not be asked again. */
+const known = new Set<string>();
+
 describe('the API server takes all objects of the chart', () => {
   test.each(combinations.map((combination) => [nameOf(combination), combination] as const))('%s', async (_, chosen) => {
     const objects = await renderChart(valuesOf(chosen));
     expect(objects.length).toBeGreaterThan(5);
     const items = [...objects.filter(({ kind }) => kind !== 'Pod'), ...barePods(objects)];
-    const taken = await dryRun(items);
-    expect(taken.trim().split('\n').length).toBe(items.length);
+    const unknown = items.filter((item) => !known.has(JSON.stringify(item)));
+    const taken = await dryRun(unknown);
+    expect(taken.trim().split('\n').length).toBe(unknown.length);
+    for (const item of unknown) known.add(JSON.stringify(item));
   });
 });
 

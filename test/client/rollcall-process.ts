@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { inject, vi } from 'vitest';
+import { vi } from 'vitest';
+import { COMPILE_CACHE } from '../support/replica.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'cli', 'src', 'main.ts');
 
@@ -32,7 +33,7 @@ export interface RollcallOptions {
 export function startRollcall(args: readonly string[], { env, cwd = '/' }: RollcallOptions = {}): RollcallProcess {
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: join(inject('temporaryDirectory'), 'compile-cache'), ...env },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let out = '';

@@ -60,6 +60,14 @@ async function statuses(service: string): Promise<string[]> {
   return (await historyOf(service)).map((entry) => `${entry.new_version} ${entry.status}`).toReversed();
 }
 
+async function releasesOf(service: string): Promise<unknown[]> {
+  const { rows } = await delivery.pool.query(
+    'SELECT version, artifact_url, announced_at FROM releases WHERE service_name = $1 ORDER BY version',
+    [service],
+  );
+  return rows;
+}
+
 function at(second: number): Date {
   return new Date(Date.UTC(2026, 10, 20, 12, 0, second));
 }
@@ -142,6 +150,7 @@ describe('the finalizer', () => {
   test('what ran before replaces no release, and becomes none that nobody could ask for', async () => {
     await apply('known-1', { serviceName: 'known', version: '1.0' });
     await finish('known-1', 'Succeeded');
+    await expect.poll(() => finalizersOf('known-1'), eventually).toEqual([]);
     for (const [name, oldVersion, url] of [
       ['known-2', '1.0', 'known:edited'],
       ['known-3', 'a b', 'known:spaced'],
@@ -151,12 +160,24 @@ describe('the finalizer', () => {
       await setStatus(delivery.jobs, name, { phase: 'Succeeded', oldVersion, oldArtifact: { type: 'image', url } });
       await expect.poll(() => finalizersOf(name), eventually).toEqual([]);
     }
-    const { rows } = await delivery.pool.query(
-      `SELECT version, artifact_url FROM releases WHERE service_name = 'known' ORDER BY version`,
-    );
-    expect(rows).toEqual([
-      { version: '1.0', artifact_url: 'shop:1.0' },
-      { version: '2.0', artifact_url: 'shop:2.0' },
+    expect(await releasesOf('known')).toEqual([
+      { version: '1.0', artifact_url: 'shop:1.0', announced_at: expect.any(Date) },
+      { version: '2.0', artifact_url: 'shop:2.0', announced_at: expect.any(Date) },
+    ]);
+  });
+
+  test('what ran before gives way to the release that was delivered, when that is recorded later', async () => {
+    const serviceName = 'late';
+    const oldRelease = {
+      serviceName,
+      version: '1.0',
+      artifact: { type: 'image', url: 'late:edited', checksum: undefined },
+    } as const;
+    await recordUpdate(delivery.pool, 'late-2', { serviceName, newVersion: '2.0', finishedAt: at(2), oldRelease });
+    await recordUpdate(delivery.pool, 'late-1', { serviceName, newVersion: '1.0', finishedAt: at(1) });
+    expect(await releasesOf(serviceName)).toEqual([
+      { version: '1.0', artifact_url: 'shop:1.0', announced_at: at(1) },
+      { version: '2.0', artifact_url: 'shop:2.0', announced_at: at(2) },
     ]);
   });
 

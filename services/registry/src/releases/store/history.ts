@@ -71,11 +71,19 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
   return true;
 }
 
-/** Unless there is one. @param announcedAt a time as PostgreSQL reads it. */
+/**
+ * Unless there is one. One of what ran before gives way to what a job delivered, so that the result
+ * does not depend on the order in which the two jobs are recorded.
+ *
+ * @param announcedAt a time as PostgreSQL reads it; `-infinity` of what ran before.
+ */
 async function keepRelease(client: PoolClient, { serviceName, version, artifact }: Release, announcedAt: string) {
   await client.query(
     `INSERT INTO releases (service_name, version, artifact_url, artifact_type, checksum, announced_at)
-     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (service_name, version) DO UPDATE SET artifact_url = EXCLUDED.artifact_url,
+       artifact_type = EXCLUDED.artifact_type, checksum = EXCLUDED.checksum, announced_at = EXCLUDED.announced_at
+     WHERE releases.announced_at = '-infinity' AND EXCLUDED.announced_at <> '-infinity'`,
     [serviceName, version, artifact.url, artifact.type, artifact.checksum ?? null, announcedAt],
   );
 }

@@ -46,6 +46,8 @@ export default defineConfig({
           exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**', 'test/openapi/**', 'test/operator/model/**'],
           globalSetup: ['test/support/global-setup.ts'],
           maxWorkers: 2 * cores,
+          // As for unit tests: what a file imports is loaded once for each worker.
+          isolate: false,
           // After the unit tests, which have another number of workers.
           sequence: { groupOrder: 1 },
           testTimeout: 60_000,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type ManagedProcess, startProcess } from './processes.ts';
-import { runtimeOf } from './runtime.ts';
+import { runtime } from './runtime.ts';
 import { waitUntil } from './wait.ts';
 
 /** One of our own processes, run by the same Node as this one. */
@@ -33,7 +33,6 @@ interface ReadyOptions {
 
 /** Starts a service; its output goes to `<name>.log`. */
 export function startService(service: ServiceOptions, { logDirectory, env }: ServiceContext): Promise<ManagedProcess> {
-  const runtime = runtimeOf(service.script);
   return startProcess({
     name: service.name,
     command: process.execPath,

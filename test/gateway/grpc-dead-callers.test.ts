@@ -110,12 +110,4 @@ describe('watches of health', () => {
       expect(ended(caller)).toBe(2);
     }
   });
-
-  test('end when they are old', async () => {
-    await using proxy = await startProxy({ backendPort: 1, limits: { watchMaxAgeMs: 1000 } });
-    const caller = await rawCaller(proxy.port);
-    onTestFinished(() => void caller.socket.destroy());
-    caller.call(1, WATCH, Buffer.alloc(5));
-    await expect.poll(() => ended(caller), POLL).toBe(1);
-  });
 });

@@ -16,8 +16,8 @@ import {
 import type { Caller } from '@rollcall/gateway/admission/caller.ts';
 import type { Limits, Verdict } from '@rollcall/gateway/admission/limits.ts';
 import type { GrpcLimits } from '@rollcall/gateway/doors/grpc/limits.ts';
-import type { GrpcTarget } from '@rollcall/gateway/doors/grpc/ports.ts';
 import { createGrpcProxy } from '@rollcall/gateway/doors/grpc/proxy.ts';
+import type { GrpcTarget } from '@rollcall/gateway/doors/grpc/targets.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
@@ -162,7 +162,7 @@ export async function startProxy(options: TestProxyOptions): Promise<TestProxy> 
     requestLimits: { check: (request) => test.allowance(request) },
     lookups: createLookups(options.resolve),
     targets: { find: (name) => registered.get(name), known: () => test.isKnown },
-    identityHeaders: (caller, service) => test.identity(caller, service),
+    identity: { headersFor: (caller, service) => test.identity(caller, service) },
     log: createLogger('gateway', 'silent'),
     metrics,
     clock: systemClock,

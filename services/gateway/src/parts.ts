@@ -14,7 +14,7 @@ import { createLimits, type Limits, type LimitsDeps } from './admission/limits.t
 import type { GatewayConfig } from './config.ts';
 import { resetLimits } from './doors/grpc/limits.ts';
 import { createGrpcProxy } from './doors/grpc/proxy.ts';
-import { grpcTargets } from './doors/grpc/wiring.ts';
+import { grpcTargets } from './doors/grpc/targets.ts';
 import { requestOrigin } from './doors/request-origin.ts';
 import { createRestProxy } from './doors/rest/rest.ts';
 import { createWebSockets } from './doors/websocket/websockets.ts';
@@ -154,7 +154,7 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
       requestLimits: limits,
       lookups: upstream.lookups,
       targets: grpcTargets(upstream.targets, config.registry.grpcOrigin, upstream.registryEndpoints),
-      identityHeaders: (caller, service) => identity.backend.headersFor(caller, service),
+      identity: identity.backend,
       log,
       metrics,
       clock,

@@ -1,83 +1,56 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { Limiter } from '@rollcall/platform/work/limiter.ts';
-import { type AdmissionDeps, type Asked, admit } from '../../admission/admission.ts';
+import { type Asked, admit } from '../../admission/admission.ts';
 import { bearerToken, unauthenticated } from '../../admission/bearer.ts';
-import type { Caller } from '../../admission/caller.ts';
 import { GatewayError } from '../../errors.ts';
-import { isClosed } from './answer.ts';
-import type { OutgoingCall } from './attempts.ts';
+import { faultOfRequest, isClosed } from './answer.ts';
 import type { CallHead } from './headers.ts';
-import { isOwnHealth, type OwnHealth } from './health.ts';
-import { faultOfRequest } from './http-answer.ts';
-import type { KnownCall } from './known-call.ts';
-import type { GrpcMethod, GrpcTarget, GrpcTargets, IdentityHeaders } from './ports.ts';
 import { Refusal } from './refusal.ts';
-import { candidateNames, parseMethodPath, routeCall, scopesOfCall } from './routing.ts';
+import { type GrpcMethod, parseMethodPath, routeCall, scopesOfCall } from './routing.ts';
+import type { KnownCall, Serving } from './serving.ts';
+import type { GrpcTarget } from './targets.ts';
 import { parseTimeout } from './timeout.ts';
 
 /** A call that was let in. */
-export interface Accepted extends OutgoingCall {
-  readonly caller: Caller;
+export interface Accepted {
   readonly token: string;
+  readonly target: GrpcTarget;
+  /** By which the backend knows who calls: names and values in turn. */
+  readonly identity: readonly string[];
+  /** Of the monotonic clock. */
+  readonly deadlineMs: number | undefined;
 }
-
-export interface AcceptContext {
-  readonly admission: AdmissionDeps;
-  readonly targets: GrpcTargets;
-  readonly identityHeaders: IdentityHeaders;
-  /** More get UNAVAILABLE. */
-  readonly callsAtOnce: number;
-  readonly health: OwnHealth;
-  readonly calls: ReadonlySet<KnownCall>;
-  /**
-   * Who asks for the gateway's own health does so without a token, and counts against no limit of
-   * calls.
-   */
-  readonly probes: ReadonlySet<KnownCall>;
-  /** Of the calls of one subject. */
-  readonly concurrency: Pick<Limiter, 'tryEnter'>;
-  /**
-   * gRPC services that had a target, with the names that they may be found under; one that is
-   * dropped for others comes back when it is asked for again.
-   */
-  readonly seen: Map<string, readonly string[]>;
-}
-
-const SEEN_MAX = 1000;
-
-/** Why a call goes no further: it asked for the gateway's own health, or its caller has gone. */
-type Over = 'probe' | 'given up';
 
 /**
  * Who calls, whether it may, and where it goes.
  *
+ * @returns undefined: its caller has gone.
  * @throws Refusal, GatewayError; HttpError for what is HTTP and no gRPC.
  */
-export async function accept(context: AcceptContext, known: KnownCall): Promise<Accepted | Over> {
-  const { stream, head, span, requestId } = known;
-  const isProbe = isOwnHealth(head);
-  if ((isProbe ? context.probes : context.calls).size > context.callsAtOnce) throw busy();
-  if (isProbe && faultOfRequest(head) === undefined) {
-    context.health.answer(stream, parseMethodPath(head.path)?.method ?? '');
-    return 'probe';
-  }
-  const { holder, asked } = await admit(context.admission, arrivedCall(known), () => readCall(head));
+export async function accept(
+  { deps, limits, calls, concurrency, seen }: Serving,
+  known: KnownCall,
+): Promise<Accepted | undefined> {
+  const { stream, head, span } = known;
+  if (calls.size > limits.calls) throw busy();
+  const admission = { authenticator: deps.authenticator, limits: deps.requestLimits };
+  const { holder, asked } = await admit(admission, arrivedCall(known), () => readCall(head));
   if (holder === undefined) throw unauthenticated();
-  if (known.isClosed) return 'given up';
+  if (isClosed(stream)) return undefined;
   const { caller, token } = holder;
-  known.leave = context.concurrency.tryEnter(caller.subject);
+  known.leave = concurrency.tryEnter(caller.subject);
   if (known.leave === undefined) {
     const message = 'The caller has as many calls under way as it may have';
     throw new Refusal(grpcStatus.RESOURCE_EXHAUSTED, message, { retryAfterMs: 1000 });
   }
-  const target = route(context, asked);
+  const { method, override, timeoutMs } = asked;
+  const target = routeCall({ grpcService: method.service, override, seen }, deps.targets);
   known.service = target.service;
   span?.admit(caller, target);
-  const identity = await context.identityHeaders(caller, target.service);
+  const identity = await deps.identity.headersFor(caller, target.service);
   await target.endpoints.refresh();
-  if (isClosed(stream)) return 'given up';
-  const deadlineMs = asked.timeoutMs === undefined ? undefined : known.beganAtMs + asked.timeoutMs;
-  return { head, caller, token, target, identity, requestId, span, deadlineMs };
+  if (isClosed(stream)) return undefined;
+  const deadlineMs = timeoutMs === undefined ? undefined : known.beganAtMs + timeoutMs;
+  return { token, target, identity, deadlineMs };
 }
 
 function busy(): GatewayError {
@@ -94,7 +67,7 @@ function arrivedCall(known: KnownCall): Parameters<typeof admit>[1] {
     token: () => (head.repeated === undefined ? bearerToken(head.authorization) : undefined),
     onCounted({ caller, headers }) {
       known.subject = caller?.subject;
-      known.limitHeaders = headers;
+      known.answerHeaders = { ...headers, 'x-request-id': known.requestId };
     },
   };
 }
@@ -137,16 +110,4 @@ function timeoutOf({ timeout }: CallHead): number | undefined {
 
 function invalid(message: string): GatewayError {
   return new GatewayError('INVALID_REQUEST', { message });
-}
-
-function route({ seen, targets }: AcceptContext, { method, override }: AskedCall): GrpcTarget {
-  const grpcService = method.service;
-  const known = seen.get(grpcService);
-  const candidates = known ?? candidateNames(grpcService);
-  const target = routeCall({ grpcService, candidates, override, seenBefore: known !== undefined }, targets);
-  if (override === undefined && known === undefined) {
-    seen.set(grpcService, candidates);
-    if (seen.size > SEEN_MAX) for (const oldest of seen.keys().take(1)) seen.delete(oldest);
-  }
-  return target;
 }

@@ -1,5 +1,8 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
+import { codedErrorBody, type HttpError, serverError } from '@rollcall/platform/http/errors.ts';
+import { type CallHead, isGrpc } from './headers.ts';
 import type { Refusal, Trailers } from './refusal.ts';
+import type { KnownCall } from './serving.ts';
 
 /**
  * How often a connection is checked that has something to send before a stream of it may be closed.
@@ -63,4 +66,35 @@ export function closeWhenSent(downstream: ServerHttp2Stream): void {
   // in the next turn of the event loop. No later: until it is closed, a stream counts against the
   // limit of the connection.
   setImmediate(() => setImmediate(close));
+}
+
+/**
+ * What is HTTP and no gRPC gets an answer of HTTP (grpc/doc/PROTOCOL-HTTP2.md); undefined: it is
+ * gRPC.
+ */
+export function faultOfRequest({ method, contentType }: CallHead): HttpError | undefined {
+  if (method !== 'POST') {
+    const message = 'This port accepts gRPC calls, which are POST requests; send REST requests to the HTTP port';
+    return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow: 'POST' } });
+  }
+  if (isGrpc(contentType)) return undefined;
+  const message =
+    'This port accepts calls of the content type application/grpc, not gRPC-Web or JSON; send REST requests to the HTTP port';
+  return serverError('UNSUPPORTED_TYPE', { message });
+}
+
+/** Refuses what is HTTP and no gRPC. */
+export function refuseRequest({ stream, head, answerHeaders }: KnownCall, error: HttpError): void {
+  if (isClosed(stream)) return;
+  stream.resume();
+  const body = Buffer.from(JSON.stringify(codedErrorBody(error)));
+  stream.respond({
+    ':status': error.statusCode,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+    ...answerHeaders,
+    ...error.headers,
+  });
+  stream.end(head.method === 'HEAD' ? undefined : body);
+  closeWhenSent(stream);
 }

@@ -1,47 +1,35 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
+import type { Accepted } from './accept.ts';
 import type { BackendConnection, Place } from './backend-connection.ts';
-import type { BackendPool } from './backend-pool.ts';
-import { type CallSpan, withTrace } from './call-span.ts';
-import type { CallHead } from './headers.ts';
-import type { GrpcTarget } from './ports.ts';
 import { Refusal } from './refusal.ts';
+import type { KnownCall, Serving } from './serving.ts';
 import { formatTimeout } from './timeout.ts';
-
-/** What a backend is to get. */
-export interface OutgoingCall {
-  readonly head: CallHead;
-  readonly target: GrpcTarget;
-  /** Names and values in turn. */
-  readonly identity: readonly string[];
-  readonly requestId: string;
-  /** Of the monotonic clock. */
-  readonly deadlineMs: number | undefined;
-  readonly span: CallSpan | undefined;
-}
 
 /**
  * @returns begins the call at the next endpoint of its target; called again where that did not
  * accept it, at another one if there is one. It throws a Refusal where none accepts calls now, or
  * the deadline is over.
  */
-export function attemptsAt(pool: BackendPool, outgoing: OutgoingCall, clock: Clock): () => Attempt {
-  const { target, span, head, identity, requestId } = outgoing;
+export function attemptsAt({ backends, deps }: Serving, known: KnownCall, accepted: Accepted): () => Attempt {
+  const { head, span, requestId } = known;
+  const { target, identity, deadlineMs } = accepted;
   const { origin, endpoints } = target;
   let failed: Endpoint | undefined;
 
   return () => {
-    const timeout = timeoutLeft(outgoing, clock.monotonicMs());
+    const timeout = timeoutLeft(deadlineMs, deps.clock.monotonicMs());
     const endpoint = endpoints.acquire(failed);
     if (endpoint === undefined) throw unavailable(endpoints);
     failed = endpoint;
-    const forwarded = span === undefined ? head.forwarded : withTrace(head.forwarded, span.attempt(target));
+    const trace = span === undefined ? head.trace : span.attempt(target);
     const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', 'x-request-id', requestId];
-    headers.push(...timeout, ...forwarded, ...identity);
+    headers.push(...timeout, ...head.forwarded, ...identity);
+    if (trace !== undefined) headers.push('traceparent', trace.traceparent);
+    if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
     const place = { origin, endpoint, endpoints };
-    return new Attempt(place, headers, pool.connectionTo(place));
+    return new Attempt(place, headers, backends.connectionTo(place));
   };
 }
 
@@ -49,7 +37,7 @@ export function deadlineExceeded(): Refusal {
   return new Refusal(grpcStatus.DEADLINE_EXCEEDED, 'The deadline of the call is over');
 }
 
-function timeoutLeft({ deadlineMs }: OutgoingCall, nowMs: number): readonly string[] {
+function timeoutLeft(deadlineMs: number | undefined, nowMs: number): readonly string[] {
   if (deadlineMs === undefined) return [];
   if (deadlineMs <= nowMs) throw deadlineExceeded();
   return ['grpc-timeout', formatTimeout(deadlineMs - nowMs)];
@@ -66,7 +54,11 @@ const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = constants;
 /** Node's codes for a stream that never was on a connection. */
 const NEVER_SENT: ReadonlySet<string> = new Set(['ERR_HTTP2_GOAWAY_SESSION', 'ERR_HTTP2_INVALID_SESSION']);
 
-/** A call at an endpoint: waiting for the connection, or under way. */
+/**
+ * A call at an endpoint: waiting for the connection, or under way. The endpoint's breaker learns of
+ * the outcome: an answer's status speaks of the service and not of the endpoint, and only a
+ * connection that is lost before an answer counts against it.
+ */
 export class Attempt {
   readonly #place: Place;
   readonly #headers: readonly string[];
@@ -83,34 +75,35 @@ export class Attempt {
     connection.calls += 1;
   }
 
-  /** Whether it can be begun. */
+  /** Whether it can be begun without waiting for a connection. */
   isReady(): boolean {
     return this.#connection.isReady();
   }
 
   /**
-   * @returns whether it can be begun, once that is known; where not, nothing of it was sent, and
-   * the attempt is over.
-   */
-  async whenReady(): Promise<boolean> {
-    await this.#connection.made;
-    if (this.isReady()) return true;
-    this.#over(true);
-    return false;
-  }
-
-  /**
-   * Sends its head. {@link Attempt.closed} is to be called when the stream is closed.
+   * Sends its head once the connection is made.
    *
+   * @returns undefined: it was given up meanwhile, or there is no connection, and nothing was sent.
    * @throws Refusal, which ends the attempt.
    */
-  begin(): ClientHttp2Stream {
+  async begin(): Promise<ClientHttp2Stream | undefined> {
+    const connection = this.#connection;
+    if (!connection.isReady()) await connection.made;
+    if (this.#isOver || !connection.isReady()) {
+      this.#over(true);
+      return undefined;
+    }
     try {
-      this.#stream = this.#connection.session.request(this.#headers, { endStream: false });
+      this.#stream = connection.session.request(this.#headers, { endStream: false });
     } catch (error) {
       this.#over(false);
       throw new Refusal(grpcStatus.INVALID_ARGUMENT, 'The metadata cannot be passed on', { cause: error });
     }
+    this.#stream.once('response', () => {
+      this.#isAnswered = true;
+      this.#place.endpoint.breaker.succeeded();
+    });
+    this.#stream.once('close', () => this.#over(!this.#isAbandoned && this.wasLost()));
     // `close` says all that matters.
     return this.#stream.on('error', () => undefined);
   }
@@ -141,23 +134,6 @@ export class Attempt {
   /** Whether the connection to the backend is gone, or never was. */
   wasLost(): boolean {
     return this.#stream === undefined || this.#connection.isLost(this.#stream);
-  }
-
-  /**
-   * To be called when the head of an answer has come. Its status speaks of the service and not of
-   * the endpoint.
-   */
-  answered(): void {
-    this.#isAnswered = true;
-    this.#place.endpoint.breaker.succeeded();
-  }
-
-  /**
-   * To be called when the stream is closed: only a connection that is lost before an answer counts
-   * against an endpoint.
-   */
-  closed(): void {
-    this.#over(!this.#isAbandoned && this.wasLost());
   }
 
   #over(isLost: boolean): void {

@@ -1,14 +1,13 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import { readTraceContext, type TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
+import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span, Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Caller } from '../../admission/caller.ts';
 import { serverAttributes } from '../rest/attempt-span.ts';
 import { statusName } from './call-metrics.ts';
 import { type CallHead, isGrpc } from './headers.ts';
-import { isOwnHealth } from './health.ts';
-import type { GrpcTarget } from './ports.ts';
 import { parseMethodPath } from './routing.ts';
+import type { GrpcTarget } from './targets.ts';
 
 /** A call as a part of a trace, by the semantic conventions for RPC. */
 export interface CallSpan {
@@ -25,23 +24,18 @@ export interface CallSpan {
   end(status: GrpcStatus | undefined): void;
 }
 
-/**
- * @returns undefined for what is no call of gRPC, and for questions after the gateway's health:
- * they come all the time.
- */
+/** @returns undefined for what is no call of gRPC. */
 export function startCallSpan(tracer: Tracer, head: CallHead, { session }: ServerHttp2Stream): CallSpan | undefined {
   const method = parseMethodPath(head.path);
   if (method === undefined || head.method !== 'POST' || !isGrpc(head.contentType)) return undefined;
-  if (isOwnHealth(head)) return undefined;
   const name = `${method.service}/${method.method}`;
   const called = { 'rpc.system.name': 'grpc', 'rpc.method': name };
-  const given = contextIn(head.forwarded);
   // Anybody may ask for anything: it has no name before somebody is found to serve it.
-  const span = tracer.startServer('grpc', given, {
+  const span = tracer.startServer('grpc', head.trace, {
     'rpc.system.name': 'grpc',
     'rpc.method_original': name,
     'client.address': session?.socket.remoteAddress,
-    'user_agent.original': find(head.forwarded, 'user-agent'),
+    'user_agent.original': head.userAgent,
   });
   let attempt: Span | undefined;
   let isOver = false;
@@ -56,7 +50,7 @@ export function startCallSpan(tracer: Tracer, head: CallHead, { session }: Serve
       if (attempt !== undefined) endSpan(attempt, grpcStatus.UNAVAILABLE, isFailure);
       const target = { ...serverAttributes(origin), 'rollcall.service': service };
       attempt = span.startClient(name, { ...called, ...target });
-      return { traceparent: attempt.traceparent, tracestate: given?.tracestate };
+      return { traceparent: attempt.traceparent, tracestate: head.trace?.tracestate };
     },
     end(status) {
       if (isOver) return;
@@ -65,29 +59,6 @@ export function startCallSpan(tracer: Tracer, head: CallHead, { session }: Serve
       endSpan(span, status, isOurFailure);
     },
   };
-}
-
-/** Replaces what the caller said of a trace. @param forwarded names and values in turn. */
-export function withTrace(forwarded: readonly string[], { traceparent, tracestate }: TraceContext): string[] {
-  const headers: string[] = [];
-  for (let index = 0; index + 1 < forwarded.length; index += 2) {
-    const name = forwarded[index] ?? '';
-    if (name !== 'traceparent' && name !== 'tracestate') headers.push(name, forwarded[index + 1] ?? '');
-  }
-  headers.push('traceparent', traceparent);
-  if (tracestate !== undefined) headers.push('tracestate', tracestate);
-  return headers;
-}
-
-/** @returns the caller's trace; undefined where it names none. */
-export function contextIn(forwarded: readonly string[]): TraceContext | undefined {
-  return readTraceContext(find(forwarded, 'traceparent'), find(forwarded, 'tracestate'));
-}
-
-/** The values of a name, as one; two of `traceparent` so are none that is valid. */
-function find(forwarded: readonly string[], name: string): string | undefined {
-  const values = forwarded.filter((_, index) => index % 2 === 1 && forwarded[index - 1] === name);
-  return values.length === 0 ? undefined : values.join(',');
 }
 
 function endSpan(span: Span, status: GrpcStatus | undefined, hasFailed: (status: GrpcStatus) => boolean): void {

@@ -4,14 +4,14 @@ import { closeWhenSent, endWithTrailers, isClosed, refuse } from './answer.ts';
 import type { Attempt } from './attempts.ts';
 import { readTrailers, responseHead } from './headers.ts';
 import { Refusal, refusalOf, type Trailers } from './refusal.ts';
-import type { ReplayBudget } from './replay-budget.ts';
 import { faultOfAnswer, lost, refusalOfReset, statusOf } from './service-status.ts';
+import type { KnownCall } from './serving.ts';
 
 /**
  * As much of a call is kept until its answer begins, to be sent again where a backend did not
- * accept it.
+ * accept it: 16 MiB of all calls that one subject may have under way.
  */
-const REPLAY_MAX_BYTES = 64 * 1024;
+const REPLAY_MAX_BYTES = 16 * 1024;
 /**
  * A backend that is restarted gracefully refuses a call once; the next connection is one to its
  * successor.
@@ -19,17 +19,13 @@ const REPLAY_MAX_BYTES = 64 * 1024;
 const MAX_TRIES = 3;
 const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
 
-export interface ForwardedCall {
-  readonly downstream: ServerHttp2Stream;
+interface CallDeps {
   /**
    * Begins it at the backend; called again where the backend did not accept it.
    *
    * @throws Refusal.
    */
   readonly open: () => Attempt;
-  /** Goes with the answer. */
-  readonly addedHeaders: Readonly<Record<string, string>>;
-  readonly replayBudget: ReplayBudget;
   /** How it ended; undefined: its caller gave it up. */
   readonly onEnd: (status: GrpcStatus | undefined) => void;
 }
@@ -44,7 +40,10 @@ export interface ForwardedCall {
  * ```
  */
 export class Forwarding {
-  readonly #call: ForwardedCall;
+  readonly #downstream: ServerHttp2Stream;
+  /** Go with the answer. */
+  readonly #addedHeaders: Readonly<Record<string, string>>;
+  readonly #deps: CallDeps;
   #attempt: Attempt | undefined;
   #upstream: ClientHttp2Stream | undefined;
   #isOver = false;
@@ -60,37 +59,36 @@ export class Forwarding {
   /** Whether its backend has ended its answer, which nobody has cut short. */
   isAnswered = false;
 
-  constructor(call: ForwardedCall) {
-    this.#call = call;
+  constructor({ stream, answerHeaders }: KnownCall, deps: CallDeps) {
+    this.#downstream = stream;
+    this.#addedHeaders = answerHeaders;
+    this.#deps = deps;
   }
 
   begin(): void {
-    const { downstream } = this.#call;
+    const downstream = this.#downstream;
     downstream.on('data', (chunk: Buffer) => this.#send(chunk));
     // A call without a message may have ended while it was admitted, and emits nothing again.
     if (downstream.readableEnded) this.#end();
     else downstream.once('end', () => this.#end());
-    this.#try();
+    void this.#try();
   }
 
   /**
    * To be called when the stream of its caller is closed: the caller has ended it, or it is over.
    */
   closed(): void {
-    if (this.#isOver) return;
-    this.#finish(undefined);
-    this.#attempt?.abandon();
+    if (!this.#isOver) this.#giveUp(undefined);
   }
 
   /** Ends it at both sides. Nothing happens when it is over. */
   fail(refusal: Refusal): void {
     if (this.#isOver) return;
-    const { downstream, addedHeaders } = this.#call;
+    const downstream = this.#downstream;
     if (isClosed(downstream)) return this.closed();
-    this.#finish(refusal.status);
-    this.#attempt?.abandon();
+    this.#giveUp(refusal.status);
     if (downstream.headersSent) endWithTrailers(downstream, refusal.trailers());
-    else refuse(downstream, refusal, addedHeaders);
+    else refuse(downstream, refusal, this.#addedHeaders);
   }
 
   /**
@@ -98,12 +96,10 @@ export class Forwarding {
    * is over.
    */
   cutOff(): void {
-    if (this.#isOver) return;
-    const { downstream } = this.#call;
     const refusal = new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'What was sent is not read');
-    if (!downstream.headersSent || isClosed(downstream)) return this.fail(refusal);
-    this.#finish(refusal.status);
-    this.#attempt?.abandon();
+    const downstream = this.#downstream;
+    if (this.#isOver || !downstream.headersSent || isClosed(downstream)) return this.fail(refusal);
+    this.#giveUp(refusal.status);
     // Which says the same; trailers would wait behind what is not read.
     downstream.close(NGHTTP2_ENHANCE_YOUR_CALM);
   }
@@ -114,13 +110,17 @@ export class Forwarding {
     return upstream === undefined ? 0 : upstream.readableLength + upstream.writableLength;
   }
 
+  #giveUp(status: GrpcStatus | undefined): void {
+    this.#finish(status);
+    this.#attempt?.abandon();
+  }
+
   #finish(status: GrpcStatus | undefined): void {
     this.#isOver = true;
-    this.#forget();
-    const { downstream, onEnd } = this.#call;
+    this.#replay = undefined;
     // What is left of it goes nowhere; a stream that is not read to its end is never closed.
-    if (downstream.isPaused()) downstream.resume();
-    onEnd(status);
+    if (this.#downstream.isPaused()) this.#downstream.resume();
+    this.#deps.onEnd(status);
   }
 
   #send(chunk: Buffer): void {
@@ -131,7 +131,7 @@ export class Forwarding {
   }
 
   #end(): void {
-    const { downstream } = this.#call;
+    const downstream = this.#downstream;
     // The end of a call that its caller has reset is none.
     if (this.#isOver || downstream.aborted || downstream.rstCode !== NGHTTP2_NO_ERROR) return;
     this.#hasEnded = true;
@@ -139,74 +139,43 @@ export class Forwarding {
   }
 
   #remember(chunk: Buffer): void {
-    if (this.#replay === undefined) return;
-    const bytes = this.#replayBytes + chunk.length;
-    if (bytes > REPLAY_MAX_BYTES || !this.#call.replayBudget.take(chunk.length)) return this.#forget();
-    this.#replay.push(chunk);
-    this.#replayBytes = bytes;
-  }
-
-  /** The call cannot be made again. */
-  #forget(): void {
-    this.#replay = undefined;
-    this.#call.replayBudget.giveBack(this.#replayBytes);
-    this.#replayBytes = 0;
+    this.#replayBytes += chunk.length;
+    if (this.#replayBytes > REPLAY_MAX_BYTES) this.#replay = undefined;
+    else this.#replay?.push(chunk);
   }
 
   /** Reads no more of the call until the backend has read what was sent. */
   #pauseCaller(upstream: ClientHttp2Stream): void {
-    const { downstream } = this.#call;
+    const downstream = this.#downstream;
     downstream.pause();
     upstream.once('drain', () => downstream.resume());
   }
 
-  #try(): void {
-    const { downstream, open } = this.#call;
+  async #try(): Promise<void> {
+    const downstream = this.#downstream;
     this.#tries += 1;
     this.#upstream = undefined;
     this.#attempt = undefined;
     try {
-      const attempt = open();
+      const attempt = this.#deps.open();
       this.#attempt = attempt;
-      if (attempt.isReady()) return this.#attach(attempt);
-      // Until then nothing more is read of it.
-      downstream.pause();
-      void attempt.whenReady().then((isReady) => this.#connected(attempt, isReady));
+      // Until it begins nothing more is read of the call.
+      if (this.#tries > 1 || !attempt.isReady()) downstream.pause();
+      const stream = await attempt.begin();
+      if (this.#isOver) return;
+      if (stream !== undefined) this.#attach(attempt, stream);
+      else if (this.#tries < MAX_TRIES) await this.#try();
+      else this.fail(lost(false));
     } catch (error) {
-      this.#failedToBegin(error);
+      this.fail(refusalOf(error) ?? new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
     }
   }
 
-  #connected(attempt: Attempt, isReady: boolean): void {
-    if (this.#isOver) return;
-    if (isReady) {
-      try {
-        return this.#attach(attempt);
-      } catch (error) {
-        return this.#failedToBegin(error);
-      }
-    }
-    if (this.#tries < MAX_TRIES) this.#try();
-    else this.fail(lost(false));
-  }
-
-  #failedToBegin(error: unknown): void {
-    this.#attempt = undefined;
-    this.fail(refusalOf(error) ?? new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
-  }
-
-  #attach(attempt: Attempt): void {
-    const { downstream } = this.#call;
-    const stream = attempt.begin();
+  #attach(attempt: Attempt, stream: ClientHttp2Stream): void {
+    const downstream = this.#downstream;
     this.#upstream = stream;
-    stream.on('response', (_headers, flags, raw) => {
-      attempt.answered();
-      this.#answer(stream, flags, raw);
-    });
-    stream.on('close', () => {
-      attempt.closed();
-      this.#upstreamClosed(attempt, stream);
-    });
+    stream.on('response', (_headers, flags, raw) => this.#answer(stream, flags, raw));
+    stream.on('close', () => this.#upstreamClosed(attempt, stream));
     for (const chunk of this.#replay ?? []) stream.write(chunk);
     if (this.#hasEnded) stream.end();
     else if (stream.writableNeedDrain) this.#pauseCaller(stream);
@@ -216,13 +185,13 @@ export class Forwarding {
 
   #answer(stream: ClientHttp2Stream, flags: number, raw: readonly string[]): void {
     if (this.#isOver) return;
-    const { downstream, addedHeaders } = this.#call;
+    const downstream = this.#downstream;
     if (isClosed(downstream)) return this.closed();
     this.#hasHead = true;
-    this.#forget();
+    this.#replay = undefined;
     const fault = faultOfAnswer(raw);
     if (fault !== undefined) return this.fail(fault);
-    const head = responseHead(raw, addedHeaders);
+    const head = responseHead(raw, this.#addedHeaders);
     if ((flags & NGHTTP2_FLAG_END_STREAM) !== 0) {
       this.#answered(stream, readTrailers(raw));
       downstream.respond(head, { endStream: true });
@@ -252,7 +221,7 @@ export class Forwarding {
       return;
     }
     this.#answered(stream, trailers);
-    endWithTrailers(this.#call.downstream, trailers);
+    endWithTrailers(this.#downstream, trailers);
   }
 
   #answered(stream: ClientHttp2Stream, trailers: Trailers): void {
@@ -265,7 +234,7 @@ export class Forwarding {
   #upstreamClosed(attempt: Attempt, stream: ClientHttp2Stream): void {
     if (this.#isOver || attempt !== this.#attempt) return;
     const mayBeAccepted = this.#hasHead || attempt.mayBeAccepted();
-    if (!mayBeAccepted && this.#replay !== undefined && this.#tries < MAX_TRIES) this.#try();
+    if (!mayBeAccepted && this.#replay !== undefined && this.#tries < MAX_TRIES) void this.#try();
     else this.fail(attempt.wasLost() ? lost(mayBeAccepted) : refusalOfReset(stream.rstCode ?? NGHTTP2_NO_ERROR));
   }
 }

@@ -50,6 +50,36 @@ test('what the gateway reads', () => {
   });
 });
 
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+test.each([
+  [[['traceparent', PARENT]], { traceparent: PARENT, tracestate: undefined }],
+  [
+    [
+      ['traceparent', PARENT],
+      ['tracestate', 'a=1'],
+      ['tracestate', 'b=2'],
+    ],
+    { traceparent: PARENT, tracestate: 'a=1, b=2' },
+  ],
+  [
+    [
+      ['traceparent', PARENT],
+      ['traceparent', PARENT],
+    ],
+    undefined,
+  ],
+  [
+    [
+      ['traceparent', 'theirs'],
+      ['tracestate', 'a=1'],
+    ],
+    undefined,
+  ],
+])('of %j the trace is %j, and nothing else goes on', (named, trace) => {
+  expect(readCallHead([...head, ...named.flat()])).toMatchObject({ trace, forwarded: [], repeated: undefined });
+});
+
 test.each(['authorization', 'grpc-timeout', 'rollcall-service', 'x-request-id'])('a second %s is reported', (name) => {
   expect(readCallHead([...head, name, 'a', name, 'b']).repeated).toBe(name);
 });

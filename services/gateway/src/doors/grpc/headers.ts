@@ -1,3 +1,4 @@
+import { readTraceContext, type TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import { isClaim } from '../claims.ts';
 import { HOP_BY_HOP } from '../hop-by-hop.ts';
 import type { Trailers } from './refusal.ts';
@@ -15,11 +16,17 @@ export interface CallHead {
   readonly requestId: string | undefined;
   /** What proxies before this one say of where the call came from. */
   readonly forwardedFor: string | undefined;
+  /** The caller's trace; undefined where it names none that is valid. */
+  readonly trace: TraceContext | undefined;
+  readonly userAgent: string | undefined;
   /** What goes on to the backend as it came: names and values in turn. */
-  readonly forwarded: string[];
+  readonly forwarded: readonly string[];
   /** A header that the gateway reads came several times. */
   readonly repeated: string | undefined;
 }
+
+/** Of these several make one value; two of `traceparent` so make none that is valid. */
+const JOINED: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'x-forwarded-for']);
 
 /**
  * Headers that the gateway reads, and does not pass on: it makes its own where the backend needs
@@ -33,6 +40,7 @@ const READ: ReadonlySet<string> = new Set([
   'grpc-timeout',
   'rollcall-service',
   'x-request-id',
+  ...JOINED,
 ]);
 
 /**
@@ -61,18 +69,18 @@ export function readCallHead(raw: readonly string[]): CallHead {
   const forwarded: string[] = [];
   let repeated: string | undefined;
   let contentType = '';
-  let forwardedFor: string | undefined;
+  let userAgent: string | undefined;
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const name = raw[index] ?? '';
     const value = raw[index + 1] ?? '';
     if (READ.has(name)) {
-      if (read.has(name)) repeated = name;
-      read.set(name, value);
+      const before = read.get(name);
+      if (before !== undefined && !JOINED.has(name)) repeated = name;
+      read.set(name, before === undefined ? value : `${before}, ${value}`);
     } else if (!DROPPED.has(name) && !isClaim(name)) {
       if (name === 'content-type') contentType = value;
+      if (name === 'user-agent') userAgent = value;
       forwarded.push(name, value);
-    } else if (name === 'x-forwarded-for') {
-      forwardedFor = forwardedFor === undefined ? value : `${forwardedFor}, ${value}`;
     }
   }
   return {
@@ -83,7 +91,9 @@ export function readCallHead(raw: readonly string[]): CallHead {
     timeout: read.get('grpc-timeout'),
     override: read.get('rollcall-service'),
     requestId: read.get('x-request-id'),
-    forwardedFor,
+    forwardedFor: read.get('x-forwarded-for'),
+    trace: readTraceContext(read.get('traceparent'), read.get('tracestate')),
+    userAgent,
     forwarded,
     repeated,
   };

@@ -1,8 +1,8 @@
-import type { ServerHttp2Stream } from 'node:http2';
-import type { Clock } from '@rollcall/platform/clock.ts';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { endWithTrailers, refuse } from './answer.ts';
 import type { CallHead } from './headers.ts';
+import type { GrpcLimits } from './limits.ts';
 import { Refusal } from './refusal.ts';
 
 /** The standard health service (grpc/doc/health-checking.md). */
@@ -23,26 +23,20 @@ export interface OwnHealth {
   stop(): void;
   /** Ends the watches, and accepts no more. */
   endWatches(): void;
-  /** To be called from time to time: ends old watches. */
-  endOld(): void;
-}
-
-export interface OwnHealthLimits {
-  /** Anyone may watch, so nobody gets all places. */
-  readonly watchesPerConnection: number;
-  readonly watchMaxAgeMs: number;
 }
 
 const REQUEST_MAX_BYTES = 1024;
 const WATCHES_MAX = 1000;
+/** Of all questions, watches included. */
+const QUESTIONS_MAX = 10_000;
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
 
 type Serving = 'SERVING' | 'NOT_SERVING' | 'SERVICE_UNKNOWN';
 const NUMBER_OF: Record<Serving, number> = { SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 };
 
-export function createOwnHealth({ watchesPerConnection, watchMaxAgeMs }: OwnHealthLimits, clock: Clock): OwnHealth {
-  /** With when they began. */
-  const watches = new Map<ServerHttp2Stream, number>();
+export function createOwnHealth({ watchesPerConnection, lingerMs }: GrpcLimits): OwnHealth {
+  const watches = new Set<ServerHttp2Stream>();
+  let questions = 0;
   let serving: Serving = 'SERVING';
   let isOver = false;
 
@@ -56,21 +50,29 @@ export function createOwnHealth({ watchesPerConnection, watchMaxAgeMs }: OwnHeal
 
   function watch(stream: ServerHttp2Stream, service: string): void {
     if (isOver) return refuse(stream, stopping());
-    const { session } = stream;
-    const most = watches.size >= WATCHES_MAX ? WATCHES_MAX : watchesPerConnection;
-    const open = most === WATCHES_MAX ? watches.size : countOf(watches.keys(), session);
-    if (open >= most) return refuse(stream, new Refusal(grpcStatus.RESOURCE_EXHAUSTED, `${most} watches are open`));
+    const ofConnection = watches.values().filter(({ session }) => session === stream.session);
+    if (watches.size >= WATCHES_MAX || [...ofConnection].length >= watchesPerConnection)
+      return refuse(stream, new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'Too many watches are open'));
     stream.respond(HEAD, { waitForTrailers: true });
     stream.write(healthMessage(service === '' ? serving : 'SERVICE_UNKNOWN'));
-    watches.set(stream, clock.monotonicMs());
-    stream.once('close', () => watches.delete(stream));
+    watches.add(stream);
   }
 
   return {
     answer(stream, method) {
-      if (method !== 'Check' && method !== 'Watch') {
+      if (method !== 'Check' && method !== 'Watch')
         return refuse(stream, new Refusal(grpcStatus.UNIMPLEMENTED, `${HEALTH_SERVICE} has no method ${method}`));
-      }
+      if (questions >= QUESTIONS_MAX)
+        return refuse(stream, new Refusal(grpcStatus.UNAVAILABLE, 'Too many questions after health are open'));
+      questions += 1;
+      const overdue = setTimeout(() => {
+        if (!watches.has(stream)) stream.close(constants.NGHTTP2_CANCEL);
+      }, lingerMs).unref();
+      stream.once('close', () => {
+        questions -= 1;
+        watches.delete(stream);
+        clearTimeout(overdue);
+      });
       readRequest(stream, (service) => {
         if (service === undefined)
           refuse(stream, new Refusal(grpcStatus.INVALID_ARGUMENT, 'That is no HealthCheckRequest'));
@@ -80,33 +82,18 @@ export function createOwnHealth({ watchesPerConnection, watchMaxAgeMs }: OwnHeal
     },
     stop() {
       serving = 'NOT_SERVING';
-      for (const stream of watches.keys()) stream.write(healthMessage(serving));
+      for (const stream of watches) stream.write(healthMessage(serving));
     },
     endWatches() {
       isOver = true;
-      for (const stream of watches.keys()) endWithTrailers(stream, stopping().trailers());
+      for (const stream of watches) endWithTrailers(stream, stopping().trailers());
       watches.clear();
-    },
-    endOld() {
-      const nowMs = clock.monotonicMs();
-      for (const [stream, sinceMs] of watches) {
-        // In the order in which they came.
-        if (nowMs - sinceMs < watchMaxAgeMs) return;
-        watches.delete(stream);
-        endWithTrailers(stream, new Refusal(grpcStatus.UNAVAILABLE, 'The watch is old; watch again').trailers());
-      }
     },
   };
 }
 
 function stopping(): Refusal {
   return new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping');
-}
-
-function countOf(streams: Iterable<ServerHttp2Stream>, session: ServerHttp2Stream['session']): number {
-  let count = 0;
-  for (const stream of streams) if (stream.session === session) count += 1;
-  return count;
 }
 
 /**

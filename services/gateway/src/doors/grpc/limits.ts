@@ -1,57 +1,59 @@
-import type { BackendPoolOptions } from './backend-pool.ts';
-import type { ConnectionOptions } from './connections.ts';
-import type { OwnHealthLimits } from './health.ts';
-import type { SweepLimits } from './sweep.ts';
-
-/** How much one replica of the proxy serves, and for how long it waits. */
-export interface GrpcLimits extends ConnectionOptions, SweepLimits, OwnHealthLimits, BackendPoolOptions {
-  /** Calls under way at once, on all connections; more get UNAVAILABLE. */
-  readonly calls: number;
-  /** Callers' libraries let further calls wait. */
-  readonly callsPerConnection: number;
-  /** Of what is held for one connection; at the limit it gets no further calls. */
-  readonly connectionMemoryMiB: number;
-  /** A connection may reset so many calls at once... */
-  readonly resetBurst: number;
-  /** ...and so many in each second after. */
-  readonly resetsPerSecond: number;
-  /** Calls of one subject under way at once; more get RESOURCE_EXHAUSTED. */
-  readonly callsPerSubject: number;
-  /**
-   * What may be kept of all calls to be sent again; a call of which nothing could be kept is not
-   * made again.
-   */
-  readonly replayBytes: number;
-}
+const KiB = 1024;
+const MiB = 1024 * KiB;
 
 /** A burst is what a connection may save up in 20 s. */
 export function resetLimits(resetsPerSecond: number): Pick<GrpcLimits, 'resetBurst' | 'resetsPerSecond'> {
   return { resetsPerSecond, resetBurst: 20 * resetsPerSecond };
 }
 
-export const defaultLimits: GrpcLimits = {
+/** How much one replica of the proxy serves, and for how long it waits. */
+export type GrpcLimits = { readonly [Name in keyof typeof defaultLimits]: number };
+
+export const defaultLimits = {
+  /** Of callers; a new one replaces the one that has been without a call for longest. */
   connections: 10_000,
+  /** Calls under way at once, on all connections; more get UNAVAILABLE. */
   calls: 10_000,
+  /** Callers' libraries let further calls wait. */
   callsPerConnection: 1000,
+  /** More calls of one subject at once get RESOURCE_EXHAUSTED. */
   callsPerSubject: 1000,
+  /** Of what is held for one connection; at the limit it gets no further calls. */
   connectionMemoryMiB: 64,
-  ...resetLimits(100),
+  /** A connection may reset so many calls at once... */
+  resetBurst: 2000,
+  /** ...and so many in each second after. */
+  resetsPerSecond: 100,
+  /**
+   * How long a caller that reads nothing may keep an answer waiting that the gateway has ended, and
+   * how long a question after the gateway's health may take...
+   */
   lingerMs: 5000,
+  /** ...and how long what its backend has answered, of which it reads some 50 KiB at a time. */
   readingGraceMs: 60_000,
-  unreadBytes: 64 * 1024 * 1024,
-  replayBytes: 16 * 1024 * 1024,
+  /** What may be kept of all calls because one of their sides does not read it. */
+  unreadBytes: 64 * MiB,
+  /** Anyone may watch the gateway's health, so nobody gets all places. */
   watchesPerConnection: 20,
-  watchMaxAgeMs: 600_000,
-  maxHeaderBytes: 32 * 1024,
-  windowBytes: 64 * 1024,
+  maxHeaderBytes: 32 * KiB,
+  /** How much of a call may be on its way before somebody reads it. */
+  windowBytes: 64 * KiB,
+  /** Who has connected and not begun to speak HTTP/2 by then is disconnected. */
   handshakeTimeoutMs: 10_000,
+  /** A connection without calls is closed after that. */
   idleMs: 300_000,
+  /** A caller with calls from which nothing comes for so long is asked whether it is there... */
   pingIntervalMs: 30_000,
+  /** ...and so is a backend after that; */
   silenceMs: 10_000,
-  quietMs: 310_000,
+  /** both have so long to answer. */
   pingTimeoutMs: 20_000,
+  /** A backend gets another connection when each that it has carries so many calls... */
   callsPerSession: 100,
+  /** ...up to so many connections; then they carry more. */
   sessionsPerTarget: 8,
+  /** For a connection to a backend, and the settings that it speaks first. */
   connectTimeoutMs: 5000,
+  /** One to a backend gets no new calls after that, so that calls spread over pods that came later. */
   maxAgeMs: 600_000,
 };

@@ -43,7 +43,7 @@ const registered = (...names: readonly string[]) => ({
   known: () => true,
 });
 const grpcService = 'acme.shop.v1.Cart';
-const call = { grpcService, candidates: candidateNames(grpcService), override: undefined, seenBefore: false };
+const call = { grpcService, override: undefined, seen: new Set<string>() };
 
 test('the most precise name wins', () => {
   expect(routeCall(call, registered('acme', 'shop', 'acme.shop.v1.Cart')).service).toBe('acme.shop.v1.Cart');
@@ -60,14 +60,19 @@ test('the name that the caller gives wins, and no other is tried', () => {
 
 test.each([
   { when: 'nothing of that name was ever registered', targets: registered('other'), status: grpcStatus.UNIMPLEMENTED },
-  { when: 'it was registered before', seenBefore: true, targets: registered('other'), status: grpcStatus.UNAVAILABLE },
+  {
+    when: 'it was registered before',
+    seen: [grpcService],
+    targets: registered('other'),
+    status: grpcStatus.UNAVAILABLE,
+  },
   {
     when: 'nothing is known yet',
     targets: { ...registered(), known: () => false },
     status: grpcStatus.UNAVAILABLE,
   },
-])('where $when the call is refused accordingly', ({ seenBefore = false, targets, status }) => {
-  expect(() => routeCall({ ...call, seenBefore }, targets)).toThrow(expect.objectContaining({ status }));
+])('where $when the call is refused accordingly', ({ seen = [], targets, status }) => {
+  expect(() => routeCall({ ...call, seen: new Set(seen) }, targets)).toThrow(expect.objectContaining({ status }));
 });
 
 const REGISTRY_SERVICE = 'rollcall.registry.v1.Registry';

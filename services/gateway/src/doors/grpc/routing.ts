@@ -1,8 +1,15 @@
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { grpcOperation } from '@rollcall/platform/http/scopes.ts';
 import { REGISTRY } from '../../upstream/discovery/targets.ts';
-import type { GrpcMethod, GrpcTargets } from './ports.ts';
 import { Refusal } from './refusal.ts';
+import type { GrpcTargets } from './targets.ts';
+
+/** A method of a gRPC service, as it stands in the path. */
+export interface GrpcMethod {
+  /** `package.Service` */
+  readonly service: string;
+  readonly method: string;
+}
 
 /** grpc/doc/server-reflection.md */
 const REFLECTION = /^grpc\.reflection\.v1(?:alpha)?\.ServerReflection$/;
@@ -54,13 +61,14 @@ export function scopesOfCall({ service, method }: GrpcMethod, override: string |
 /** What decides where a call goes. */
 export interface RouteInput {
   readonly grpcService: string;
-  /** By {@link candidateNames}. */
-  readonly candidates: readonly string[];
   /** The registration that the caller named in `rollcall-service`; it wins. */
   readonly override: string | undefined;
-  /** Whether the gRPC service had a target not long ago. */
-  readonly seenBefore: boolean;
+  /** The gRPC services that had a target not long ago. */
+  readonly seen: Set<string>;
 }
+
+const SEEN_MAX = 1000;
+const RETRY = { retryAfterMs: 1000 };
 
 /**
  * Finds the registration that serves a call.
@@ -69,13 +77,12 @@ export interface RouteInput {
  * yet, the registration that was named is not there, or the one that served such calls is gone.
  * UNIMPLEMENTED where no registration was ever meant.
  */
-export function routeCall<Target>(
-  { grpcService, candidates, override, seenBefore }: RouteInput,
-  targets: GrpcTargets<Target>,
-): Target {
-  for (const name of override === undefined ? candidates : [override]) {
+export function routeCall<Target>({ grpcService, override, seen }: RouteInput, targets: GrpcTargets<Target>): Target {
+  for (const name of override === undefined ? candidateNames(grpcService) : [override]) {
     const target = targets.find(name);
-    if (target !== undefined) return target;
+    if (target === undefined) continue;
+    if (override === undefined) remember(grpcService, seen);
+    return target;
   }
   if (!targets.known())
     throw new Refusal(grpcStatus.UNAVAILABLE, 'The registrations are not known yet; try again', RETRY);
@@ -83,8 +90,12 @@ export function routeCall<Target>(
     const message = `No service '${override}' with the capability grpc is registered`;
     throw new Refusal(grpcStatus.UNAVAILABLE, message, RETRY);
   }
-  if (seenBefore) throw new Refusal(grpcStatus.UNAVAILABLE, `'${grpcService}' is not registered any more`, RETRY);
+  if (seen.has(grpcService))
+    throw new Refusal(grpcStatus.UNAVAILABLE, `'${grpcService}' is not registered any more`, RETRY);
   throw new Refusal(grpcStatus.UNIMPLEMENTED, `No registered service is known to serve '${grpcService}'`);
 }
 
-const RETRY = { retryAfterMs: 1000 };
+function remember(grpcService: string, seen: Set<string>): void {
+  seen.add(grpcService);
+  if (seen.size > SEEN_MAX) for (const oldest of seen.values().take(1)) seen.delete(oldest);
+}

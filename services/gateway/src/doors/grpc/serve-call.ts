@@ -1,43 +1,20 @@
 import type { ServerHttp2Stream } from 'node:http2';
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { Logger } from '@rollcall/platform/process/log.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
-import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
-import { type AccessLog, rounded } from '../../access-log.ts';
+import { rounded } from '../../access-log.ts';
 import { answerTo } from '../../errors.ts';
 import { requestIdOf } from '../trace-context.ts';
-import { type AcceptContext, type Accepted, accept } from './accept.ts';
-import { refuse } from './answer.ts';
+import { type Accepted, accept } from './accept.ts';
+import { faultOfRequest, refuse, refuseRequest } from './answer.ts';
 import { attemptsAt, deadlineExceeded } from './attempts.ts';
-import type { BackendPool } from './backend-pool.ts';
 import { Forwarding } from './call.ts';
-import { type CallMetrics, statusName } from './call-metrics.ts';
-import { contextIn, startCallSpan } from './call-span.ts';
+import { statusName } from './call-metrics.ts';
+import { startCallSpan } from './call-span.ts';
 import { readCallHead } from './headers.ts';
 import { isOwnHealth } from './health.ts';
-import { faultOfRequest, refuseRequest } from './http-answer.ts';
-import { answerHeaders, type KnownCall, knownCall } from './known-call.ts';
 import { Refusal, refusalOf } from './refusal.ts';
-import type { ReplayBudget } from './replay-budget.ts';
-
-/** What serving calls needs. */
-export interface Serving {
-  readonly accepting: AcceptContext;
-  /** Those under way... */
-  readonly calls: Set<KnownCall>;
-  /** ...and the questions after the gateway's own health. */
-  readonly probes: Set<KnownCall>;
-  readonly backends: BackendPool;
-  readonly replayBudget: ReplayBudget;
-  readonly callMetrics: CallMetrics;
-  /** Undefined: calls are not traced. */
-  readonly tracer: Tracer | undefined;
-  /** Undefined: it is off. */
-  readonly accessLog: AccessLog | undefined;
-  readonly log: Logger;
-  readonly clock: Clock;
-}
+import { parseMethodPath } from './routing.ts';
+import type { KnownCall, Serving } from './serving.ts';
 
 /** Node allows no longer timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -47,19 +24,27 @@ export function serveCall(serving: Serving, stream: ServerHttp2Stream, raw: read
   // A caller that is gone: `close` follows.
   stream.on('error', () => undefined);
   const head = readCallHead(raw);
-  const known = knownCall({
+  if (isOwnHealth(head) && faultOfRequest(head) === undefined) {
+    serving.health.answer(stream, parseMethodPath(head.path)?.method ?? '');
+    return () => undefined;
+  }
+  const { tracer, clock } = serving.deps;
+  const requestId = requestIdOf(head.requestId);
+  const known: KnownCall = {
     stream,
     head,
-    span: serving.tracer === undefined ? undefined : startCallSpan(serving.tracer, head, stream),
-    requestId: requestIdOf(head.requestId),
-    beganAtMs: serving.clock.monotonicMs(),
-  });
-  const among = isOwnHealth(head) ? serving.probes : serving.calls;
-  among.add(known);
+    span: tracer === undefined ? undefined : startCallSpan(tracer, head, stream),
+    requestId,
+    beganAtMs: clock.monotonicMs(),
+    service: '',
+    answerHeaders: { 'x-request-id': requestId },
+    readBytes: 0,
+    stuckMs: 0,
+  };
+  serving.calls.add(known);
   void serve(serving, known);
   return () => {
-    among.delete(known);
-    known.isClosed = true;
+    serving.calls.delete(known);
     known.leave?.();
     known.forwarded?.call.closed();
   };
@@ -67,20 +52,20 @@ export function serveCall(serving: Serving, stream: ServerHttp2Stream, raw: read
 
 async function serve(serving: Serving, known: KnownCall): Promise<void> {
   try {
-    const admitted = await accept(serving.accepting, known);
-    if (typeof admitted === 'object') run(serving, known, admitted);
-    else if (admitted === 'given up') record(serving, known, undefined);
+    const accepted = await accept(serving, known);
+    if (accepted === undefined) record(serving, known, undefined);
+    else run(serving, known, accepted);
   } catch (error) {
     if (faultOfRequest(known.head) !== undefined) {
       record(serving, known, grpcStatus.UNKNOWN);
       return refuseRequest(known, answerTo(error));
     }
     const foreseen = refusalOf(error);
-    if (foreseen === undefined) serving.log.error({ err: error }, 'gRPC call failed');
+    if (foreseen === undefined) serving.deps.log.error({ err: error }, 'gRPC call failed');
     const refusal =
       foreseen ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
     record(serving, known, refusal.status);
-    refuse(known.stream, refusal, answerHeaders(known));
+    refuse(known.stream, refusal, known.answerHeaders);
   }
 }
 
@@ -91,14 +76,13 @@ async function serve(serving: Serving, known: KnownCall): Promise<void> {
  */
 function record(serving: Serving, known: KnownCall, status: GrpcStatus | undefined): void {
   const { head, span, requestId, beganAtMs, subject, service } = known;
-  const ms = serving.clock.monotonicMs() - beganAtMs;
+  const { clock, accessLog } = serving.deps;
+  const ms = clock.monotonicMs() - beganAtMs;
   serving.callMetrics.observe({ service, status, ms });
   span?.end(status);
-  if (serving.accessLog === undefined) return;
-  const given = contextIn(head.forwarded);
-  serving.accessLog.write({
+  accessLog?.write({
     reqId: requestId,
-    trace_id: span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent)),
+    trace_id: span?.traceId ?? (head.trace === undefined ? undefined : traceIdOf(head.trace.traceparent)),
     method: head.method,
     path: head.path,
     service: service === '' ? undefined : service,
@@ -109,25 +93,20 @@ function record(serving: Serving, known: KnownCall, status: GrpcStatus | undefin
 }
 
 /** Passes an admitted call on, until it is over or its deadline is. */
-function run(serving: Serving, known: KnownCall, admitted: Accepted): void {
-  const { clock, backends, replayBudget } = serving;
-  const { deadlineMs, token } = admitted;
+function run(serving: Serving, known: KnownCall, accepted: Accepted): void {
+  const { deadlineMs, token } = accepted;
   let timer: NodeJS.Timeout | undefined;
-  let isOver = false;
-  const call = new Forwarding({
-    downstream: known.stream,
-    addedHeaders: answerHeaders(known),
-    replayBudget,
-    open: attemptsAt(backends, admitted, clock),
+  const call = new Forwarding(known, {
+    open: attemptsAt(serving, known, accepted),
     onEnd(status) {
-      isOver = true;
       clearTimeout(timer);
       record(serving, known, status);
     },
   });
   known.forwarded = { token, call };
+  if (deadlineMs !== undefined) {
+    const leftMs = Math.max(0, deadlineMs - serving.deps.clock.monotonicMs());
+    if (leftMs <= TIMER_MAX_MS) timer = setTimeout(() => call.fail(deadlineExceeded()), leftMs);
+  }
   call.begin();
-  if (isOver || deadlineMs === undefined) return;
-  const leftMs = Math.max(0, deadlineMs - clock.monotonicMs());
-  if (leftMs <= TIMER_MAX_MS) timer = setTimeout(() => call.fail(deadlineExceeded()), leftMs);
 }

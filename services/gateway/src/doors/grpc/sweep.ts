@@ -1,30 +1,11 @@
 import { constants } from 'node:http2';
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Authenticator } from '../../admission/caller.ts';
-import type { OwnHealth } from './health.ts';
-import type { KnownCall } from './known-call.ts';
+import type { GrpcLimits } from './limits.ts';
 import { Refusal } from './refusal.ts';
+import type { KnownCall } from './serving.ts';
 
-export interface SweepLimits {
-  /**
-   * How long a caller that reads nothing may keep an answer waiting that the gateway has ended...
-   */
-  readonly lingerMs: number;
-  /** ...and how long what its backend has answered, of which it reads some 50 KiB at a time. */
-  readonly readingGraceMs: number;
-  /** What may be kept of all calls because one of their sides does not read it. */
-  readonly unreadBytes: number;
-}
-
-interface Swept {
-  readonly clock: Clock;
-  readonly authenticator: Pick<Authenticator, 'stillHolds'>;
-  readonly bounds: SweepLimits;
-  readonly health: Pick<OwnHealth, 'endOld'>;
-  readonly calls: ReadonlySet<KnownCall>;
-  readonly probes: ReadonlySet<KnownCall>;
-}
+type SweepLimits = Pick<GrpcLimits, 'lingerMs' | 'readingGraceMs' | 'unreadBytes'>;
 
 export const SWEEP_INTERVAL_MS = 500;
 const { NGHTTP2_CANCEL } = constants;
@@ -33,23 +14,20 @@ const { NGHTTP2_CANCEL } = constants;
  * Ends calls that nobody waits for any more, that their callers may not have any more, and those
  * that would be too much to keep.
  */
-export function sweep({ clock, authenticator, bounds, health, calls, probes }: Swept): void {
-  const nowMs = clock.monotonicMs();
-  health.endOld();
-  for (const known of probes) {
-    const isOverdue = !known.stream.readableEnded && nowMs - known.beganAtMs >= bounds.lingerMs;
-    if (isOverdue) known.stream.close(NGHTTP2_CANCEL);
-    endWhenLeft(known, bounds);
-  }
+export function sweep(
+  calls: ReadonlySet<KnownCall>,
+  limits: SweepLimits,
+  authenticator: Pick<Authenticator, 'stillHolds'>,
+): void {
   let unreadBytes = 0;
   for (const known of calls) {
-    endWhenLeft(known, bounds);
+    endWhenLeft(known, limits);
     const { forwarded } = known;
     if (forwarded !== undefined && !authenticator.stillHolds(forwarded.token))
       forwarded.call.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
     unreadBytes += unreadOf(known);
   }
-  if (unreadBytes > bounds.unreadBytes) endStuck(calls, unreadBytes - bounds.unreadBytes);
+  if (unreadBytes > limits.unreadBytes) endStuck(calls, unreadBytes - limits.unreadBytes);
 }
 
 /** Ends a call that its caller has reset without an error, or whose answer is not read. */

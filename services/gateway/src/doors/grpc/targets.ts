@@ -1,6 +1,22 @@
 import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { REGISTRY, type Targets } from '../../upstream/discovery/targets.ts';
-import type { GrpcTargets } from './ports.ts';
+
+/** Where calls of a registered service go. */
+export interface GrpcTarget {
+  /** The name of the registration. */
+  readonly service: string;
+  /** `http://host:port` (h2c), or `https://host:port`. */
+  readonly origin: string;
+  readonly endpoints: Endpoints;
+}
+
+/** What is registered. */
+export interface GrpcTargets<Target = GrpcTarget> {
+  /** The live registration of that name, where it has the capability `grpc`. */
+  find(serviceName: string): Target | undefined;
+  /** Whether what is registered is known: false until the first list has come. */
+  known(): boolean;
+}
 
 /**
  * The registrations with the capability grpc, and the registry itself.

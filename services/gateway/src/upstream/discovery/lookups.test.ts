@@ -82,6 +82,33 @@ test('one that hangs is waited for two seconds in all, fails at once for whoever
   expect(await again).toEqual(ADDRESSES);
 });
 
+test('the last answer serves for half a minute where no newer one is to be had', async () => {
+  const lookups = heldLookups();
+  const { resolve, answer } = lookups;
+  const first = resolve('shop');
+  answer('shop');
+  await first;
+  await vi.advanceTimersByTimeAsync(2000);
+  const connection = connecting(300, lookups);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(await connection).toEqual(ADDRESSES);
+  await vi.advanceTimersByTimeAsync(27_000);
+  expect(await resolve('shop')).toEqual(ADDRESSES);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(isOfLookup(await failed(resolve('shop')))).toBe(true);
+});
+
+test('the last answer does not serve for a name that has gone', async () => {
+  const { resolve, answer, fail } = heldLookups();
+  const first = resolve('shop');
+  answer('shop');
+  await first;
+  await vi.advanceTimersByTimeAsync(2000);
+  const second = failed(resolve('shop'));
+  fail('shop');
+  expect(await second).toMatchObject({ message: 'getaddrinfo ENOTFOUND shop' });
+});
+
 test('a connection waits for less, and leaves the lookup to the others', async () => {
   const lookups = heldLookups();
   const { resolve, answer } = lookups;

@@ -10,7 +10,10 @@ export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 /** The lookups of host names, shared by all who need them. */
 export interface Lookups {
-  /** Lasts two seconds at most; rejects with a {@link LookupError}, too. */
+  /**
+   * Lasts two seconds at most; rejects with a {@link LookupError}, too. A name server that does not
+   * answer is made up for by the answer of up to 30 seconds ago.
+   */
   readonly resolve: Resolve;
   /** The same for connections. @param waitMs how long one may wait for it. */
   readonly within: (waitMs: number) => LookupFunction;
@@ -44,8 +47,13 @@ const KEPT_MS = 1000;
 const AT_ONCE = 6;
 /** Of them, those of names that did not answer in time when they were last asked for. */
 const MOST_IN_DOUBT = 3;
-/** Of names in doubt that are remembered. */
+/** Of names in doubt that are remembered, and of last answers. */
 const MOST_REMEMBERED = 1000;
+/**
+ * An answer serves so long after it came where no newer one can be had (RFC 8767): a name server
+ * that is slow for a moment costs no request. That a name does not exist is an answer.
+ */
+const STALE_MS = 30_000;
 
 /**
  * Shares lookups by name. Each needs one of the process' few threads until it ends, so there is one
@@ -58,6 +66,7 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
   const inLine = new Set<() => Promise<void>>();
   /** Names that were too slow last time. */
   const inDoubt = new Set<string>();
+  const last = createLastAnswers();
   let underWay = 0;
 
   function ask(hostname: string): Promise<readonly LookupAddress[]> {
@@ -71,7 +80,9 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
       inLine.delete(begin);
       underWay += 1;
       try {
-        lookup.resolve(await resolve(hostname));
+        const addresses = await resolve(hostname);
+        last.remember(hostname, addresses);
+        lookup.resolve(addresses);
         inDoubt.delete(hostname);
         // What came too late was not waited for, and the next one asks again.
         if (isOverdue) forget();
@@ -113,14 +124,41 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
   }
 
   return {
-    resolve: find,
+    resolve: (hostname) => last.insteadOf(find(hostname), hostname),
     within: (waitMs) => (hostname, options, callback) => {
-      const answer = inTime(find(hostname), waitMs, hostname);
+      const answer = last.insteadOf(inTime(find(hostname), waitMs, hostname), hostname);
       void tell(answer, (error, addresses) => {
         const [first] = addresses;
         if (options.all === true || first === undefined) callback(error, [...addresses]);
         else callback(error, first.address, first.family);
       });
+    },
+  };
+}
+
+interface LastAnswers {
+  remember(hostname: string, addresses: readonly LookupAddress[]): void;
+  /** @returns the last answer where this one is not to be had now, and that one is not too old. */
+  insteadOf(answer: Promise<readonly LookupAddress[]>, hostname: string): Promise<readonly LookupAddress[]>;
+}
+
+function createLastAnswers(): LastAnswers {
+  const answers = new Map<string, { readonly addresses: readonly LookupAddress[]; readonly atMs: number }>();
+  return {
+    remember(hostname, addresses) {
+      answers.delete(hostname);
+      answers.set(hostname, { addresses, atMs: performance.now() });
+      const [oldest] = answers.keys();
+      if (answers.size > MOST_REMEMBERED && oldest !== undefined) answers.delete(oldest);
+    },
+    async insteadOf(answer, hostname) {
+      try {
+        return await answer;
+      } catch (error) {
+        const last = answers.get(hostname);
+        if (!isTemporary(error) || last === undefined || performance.now() - last.atMs > STALE_MS) throw error;
+        return last.addresses;
+      }
     },
   };
 }
@@ -139,6 +177,11 @@ async function tell(answer: Promise<readonly LookupAddress[]>, callback: Tell): 
 /** Pure. Whether an error says that a host name could not be looked up, or not in time. */
 export function isOfLookup(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && error.syscall === 'getaddrinfo';
+}
+
+/** Pure. Whether it says nothing of the name: the server did not answer, or not in time. */
+function isTemporary(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAI_AGAIN';
 }
 
 /** As Node does for connections: families that this machine has no address of are left out. */

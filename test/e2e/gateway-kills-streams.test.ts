@@ -86,13 +86,13 @@ function startLoads(token: string, bad: readonly (string | undefined)[]): void {
   if (get === undefined) throw new Error('The registry has no method Get');
   const ports = grpcPorts();
   const toEcho = { ports, method: methodDefinition('Unary'), request: Buffer.from('hello'), pauseMs: 5 };
-  const toRegistry = { ports, method: get, request: { serviceName: 'rollcall.test' }, pauseMs: 20 };
+  const toRegistry = { ports, method: get, request: { serviceName: 'rollcall.test' }, pauseMs: 60 };
   const badToken = (call: number) => bad[call % bad.length];
   loads = {
     echo: startGrpcLoad({ ...toEcho, lanes: LANES, token: () => token }),
     registry: startGrpcLoad({ ...toRegistry, lanes: 4, token: () => token }),
-    badEcho: startGrpcLoad({ ...toEcho, lanes: 2, pauseMs: 50, token: badToken }),
-    badRegistry: startGrpcLoad({ ...toRegistry, lanes: 2, pauseMs: 50, token: badToken }),
+    badEcho: startGrpcLoad({ ...toEcho, lanes: 2, pauseMs: 100, token: badToken }),
+    badRegistry: startGrpcLoad({ ...toRegistry, lanes: 2, pauseMs: 100, token: badToken }),
   };
   const doors = webSocketUrls().map((webSocketUrl, index) => ({ webSocketUrl, grpcPort: ports[index] ?? 0 }));
   intruders = startIntruders(doors, bad);

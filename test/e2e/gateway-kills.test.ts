@@ -68,8 +68,8 @@ beforeAll(async () => {
   }));
   const common = { replicas, path: PATH };
   loads = {
-    good: startLoad({ ...common, lanes: LANES, pauseMs: 40, token: () => token }),
-    bad: startLoad({ ...common, lanes: 4, pauseMs: 40, token: (question) => bad[question % bad.length] ?? '' }),
+    good: startLoad({ ...common, lanes: LANES, pauseMs: 60, token: () => token }),
+    bad: startLoad({ ...common, lanes: 4, pauseMs: 100, token: (question) => bad[question % bad.length] ?? '' }),
     metered: startLoad({ ...common, lanes: 4, pauseMs: 400, token: () => metered }),
   };
 });
@@ -216,7 +216,7 @@ describe('under load from clients of two gateways', () => {
     const lostBefore = loads.good.report.lost.length;
     for (const token of [leaver, other]) await answers(1, token, 200);
     await deployment.controlPlane.stopApiServer('SIGKILL');
-    await answeredMore(1000);
+    await answeredMore(600);
     for (const index of [0, 1]) expect(await statusOf(gatewayAt(index), { path: PATH, token: leaver })).toBe(200);
     for (const { current } of deployment.gateways) expect((await requestToken(current, shopper)).status).toBe(200);
     await deployment.controlPlane.startApiServer();
@@ -237,7 +237,7 @@ describe('under load from clients of two gateways', () => {
     const lostBefore = loads.good.report.lost.length;
     const beforeMost = await checkLimit(loads.metered.report.answered);
     await redis.kill();
-    await answeredMore(1000);
+    await answeredMore(600);
     await wait(WINDOW_MS / 2);
     await redis.start();
     redisReturnsMs.push(performance.now());

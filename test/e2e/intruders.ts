@@ -24,7 +24,7 @@ export interface Intruders {
   stop(): Promise<void>;
 }
 
-const PAUSE_MS = 30;
+const PAUSE_MS = 150;
 
 /**
  * Asks for streams at all doors, again and again.

@@ -90,7 +90,7 @@ async function load(caller: number, ledger: Ledger, until: () => boolean): Promi
     };
     const job = await attempt(registry, '/webhooks/deploy', deploy);
     if (typeof job?.['job_id'] === 'string') ledger.jobs.add(job['job_id']);
-    await wait(50);
+    await wait(150);
   }
 }
 

@@ -135,7 +135,7 @@ async function killAtEveryStage(world: World, job: string, spared?: string): Pro
     const { metadata, status } = await world.jobs.get(job);
     if (status?.finishedAt !== undefined && (metadata.finalizers ?? []).length === 0) return killedAt;
     if (performance.now() > giveUpAtMs) throw new Error(`${job} does not end: ${JSON.stringify(status)}`);
-    await sleep(50);
+    await sleep(100);
   }
 }
 

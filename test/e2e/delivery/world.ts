@@ -271,13 +271,13 @@ export async function untilEnd({ jobs }: World, name: string): Promise<DeliveryJ
       found = await jobs.get(name);
       return found.status?.finishedAt !== undefined && (found.metadata.finalizers ?? []).length === 0;
     },
-    () => JSON.stringify(found?.status),
+    { state: () => JSON.stringify(found?.status) },
   );
   if (found === undefined) throw new Error('unreachable');
   return found;
 }
 
-/** Waits until the job is in the stage, or past it. */
+/** Waits until the job's status is so. It looks often: a stage may be short. */
 export async function untilJob(
   { jobs }: World,
   name: string,
@@ -290,18 +290,29 @@ export async function untilJob(
       found = await jobs.get(name);
       return found.status !== undefined && holds(found.status);
     },
-    () => JSON.stringify(found?.status),
+    { state: () => JSON.stringify(found?.status), intervalMs: 50 },
   );
   if (found === undefined) throw new Error('unreachable');
   return found;
 }
 
-/** Waits until the answer is true. @param state told when it does not become so. */
-export async function until(what: string, check: () => Promise<boolean>, state = () => ''): Promise<void> {
+interface UntilOptions {
+  /** Told when the answer does not become true. */
+  readonly state?: () => string;
+  /** Between questions. Dozens of jobs are waited for at once, so asking is much of their work. */
+  readonly intervalMs?: number;
+}
+
+/** Waits until the answer is true. */
+export async function until(
+  what: string,
+  check: () => Promise<boolean>,
+  { state = () => '', intervalMs = 250 }: UntilOptions = {},
+): Promise<void> {
   const giveUpAtMs = performance.now() + END_TIMEOUT_MS;
   while (!(await check())) {
     if (performance.now() > giveUpAtMs) throw new Error(`Not within ${END_TIMEOUT_MS / 1000} s: ${what} ${state()}`);
-    await sleep(50);
+    await sleep(intervalMs);
   }
 }
 

@@ -8,10 +8,7 @@ import { LongFilesFirst } from './test/support/long-files-first.ts';
  */
 const cores = availableParallelism();
 
-/**
- * Of a tier that starts processes, CI runs a failed test once more and names it in the closing lines (decision 0231): until these
- * tiers have been green without.
- */
+/** Of the cluster tests CI runs a failed one once more and names it in the closing lines (decision 0231). */
 const retry = process.env['CI'] === 'true' ? 1 : 0;
 
 /** A state that is waited for may take its time on a busy machine; where it may not, the test says how long. */
@@ -53,7 +50,6 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expecting,
-          retry,
         },
       },
       {
@@ -63,7 +59,6 @@ export default defineConfig({
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 600_000,
           hookTimeout: 120_000,
-          retry,
         },
       },
       {
@@ -76,7 +71,6 @@ export default defineConfig({
           // Their operators and control planes are busy for much of the time.
           maxWorkers: cores + 1,
           sequence: { groupOrder: 2 },
-          retry,
         },
       },
       {

@@ -596,6 +596,12 @@ export type TrafficRouter = 'Replicas' | 'GatewayAPI';
  */
 export interface CanaryPolicy {
   /**
+   * How many pods the canary may add to those the Deployment asks for, as a number or as a percentage of it,
+   * rounded up. Steps that need more get less of the traffic, and the Deployment's own pods are replaced behind as
+   * many. Absent, as many as the weights need, and as many as the Deployment asks for in the end.
+   */
+  maxSurge?: number | string;
+  /**
    * The weights the new version gets on its way to all traffic, in order. The checks of analysis must pass at
    * each.
    *

@@ -117,6 +117,7 @@ const policyExamples: readonly Omit<Example, 'kind'>[] = [
         autoPromote: false,
       },
       canary: {
+        maxSurge: '999%',
         steps: Array.from({ length: 50 }, (_, index) => ({ weight: 2 * index, pauseSeconds: 604800 })),
         trafficRouter: 'GatewayAPI',
       },
@@ -159,6 +160,17 @@ const policyExamples: readonly Omit<Example, 'kind'>[] = [
     sentence: 'more unavailable than there are',
     object: policy({ rolling: { maxUnavailable: '101%' } }),
     refusal: 'maxUnavailable must be a number from 0 to 10000 or a percentage up to 100%',
+  },
+  { sentence: 'a canary of one pod', object: policy({ canary: { maxSurge: 1 } }) },
+  {
+    sentence: 'a canary of no pods',
+    object: policy({ canary: { maxSurge: '0%' } }),
+    refusal: 'maxSurge must be a number from 1 to 10000 or a percentage from 1%',
+  },
+  {
+    sentence: 'all traffic for a canary of few pods',
+    object: policy({ canary: { maxSurge: 1, steps: [{ weight: 100 }] } }),
+    refusal: 'with maxSurge no step can have the weight 100',
   },
   { sentence: 'no steps', object: policy({ canary: { steps: [] } }), refusal: 'should have at least 1 items' },
   {

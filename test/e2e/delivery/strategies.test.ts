@@ -167,6 +167,29 @@ describe('a job that succeeds', () => {
     for (const job of jobs) expect((await world.jobs.get(job)).status?.phase).toBe('Succeeded');
   });
 
+  test('a canary with maxSurge makes do with one pod more, and says what share that is', async (context) => {
+    const world = await createWorld(cluster, context);
+    await startOperator(world);
+    await createPolicy(world, 'shop', {
+      canary: { maxSurge: 1, steps: [{ weight: 50, pauseSeconds: 2 }], trafficRouter: 'Replicas' },
+    });
+    const original = await createService(world, 'shop');
+    await cluster.kubectl(['create', 'quota', 'pods', `--namespace=${world.namespace}`, '--hard=pods=4']);
+    const name = await deploy(world, 'shop', { strategy: 'Canary', tag: 'slow-2', version: '2' });
+    const { status } = await untilJob(world, name, ({ stage }) => stage === 'StepPausing');
+    expect(status?.message).toContain('2 has 25 % of the traffic (of 50 % asked for)');
+    expect(status?.conditions?.find(({ type }) => type === 'AsRequested')).toMatchObject({ reason: 'SurgeLimited' });
+    let fewest = Infinity;
+    await until('the job ends', async () => {
+      const pods = await world.list(podKind, 'app=shop');
+      fewest = Math.min(fewest, pods.filter(isReady).length);
+      return (await world.jobs.get(name)).status?.finishedAt !== undefined;
+    });
+    expect((await untilEnd(world, name)).status?.phase).toBe('Succeeded');
+    expect(fewest).toBeGreaterThanOrEqual(3);
+    await untilServed(world, 'shop', { ...expectedState(original, 'slow-2'), version: '2' });
+  });
+
   test('a PodDisruptionBudget keeps guarding the pods of a service, old and new, and holds no job up', async (context) => {
     const world = await createWorld(cluster, context);
     await startOperator(world);

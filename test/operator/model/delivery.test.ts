@@ -16,6 +16,7 @@ import { RefusedError } from '../../support/delivery-world/store.ts';
 import {
   belongings,
   createWorld,
+  mostExtra,
   NEW_IMAGE,
   OLD_IMAGE,
   type Scenario,
@@ -138,7 +139,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   lagging: fc.boolean(),
   slices: fc.constantFrom('seen', 'at times', 'forbidden'),
   replacing: fc.constantFrom('surging', 'surging', 'one by one'),
-  room: fc.constantFrom('any', 'any', 'twice'),
+  room: fc.constantFrom('any', 'any', 'tight'),
   startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
   failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
   policy: fc.record({
@@ -150,6 +151,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
       [{ name: 'check', initialDelaySeconds: 1, intervalSeconds: 2, count: 2, failureLimit: 0 }],
     ),
     blueGreen: fc.record({ bakeSeconds: fc.integer({ min: 0, max: 8 }), autoPromote: fc.boolean() }),
+    maxSurge: fc.constantFrom(undefined, undefined, 1, 3, '50%'),
     steps: fc.array(
       fc.oneof(
         fc.record({ weight: fc.constantFrom(0, 10, 25, 50, 80, 100), pauseSeconds: fc.integer({ min: 0, max: 5 }) }),
@@ -236,6 +238,9 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
     }
     checkRoutes(world, context);
     if (scenario.replacing === 'one by one') checkSurge(context);
+    const isLimited = scenario.policy.maxSurge !== undefined && scenario.strategy === 'Canary' && !world.isRolling();
+    // Old pods that were missing before come up as the Deployment says, at the end of the job.
+    if (isLimited && scenario.standing === 'sound') checkExtra(context);
   }
 
   /** A Deployment whose pods each have a port of their node never asks for one more. */
@@ -245,6 +250,14 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
     const wanted = own.reduce((sum, { replicas }) => sum + replicas, 0);
     const most = Math.max(...scaled.map(({ replicas }) => replicas));
     if (wanted > most) throw new Error(`${context}: the Deployment has ${wanted} pods instead of ${most}`);
+  }
+
+  /** With `maxSurge` there are never more pods than it adds to what the Deployment asks for. */
+  function checkExtra(context: string): void {
+    const wanted = world.machinery.replicaSets.reduce((sum, { replicas }) => sum + replicas, 0);
+    const most = Math.max(...scaled.map(({ replicas }) => replicas));
+    const allowed = most + mostExtra(scenario, most);
+    if (wanted > allowed) throw new Error(`${context}: there are to be ${wanted} pods, more than ${allowed}`);
   }
 
   function write(change: Change, who: string): boolean {

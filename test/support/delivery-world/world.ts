@@ -15,6 +15,7 @@ import { isFinished } from '@rollcall/operator/delivery/start/queue.ts';
 import { claimOn } from '@rollcall/operator/delivery/workload/claim.ts';
 import { templateFingerprint } from '@rollcall/operator/delivery/workload/fingerprint.ts';
 import { canaryServiceName } from '@rollcall/operator/delivery/workload/names.ts';
+import { podsOf } from '@rollcall/operator/delivery/workload/rollout.ts';
 import {
   controllerRevisionKind,
   type Deployment,
@@ -52,13 +53,17 @@ export interface Scenario {
    * policy leaves that to it.
    */
   readonly replacing: 'surging' | 'one by one';
-  /** How many pods there may be: any number, or twice as many as the Deployment asked for at most. */
-  readonly room: 'any' | 'twice';
+  /**
+   * How many pods there may be: any number, or as many as a delivery promises to need at most. That
+   * is twice as many as the Deployment asks for, or what `maxSurge` adds to it.
+   */
+  readonly room: 'any' | 'tight';
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
   readonly failsAtMs: number;
   readonly policy: Pick<DeliveryPolicySpec, 'onFailure' | 'drainSeconds' | 'analysis' | 'blueGreen'> & {
     readonly steps: DeliveryPolicySpec['canary']['steps'];
+    readonly maxSurge?: number | string | undefined;
     /** Of rolling updates. */
     readonly bakeSeconds: number;
   };
@@ -97,8 +102,8 @@ export function createWorld(scenario: Scenario): World {
   const machinery = createMachinery(store, fateOf(scenario), () => {
     most = Math.max(most, store.find(deploymentKind, 'shop')?.spec.replicas ?? 0);
     // Broken pods of a new version fill a quota, and the way back takes longer than is judged here.
-    const isTight = scenario.room === 'twice' && scenario.fate === 'good' && scenario.standing === 'sound';
-    return isTight ? 2 * most : Infinity;
+    const isTight = scenario.room === 'tight' && scenario.fate === 'good' && scenario.standing === 'sound';
+    return isTight ? most + mostExtra(scenario, most) : Infinity;
   });
   const policy = policyOf(scenario);
   populate(store, scenario);
@@ -186,7 +191,7 @@ export function createWorld(scenario: Scenario): World {
         hash: set.hash,
         revision: set.revision,
         current: set.fingerprint === wanted,
-        pods: podsOf(scenario.lagging ? set.seen : set.pods),
+        pods: podViews(scenario.lagging ? set.seen : set.pods),
       }));
   }
 
@@ -222,7 +227,7 @@ export function createWorld(scenario: Scenario): World {
   return world;
 }
 
-function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
+function podViews(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
   return pods.map(({ name, ready, wasReady, fault }) => ({
     name,
     ready,
@@ -230,6 +235,13 @@ function podsOf(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
     fault,
     ...(ready || wasReady || fault !== undefined ? {} : { isComingUp: true }),
   }));
+}
+
+/** How many pods a job may add to so many. */
+export function mostExtra({ strategy, policy }: Scenario, replicas: number): number {
+  return strategy === 'Canary' && policy.maxSurge !== undefined
+    ? podsOf(policy.maxSurge, replicas, Math.ceil)
+    : replicas;
 }
 
 /** So old do the pods become that fail before the job begins. */
@@ -259,7 +271,7 @@ function fateOf({ fate, standing, startupMs, failsAtMs, artifact }: Scenario): P
 }
 
 function policyOf({ policy, routed, strategy, replacing }: Scenario): DeliveryPolicySpec {
-  const { steps, bakeSeconds: _, ...rest } = policy;
+  const { steps, maxSurge, bakeSeconds: _, ...rest } = policy;
   return {
     serviceName: 'shop',
     strategy,
@@ -268,7 +280,11 @@ function policyOf({ policy, routed, strategy, replacing }: Scenario): DeliveryPo
       progressDeadlineSeconds: 40,
       bakeSeconds: policy.bakeSeconds,
     },
-    canary: { steps, trafficRouter: routed ? 'GatewayAPI' : 'Replicas' },
+    canary: {
+      steps,
+      ...(maxSurge === undefined ? {} : { maxSurge }),
+      trafficRouter: routed ? 'GatewayAPI' : 'Replicas',
+    },
     requireHeartbeat: false,
     supersede: false,
     autoDeploy: false,

@@ -229,7 +229,13 @@ export interface SavedState {
 
 /** Something else than was asked for, since that cannot be done or makes no sense. */
 export interface Departure {
-  readonly reason: 'NothingToMove' | 'WorkloadNotReady' | 'GatewayAPIMissing' | 'NoMatchingRoute' | 'NoService';
+  readonly reason:
+    | 'NothingToMove'
+    | 'WorkloadNotReady'
+    | 'GatewayAPIMissing'
+    | 'NoMatchingRoute'
+    | 'NoService'
+    | 'SurgeLimited';
   /** What instead of what and why, without a full stop: it goes into brackets too. */
   readonly message: string;
 }

@@ -1,5 +1,5 @@
 import { annotations, deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
-import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { CanaryStep, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import {
   type Deployment,
   deploymentKind,
@@ -14,6 +14,7 @@ import { saveState } from '../job/saved-state.ts';
 import type { ClusterView, Departure, JobSnapshot, SavedState, SettledPolicy } from '../job/snapshot.ts';
 import { enterStage, type Fields } from '../job/stages.ts';
 import { buildStatus, endStatus, writeStatus } from '../job/status.ts';
+import { canaryReplicas } from '../strategies/canary-replicas.ts';
 import type { StageName } from '../strategies/strategy.ts';
 import { backendsOf } from '../traffic/http-route.ts';
 import { withoutPin } from '../traffic/selector.ts';
@@ -22,7 +23,7 @@ import { claimWorkload } from '../workload/changes.ts';
 import { claimInTheWay, claimState } from '../workload/claim.ts';
 import { isAsDesired, isSameJson, templateFingerprint } from '../workload/fingerprint.ts';
 import { REVISION_ANNOTATION } from '../workload/names.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../workload/rollout.ts';
+import { DEFAULT_DEADLINE_SECONDS, podsOf } from '../workload/rollout.ts';
 import { runningArtifact, runningVersion } from '../workload/version.ts';
 import { supersededMessage } from './messages.ts';
 import { preflightFault, routedServices, strategyOf } from './preflight.ts';
@@ -179,9 +180,32 @@ function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
   const waitedMs = now.getTime() - (preparedByMs(snapshot) - deadlineMs);
   const stability = findStability(cluster, waitedMs, waitedMs >= deadlineMs);
   if (stability.state === 'unavailable') return rolling('WorkloadNotReady', stability.why);
-  const departure =
-    strategy === 'Canary' ? (sharesOfPods(cluster) ?? replicasInsteadOfRoutes(policy, cluster)) : undefined;
+  const departure = strategy === 'Canary' ? canaryDeparture(policy, cluster) : undefined;
   return { target, strategy, stability, ...(departure === undefined ? {} : { departure }) };
+}
+
+function canaryDeparture(policy: DeliveryPolicySpec, cluster: ClusterView): Departure | undefined {
+  const router = sharesOfPods(cluster) ?? replicasInsteadOfRoutes(policy, cluster);
+  const isRouted = policy.canary.trafficRouter === 'GatewayAPI' && router === undefined;
+  const size = weightsOutOfReach(policy, cluster, isRouted);
+  if (router === undefined || size === undefined) return router ?? size;
+  return { ...router, message: `${router.message}. ${size.message}` };
+}
+
+/** Which steps need more pods than `maxSurge` allows. */
+function weightsOutOfReach(
+  { canary }: DeliveryPolicySpec,
+  { deployment }: ClusterView,
+  isRouted: boolean,
+): Departure | undefined {
+  const { replicas = 1 } = deployment.spec;
+  if (canary.maxSurge === undefined) return undefined;
+  const most = podsOf(canary.maxSurge, replicas, Math.ceil);
+  const reached = Math.floor((100 * most) / (isRouted ? replicas : replicas + most));
+  const isOut = ({ weight }: CanaryStep) => canaryReplicas(replicas, weight) > most && weight > reached;
+  if (!canary.steps.some(isOut)) return undefined;
+  const message = `At most ${most} pods beside the ${replicas} of Deployment ${deployment.metadata.name} (maxSurge) reach ${reached} %`;
+  return { reason: 'SurgeLimited', message };
 }
 
 /**

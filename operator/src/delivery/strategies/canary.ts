@@ -7,7 +7,7 @@ import { actualWeight } from '../traffic/actual-weight.ts';
 import { canaryLagOf } from '../traffic/endpoints.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
 import { type Pin, type Steering, steer } from '../traffic/selector.ts';
-import { createCanaryServices, shrinkExtra } from '../workload/extra-deployment.ts';
+import { createCanaryServices, fullSize, shrinkExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { rolloutOf } from '../workload/rollout.ts';
 import { canaryReplicas } from './canary-replicas.ts';
 import { cutOver } from './shared-stages.ts';
@@ -107,7 +107,12 @@ function steerStep(context: JobContext, from: readonly Pin[]): readonly Steering
  * not lead there.
  */
 function weightOf(context: JobContext): number {
-  return readyCount(context.extra) === 0 ? 0 : stepOf(context).weight;
+  if (readyCount(context.extra) === 0) return 0;
+  const { weight } = stepOf(context);
+  const size = sizeOf(context);
+  const isLimited = size < canaryReplicas(context.replicas, weight);
+  // No canary pod gets more than a pod of the Deployment would by itself.
+  return isLimited ? Math.min(weight, Math.floor((100 * size) / context.replicas)) : weight;
 }
 
 function afterStepping(context: JobContext): Next {
@@ -216,14 +221,25 @@ function holdStep(context: JobContext, plan: StagePlan): StagePlan {
 }
 
 function planFullUp(context: JobContext): StagePlan {
-  const upkeep: Upkeep = keepUp(context, context.replicas, steerStep(context, []));
+  const isLimited = surgeLimit(context) !== undefined;
+  const size = fullSize(context);
+  const upkeep: Upkeep = keepUp(context, size, isLimited ? joinPods(context) : steerStep(context, []));
   return reach(context, upkeep, {
     reached: upkeep.sized && upkeep.steered,
-    // Without a Service nothing is led elsewhere: the Deployment's own pods are next.
-    next: context.saved.services.length === 0 ? { stage: 'UpdatingWorkload', progress: { weight: 100 } } : cutOver,
-    message: `Waits for ${context.replicas} pods of ${context.job.spec.version} to become ready`,
+    // Where nothing is led to the canary alone, the Deployment's own pods are next.
+    next:
+      isLimited || context.saved.services.length === 0
+        ? { stage: 'UpdatingWorkload', progress: { weight: 100 } }
+        : cutOver,
+    message: `Waits for ${size} pods of ${context.job.spec.version} to become ready`,
     podsReady: upkeep.sized,
   });
+}
+
+/** Canary pods serve as all others do: first the routes go back to the Services, then these to all pods. */
+function joinPods(context: JobContext): readonly Steering[] {
+  const routes = steerRoutes(context, undefined);
+  return routes.done ? [routes, steer(context, 'none', ['stable'])] : [routes];
 }
 
 function stepOf({ policy, status }: JobContext): CanaryStep {
@@ -231,7 +247,7 @@ function stepOf({ policy, status }: JobContext): CanaryStep {
 }
 
 function sizeOf(context: JobContext): number {
-  return canaryReplicas(context.replicas, stepOf(context).weight);
+  return Math.min(canaryReplicas(context.replicas, stepOf(context).weight), surgeLimit(context) ?? Infinity);
 }
 
 /**
@@ -239,7 +255,7 @@ function sizeOf(context: JobContext): number {
  * there are.
  */
 function pinOfStep(context: JobContext): Pin {
-  if (stepOf(context).weight >= 100) return 'extra';
+  if (takesAll(context, stepOf(context).weight)) return 'extra';
   return isRouted(context) ? 'stable' : 'none';
 }
 
@@ -247,5 +263,9 @@ function pinOfStep(context: JobContext): Pin {
 function previousPins(context: JobContext): readonly Pin[] {
   const step = context.status.step ?? 0;
   const before: readonly Pin[] = isRouted(context) ? ['stable'] : ['none', 'stable'];
-  return step > 0 && (context.policy.canary.steps[step - 1]?.weight ?? 0) >= 100 ? ['extra', 'stable'] : before;
+  return step > 0 && takesAll(context, context.policy.canary.steps[step - 1]?.weight) ? ['extra', 'stable'] : before;
+}
+
+function takesAll(context: JobContext, weight = 0): boolean {
+  return weight >= 100 && surgeLimit(context) === undefined;
 }

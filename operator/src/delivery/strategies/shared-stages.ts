@@ -6,7 +6,7 @@ import { failure, STILL_TRIED } from '../job/failures.ts';
 import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
 import { releaseServices, steer } from '../traffic/selector.ts';
 import { claimWorkload, releaseWorkload } from '../workload/changes.ts';
-import { isExtraGone, removeExtra } from '../workload/extra-deployment.ts';
+import { fullSize, isExtraGone, removeExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
@@ -64,15 +64,17 @@ function planDraining(context: JobContext): StagePlan {
 
 /**
  * Behind the pin: whatever happens to the pods of the user's Deployment now, none of them has
- * traffic.
+ * traffic. Where `maxSurge` allows fewer extra pods, these stand in for as many of the
+ * Deployment's.
  */
 function planUpdatingWorkload(context: JobContext): StagePlan {
-  const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
+  const steering = surgeLimit(context) === undefined ? steerToExtra(context) : steer(context, 'none');
+  const upkeep = keepUp(context, fullSize(context), [steering]);
   const plan = rollOut(context, { stage: 'HandingBack' });
   return during(
     upkeep,
     upkeep.steered ? plan : withoutNext({ ...plan, changes: [] }),
-    missedPods(context, context.replicas),
+    missedPods(context, fullSize(context)),
   );
 }
 
@@ -81,13 +83,13 @@ function planHandingBack(context: JobContext): StagePlan {
   // A Service in front of the wrong pods would get the canary's share back: first the Services,
   // then the routes.
   const routes = steering.done ? [steerRoutes(context, undefined)] : [];
-  const upkeep = keepUp(context, context.replicas, [steering, ...routes]);
+  const upkeep = keepUp(context, fullSize(context), [steering, ...routes]);
   const plan = reach(context, upkeep, {
     reached: upkeep.steered,
     next: { stage: 'DrainingExtra' },
     message: upkeep.waits ?? `Hands the traffic back to Deployment ${context.status.workload?.name}`,
   });
-  return whileWaiting(upkeep, plan, missedPods(context, context.replicas));
+  return whileWaiting(upkeep, plan, missedPods(context, fullSize(context)));
 }
 
 /**

@@ -199,16 +199,25 @@ function servicesOf({ saved }: JobContext, { route }: SavedRoute): OwnServices {
 /** The least weight that the canary has on a route of the job's. */
 export function weightOnRoutes(context: JobContext): number {
   const weights = savedRoutes(context).map((saved) => {
-    const steps = context.policy.canary.steps.map(({ weight }) => weight);
-    return steps.find((weight) => isSameJson(saved.route.spec.rules, wantedRules(context, saved, weight))) ?? 0;
+    return (
+      weightsOf(context).find((weight) => isSameJson(saved.route.spec.rules, wantedRules(context, saved, weight))) ?? 0
+    );
   });
   return weights.length === 0 ? 0 : Math.min(...weights);
 }
 
 /** Whether the rules are as saved, or as the job sets them at one of its steps. */
 function isOurs(context: JobContext, saved: SavedRoute): boolean {
-  const weights = [undefined, 0, ...context.policy.canary.steps.map(({ weight }) => weight)];
+  const weights = [undefined, 0, ...weightsOf(context)];
   return weights.some((weight) => isSameJson(saved.route.spec.rules, wantedRules(context, saved, weight)));
+}
+
+/** What a route's canaries may have; with `maxSurge` their pods may be too few for what a step asks for. */
+function weightsOf({ policy }: JobContext): readonly number[] {
+  const { maxSurge, steps } = policy.canary;
+  return maxSurge === undefined
+    ? steps.map(({ weight }) => weight)
+    : Array.from({ length: 101 }, (_, weight) => weight);
 }
 
 function patchRoute(route: HttpRoute, patch: object): Change {

@@ -7,16 +7,16 @@ import { type JobContext, readyCount } from '../job/context.ts';
 import { isRollbackUnfinished } from '../job/failures.ts';
 import { versionParts } from './artifact.ts';
 import { claimOn, ownClaim, writeMark } from './claim.ts';
+import { surgeLimit } from './extra-deployment.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
 import { HASH_LABEL } from './names.ts';
-import { complaintOf, deadlineSeconds } from './rollout.ts';
+import { complaintOf, deadlineSeconds, podsOf } from './rollout.ts';
 import { versionAnnotations } from './version.ts';
 
 /** How pods are replaced: as the policy says, or else the Deployment. */
 function ownStrategy({ policy }: JobContext): DeploymentStrategy {
-  const { maxSurge, maxUnavailable } = policy.rolling;
-  return { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } };
+  return replacing(policy.rolling.maxSurge, policy.rolling.maxUnavailable);
 }
 
 /**
@@ -29,8 +29,7 @@ function fastStrategy(
   missing: number | string = policy.rolling.maxUnavailable,
 ): DeploymentStrategy {
   const { maxSurge } = policy.rolling;
-  const surge = hasSurge(policy) ? '100%' : maxSurge;
-  return { type: 'RollingUpdate', rollingUpdate: { maxSurge: surge, maxUnavailable: missing } };
+  return replacing(hasSurge(policy) ? '100%' : maxSurge, missing);
 }
 
 /**
@@ -42,8 +41,10 @@ function strategyBack(context: JobContext): DeploymentStrategy {
   const { saved, replicas, policy } = context;
   const { short, strategy } = saved.deployment;
   if (strategy.type === 'Recreate') return strategy;
+  const limit = surgeLimit(context);
+  if (limit !== undefined) return limitedBack(context, limit);
   const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
-  const own = podsOf(policy.rolling.maxUnavailable, replicas);
+  const own = podsOf(policy.rolling.maxUnavailable, replicas, Math.floor);
   // Without a surge old pods that do not become ready would keep all others away.
   const lost = short === undefined || hasSurge(policy) ? 0 : Math.max(0, replicas - short.ready);
   const least = lost === 0 ? spare : Math.min(replicas, own + lost);
@@ -51,28 +52,36 @@ function strategyBack(context: JobContext): DeploymentStrategy {
   return fastStrategy(context, missing > own ? missing : undefined);
 }
 
+/** The way back of a canary with `maxSurge`: together with its pods, as far as they stay, there are never more. */
+function limitedBack(context: JobContext, limit: number): DeploymentStrategy {
+  const { around, replicas, policy } = context;
+  const staying = around.extra?.deployment.metadata.deletionTimestamp === undefined ? around.extra : undefined;
+  const asked = staying?.deployment.spec.replicas ?? 0;
+  const surge = hasSurge(policy) ? Math.max(0, limit - asked) : 0;
+  const missing = Math.max(replicas - ownReady(context), Math.min(asked, readyCount(context.extra)));
+  return replacing(surge, Math.max(missing, surge === 0 ? 1 : 0));
+}
+
 /** How many pods of the Deployment nobody would miss. */
 function missingOf(context: JobContext): number {
-  const { cluster, replicas } = context;
-  const ready = cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
-  return isCarriedByExtra(context) ? replicas : Math.max(0, replicas - ready);
+  const { replicas } = context;
+  return isCarriedByExtra(context) ? replicas : Math.max(0, replicas - ownReady(context));
+}
+
+function ownReady({ cluster }: JobContext): number {
+  return cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
 }
 
 function hasSurge({ rolling }: JobContext['policy']): boolean {
   return Number.parseInt(String(rolling.maxSurge), 10) !== 0;
 }
 
-/** How many pods may be missing, as Kubernetes counts. */
-function podsOf(maxUnavailable: number | string, replicas: number): number {
-  if (typeof maxUnavailable === 'number') return maxUnavailable;
-  return Math.floor((replicas * Number.parseInt(maxUnavailable, 10)) / 100);
+function replacing(maxSurge: number | string, maxUnavailable: number | string): DeploymentStrategy {
+  return { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } };
 }
 
 /** Where others have all traffic, and there is no room for more pods beside them: those that go make room for those that come. */
-const oldFirst: DeploymentStrategy = {
-  type: 'RollingUpdate',
-  rollingUpdate: { maxSurge: 0, maxUnavailable: '100%' },
-};
+const oldFirst = replacing(0, '100%');
 
 /** Whether pods of the Deployment find no room, for a quota or for lack of nodes, or would without what the job has done about it. */
 function lacksRoom({ cluster, current }: JobContext): boolean {
@@ -108,6 +117,10 @@ export function updateWorkload(context: JobContext): readonly Change[] {
   const version = versionAnnotations(deployment, unchanged ? deployment.spec.template : saved.target, job.spec);
   if (unchanged) return patchDeployment(deployment, { annotations: version });
   if (template === 'target') {
+    // Readiness of the pods that stand in changes.
+    if (surgeLimit(context) !== undefined) {
+      return patchDeployment(deployment, { annotations: {}, spec: { strategy: rollingStrategy(context) } });
+    }
     const isCramped = lacksRoom(context) && isCarriedByExtra(context);
     return isCramped ? patchDeployment(deployment, { annotations: {}, spec: { strategy: oldFirst } }) : [];
   }
@@ -126,6 +139,8 @@ export function updateWorkload(context: JobContext): readonly Change[] {
 function rollingStrategy(context: JobContext): DeploymentStrategy {
   const { saved, job } = context;
   if (saved.deployment.strategy.type === 'Recreate') return saved.deployment.strategy;
+  // Canary pods stand in: as many of the Deployment's may be missing, and none come beside them.
+  if (surgeLimit(context) !== undefined) return replacing(0, Math.max(1, readyCount(context.extra)));
   const isUrgent = job.spec.immediate === true || saved.departure?.reason === 'WorkloadNotReady';
   return isUrgent ? fastStrategy(context) : ownStrategy(context);
 }
@@ -140,7 +155,9 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
   if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const isReverting = template === 'target' && !unchanged;
-  const isCramped = template === 'saved' && context.touched && lacksRoom(context);
+  // Pods of the new version that fail only then must not go one by one either.
+  const isCramped =
+    template === 'saved' && context.touched && (lacksRoom(context) || surgeLimit(context) !== undefined);
   return patchDeployment(deployment, {
     annotations: {
       ...(isReverting || runsOldVersion(context) ? versionBefore(context) : {}),
@@ -174,6 +191,9 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
     // The number of pods may have changed since.
     ...Array.from({ length: most }, (_, index) => fastStrategy(context, index + 1)),
   ];
+  const { maxSurge, maxUnavailable } = strategy?.rollingUpdate ?? {};
+  const isLimited =
+    surgeLimit(context) !== undefined && typeof maxSurge === 'number' && typeof maxUnavailable === 'number';
   const before = saved.deployment;
   const given = patchDeployment(deployment, {
     annotations: {
@@ -182,7 +202,7 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
       [annotations.rollingBack]: null,
     },
     spec: {
-      ...(ours.some((own) => isSameJson(own, strategy)) ? { strategy: before.strategy } : {}),
+      ...(isLimited || ours.some((own) => isSameJson(own, strategy)) ? { strategy: before.strategy } : {}),
       ...(progressDeadlineSeconds === deadlineSeconds(policy, deployment)
         ? { progressDeadlineSeconds: before.progressDeadlineSeconds }
         : {}),

@@ -6,7 +6,7 @@ import type { Change } from '../../runtime/decision.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { changedFromOutside } from '../job/failures.ts';
 import { canaryServiceName, extraDeploymentName } from './names.ts';
-import { deadlineSeconds } from './rollout.ts';
+import { deadlineSeconds, podsOf } from './rollout.ts';
 
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'rollcall' };
 
@@ -46,6 +46,20 @@ export function sizeExtra(context: JobContext, wanted: number): Sizing {
   const available = extra.status?.availableReplicas ?? 0;
   const ready = isObserved && available >= wanted && context.extra !== undefined && readyCount(context.extra) >= wanted;
   return { ...rest, changes: [], ready };
+}
+
+/**
+ * How many pods a canary may add to those that the Deployment asks for; undefined: as many as it
+ * needs. With a limit it never has all traffic, but stands in for pods of the Deployment.
+ */
+export function surgeLimit({ policy, replicas, saved }: JobContext): number | undefined {
+  const { maxSurge } = policy.canary;
+  return saved.strategy !== 'Canary' || maxSurge === undefined ? undefined : podsOf(maxSurge, replicas, Math.ceil);
+}
+
+/** How many extra pods there are while the Deployment's own are replaced. */
+export function fullSize(context: JobContext): number {
+  return Math.min(context.replicas, surgeLimit(context) ?? Infinity);
 }
 
 /** Removes what the job made, pods first; nothing when all of it is gone. */

@@ -55,6 +55,11 @@ export function complaintOf({ status }: Deployment): string | undefined {
   return status?.conditions?.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True')?.message;
 }
 
+/** How many of so many pods a number or a percentage such as 25% is. */
+export function podsOf(share: number | string, replicas: number, round: (pods: number) => number): number {
+  return typeof share === 'number' ? share : round((replicas * Number.parseInt(share, 10)) / 100);
+}
+
 /** Kubernetes' own default. */
 export const DEFAULT_DEADLINE_SECONDS = 600;
 /** As long as a policy may say; what is longer is the Deployment's own. */

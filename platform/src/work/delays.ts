@@ -1,13 +1,9 @@
 import type { Clock } from '../clock.ts';
-import { createDelayHeap } from './delay-heap.ts';
 
-/**
- * Longer delays overflow the timers of Node; the timer then fires early, finds nothing due and is
- * set again.
- */
+/** Longer delays overflow the timers of Node. The timer then fires early and is set again. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Calls back with keys once their delay is over, all by one timer. */
+/** Calls back with keys once their delay is over. */
 export interface Delays {
   /** Of several delays of one key, the one that ends first counts. */
   add(key: string, delayMs: number): void;
@@ -15,33 +11,30 @@ export interface Delays {
 }
 
 export function createDelays(clock: Clock, onDue: (key: string) => void): Delays {
-  const heap = createDelayHeap();
-  let timer: NodeJS.Timeout | undefined;
-  let timerAtMs = 0;
+  const waiting = new Map<string, { readonly atMs: number; readonly timer: NodeJS.Timeout }>();
 
-  function arm(): void {
-    const atMs = heap.nextAtMs();
-    if (atMs === undefined || (timer !== undefined && timerAtMs <= atMs)) return;
-    clearTimeout(timer);
-    timerAtMs = atMs;
-    const waitMs = Math.max(0, Math.ceil(atMs - clock.monotonicMs()));
-    timer = setTimeout(fire, Math.min(waitMs, LONGEST_TIMER_MS));
+  function arm(key: string, atMs: number): void {
+    const waitMs = Math.min(Math.max(0, Math.ceil(atMs - clock.monotonicMs())), LONGEST_TIMER_MS);
+    waiting.set(key, { atMs, timer: setTimeout(fire, waitMs, key, atMs) });
   }
 
-  function fire(): void {
-    timer = undefined;
-    for (const key of heap.popDue(clock.monotonicMs())) onDue(key);
-    arm();
+  function fire(key: string, atMs: number): void {
+    if (clock.monotonicMs() < atMs) return arm(key, atMs);
+    waiting.delete(key);
+    onDue(key);
   }
 
   return {
     add(key, delayMs) {
-      if (heap.push(key, clock.monotonicMs() + delayMs)) arm();
+      const atMs = clock.monotonicMs() + delayMs;
+      const known = waiting.get(key);
+      if (known !== undefined && known.atMs <= atMs) return;
+      clearTimeout(known?.timer);
+      arm(key, atMs);
     },
     clear() {
-      clearTimeout(timer);
-      timer = undefined;
-      heap.clear();
+      for (const { timer } of waiting.values()) clearTimeout(timer);
+      waiting.clear();
     },
   };
 }

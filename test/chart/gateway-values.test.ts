@@ -60,7 +60,6 @@ describe('the gateway', () => {
       registry: {
         urls: ['http://rollcall-registry:3001'],
         grpcOrigin: 'http://rollcall-registry:50051',
-        tokenFile: '/var/run/secrets/rollcall/token',
       },
       keys: {
         namespace: NAMESPACE,
@@ -144,7 +143,6 @@ describe('the gateway', () => {
       expect(podOf(objects).volumes).toContainEqual({ name: 'registry-token', projected });
       const mount = { name: 'registry-token', mountPath: '/var/run/secrets/rollcall', readOnly: true };
       expect(podOf(objects).containers[0]?.['volumeMounts']).toContainEqual(mount);
-      expect(configOf(objects).registry.tokenFile).toBe('/var/run/secrets/rollcall/token');
     }
   });
 

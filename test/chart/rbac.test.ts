@@ -156,7 +156,7 @@ async function use(): Promise<void> {
   await operator;
   const gateway = await start(GATEWAY, 'services/gateway/src/main.ts', {
     ROLLCALL_REGISTRY_URLS: registry.url,
-    ROLLCALL_REGISTRY_TOKEN_FILE: await temporaryFile('token', await tokenOf(GATEWAY, NAMESPACE)),
+    ROLLCALL_TOKEN_FILE: await temporaryFile('token', await tokenOf(GATEWAY, NAMESPACE)),
     ROLLCALL_ROUTES_FILE: await temporaryFile('routes.yaml', 'routes: []'),
   });
   const installation = { cluster, api: registry.url, token: await tokenOf('default', DELIVERY_NAMESPACE) };

@@ -46,7 +46,7 @@ beforeAll(async () => {
     await startGateway({
       namespace,
       registry: registry.url,
-      settings: { ROLLCALL_REGISTRY_TOKEN_FILE: tokenFile, ROLLCALL_REDIS_URL: inject('redisUrl') },
+      settings: { ROLLCALL_TOKEN_FILE: tokenFile, ROLLCALL_REDIS_URL: inject('redisUrl') },
     }),
   );
   open = resources.use(

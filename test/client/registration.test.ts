@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { projectedToken } from '@rollcall/client/projected-token.ts';
 import { type RegisterOptions, type Registration, register } from '@rollcall/client/registration.ts';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
-import { tokenFromFile } from '@rollcall/client/token-file.ts';
 import { describe, expect, it, vi } from 'vitest';
 import { type ContractServer, freePort, startContractServer } from './contract-server.ts';
 
@@ -150,7 +150,7 @@ describe('register', () => {
     await writeFile(file, 'old\n');
     await using server = await startContractServer();
     server.misbehave('POST', { status: 401, body: { error: 'Unauthenticated', message: 'expired' } });
-    await using registration = registerShop(server, { token: tokenFromFile(file) });
+    await using registration = registerShop(server, { token: projectedToken({ ROLLCALL_TOKEN_FILE: file }) });
     const heard = heardFrom(registration);
     await vi.waitFor(() => expect(heard.length).toBeGreaterThan(1));
     await writeFile(file, 'new\n');

@@ -48,7 +48,7 @@ beforeAll(async () => {
       settings: {
         ROLLCALL_REGISTRY_URLS: behind.url,
         ROLLCALL_REGISTRY_GRPC_URL: `http://127.0.0.1:${registryGrpc}`,
-        ROLLCALL_REGISTRY_TOKEN_FILE: tokenFile,
+        ROLLCALL_TOKEN_FILE: tokenFile,
         ROLLCALL_GRPC_PORT: String(gatewayGrpc),
       },
     }),

@@ -22,7 +22,6 @@ const schema = Type.Object({
       'Base URLs of registries, separated by commas: any that answers is followed, and calls of `registry` go to the first',
   }),
   ROLLCALL_REGISTRY_GRPC_URL: Type.Optional(Type.String({ minLength: 1, description: 'Where it offers gRPC' })),
-  ROLLCALL_REGISTRY_TOKEN_FILE: Type.Optional(Type.String({ minLength: 1 })),
   ROLLCALL_REDIS_URL: Type.Optional(Type.String({ minLength: 1, description: 'redis://:password@host:port' })),
   ROLLCALL_REDIS_PREFIX: Type.String({ minLength: 1, maxLength: 256, default: 'rollcall' }),
   ROLLCALL_REDIS_TIMEOUT_MS: Type.Integer({ minimum: 10, maximum: 5000, default: 100 }),
@@ -93,7 +92,6 @@ export interface GatewayConfig extends ApiConfig {
     readonly urls: readonly string[];
     /** Undefined: its gRPC API is not passed on to. */
     readonly grpcOrigin: string | undefined;
-    readonly tokenFile: string | undefined;
   };
   /** Undefined: each replica counts by itself. */
   readonly redisUrl: string | undefined;
@@ -126,7 +124,6 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     registry: {
       urls: baseUrls('ROLLCALL_REGISTRY_URLS', parsed.ROLLCALL_REGISTRY_URLS),
       grpcOrigin: baseUrls('ROLLCALL_REGISTRY_GRPC_URL', parsed.ROLLCALL_REGISTRY_GRPC_URL ?? '')[0],
-      tokenFile: parsed.ROLLCALL_REGISTRY_TOKEN_FILE,
     },
     redisUrl: parsed.ROLLCALL_REDIS_URL,
     redisPrefix: parsed.ROLLCALL_REDIS_PREFIX,

@@ -1,4 +1,3 @@
-import { tokenFromFile } from '@rollcall/client/token-file.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
@@ -89,9 +88,7 @@ function createUpstream({ config, log, clock, metrics }: PartsDeps) {
   const mayConnect = addressRules[config.serviceAddresses];
   const lookups = createLookups(guardedResolve(resolveBySystem, { mayConnect, except: configuredHosts(config) }));
   const dispatchers = createDispatchers({ connectTimeoutMs: config.upstream.connectMs, lookups }, clock);
-  const { urls, tokenFile } = config.registry;
-  const token = tokenFile === undefined ? undefined : tokenFromFile(tokenFile);
-  const registry = { servers: urls, token, fetch };
+  const registry = { servers: config.registry.urls, fetch };
   const endpoints = {
     resolve: lookups.resolve,
     breakerPolicy: defaultBreakerPolicy,

@@ -6,11 +6,10 @@ import type { Environment } from '../process/config.ts';
 import { backoffMs, sleep } from '../retry.ts';
 import { accessFromEnvironment, accessFromFile, type Credentials, type KubeAccess } from './access.ts';
 import { createCredentialSource } from './credentials.ts';
-import { type ApiStatus, KubeApiError, KubeUnreachableError } from './errors.ts';
-import { type Answer, exchange, unreachable } from './exchange.ts';
+import { type ApiStatus, KubeApiError, KubeUnreachableError, unreachable } from './errors.ts';
 import { createTransports } from './transport.ts';
 
-/** `exchange` has its own; undici's do not count the wait for a socket. */
+/** Requests have one of their own; undici's do not count the wait for a socket. */
 const NO_TIMEOUTS = { headersTimeout: 0, bodyTimeout: 0 };
 const MAX_RETRY_AFTER_TRIES = 5;
 /** What is added to the wait that the server asked for, so that not all return together. */
@@ -84,6 +83,12 @@ export async function connectByFile(path: string, options: ConnectionOptions): P
   return connectTo(await accessFromFile(path), options);
 }
 
+interface Answer {
+  readonly statusCode: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+  readonly text: string;
+}
+
 async function connectTo(access: KubeAccess, options: ConnectionOptions): Promise<KubeConnection> {
   const { clock, requestTimeoutMs, maxSockets, fieldManager } = options;
   const { origin, pathname, host } = new URL(access.server);
@@ -98,27 +103,27 @@ async function connectTo(access: KubeAccess, options: ConnectionOptions): Promis
     const owner = method === 'GET' || method === 'DELETE' ? {} : { fieldManager };
     const headers: Record<string, string> = { accept: 'application/json', ...credentials.headers };
     if (body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
+    const within = limited(deadline - clock.monotonicMs(), signal);
     try {
-      const answer = await exchange(
-        transports.get(credentials).requests,
-        {
-          origin,
-          method,
-          path: basePath + request.path + queryString({ ...owner, ...request.query }),
-          headers,
-          body: body === undefined ? null : JSON.stringify(body),
-          // A DELETE with a body would cost its socket, and every one a TLS handshake: undici
-          // treats it as a mistake.
-          reset: false,
-          ...NO_TIMEOUTS,
-        },
-        { timeoutMs: deadline - clock.monotonicMs(), signal },
-      );
+      const answering = transports.get(credentials).requests.request({
+        origin,
+        method,
+        path: basePath + request.path + queryString({ ...owner, ...request.query }),
+        headers,
+        body: body === undefined ? null : JSON.stringify(body),
+        // A DELETE with a body would cost its socket, and every one a TLS handshake: undici treats
+        // it as a mistake.
+        reset: false,
+        signal: within,
+        ...NO_TIMEOUTS,
+      });
+      const { statusCode, headers: fields, body: content } = await untilAborted(answering, within);
+      const answer = { statusCode, headers: fields, text: await content.text() };
       onRequest(method, String(answer.statusCode));
       return answer;
     } catch (error) {
       onRequest(method, '<error>');
-      throw error;
+      throw unreached(error, within);
     }
   }
 
@@ -157,7 +162,7 @@ async function connectTo(access: KubeAccess, options: ConnectionOptions): Promis
         response = await untilAborted(opening, signal);
       } catch (error) {
         onRequest('WATCH', '<error>');
-        throw error instanceof KubeUnreachableError ? error : unreachable(errorMessage(error), error);
+        throw unreached(error, signal);
       }
       onRequest('WATCH', String(response.statusCode));
       if (isSuccess(response.statusCode)) return response.body;
@@ -217,13 +222,26 @@ function toApiError({ statusCode, headers, text }: Answer): KubeApiError {
   return new KubeApiError(statusCode, status, seconds === undefined ? undefined : seconds * 1000);
 }
 
+/** @returns what aborts when the time is over, or with `signal`. */
+function limited(ms: number, signal: AbortSignal | undefined): AbortSignal {
+  const timeout = AbortSignal.timeout(Math.max(0, Math.ceil(ms)));
+  return signal === undefined ? timeout : AbortSignal.any([timeout, signal]);
+}
+
+function unreached(error: unknown, { aborted, reason }: AbortSignal): KubeUnreachableError {
+  if (error instanceof KubeUnreachableError) return error;
+  if (!aborted) return unreachable(errorMessage(error), error);
+  const isLate = reason instanceof Error && reason.name === 'TimeoutError';
+  return unreachable(isLate ? 'no answer in time' : 'the request was aborted');
+}
+
 /**
  * undici rejects an aborted request only once a socket is open for it, which behind a dead network
  * lasts long.
  */
 async function untilAborted<T>(pending: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(unreachable('the request was aborted'));
+  const onAbort = () => reject(signal.reason);
   if (signal.aborted) onAbort();
   signal.addEventListener('abort', onAbort, { once: true });
   try {

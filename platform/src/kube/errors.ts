@@ -47,6 +47,14 @@ export class KubeUnreachableError extends Error {
   }
 }
 
+/** @param reason why, for people. */
+export function unreachable(reason: string, cause?: unknown): KubeUnreachableError {
+  return new KubeUnreachableError(
+    `The API server could not be reached: ${reason}`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
 export function isNotFound(error: unknown): boolean {
   return error instanceof KubeApiError && error.code === 404;
 }

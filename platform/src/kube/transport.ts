@@ -1,7 +1,7 @@
 import { createSecureContext } from 'node:tls';
 import { type Dispatcher, Pool, ProxyAgent } from 'undici';
 import type { Credentials, KubeAccess, TlsCredentials } from './access.ts';
-import { unreachable } from './exchange.ts';
+import { unreachable } from './errors.ts';
 
 /** Below the 90 s after which the API server closes an idle connection. */
 const KEEP_ALIVE_MS = 60_000;

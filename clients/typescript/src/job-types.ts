@@ -25,7 +25,7 @@ export type JobPhase = (typeof jobPhases)[number];
 export type ArtifactType = 'image' | 'binary';
 
 /** What one check of the new version has measured so far. */
-export interface JobAnalysis {
+interface JobAnalysis {
   readonly name: string;
   readonly measurements: number;
   readonly failures: number;

@@ -48,7 +48,7 @@ export function startService(service: ServiceOptions, { logDirectory, env }: Ser
  * @throws with the end of its log when the service ends before.
  */
 export async function waitUntilReady(
-  service: ManagedProcess,
+  service: Pick<ManagedProcess, 'name' | 'failed'>,
   adminPort: number,
   { signal, timeoutMs = READY_TIMEOUT_MS }: ReadyOptions = {},
 ): Promise<void> {

@@ -7,7 +7,7 @@ import { type Backend, startBackend, startGateway } from '../gateway/gateway.ts'
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
-import { type Replica, startReadyReplica } from '../support/replica.ts';
+import { type RunningService, startReadyReplica } from '../support/replica.ts';
 import { CHART, objectOf, renderChart } from './chart.ts';
 
 const AUDIENCE = 'rollcall';
@@ -16,9 +16,9 @@ const SELF = 'rollcall-registry';
 
 const resources = new AsyncDisposableStack();
 let namespace: TestNamespace;
-let registry: Replica;
-let operator: Replica;
-let gateway: Replica;
+let registry: RunningService;
+let operator: RunningService;
+let gateway: RunningService;
 /** Has keys, is well, and asks nobody for a token. */
 let open: Backend;
 let tokenFile: string;

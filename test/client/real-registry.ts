@@ -4,7 +4,8 @@ import { startService, waitUntilReady } from '@rollcall/local/services.ts';
 import { inject } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
+import type { Replica } from '../support/replica.ts';
 import { freePort } from './contract-server.ts';
 
 export interface RealRegistryOptions {
@@ -35,12 +36,12 @@ export async function startRealRegistry({ ttlSeconds = 60, operator = false }: R
   const database = stack.use(await createDatabase());
   const port = await freePort();
   const start = (settings: Record<string, string> = {}) =>
-    startRegistry({
+    startRegistryProcess({
       namespace: namespace.name,
       databaseUrl: database.url,
       settings: { ROLLCALL_TTL_SECONDS: String(ttlSeconds), ...settings },
     });
-  let registry: TestRegistry = await start({ ROLLCALL_PORT: String(port) });
+  let registry: Replica = await start({ ROLLCALL_PORT: String(port) });
   stack.defer(() => registry[Symbol.asyncDispose]());
   if (operator) await startOperator(stack, namespace.name);
   const kept = stack.move();

@@ -3,15 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import type { RunningService } from '../support/replica.ts';
 import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
 
 const PAGE = 'https://app.example.com';
 const STRANGER = 'https://stranger.example.com';
 
 let namespace: TestNamespace;
-let gateway: Replica;
-let silent: Replica;
+let gateway: RunningService;
+let silent: RunningService;
 let shop: Backend;
 let token: string;
 const stack = new AsyncDisposableStack();
@@ -42,7 +42,7 @@ afterAll(() => stack.disposeAsync());
 interface Options {
   readonly path?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly at?: Replica | undefined;
+  readonly at?: RunningService | undefined;
 }
 
 function call(method: string, origin: string, { path = '/api/v1/shop/x', headers, at = gateway }: Options = {}) {

@@ -9,14 +9,16 @@ import { WebSocket } from 'ws';
 import { createGrpcClient } from '../registry/grpc-client.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import {
   type Backend,
   createClient,
+  type GatewayOptions,
   requestToken,
   startBackend,
   startGateway,
+  startGatewayProcess,
   type TestClient,
   tokenOf,
 } from './gateway.ts';
@@ -28,7 +30,7 @@ const ANONYMOUS = 7;
 const FREE = 5;
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
+let registry: RunningService;
 let registryGrpc: number;
 let shop: Backend;
 const stack = new AsyncDisposableStack();
@@ -59,13 +61,17 @@ function answerShop({ url = '' }: IncomingMessage, response: ServerResponse): vo
   if (url.includes('/short')) response.end('done');
 }
 
-interface TestGateway extends Replica {
-  readonly grpcPort: number;
-}
+type WithGrpc<T> = T & { readonly grpcPort: number };
+type TestGateway = WithGrpc<RunningService>;
 
-async function start(settings: Record<string, string> = {}): Promise<TestGateway> {
+const start = (settings?: Record<string, string>) => startBy(startGateway, settings);
+
+async function startBy<T extends RunningService>(
+  run: (options: GatewayOptions) => Promise<T>,
+  settings: Record<string, string> = {},
+): Promise<WithGrpc<T>> {
   const [grpcPort = 0] = await freePorts(1);
-  const replica = await startGateway({
+  const replica = await run({
     namespace,
     registry: registry.url,
     settings: {
@@ -77,12 +83,12 @@ async function start(settings: Record<string, string> = {}): Promise<TestGateway
   return Object.assign(replica, { grpcPort });
 }
 
-function get(gateway: Replica, path: string, token?: string): Promise<Response> {
+function get(gateway: RunningService, path: string, token?: string): Promise<Response> {
   return fetch(`${gateway.url}${path}`, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
 }
 
 /** The status that an upgrade is answered with, and its headers. */
-async function upgrade(gateway: Replica, token?: string): Promise<IncomingMessage> {
+async function upgrade(gateway: RunningService, token?: string): Promise<IncomingMessage> {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const socket = new WebSocket(`${gateway.url.replace('http', 'ws')}/api/ws`, { headers });
   socket.on('error', () => undefined);
@@ -289,7 +295,7 @@ describe('a client that is deleted', () => {
 
 describe('a gateway that stops', () => {
   test('closes both doors at once: an answer and a call without end do not keep it longer than its grace', async () => {
-    await using gateway = await start({ ROLLCALL_DRAIN_SECONDS: '3' });
+    await using gateway = await startBy(startGatewayProcess, { ROLLCALL_DRAIN_SECONDS: '3' });
     const token = await tokenOf(
       gateway,
       await createClient(namespace, { id: 'staying', scopes: ['registrations:read'] }),
@@ -313,10 +319,10 @@ describe('a gateway that stops', () => {
 });
 
 /** The lines of requests, once there are so many. */
-function linesOf(gateway: Replica, count: number): Promise<Record<string, unknown>[]> {
+function linesOf(gateway: RunningService, count: number): Promise<Record<string, unknown>[]> {
   return vi.waitFor(
     async () => {
-      const text = await readFile(gateway.process.logFile, 'utf8');
+      const text = await readFile(gateway.logFile, 'utf8');
       const all = text.split('\n').filter((line) => line.startsWith('{'));
       const lines = all.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request');
       expect(lines.length).toBeGreaterThanOrEqual(count);
@@ -379,8 +385,8 @@ describe('the access log', () => {
     await using gateway = await start({ ROLLCALL_ACCESS_LOG: 'off' });
     const answer = await get(gateway, '/api/v1/shop/short', 'guessed-token');
     expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f]{32}$/);
-    await gateway.process.stop();
-    expect(await readFile(gateway.process.logFile, 'utf8')).not.toContain('/api/v1/shop/short');
+    await gateway[Symbol.asyncDispose]();
+    expect(await readFile(gateway.logFile, 'utf8')).not.toContain('/api/v1/shop/short');
   });
 });
 

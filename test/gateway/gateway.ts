@@ -2,9 +2,16 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { apiClientKind, labels } from '@rollcall/crds/kinds.ts';
+import { gatewayProcess } from '@rollcall/gateway/service.ts';
 import { inject, vi } from 'vitest';
 import type { TestNamespace } from '../support/kube.ts';
-import { type Replica, startReadyReplica } from '../support/replica.ts';
+import {
+  type Replica,
+  type ReplicaOptions,
+  type RunningService,
+  startReadyReplica,
+  startService,
+} from '../support/replica.ts';
 
 export interface GatewayOptions {
   readonly namespace: TestNamespace;
@@ -14,14 +21,23 @@ export interface GatewayOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Starts the real process on the shared cluster and waits until it is ready. */
-export function startGateway({ namespace, registry, settings }: GatewayOptions): Promise<Replica> {
-  return startReadyReplica('services/gateway/src/main.ts', {
+/** Runs a replica in this process on the shared cluster, and waits until it is ready. */
+export function startGateway(options: GatewayOptions): Promise<RunningService> {
+  return startService(gatewayProcess, replicaOptions(options));
+}
+
+/** As {@link startGateway}, as a process of its own, to be killed, frozen or measured. */
+export function startGatewayProcess(options: GatewayOptions): Promise<Replica> {
+  return startReadyReplica('services/gateway/src/main.ts', replicaOptions(options));
+}
+
+function replicaOptions({ namespace, registry, settings }: GatewayOptions): ReplicaOptions {
+  return {
     logDirectory: inject('temporaryDirectory'),
     kubeconfig: namespace.kubeconfigPath,
     namespace: namespace.name,
     settings: { ROLLCALL_REGISTRY_URLS: registry, ...settings },
-  });
+  };
 }
 
 export interface TestClient {
@@ -70,7 +86,7 @@ export function secretManifest(name: string, secret: string): object {
 
 /** Asks for a token. @param form besides the grant type. */
 export function requestToken(
-  gateway: Pick<Replica, 'url'>,
+  gateway: Pick<RunningService, 'url'>,
   { id, secret }: TestClient,
   form: Record<string, string> = {},
 ) {
@@ -82,7 +98,7 @@ export function requestToken(
 }
 
 /** The token of a client that the gateway may learn of in a moment only. */
-export function tokenOf(gateway: Pick<Replica, 'url'>, client: TestClient): Promise<string> {
+export function tokenOf(gateway: Pick<RunningService, 'url'>, client: TestClient): Promise<string> {
   return vi.waitFor(
     async () => {
       const answer = await requestToken(gateway, client);

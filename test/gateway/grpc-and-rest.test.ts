@@ -6,16 +6,16 @@ import { freePorts } from '@rollcall/local/ports.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { createClient, startGateway, tokenOf } from './gateway.ts';
 import { createEchoClient, startBackend } from './grpc-fixture.ts';
 
 const ATTEMPTS = 7;
 const hello = Buffer.from('hello');
 
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let token: string;
 let grpcPort = 0;
 const stack = new AsyncDisposableStack();

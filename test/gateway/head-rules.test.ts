@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import type { RunningService } from '../support/replica.ts';
 import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
 
 const PAGE = 'https://app.example.com';
 
 let namespace: TestNamespace;
-let registry: Replica;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let shop: Backend;
 let token: string;
 const stack = new AsyncDisposableStack();
@@ -43,7 +43,7 @@ interface Sent {
 }
 
 /** Sends bytes to a server and returns all that comes back until it closes. */
-function send(to: Replica, { line, fields = [], body = '', bearer = token }: Sent): Promise<string> {
+function send(to: RunningService, { line, fields = [], body = '', bearer = token }: Sent): Promise<string> {
   const socket = connect({ port: Number(new URL(to.url).port), host: '127.0.0.1' });
   const head = [
     `${line} HTTP/1.1`,
@@ -76,7 +76,7 @@ describe('the gateway', () => {
     expect(JSON.parse(body)).toMatchObject({ error: { code, message: expect.any(String) } });
     expect(shop.requests.length).toBe(before);
     await vi.waitFor(async () => {
-      const lines = (await readFile(gateway.process.logFile, 'utf8')).split('\n').filter((each) => each.includes(id));
+      const lines = (await readFile(gateway.logFile, 'utf8')).split('\n').filter((each) => each.includes(id));
       expect(lines.length).toBe(1);
       expect(JSON.parse(lines[0] ?? '')).toMatchObject({ reqId: id, method: 'GET', result: expect.any(Number) });
       expect(JSON.parse(lines[0] ?? '').path).toBe(line.split(' ')[1]);

@@ -4,14 +4,14 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
 
 const PAGE = 'https://app.example.com';
 
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let token: string;
 const stack = new AsyncDisposableStack();
 
@@ -82,9 +82,7 @@ async function answering(bytes: string, { close = true } = {}) {
 
 /** The lines of the access log about requests with an id. */
 async function logged(requestId: string): Promise<readonly Record<string, unknown>[]> {
-  const lines = (await readFile(gateway.process.logFile, 'utf8'))
-    .split('\n')
-    .filter((line) => line.includes(requestId));
+  const lines = (await readFile(gateway.logFile, 'utf8')).split('\n').filter((line) => line.includes(requestId));
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 

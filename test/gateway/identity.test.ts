@@ -6,7 +6,7 @@ import { rollcall } from '../client/rollcall-process.ts';
 import { freeze, thaw } from '../support/freeze.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import type { Replica } from '../support/replica.ts';
 import {
   type Backend,
@@ -16,7 +16,7 @@ import {
   requestToken,
   secretManifest,
   startBackend,
-  startGateway,
+  startGatewayProcess,
   type TestClient,
   tokenOf,
 } from './gateway.ts';
@@ -28,7 +28,7 @@ const SILENT = 'https://silent.example';
 const BABBLING = 'https://babbling.example';
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
+let registry: Replica;
 let gateway: Replica;
 let issuer: Backend;
 let client: TestClient;
@@ -42,7 +42,7 @@ const stack = new AsyncDisposableStack();
 beforeAll(async () => {
   namespace = stack.use(await createNamespace('identity'));
   const database = stack.use(await createDatabase());
-  registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   external = await generateKeyPair('RS256');
   keySet = [{ ...(await exportJWK(external.publicKey)), kid: 'ext-1', alg: 'RS256' }];
   issuer = stack.use(
@@ -59,13 +59,14 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
+/** A process of its own: how long it takes to answer is measured. */
 function start(): Promise<Replica> {
   const issuers = [
     { issuer: EXTERNAL, audience: 'rollcall-tests', jwksUrl: `${issuer.url}/keys`, defaultTier: 'standard' },
     { issuer: SILENT, audience: 'rollcall-tests', jwksUrl: 'http://127.0.0.1:9/keys', defaultTier: 'standard' },
     { issuer: BABBLING, audience: 'rollcall-tests', jwksUrl: `${issuer.url}/babble`, defaultTier: 'standard' },
   ];
-  return startGateway({
+  return startGatewayProcess({
     namespace,
     registry: registry.url,
     settings: {

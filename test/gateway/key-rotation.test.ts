@@ -8,14 +8,14 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freeze, thaw } from '../support/freeze.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import type { Replica } from '../support/replica.ts';
 import {
   createClient,
   forgedToken,
   requestToken,
   startBackend,
-  startGateway,
+  startGatewayProcess,
   type TestClient,
   tokenOf,
 } from './gateway.ts';
@@ -29,21 +29,21 @@ const REFRESH_SECONDS = 2;
 const PATIENCE = { timeout: 60_000, interval: 500 };
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
+let registry: Replica;
 let client: TestClient;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
   namespace = stack.use(await createNamespace('rotation'));
   const database = stack.use(await createDatabase());
-  registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   client = await createClient(namespace, { id: 'tests', scopes: ['registrations:read'] });
 });
 
 afterAll(() => stack.disposeAsync());
 
 function start(): Promise<Replica> {
-  return startGateway({
+  return startGatewayProcess({
     namespace,
     registry: registry.url,
     settings: {

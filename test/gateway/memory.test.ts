@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import type { Replica } from '../support/replica.ts';
-import { createClient, requestToken, startGateway, type TestClient, tokenOf } from './gateway.ts';
+import { createClient, requestToken, startGatewayProcess, type TestClient, tokenOf } from './gateway.ts';
 
 const AT_ONCE = 8;
 const ROUNDS = 4;
@@ -12,21 +12,21 @@ const ROUNDS = 4;
 const MOST = 48;
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
+let registry: Replica;
 let client: TestClient;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
   namespace = stack.use(await createNamespace('gateway-memory'));
   const database = stack.use(await createDatabase());
-  registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   client = await createClient(namespace, { id: 'tests', scopes: ['registrations:read'] });
 });
 
 afterAll(() => stack.disposeAsync());
 
 function start(settings: Record<string, string> = {}): Promise<Replica> {
-  return startGateway({
+  return startGatewayProcess({
     namespace,
     registry: registry.url,
     settings: { ROLLCALL_LIMIT_ANONYMOUS: '10000', ROLLCALL_LIMIT_PREMIUM: '10000', ...settings },

@@ -7,14 +7,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
-import { createClient, requestToken, startGateway, tokenOf } from './gateway.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
+import { createClient, requestToken, startGateway, startGatewayProcess, tokenOf } from './gateway.ts';
 import { connect } from './websocket-client.ts';
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
-function start(settings: Record<string, string> = {}): Promise<Replica> {
+function start(settings: Record<string, string> = {}): Promise<RunningService> {
   return startGateway({ namespace, registry: registry.url, settings });
 }
 
@@ -38,7 +38,7 @@ function get(path: string, token: string): Promise<Response> {
   return fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${token}` } });
 }
 
-const webSocketOf = ({ url }: Replica): string => `${url.replace('http', 'ws')}/api/ws`;
+const webSocketOf = ({ url }: RunningService): string => `${url.replace('http', 'ws')}/api/ws`;
 
 async function health(): Promise<{ status: string; version: string; uptime: number }> {
   const answer = await fetch(`${gateway.url}/api/health`);
@@ -92,7 +92,11 @@ test('the AsyncAPI document is that of this gateway: its version, its channels, 
 });
 
 /** The status of a request from an address, on behalf of another as it says. */
-async function askFrom(localAddress: string, { url }: Replica, forwardedFor: string): Promise<number | undefined> {
+async function askFrom(
+  localAddress: string,
+  { url }: RunningService,
+  forwardedFor: string,
+): Promise<number | undefined> {
   const headers = { 'x-forwarded-for': forwardedFor };
   const asking = request(`${url}/api/v1/shop/x`, { localAddress, headers, agent: false }).end();
   const [answer] = await once(asking, 'response');
@@ -143,7 +147,7 @@ test('a route called token has a limit of its own, apart from those of the token
 });
 
 test('a gateway that gets SIGTERM says goodbye to its WebSockets, and ends well and soon', async () => {
-  await using leaving = await start();
+  await using leaving = await startGatewayProcess({ namespace, registry: registry.url });
   const token = await tokenOf(
     leaving,
     await createClient(namespace, { id: 'following', scopes: ['registrations:read'] }),

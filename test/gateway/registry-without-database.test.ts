@@ -3,11 +3,11 @@ import { startTcpRelay, type TcpRelay } from '../kube/tcp-relay.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
-import { callApi, type Replica } from '../support/replica.ts';
+import { callApi, type RunningService } from '../support/replica.ts';
 import { createClient, startGateway, tokenOf } from './gateway.ts';
 
 let namespace: TestNamespace;
-let gateway: Replica;
+let gateway: RunningService;
 let database: TcpRelay;
 const stack = new AsyncDisposableStack();
 

@@ -5,14 +5,14 @@ import { createGrpcClient } from '../registry/grpc-client.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { createRedis } from '../support/redis.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
-import { createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
+import { createClient, startBackend, startGateway, startGatewayProcess, tokenOf } from './gateway.ts';
 import { connect } from './websocket-client.ts';
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
-let gateways: Replica[];
+let registry: RunningService;
+let gateways: RunningService[];
 let grpcPort: number;
 const stack = new AsyncDisposableStack();
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
-function gatewayAt(index: number): Replica {
+function gatewayAt(index: number): RunningService {
   const gateway = gateways[index % gateways.length];
   if (gateway === undefined) throw new Error('No gateway has been started');
   return gateway;
@@ -75,7 +75,7 @@ test('two replicas and three doors let a caller have its limit together, and no 
   expect(Number(refused.headers.get('x-ratelimit-reset'))).toBeGreaterThan(Date.now() / 1000);
 });
 
-async function statusOf(gateway: Replica, token: string): Promise<number> {
+async function statusOf(gateway: RunningService, token: string): Promise<number> {
   const answer = await fetch(`${gateway.url}/api/v1/registry/services`, {
     headers: { authorization: `Bearer ${token}` },
   });
@@ -198,7 +198,7 @@ test('a replica is ready once it knows what is registered, and soon also where n
     gatewayAt(0),
     await createClient(namespace, { id: 'early', scopes: ['registrations:read'] }),
   );
-  const ask = (at: Replica, path: string) =>
+  const ask = (at: RunningService, path: string) =>
     fetch(`${at.url}${path}`, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status);
   await using next = await startGateway({ namespace, registry: registry.url });
   expect(await ask(next, '/api/v1/early/x')).toBe(200);
@@ -214,7 +214,7 @@ test('a replica that is to stop still answers, and closes the connections by it'
     await createClient(namespace, { id: 'staying', scopes: ['registrations:read'] }),
   );
   // As long as may be: it is killed before.
-  await using leaving = await startGateway({
+  await using leaving = await startGatewayProcess({
     namespace,
     registry: registry.url,
     settings: { ROLLCALL_DRAIN_SECONDS: '20' },

@@ -4,16 +4,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
 
 const LIMIT_BYTES = 200_000;
 const HEADERS_MS = 1000;
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let token: string;
 const stack = new AsyncDisposableStack();
 

@@ -7,13 +7,13 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let shop: Backend;
 let token: string;
 const stack = new AsyncDisposableStack();

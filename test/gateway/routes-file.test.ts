@@ -4,8 +4,8 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { type Backend, createClient, startBackend, startGateway, type TestClient, tokenOf } from './gateway.ts';
 
 const ROUTES = `
@@ -49,8 +49,8 @@ routes:
 const PATIENCE = { timeout: 30_000, interval: 200 };
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let reports: Backend;
 let directory: string;
 const stack = new AsyncDisposableStack();
@@ -78,7 +78,7 @@ afterAll(() => stack.disposeAsync());
 
 const file = (): string => join(directory, 'routes.yaml');
 
-function start(routesFile: string): Promise<Replica> {
+function start(routesFile: string): Promise<RunningService> {
   return startGateway({ namespace, registry: registry.url, settings: { ROLLCALL_ROUTES_FILE: routesFile } });
 }
 
@@ -147,7 +147,7 @@ describe('a route of the file', () => {
   });
 
   test('takes the methods that it names, and has a limit of its own', async () => {
-    const token = await clientWith('reader', ['reports:read', 'registrations:read']);
+    const token = await clientWith('reporter', ['reports:read', 'registrations:read']);
     const refused = await call('/api/v1/reports/7', token, 'DELETE');
     expect(refused).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
     expect(refused.headers.get('allow')).toBe('GET, HEAD');
@@ -201,7 +201,7 @@ describe('a route of the file', () => {
 const route = (name: string): string => `routes: [{name: ${name}, prefix: /${name}, service: reports}]`;
 
 async function complaints(): Promise<number> {
-  const log = await readFile(gateway.process.logFile, 'utf8');
+  const log = await readFile(gateway.logFile, 'utf8');
   return log.split('routes not read, the old ones stay').length - 1;
 }
 

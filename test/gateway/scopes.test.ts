@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGrpcClient, type GrpcClient } from '../registry/grpc-client.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
-import type { Replica } from '../support/replica.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { createClient, startGateway, tokenOf } from './gateway.ts';
 import { connect } from './websocket-client.ts';
 
@@ -25,8 +25,8 @@ const FORBIDDEN = 7;
 
 const stack = new AsyncDisposableStack();
 let namespace: TestNamespace;
-let registry: TestRegistry;
-let gateway: Replica;
+let registry: RunningService;
+let gateway: RunningService;
 let registryGrpc: number;
 let gatewayGrpc: number;
 

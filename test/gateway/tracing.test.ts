@@ -6,14 +6,14 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { WebSocket } from 'ws';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import { type Replica, startReplica } from '../support/replica.ts';
-import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
+import { type Backend, createClient, startBackend, startGatewayProcess, tokenOf } from './gateway.ts';
 import { createEchoClient, startBackend as startGrpcBackend } from './grpc-fixture.ts';
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from './otlp-receiver.ts';
 
 let namespace: TestNamespace;
-let registry: TestRegistry;
+let registry: Replica;
 let collector: OtlpReceiver;
 let gateway: Replica;
 let grpcPort: number;
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const database = stack.use(await createDatabase());
   collector = stack.use(await startOtlpReceiver());
   registry = stack.use(
-    await startRegistry({
+    await startRegistryProcess({
       namespace: namespace.name,
       databaseUrl: database.url,
       settings: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...EXPORT_AT_ONCE },
@@ -67,7 +67,7 @@ beforeAll(async () => {
 afterAll(() => stack.disposeAsync());
 
 function start(settings: Record<string, string>): Promise<Replica> {
-  return startGateway({
+  return startGatewayProcess({
     namespace,
     registry: registry.url,
     // A machine that stops for seconds must not look like a service that is unavailable.

@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Backend, createClient, startBackend, startGateway, tokenOf } from '../gateway/gateway.ts';
+import { type Backend, createClient, startBackend, startGatewayProcess, tokenOf } from '../gateway/gateway.ts';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import type { Replica } from '../support/replica.ts';
 
 /** Connections that say nothing at all, and those that say nothing more after a request. */
@@ -33,7 +33,7 @@ const MIB = 1024 * 1024;
 const MEMORY_LIMIT_MIB = 512;
 const ENDLESS = Buffer.alloc(64 * MIB);
 
-let registry: TestRegistry;
+let registry: Replica;
 let gateway: Replica;
 let shop: Backend;
 let token: string;
@@ -44,9 +44,9 @@ const stack = new AsyncDisposableStack();
 beforeAll(async () => {
   const namespace = stack.use(await createNamespace('slow'));
   const database = stack.use(await createDatabase());
-  registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   gateway = stack.use(
-    await startGateway({
+    await startGatewayProcess({
       namespace,
       registry: registry.url,
       settings: {

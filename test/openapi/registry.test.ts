@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
+import type { Replica } from '../support/replica.ts';
 import { runSchemathesis } from './schemathesis.ts';
 
 /** Cuts of the operations in two: a secret that is stored for all services has every call after it refused. */
@@ -9,14 +10,14 @@ const CONFIG = 'POST /webhooks/config';
 /** Each has requests made up for every rule of its schema, right and wrong, and so many at random. */
 const EXAMPLES = ['--max-examples', '40'];
 
-async function startOpenRegistry(stack: AsyncDisposableStack): Promise<TestRegistry> {
+async function startOpenRegistry(stack: AsyncDisposableStack): Promise<Replica> {
   const namespace = stack.use(await createNamespace('openapi'));
   const database = stack.use(await createDatabase());
-  return stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
+  return stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
 }
 
 /** How many operations the document has that do not stream. */
-async function operationsOf(registry: TestRegistry): Promise<number> {
+async function operationsOf(registry: Replica): Promise<number> {
   const { body } = await registry.call('GET', '/openapi.json');
   const paths = Object.entries(body?.['paths'] as Record<string, object>);
   return paths.flatMap(([path, item]) => (/\/(watch|events)$/.test(path) ? [] : Object.keys(item))).length;

@@ -133,7 +133,9 @@ describe.concurrent('expiry', () => {
     writing.abort();
     await reports;
     expect(status?.health?.status).toMatch(/report-/);
-    expect((await world.events('shop')).filter(({ reason }) => reason === 'Expired')).toHaveLength(1);
+    const told = async () => (await world.events('shop')).filter(({ reason }) => reason === 'Expired').length;
+    await until('an Event tells', async () => (await told()) > 0);
+    expect(await told()).toBe(1);
   });
 
   test('the wall clock of the operator may step by ten minutes, back and forth', async (context) => {

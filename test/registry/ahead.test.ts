@@ -8,7 +8,8 @@ import { startTcpRelay, type TcpRelay } from '../kube/tcp-relay.ts';
 import { type EventStream, openEventStream } from '../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { newJob } from './delivery/fixture.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
@@ -20,8 +21,8 @@ let namespace: TestNamespace;
 let database: TestDatabase;
 /** Between the API server and one of the replicas. */
 let relay: TcpRelay;
-let ahead: TestRegistry;
-let behind: TestRegistry;
+let ahead: RunningService;
+let behind: RunningService;
 let grpcPort: number;
 
 beforeAll(async () => {
@@ -58,10 +59,10 @@ afterAll(async () => {
   await namespace[Symbol.asyncDispose]();
 });
 
-const urlOf = (registry: TestRegistry, path: string) => `${registry.url}/api/v1${path}`;
+const urlOf = (registry: RunningService, path: string) => `${registry.url}/api/v1${path}`;
 
 /** With which a stream is begun, or refused. */
-async function statusOf(registry: TestRegistry, path: string, id: string): Promise<number> {
+async function statusOf(registry: RunningService, path: string, id: string): Promise<number> {
   const headers = { accept: 'text/event-stream', 'last-event-id': id };
   const { status: code, body } = await fetch(urlOf(registry, path), { headers });
   await body?.cancel();

@@ -2,15 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 
 const AUDIENCE = 'rollcall';
 
 let namespace: TestNamespace;
 let database: TestDatabase;
-let registry: TestRegistry;
+let registry: RunningService;
 /** Reads of this one need tokens, too, and it lets a subject have two registrations. */
-let strict: TestRegistry;
+let strict: RunningService;
 const tokens: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -176,7 +177,7 @@ test('a name belongs to the subject that registered it', async () => {
 });
 
 test('no token is in the log', async () => {
-  const log = await readFile(registry.process.logFile, 'utf8');
+  const log = await readFile(registry.logFile, 'utf8');
   expect(log.length).toBeGreaterThan(0);
   for (const token of Object.values(tokens)) expect(log).not.toContain(token.slice(-40));
 });

@@ -6,7 +6,7 @@ import { registryProcess } from '@rollcall/registry/wiring/service.ts';
 import { expect, inject, type TestContext, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import { startReadyReplica } from '../support/replica.ts';
 
 const TTL_MS = 8000;
@@ -67,7 +67,7 @@ async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<
     settings: { ROLLCALL_IMPORT: 'false' },
   });
   onTestFinished(() => operator[Symbol.asyncDispose]());
-  const registry = await startRegistry({ namespace: namespace.name, databaseUrl: database.url, settings });
+  const registry = await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url, settings });
   onTestFinished(() => registry[Symbol.asyncDispose]());
   const wrong = `http://127.0.0.1:${port}`;
   await expect.poll(() => statusOf('GET', `${wrong}/api/v1/health`), { timeout: 30_000 }).toBe(200);

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Backend, createClient, startBackend, tokenOf } from '../gateway/gateway.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { type Answer, callApi, type Replica, startReadyReplica } from '../support/replica.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
@@ -20,7 +21,7 @@ let namespace: TestNamespace;
 let gateway: Replica;
 let grpcPort: number;
 let keys: Backend;
-let registry: TestRegistry;
+let registry: RunningService;
 let pair: Awaited<ReturnType<typeof generateKeyPair>>;
 
 const asking = (keysUrl: string) => ({

@@ -6,15 +6,16 @@ import { generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry, startRegistryProcess } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { createGrpcClient, type GrpcClient, type GrpcStream } from './grpc-client.ts';
 
 const AUDIENCE = 'rollcall';
 
 let namespace: TestNamespace;
 let database: TestDatabase;
-let first: TestRegistry;
-let guarded: TestRegistry;
+let first: RunningService;
+let guarded: RunningService;
 let ports: readonly [number, number];
 let client: GrpcClient;
 
@@ -257,7 +258,7 @@ describe('authentication', () => {
 
 test('a replica that stops says so, ends its watches with UNAVAILABLE, and ends', async () => {
   const [port = 0] = await freePorts(1);
-  const stopping = await startRegistry({
+  const stopping = await startRegistryProcess({
     namespace: namespace.name,
     databaseUrl: database.url,
     settings: { ROLLCALL_GRPC_PORT: String(port), ROLLCALL_DRAIN_SECONDS: '1' },

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 
 interface Schema {
   readonly $ref?: string;
@@ -20,7 +21,7 @@ interface Operation {
 }
 
 const stack = new AsyncDisposableStack();
-let registry: TestRegistry;
+let registry: RunningService;
 let paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 let schemas: Readonly<Record<string, Schema>>;
 

@@ -7,7 +7,8 @@ import { constantFrom, integer, record, sample } from 'fast-check';
 import { afterAll, beforeAll, expect, inject, type TestContext, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry, startRegistryProcess } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { startReadyReplica } from '../support/replica.ts';
 
 const NAMES = ['a', 'B', 'c'];
@@ -17,7 +18,7 @@ const TTL_MS = 5000;
 
 let namespace: TestNamespace;
 let database: TestDatabase;
-let replicas: TestRegistry[];
+let replicas: RunningService[];
 
 beforeAll(async () => {
   namespace = await createNamespace('replicas');
@@ -90,7 +91,7 @@ interface Acknowledged {
 }
 
 /** Registers, removes and beats at both replicas at once. */
-async function hammer(registries: readonly TestRegistry[], seed: number, into: Acknowledged): Promise<void> {
+async function hammer(registries: readonly RunningService[], seed: number, into: Acknowledged): Promise<void> {
   const random = sample(
     record({
       name: constantFrom(...NAMES),
@@ -137,7 +138,7 @@ test('two replicas and an operator hammered with the same names: every life that
     settings: { ROLLCALL_IMPORT: 'false' },
   });
   context.onTestFinished(() => operator[Symbol.asyncDispose]());
-  const registries = await Promise.all([startRegistry(options), startRegistry(options)]);
+  const registries = await Promise.all([startRegistryProcess(options), startRegistryProcess(options)]);
   for (const registry of registries) context.onTestFinished(() => registry[Symbol.asyncDispose]());
   const changes = await follow(own.name, context);
   const acknowledged: Acknowledged = { registered: new Map(), removed: new Map(), unexpected: [] };
@@ -180,7 +181,7 @@ test('two replicas and an operator hammered with the same names: every life that
   for (const name of NAMES) checkLives(name, { changes, acknowledged, current: registrations });
 }, 300_000);
 
-async function servicesOf(registry: TestRegistry): Promise<string[]> {
+async function servicesOf(registry: RunningService): Promise<string[]> {
   const { body } = await registry.call('GET', '/services');
   const services = body?.['services'] as { service_name: string; service_id: string; service_url: string }[];
   return services.map((each) => `${each.service_name} ${each.service_id} ${each.service_url}`).sort();
@@ -230,7 +231,7 @@ test('what one replica acknowledged is there on the other within a second, heart
 });
 
 test('a replica killed with SIGKILL under load loses nothing that it acknowledged', { timeout: 120_000 }, async () => {
-  const doomed = await startRegistry({ namespace: namespace.name, databaseUrl: database.url });
+  const doomed = await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url });
   const acknowledged = new Map<string, boolean>();
   const killed = new AbortController();
   const load = Array.from({ length: 8 }, async (_, caller) => {

@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Answer, startRegistry, type TestRegistry } from '../support/registry.ts';
+import { type Answer, startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 
 const ISO_WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 let namespace: TestNamespace;
 let database: TestDatabase;
-let registry: TestRegistry;
+let registry: RunningService;
 
 beforeAll(async () => {
   namespace = await createNamespace('services');

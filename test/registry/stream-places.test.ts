@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { startBackend } from '../gateway/gateway.ts';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
 // What many streams leave to others, at a registry that asks for credentials and at one that does
@@ -17,8 +18,8 @@ const SHARE = 100;
 const stack = new AsyncDisposableStack();
 /** With their answers: one that nobody holds is closed when garbage is collected. */
 const opened: { readonly closing: AbortController; readonly answer: Response }[] = [];
-let asking: TestRegistry;
-let open: TestRegistry;
+let asking: RunningService;
+let open: RunningService;
 let openGrpcPort: number;
 let askingGrpcPort: number;
 let token: string;
@@ -63,7 +64,7 @@ async function identity(sub: string): Promise<Headers> {
 }
 
 /** Opens an event stream, to be closed after the test. */
-async function stream(registry: TestRegistry, path: string, headers: Headers): Promise<Response> {
+async function stream(registry: RunningService, path: string, headers: Headers): Promise<Response> {
   const closing = new AbortController();
   const { signal } = closing;
   const accept = { accept: 'text/event-stream' };
@@ -73,7 +74,7 @@ async function stream(registry: TestRegistry, path: string, headers: Headers): P
 }
 
 /** @returns how many streams were answered with each status. */
-async function streams(registry: TestRegistry, path: string, headers: readonly Headers[]) {
+async function streams(registry: RunningService, path: string, headers: readonly Headers[]) {
   const counts: Record<number, number> = {};
   for (const { status } of await Promise.all(headers.map((each) => stream(registry, path, each)))) {
     counts[status] = (counts[status] ?? 0) + 1;

@@ -6,7 +6,7 @@ import { readCluster, writeKubeconfig } from '../kube/fixtures.ts';
 import { startTcpRelay, type TcpRelay } from '../kube/tcp-relay.ts';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
-import { startRegistry } from '../support/registry.ts';
+import { startRegistryProcess } from '../support/registry.ts';
 import { createGrpcClient } from './grpc-client.ts';
 
 const SPAN = '00f067aa0ba902b7';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const cluster = { ...parts.cluster, server: `https://127.0.0.1:${relay.port}` };
   [port = 0] = await freePorts(1);
   stack.use(
-    await startRegistry({
+    await startRegistryProcess({
       namespace: namespace.name,
       databaseUrl: database.url,
       kubeconfig: await writeKubeconfig({ cluster, user: parts.user }),

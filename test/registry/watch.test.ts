@@ -2,12 +2,13 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { openEventStream } from '../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../support/registry.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
 
 let namespace: TestNamespace;
 let database: TestDatabase;
-let first: TestRegistry;
-let second: TestRegistry;
+let first: RunningService;
+let second: RunningService;
 
 beforeAll(async () => {
   namespace = await createNamespace('watch');
@@ -22,7 +23,7 @@ afterAll(async () => {
   await namespace[Symbol.asyncDispose]();
 });
 
-const watchUrl = (registry: TestRegistry) => `${registry.url}/api/v1/services/watch`;
+const watchUrl = (registry: RunningService) => `${registry.url}/api/v1/services/watch`;
 
 async function register(service_name: string, service_url = 'http://a'): Promise<void> {
   expect((await first.call('POST', '/services/register', { service_name, service_url })).status).toBe(200);
@@ -119,7 +120,7 @@ test('shutdown ends open streams instead of waiting for them', async () => {
   await using stream = await openEventStream(watchUrl(second));
   await stream.until('synced');
   const startedAt = performance.now();
-  await second.process.stop({ graceMs: 20_000 });
+  await second[Symbol.asyncDispose]();
   expect(performance.now() - startedAt).toBeLessThan(5000);
   await expect(stream.next()).rejects.toThrow(/ended|terminated|closed/);
 });

@@ -1,10 +1,8 @@
+import { registryProcess } from '@rollcall/registry/wiring/service.ts';
 import { inject } from 'vitest';
-import { type Replica, startReadyReplica } from './replica.ts';
+import { type Replica, type ReplicaOptions, type RunningService, startReadyReplica, startService } from './replica.ts';
 
 export type { Answer } from './replica.ts';
-
-/** A replica of the registry as a process of its own. */
-export type TestRegistry = Replica;
 
 export interface RegistryOptions {
   readonly namespace: string;
@@ -16,14 +14,18 @@ export interface RegistryOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Starts the real process on the shared cluster and waits until it is ready. */
-export function startRegistry({
-  namespace,
-  databaseUrl,
-  kubeconfig,
-  settings,
-}: RegistryOptions): Promise<TestRegistry> {
-  return startReadyReplica('services/registry/src/main.ts', {
+/** Runs a replica in this process on the shared cluster, and waits until it is ready. */
+export function startRegistry(options: RegistryOptions): Promise<RunningService> {
+  return startService(registryProcess, replicaOptions(options));
+}
+
+/** As {@link startRegistry}, as a process of its own, to be killed or frozen. */
+export function startRegistryProcess(options: RegistryOptions): Promise<Replica> {
+  return startReadyReplica('services/registry/src/main.ts', replicaOptions(options));
+}
+
+function replicaOptions({ namespace, databaseUrl, kubeconfig, settings }: RegistryOptions): ReplicaOptions {
+  return {
     logDirectory: inject('temporaryDirectory'),
     kubeconfig: kubeconfig ?? inject('kubeconfig'),
     namespace,
@@ -35,5 +37,5 @@ export function startRegistry({
       ROLLCALL_JOB_RETENTION_SECONDS: String(10 * 365 * 86_400),
       ...settings,
     },
-  });
+  };
 }

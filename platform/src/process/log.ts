@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 
-export type { Logger } from 'pino';
+export type { DestinationStream as LogDestination, Logger } from 'pino';
 
 const SECRET_PATHS = [
   'authorization',

@@ -6,7 +6,7 @@ import { createTracing, type Tracing } from '../tracing/tracing.ts';
 import { adminServer } from './admin.ts';
 import type { Environment } from './config.ts';
 import { type Actor, type ActorOptions, runActors, stopSignal } from './lifecycle.ts';
-import { createLogger, type Logger } from './log.ts';
+import { createLogger, type LogDestination, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import type { ProcessConfig } from './settings.ts';
 import { packageVersion } from './version.ts';
@@ -65,6 +65,8 @@ export interface ProcessHost {
   readonly clock: Clock;
   /** Resolves with the reason when the process is to stop. */
   readonly stopRequested: Promise<string>;
+  /** Standard output unless given. */
+  readonly logTo?: LogDestination;
 }
 
 /**
@@ -90,13 +92,13 @@ export function runMain<Config extends ProcessConfig>(definition: ProcessDefinit
  */
 export async function runProcess<Config extends ProcessConfig>(
   definition: ProcessDefinition<Config>,
-  { environment, clock, stopRequested }: ProcessHost,
+  { environment, clock, stopRequested, logTo }: ProcessHost,
 ): Promise<number> {
   const { name } = definition;
   const config = definition.config(environment);
   const component = `rollcall-${name}`;
   const traces = definition.isTraced ? tracingSettings(environment, component) : undefined;
-  const log = createLogger(name, config.logLevel);
+  const log = createLogger(name, config.logLevel, logTo);
   const metrics = createMetrics(name);
   const version = packageVersion(definition.manifest);
   const tracing = await createTracing(traces, { version, log, clock });

@@ -8,7 +8,7 @@ import { isStandardSignedWith, sign } from '@rollcall/platform/webhooks/signatur
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
-import { startRegistry } from '../../support/registry.ts';
+import { startRegistryProcess } from '../../support/registry.ts';
 import { type DeliveryFixture, newJob, recordUpdate, setStatus, startDelivery } from './fixture.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 
@@ -223,7 +223,7 @@ test('replicas killed at any moment lose no event, and repeat one only as the sa
     databaseUrl: ownDatabase.url,
     settings: { ROLLCALL_WEBHOOK_ADDRESSES: 'any' },
   };
-  let registry = await startRegistry(options);
+  let registry = await startRegistryProcess(options);
   const endpoints = { chat: slow.url };
   expect((await registry.call('POST', '/webhooks/config', { endpoints })).status).toBe(200);
   const names = Array.from({ length: 30 }, (_, i) => `job-${i}`);
@@ -236,7 +236,7 @@ test('replicas killed at any moment lose no event, and repeat one only as the sa
     await setStatus(jobs, name, { phase: 'Failed', startedAt, finishedAt: '2026-11-20T12:01:00Z' });
     if (i % 10 !== 9) continue;
     await registry.kill();
-    registry = await startRegistry(options);
+    registry = await startRegistryProcess(options);
   }
   interface Told {
     readonly id: string;

@@ -2,13 +2,14 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { openEventStream } from '../../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
-import { startRegistry, type TestRegistry } from '../../support/registry.ts';
+import { startRegistry } from '../../support/registry.ts';
+import type { RunningService } from '../../support/replica.ts';
 import { type DeliveryFixture, newJob, setStatus, startDelivery } from './fixture.ts';
 
 let namespace: TestNamespace;
 let database: TestDatabase;
 let delivery: DeliveryFixture;
-let second: TestRegistry;
+let second: RunningService;
 
 async function isReady(url: string): Promise<boolean> {
   return (await fetch(`${url}/jobs`)).status === 200;
@@ -88,7 +89,7 @@ test('is described, and shutdown ends it instead of waiting for it', async () =>
   await using stream = await openEventStream(`${second.url}/api/v1/jobs/watch`);
   await stream.until('synced');
   const startedAt = performance.now();
-  await second.process.stop({ graceMs: 20_000 });
+  await second[Symbol.asyncDispose]();
   expect(performance.now() - startedAt).toBeLessThan(5000);
   await expect(stream.next()).rejects.toThrow(/ended|terminated|closed/);
 });

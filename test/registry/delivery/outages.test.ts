@@ -12,7 +12,7 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase } from '../../support/postgres.ts';
-import { startRegistry } from '../../support/registry.ts';
+import { startRegistryProcess } from '../../support/registry.ts';
 import { type DeliveryFixture, newJob, setStatus, startDelivery } from './fixture.ts';
 import { startReceiver } from './receiver.ts';
 
@@ -251,7 +251,7 @@ test('replicas killed at any moment neither lose nor double an entry', { timeout
   const pool = createPool({ url: database.url, schema: 'registry', maxConnections: 2, log });
   const jobs = resourceClient(connection, deliveryJobKind, own.name);
   const names = Array.from({ length: 60 }, (_, i) => `job-${i}`);
-  let registry = await startRegistry(options);
+  let registry = await startRegistryProcess(options);
   await Promise.all(
     names.map((name, i) => jobs.create(newJob(name, { serviceName: `svc-${i % 5}`, version: `${i}` }))),
   );
@@ -259,7 +259,7 @@ test('replicas killed at any moment neither lose nor double an entry', { timeout
     await setStatus(jobs, name, { phase: 'Failed', finishedAt: '2026-11-20T12:00:00Z' });
     if (i % 20 !== 19) continue;
     await registry.process.stop({ signal: 'SIGKILL' });
-    registry = await startRegistry(options);
+    registry = await startRegistryProcess(options);
   }
   for (const name of names) {
     await expect.poll(async () => (await jobs.get(name)).metadata.finalizers ?? [], eventually).toEqual([]);

@@ -300,6 +300,16 @@ describe('kubectl', () => {
     expect(cellsBelow(heading, row).join('|')).toMatch(cells);
   });
 
+  it('get dj fits a terminal of 120 columns', async () => {
+    const { status, ...job } = jobOf(`deploy-${'x'.repeat(43)}`);
+    await send(deliveryJobKind, job);
+    await change(`${pathOf(deliveryJobKind, job.name)}/status`, { status });
+    const lines = (await namespace.kubectl(['get', 'dj'])).trimEnd().split('\n');
+    await namespace.kubectl(['delete', 'dj', job.name]);
+    expect(lines).toHaveLength(3);
+    for (const line of lines) expect(line.trimEnd().length).toBeLessThanOrEqual(120);
+  });
+
   it('get sreg leaves out what only wide output has', async () => {
     const [heading = ''] = (await namespace.kubectl(['get', 'sreg'])).split('\n');
     expect(heading.split(/ {2,}/).join('|')).toBe('NAME|SERVICE|URL|CAPABILITIES|PHASE|SINCE|VERSION|AGE');
@@ -341,6 +351,15 @@ describe('kubectl', () => {
     );
   });
 });
+
+/** With the longest words that a job has. */
+function jobOf(name: string) {
+  return {
+    name,
+    spec: { serviceName: 'long', operation: 'Deploy', version: '2', artifact: { url: 'long:2' } },
+    status: { phase: 'Progressing', reason: 'ProgressDeadlineExceeded', weight: 100, actualWeight: 100 },
+  };
+}
 
 /** Cuts a row of a kubectl table where the headings begin. */
 function cellsBelow(heading: string, row: string): string[] {

@@ -49,15 +49,15 @@ export interface Machinery {
   tick(nowMs: number): void;
   /** Deletes pods of a ReplicaSet, as a node does that is drained; its controller makes others. */
   evict(set: SimulatedReplicaSet, count: number, nowMs: number): void;
-  /** Pods that were evicted, as far as they had been ready. */
-  readonly evicted: readonly SimulatedPod[];
+  /** Pods that were lost through no doing of the job, and are not there any more. */
+  readonly gone: readonly SimulatedPod[];
 }
 
 /** @param room how many pods there may be, as a quota says. */
 export function createMachinery(store: Store, fate: PodFate, room: () => number): Machinery {
   const replicaSets: SimulatedReplicaSet[] = [];
   const progressedMs = new Map<string, { ms: number; mark: string; reason: string }>();
-  const evicted: SimulatedPod[] = [];
+  const gone: SimulatedPod[] = [];
   let podCount = 0;
 
   function ownOf({ metadata }: Deployment): SimulatedReplicaSet[] {
@@ -169,7 +169,9 @@ export function createMachinery(store: Store, fate: PodFate, room: () => number)
   function depopulate(set: SimulatedReplicaSet): void {
     set.seen = set.pods.map((pod) => ({ ...pod }));
     if (set.pods.length <= set.replicas) return;
-    set.pods = set.pods.toSorted((a, b) => Number(b.ready) - Number(a.ready)).slice(0, set.replicas);
+    const sorted = set.pods.toSorted((a, b) => Number(b.ready) - Number(a.ready));
+    set.pods = sorted.slice(0, set.replicas);
+    gone.push(...sorted.slice(set.replicas).filter(({ failedMs }) => failedMs !== undefined));
   }
 
   function report(deployment: Deployment, nowMs: number): void {
@@ -211,10 +213,10 @@ export function createMachinery(store: Store, fate: PodFate, room: () => number)
 
   return {
     replicaSets,
-    evicted,
+    gone,
     evict(set, count, nowMs) {
       for (const pod of set.pods.slice(0, count)) {
-        if (pod.wasReady) evicted.push({ ...pod, failedMs: pod.failedMs ?? nowMs });
+        if (pod.wasReady) gone.push({ ...pod, failedMs: pod.failedMs ?? nowMs });
       }
       set.pods = set.pods.slice(count);
     },

@@ -101,8 +101,7 @@ export function createWorld(scenario: Scenario): World {
   let most = scenario.replicas;
   const machinery = createMachinery(store, fateOf(scenario), () => {
     most = Math.max(most, store.find(deploymentKind, 'shop')?.spec.replicas ?? 0);
-    // Broken pods of a new version fill a quota, and the way back takes longer than is judged here.
-    const isTight = scenario.room === 'tight' && scenario.fate === 'good' && scenario.standing === 'sound';
+    const isTight = scenario.room === 'tight' && scenario.standing === 'sound';
     return isTight ? most + mostExtra(scenario, most) : Infinity;
   });
   const policy = policyOf(scenario);
@@ -216,7 +215,7 @@ export function createWorld(scenario: Scenario): World {
     },
     serving(service) {
       const selector = Object.entries(service.spec?.selector ?? {});
-      const pods = [...machinery.replicaSets.flatMap((set) => set.pods), ...machinery.evicted].filter((pod) =>
+      const pods = [...machinery.replicaSets.flatMap((set) => set.pods), ...machinery.gone].filter((pod) =>
         selector.every(([key, value]) => pod.labels[key] === value),
       );
       const ready = pods.filter((pod) => pod.ready && pod.failedMs === undefined);

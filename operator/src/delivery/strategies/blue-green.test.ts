@@ -822,3 +822,35 @@ test.for([
     expect(does).toEqual(makes ? [patch] : []);
   },
 );
+
+const complaining = (image: string) => {
+  const deployment = buildDeployment({ image, ready: 1, updated: 0, reason: 'ReplicaSetUpdated' });
+  const refused = {
+    type: 'ReplicaFailure',
+    status: 'True' as const,
+    reason: 'FailedCreate',
+    message: 'exceeded quota',
+  };
+  return { ...deployment, status: { ...deployment.status, conditions: [refused] } };
+};
+
+test.for<[string, number, string | undefined, boolean]>([
+  ['serve nobody', 0, undefined, true],
+  ['are ready', 1, undefined, false],
+  ['have the traffic', 0, 'new', false],
+])(
+  'on the way back extra pods that %s make room, or not, for old ones that a quota keeps away',
+  ([, ready, pin, goes]) => {
+    const failure = { reason: 'CrashLoop', message: 'it crashes' };
+    const services = pin === undefined ? {} : { services: [pinnedTo(pin)] };
+    const cluster = buildCluster({
+      deployment: complaining('registry.example.com/shop:1.0.0'),
+      replicaSets: [buildPods('old', 0, { current: true }), buildPods('next', 1)],
+      extra: buildExtra(3, { ready }),
+      ...services,
+    });
+    const status = { failure, extraReplicas: 3, weight: 100 };
+    const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Reverting', cluster, status })));
+    expect(does.includes('patch Deployment shop-green {"spec":{"replicas":0}}')).toBe(goes);
+  },
+);

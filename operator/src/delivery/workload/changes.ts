@@ -84,7 +84,7 @@ function replacing(maxSurge: number | string, maxUnavailable: number | string): 
 const oldFirst = replacing(0, '100%');
 
 /** Whether pods of the Deployment find no room, for a quota or for lack of nodes, or would without what the job has done about it. */
-function lacksRoom({ cluster, current }: JobContext): boolean {
+export function lacksRoom({ cluster, current }: JobContext): boolean {
   if (current?.pods.some((pod) => pod.waits?.isUnscheduled === true) === true) return true;
   if (cluster === undefined) return false;
   return complaintOf(cluster.deployment) !== undefined || isSameJson(cluster.deployment.spec.strategy, oldFirst);
@@ -182,16 +182,10 @@ export function releaseWorkload(context: JobContext, isLast: boolean): readonly 
   if (cluster === undefined || claim === 'other') return [];
   const { deployment } = cluster;
   const { strategy, progressDeadlineSeconds } = deployment.spec;
-  const { replicas, status } = context;
-  const most = Math.max(saved.deployment.short?.missing ?? 0, replicas, status.extraReplicas ?? 0);
-  const ours: DeploymentStrategy[] = [
-    ownStrategy(context),
-    fastStrategy(context),
-    oldFirst,
-    // The number of pods may have changed since.
-    ...Array.from({ length: most }, (_, index) => fastStrategy(context, index + 1)),
-  ];
   const { maxSurge, maxUnavailable } = strategy?.rollingUpdate ?? {};
+  // How many may be missing depends on a number of pods that may have changed since.
+  const missing = typeof maxUnavailable === 'number' ? maxUnavailable : undefined;
+  const ours = [ownStrategy(context), fastStrategy(context), fastStrategy(context, missing), oldFirst];
   const isLimited =
     surgeLimit(context) !== undefined && typeof maxSurge === 'number' && typeof maxUnavailable === 'number';
   const before = saved.deployment;

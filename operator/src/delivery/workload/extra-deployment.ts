@@ -81,10 +81,13 @@ export function removeExtra({ around }: Pick<JobContext, 'around'>): readonly Ch
  * 0 then.
  */
 export function emptyExtra({ around, status }: JobContext): readonly Change[] {
-  const extra = around.extra?.deployment;
-  const isPopulated =
-    extra !== undefined && extra.metadata.deletionTimestamp === undefined && extra.spec.replicas !== 0;
-  return status.extraReplicas === 0 && isPopulated ? [scaleExtra(extra, 0)] : [];
+  return status.extraReplicas === 0 ? dropPods(around) : [];
+}
+
+/** Leaves an extra Deployment without pods. */
+export function dropPods({ extra }: JobContext['around']): readonly Change[] {
+  if (extra === undefined || extra.deployment.metadata.deletionTimestamp !== undefined) return [];
+  return extra.deployment.spec.replicas === 0 ? [] : [scaleExtra(extra.deployment, 0)];
 }
 
 /** Whether nothing is left that the job made. */

@@ -209,6 +209,13 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   let currentTick = 0;
   let isRefused = false;
 
+  // Without a surge, what is coming up when the job begins counts as lost on its way back: waited
+  // for, pods that never become ready would keep all others away.
+  const evictedBefore = events.reduce(
+    (sum, { tick, event }) => (tick < 3 && event.type === 'evict' && !event.isNew ? sum + event.count : sum),
+    0,
+  );
+
   /**
    * The fewest that were asked for lately, pods needing time to come up; of a version that was
    * short before no more than there were.
@@ -219,7 +226,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
     const all = sound(scenario, Math.min(...recent.map(({ replicas }) => replicas)));
     // On the way back as many may be missing as on the way forward.
     const isByOwn = world.isRolling() || world.job()?.status?.failure !== undefined;
-    return isByOwn && scenario.replacing === 'one by one' ? all - 1 : all;
+    return isByOwn && scenario.replacing === 'one by one' ? Math.max(0, all - 1 - evictedBefore) : all;
   }
 
   function check(context: string): void {

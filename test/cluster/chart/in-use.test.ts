@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { signWebhook } from '@rollcall/client/webhook-signature.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { appDeployment, appService } from '../support/manifests.ts';
@@ -287,9 +288,9 @@ describe.skipIf(noChart)('the chart in use', () => {
     expect(await installation.test()).toMatch(/Phase:\s+Succeeded/);
   });
 
-  /** Values that change the pods of every process. */
+  /** Values that change the pods of every process, each time. */
   function changed(): Values {
-    return { ...values, defaults: { podAnnotations: { 'example.com/changed': 'true' } } };
+    return { ...values, defaults: { podAnnotations: { 'example.com/changed': randomUUID() } } };
   }
 
   /** Image and number of the pods that the Deployment has brought up. */

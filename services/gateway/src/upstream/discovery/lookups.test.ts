@@ -107,6 +107,10 @@ test('the last answer does not serve for a name that has gone', async () => {
   const second = failed(resolve('shop'));
   fail('shop');
   expect(await second).toMatchObject({ message: 'getaddrinfo ENOTFOUND shop' });
+  // Nor where the name server is slow after it has said so.
+  const third = failed(resolve('shop'));
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(isOfLookup(await third)).toBe(true);
 });
 
 test('a connection waits for less, and leaves the lookup to the others', async () => {

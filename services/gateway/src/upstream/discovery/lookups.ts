@@ -88,6 +88,7 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
         if (isOverdue) forget();
         else setTimeout(forget, KEPT_MS).unref();
       } catch (error) {
+        if (!isTemporary(error)) last.forget(hostname);
         lookup.reject(error);
         if (!isOverdue) inDoubt.delete(hostname);
         forget();
@@ -138,6 +139,8 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
 
 interface LastAnswers {
   remember(hostname: string, addresses: readonly LookupAddress[]): void;
+  /** The name has no address any more. */
+  forget(hostname: string): void;
   /** @returns the last answer where this one is not to be had now, and that one is not too old. */
   insteadOf(answer: Promise<readonly LookupAddress[]>, hostname: string): Promise<readonly LookupAddress[]>;
 }
@@ -151,6 +154,7 @@ function createLastAnswers(): LastAnswers {
       const [oldest] = answers.keys();
       if (answers.size > MOST_REMEMBERED && oldest !== undefined) answers.delete(oldest);
     },
+    forget: (hostname) => void answers.delete(hostname),
     async insteadOf(answer, hostname) {
       try {
         return await answer;

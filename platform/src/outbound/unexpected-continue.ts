@@ -1,4 +1,4 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { subscribe } from 'node:diagnostics_channel';
 
 /** Called by undici with each connection, once it has its parser. */
 const CONNECTED = 'undici:client:connected';
@@ -16,24 +16,25 @@ let isAsked = false;
  * Has undici pass over a `100 Continue` that nobody asked for, as a client must (RFC 9110, section
  * 15.2). It treats one as a fault and destroys the connection, though the request was carried out;
  * other interim answers it passes over. It has no setting for that, so its parser is given another
- * one. Holds for the whole process, from the first connection on.
+ * one. Holds for the whole process, from the first connection on, and for Node's own copy of undici,
+ * by which `fetch` connects: both tell of their connections on the same channel.
  */
 export function passOverUnexpectedContinue(): void {
   if (isAsked) return;
   isAsked = true;
-  const onConnected = (message: unknown): void => {
+  const changed = new WeakSet<Parser>();
+  subscribe(CONNECTED, (message) => {
     const parser = parserOf(message);
-    if (parser === undefined) return;
-    unsubscribe(CONNECTED, onConnected);
+    if (parser === undefined || changed.has(parser)) return;
+    changed.add(parser);
     parser.onHeadersComplete = new Proxy(parser.onHeadersComplete, {
       apply: (method, self, [status, ...rest]) =>
         Reflect.apply(method, self, [status === CONTINUE ? PROCESSING : status, ...rest]),
     });
-  };
-  subscribe(CONNECTED, onConnected);
+  });
 }
 
-/** What all parsers of HTTP/1.1 inherit from. */
+/** What all parsers of HTTP/1.1 of one copy of undici inherit from. */
 function parserOf(message: unknown): Parser | undefined {
   const socket = isObject(message) ? message['socket'] : undefined;
   if (!isObject(socket)) return undefined;

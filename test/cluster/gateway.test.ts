@@ -79,6 +79,8 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     await sleep(5000);
     expect(await job.look()).toMatchObject({ stage: 'Stepping', weight: 0 });
     await stage.namespace.kubectl('delete', ...quota);
+    // A changed Service is looked at again at once; the next try would be minutes away.
+    await stage.namespace.kubectl('annotate', 'service', 'shop-canary', 'example.com/quota=deleted');
     await job.reachedWeight(weight);
     await expectShare({ ...settled, stage, weight });
     await job.promote();

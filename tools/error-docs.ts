@@ -27,6 +27,8 @@ Generated from the error catalogues by tools/error-docs.ts (\`npm run generate\`
 Every error answer is \`{"error": <type>, "message": <what is wrong with this request>}\`.
 
 - A heartbeat for a service that is not registered is 400 instead of 404, as the contract has it.
+- Each answer has \`x-request-id\`, which the registry's log has as \`reqId\`: the caller's, else a new
+  one. A caller's has at most 128 of \`A-Z a-z 0-9 . _ ~ : / + = -\`.
 - 429 and 503 come with Retry-After, 405 with Allow.
 - OPTIONS is 204 with Allow. HEAD is answered like GET, without the body.
 

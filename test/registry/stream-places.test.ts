@@ -97,6 +97,11 @@ test.each(KINDS)('%s: clients of the gateway leave places to one another, and to
   expect((await stream(asking, path, { authorization: `Bearer ${token}` })).status).toBe(200);
 });
 
+test.each(KINDS)('%s has the id of its request, like any answer', async (path) => {
+  const { headers } = await stream(open, path, { 'x-request-id': 'of-the-caller' });
+  expect(headers.get('x-request-id')).toBe('of-the-caller');
+});
+
 test('a place is free again once its stream is over', async () => {
   const one = await identity('one');
   expect(await streams(asking, '/services/watch', times(SHARE, one))).toEqual({ 200: SHARE });

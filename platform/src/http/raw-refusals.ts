@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { HttpError, type RenderError, serverError } from './errors.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import type { App } from './server.ts';
 
 /** What is answered past all routes and hooks. */
@@ -9,12 +10,13 @@ export interface RawRefusal {
   readonly error: HttpError;
   /** Undefined: what came is none. */
   readonly request: IncomingMessage | undefined;
+  readonly requestId: string;
 }
 
 export interface RawRefusalOptions {
   readonly renderError: RenderError;
-  /** Called with each. @returns fields for its answer, beside its own. */
-  readonly onRawRefusal: (refusal: RawRefusal) => Readonly<Record<string, string>>;
+  /** Called with each. */
+  readonly onRawRefusal: (refusal: RawRefusal) => void;
 }
 
 /**
@@ -28,13 +30,13 @@ export interface RawRefusals {
   readonly watch: (server: App['server']) => void;
 }
 
-export function createRawRefusals(options: RawRefusalOptions): RawRefusals {
+export function createRawRefusals({ renderError, onRawRefusal }: RawRefusalOptions): RawRefusals {
   /** The answer to the last request that has begun to come over a connection. */
   const lastAnswers = new WeakMap<Socket, ServerResponse>();
   return {
     onClientError(error, socket) {
       if (!isNext(lastAnswers.get(socket), socket)) socket.resetAndDestroy();
-      else if (error.code !== 'ECONNRESET') refuse(socket, { error: malformed(error), request: undefined }, options);
+      else if (error.code !== 'ECONNRESET') refuse(socket, malformed(error), undefined);
     },
     watch(server) {
       // Fastify calls no hook for a path that cannot be decoded.
@@ -42,11 +44,30 @@ export function createRawRefusals(options: RawRefusalOptions): RawRefusals {
       // Node closes the connection where nobody listens.
       server.on('connect', (request, socket: Socket) => {
         socket.on('error', () => socket.destroy());
-        if (isNext(lastAnswers.get(socket), socket)) refuse(socket, { error: noTunnel(), request }, options);
+        if (isNext(lastAnswers.get(socket), socket)) refuse(socket, noTunnel(), request);
         else socket.resetAndDestroy();
       });
     },
   };
+
+  /** Answers, and closes the connection. */
+  function refuse(socket: Socket, error: HttpError, request: IncomingMessage | undefined): void {
+    if (socket.destroyed) return;
+    const requestId = requestIdOf(request?.headers[REQUEST_ID_HEADER]);
+    onRawRefusal({ error, request, requestId });
+    const text = JSON.stringify(renderError(error));
+    const fields = {
+      [REQUEST_ID_HEADER]: requestId,
+      ...error.headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(Buffer.byteLength(text)),
+      connection: 'close',
+    };
+    const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    const line = `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode] ?? ''}`;
+    if (socket.writable) socket.write(`${line}\r\n${head.join('')}\r\n${text}`);
+    socket.destroySoon();
+  }
 }
 
 /**
@@ -61,24 +82,6 @@ function isNext(last: ServerResponse | undefined, socket: Socket): boolean {
   if (last.socket !== socket) return false;
   // The wrong is in its body, or in what follows it.
   return last.writableEnded || !(last.headersSent || last.req.complete);
-}
-
-/** Answers, and closes the connection. */
-function refuse(socket: Socket, refusal: RawRefusal, { renderError, onRawRefusal }: RawRefusalOptions): void {
-  if (socket.destroyed) return;
-  const { error } = refusal;
-  const text = JSON.stringify(renderError(error));
-  const fields = {
-    ...onRawRefusal(refusal),
-    ...error.headers,
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(Buffer.byteLength(text)),
-    connection: 'close',
-  };
-  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  const line = `HTTP/1.1 ${error.statusCode} ${STATUS_CODES[error.statusCode] ?? ''}`;
-  if (socket.writable) socket.write(`${line}\r\n${head.join('')}\r\n${text}`);
-  socket.destroySoon();
 }
 
 function malformed(error: NodeJS.ErrnoException): HttpError {

@@ -21,6 +21,7 @@ import { createPathMethods, type PathMethods } from './path-methods.ts';
 import { createRawRefusals, type RawRefusalOptions } from './raw-refusals.ts';
 import { requestFault } from './request-faults.ts';
 import { headerFault, isDecodablePath, isDecodableQuery } from './request-head.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
 import { toOriginForm } from './request-target.ts';
 import { describeSchemaFaults } from './schema-faults.ts';
@@ -76,9 +77,8 @@ export interface ServerOptions {
    */
   readonly acceptsUpgrade?: (request: IncomingMessage) => boolean;
   /**
-   * Called with what is refused before it is a request of a route;
-   *
-   * @returns fields for the answer.
+   * Called with what is refused before it is a request of a route; logged at level debug when
+   * absent.
    */
   readonly onRawRefusal?: RawRefusalOptions['onRawRefusal'];
 }
@@ -95,14 +95,16 @@ const TURNS_UNTIL_READ = 3;
 
 /**
  * A Fastify application with what all Rollcall services share: no coercion of types, every error in
- * the contract's shape, request duration metrics, and time limits. It does not listen.
+ * the contract's shape, an id on each answer, request duration metrics, and time limits. It does not listen.
  */
 export function createServer(options: ServerOptions): App {
   const { log, metrics, bodyLimit, mapError, closingLimitMs, renderError = plainErrorBody } = options;
   const loggerInstance: FastifyBaseLogger = log;
   const answer = (reply: FastifyReply, error: HttpError): FastifyReply =>
     reply.status(error.statusCode).headers(error.headers).send(renderError(error));
-  const rawRefusals = createRawRefusals({ renderError, onRawRefusal: options.onRawRefusal ?? (() => ({})) });
+  const logRawRefusal: RawRefusalOptions['onRawRefusal'] = ({ error, request, requestId: reqId }) =>
+    log.debug({ reqId, method: request?.method, code: error.statusCode, reason: error.message }, 'request refused');
+  const rawRefusals = createRawRefusals({ renderError, onRawRefusal: options.onRawRefusal ?? logRawRefusal });
   const unroutable = new Unroutable();
   const app = fastify({
     loggerInstance,
@@ -110,6 +112,7 @@ export function createServer(options: ServerOptions): App {
     // A logger of its own for every request costs a tenth of a lookup: what is logged of a request
     // names its id instead.
     childLoggerFactory: (logger) => logger,
+    genReqId: ({ headers }) => requestIdOf(headers[REQUEST_ID_HEADER]),
     bodyLimit,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
@@ -139,8 +142,9 @@ export function createServer(options: ServerOptions): App {
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   app.removeContentTypeParser(['application/json', 'text/plain']);
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, jsonParser(app));
-  app.addHook('onRequest', ({ raw }, _reply, done) => {
+  app.addHook('onRequest', ({ raw, id }, reply, done) => {
     unroutable.restore(raw);
+    reply.header(REQUEST_ID_HEADER, id);
     done();
   });
   if (options.tracing !== undefined) traceRequests(app, options.tracing);

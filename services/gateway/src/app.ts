@@ -8,7 +8,7 @@ import { endSlowCallers, type SlowCallersPolicy } from './admission/slow-callers
 import { allowOrigins } from './cors.ts';
 import { isWebSocketUpgrade } from './doors/websocket/upgrade.ts';
 import { mapError } from './errors.ts';
-import { recordRawRefusal } from './routes/request-log.ts';
+import { logRawRefusal } from './routes/request-log.ts';
 
 /** A group of routes, with content type parsers of its own. */
 export type Routes = (app: App) => void;
@@ -63,7 +63,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     connectionsCheckingIntervalMs: CHECK_INTERVAL_MS,
     acceptsUpgrade: isWebSocketUpgrade,
-    onRawRefusal: (refusal) => recordRawRefusal(refusal, accessLog),
+    ...(accessLog === undefined ? {} : { onRawRefusal: (refusal) => logRawRefusal(refusal, accessLog) }),
   });
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   app.server.maxConnections = MAX_CONNECTIONS;

@@ -2,7 +2,7 @@ import type { RawRefusal } from '@rollcall/platform/http/raw-refusals.ts';
 import { type App, pathOf } from '@rollcall/platform/http/server.ts';
 import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
-import { givenTraceContext, requestIdOf } from '../doors/trace-context.ts';
+import { givenTraceContext } from '../doors/trace-context.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -14,17 +14,16 @@ declare module 'fastify' {
 type Told = { -readonly [Field in 'subject' | 'client' | 'code']?: AccessEntry[Field] };
 
 /**
- * Gives each request to the routes of a scope an id, and has it logged. The proxied ones do that
- * themselves: they know more of them.
+ * Has each request to the routes of a scope logged. The proxied ones do that themselves: they know
+ * more of them.
  */
 export function logRequests(app: App, accessLog: AccessLog | undefined): void {
   app.decorateRequest('told', undefined);
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', requestIdOf(request.headers['x-request-id']));
-    if (accessLog !== undefined) request.told = {};
+  if (accessLog === undefined) return;
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.told = {};
     done();
   });
-  if (accessLog === undefined) return;
   app.addHook('onError', async (request, _reply, error) => {
     if (request.told !== undefined) request.told.code = refusalFields(error).code;
   });
@@ -32,7 +31,7 @@ export function logRequests(app: App, accessLog: AccessLog | undefined): void {
     const { headers, method, span, told } = request;
     const given = givenTraceContext(headers);
     accessLog.write({
-      reqId: String(reply.getHeader('x-request-id')),
+      reqId: request.id,
       trace_id: span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent)),
       method,
       path: pathOf(request.raw.url),
@@ -44,17 +43,8 @@ export function logRequests(app: App, accessLog: AccessLog | undefined): void {
   });
 }
 
-/**
- * Gives what is refused before it is a request of a route an id, too, and has it logged.
- *
- * @returns fields for the answer.
- */
-export function recordRawRefusal(
-  { error, request }: RawRefusal,
-  accessLog: AccessLog | undefined,
-): Readonly<Record<string, string>> {
-  const requestId = requestIdOf(request?.headers['x-request-id']);
+/** Has what is refused before it is a request of a route logged, too. */
+export function logRawRefusal({ error, request, requestId }: RawRefusal, accessLog: AccessLog): void {
   const path = request === undefined ? undefined : pathOf(request.url);
-  accessLog?.write({ reqId: requestId, method: request?.method, path, ...refusalFields(error), ms: 0 });
-  return { 'x-request-id': requestId };
+  accessLog.write({ reqId: requestId, method: request?.method, path, ...refusalFields(error), ms: 0 });
 }

@@ -1,3 +1,4 @@
+import { REQUEST_ID_HEADER } from '@rollcall/platform/http/request-id.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
 import { createStreamLimits, type StreamCaller } from '../feeds/stream-limits.ts';
@@ -49,7 +50,7 @@ export function createEventStreams(): EventStreams {
     open(reply) {
       if (reply.request.method === 'HEAD') {
         void reply.hijack();
-        reply.raw.writeHead(200, STREAM_HEADERS).end();
+        reply.raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id }).end();
         return undefined;
       }
       if (isClosed) throw new RegistryError('STOPPING');
@@ -61,7 +62,7 @@ export function createEventStreams(): EventStreams {
         leave();
         return undefined;
       }
-      raw.writeHead(200, STREAM_HEADERS);
+      raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id });
       const write = (text: string) => {
         if (raw.destroyed || raw.writableEnded) return;
         raw.write(text);

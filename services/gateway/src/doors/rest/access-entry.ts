@@ -7,7 +7,6 @@ import type { Outcome } from './rest.ts';
 /** A request, as far as it is known when it ends. */
 interface EndedRequest {
   readonly request: FastifyRequest;
-  readonly requestId: string;
   /** The trace that the caller says the request belongs to. */
   readonly trace: TraceContext | undefined;
   readonly service: string | undefined;
@@ -36,10 +35,10 @@ export function logRefusal(
   accessLog.write({ ...fieldsOf(request), ...refusalFields(error), ms: rounded(ms) });
 }
 
-function fieldsOf({ request, requestId, trace, service, subject }: EndedRequest): Omit<AccessEntry, 'result' | 'ms'> {
+function fieldsOf({ request, trace, service, subject }: EndedRequest): Omit<AccessEntry, 'result' | 'ms'> {
   const { method, span, raw } = request;
   const trace_id = span?.traceId ?? (trace === undefined ? undefined : traceIdOf(trace.traceparent));
-  return { reqId: requestId, trace_id, method, path: pathOf(raw.url), service, subject };
+  return { reqId: request.id, trace_id, method, path: pathOf(raw.url), service, subject };
 }
 
 function resultOf(outcome: Outcome): AccessEntry['result'] {

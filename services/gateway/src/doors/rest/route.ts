@@ -13,7 +13,7 @@ import type { Targets } from '../../upstream/discovery/targets.ts';
 import { splitTarget } from '../../upstream/routing/path.ts';
 import { type Destination, type Route, scopesFor } from '../../upstream/routing/table.ts';
 import { requestOrigin } from '../request-origin.ts';
-import { givenTraceContext, requestIdOf } from '../trace-context.ts';
+import { givenTraceContext } from '../trace-context.ts';
 import { logOutcome, logRefusal } from './access-entry.ts';
 import { routePattern } from './attempt-span.ts';
 import { findTarget } from './find-target.ts';
@@ -55,19 +55,14 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
   app.all('/*', { config: { hasOpaqueQuery: true } }, (request, reply) => proxyRequest(deps, request, reply));
 }
 
-/** Gives each answer an id, and has what is refused before {@link proxyRequest} logged. */
+/** Has what is refused before {@link proxyRequest} logged. */
 function followRefusals(app: App, { accessLog }: ProxyRouteDeps): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', requestIdOf(request.headers['x-request-id']));
-    done();
-  });
   app.decorateRequest('isFollowed', false);
   if (accessLog === undefined) return;
   app.addHook('onError', async (request, reply, error) => {
     if (request.isFollowed) return;
-    const requestId = String(reply.getHeader('x-request-id'));
     const trace = givenTraceContext(request.headers);
-    const refused = { request, requestId, trace, service: undefined, subject: undefined };
+    const refused = { request, trace, service: undefined, subject: undefined };
     logRefusal(accessLog, refused, { error, ms: reply.elapsedTime });
   });
 }
@@ -98,7 +93,6 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
   const startedAtMs = clock.monotonicMs();
   const { raw, span } = request;
   request.isFollowed = true;
-  const requestId = String(reply.getHeader('x-request-id'));
   const trace = givenTraceContext(request.headers);
   let subject: string | undefined;
   let service: string | undefined;
@@ -120,7 +114,7 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
       path: `${destination?.path ?? '/'}${query}`,
       request: raw,
       response: reply.raw,
-      forwarded: { ...requestOrigin(raw, deps.trustedProxies), requestId, service, identity },
+      forwarded: { ...requestOrigin(raw, deps.trustedProxies), requestId: request.id, service, identity },
       trace,
       span,
       addedHeaders: reply.getHeaders(),
@@ -128,13 +122,13 @@ async function proxyRequest(deps: ProxyRouteDeps, request: FastifyRequest, reply
     });
   } catch (error) {
     const ms = clock.monotonicMs() - startedAtMs;
-    if (accessLog !== undefined) logRefusal(accessLog, { request, requestId, trace, service, subject }, { error, ms });
+    if (accessLog !== undefined) logRefusal(accessLog, { request, trace, service, subject }, { error, ms });
     throw error;
   }
   const ms = clock.monotonicMs() - startedAtMs;
   if (outcome.type === 'failed' && outcome.failure.blame !== 'caller') span?.fail(outcome.failure.code);
   deps.requestMetrics.observe({ service, method: request.method }, { outcome, seconds: ms / 1000 });
-  if (accessLog !== undefined) logOutcome(accessLog, { request, requestId, trace, service, subject }, { outcome, ms });
+  if (accessLog !== undefined) logOutcome(accessLog, { request, trace, service, subject }, { outcome, ms });
   // Fastify answers itself where no answer has begun.
   if (outcome.type === 'failed' && !outcome.begun) throw failureOf(outcome.failure, service);
   reply.hijack();

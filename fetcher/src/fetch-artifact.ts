@@ -13,8 +13,6 @@ export interface ArtifactOptions
   readonly checksum: Checksum;
   /** Where the file is to be, whole or not at all. */
   readonly output: string;
-  /** Permission bits. */
-  readonly mode: number;
   readonly mayConnect: AddressRule;
   /** For all attempts together. */
   readonly timeoutMs: number;
@@ -59,7 +57,7 @@ export async function fetchArtifact(options: ArtifactOptions): Promise<FetchedAr
       throw new FetchError('CHECKSUM_MISMATCH', wrong);
     }
     signal.throwIfAborted();
-    await partial.publish(options.mode);
+    await partial.publish();
     return { bytes: partial.size };
   } finally {
     clearTimeout(timer);

@@ -29,7 +29,7 @@ test('what was written before starting over counts for nothing', async () => {
   await partial.append(Buffer.from('lo'));
   expect(partial.matches()).toBe(true);
   expect(await readdir(directory)).toEqual([expect.stringMatching(/^\.rollcall-fetch-.*\.part$/)]);
-  await partial.publish(0o600);
+  await partial.publish();
   expect(await readdir(directory)).toEqual(['shop']);
   expect(await readFile(output, 'utf8')).toBe('hello');
 });
@@ -73,6 +73,6 @@ test('a directory in the place of the file stays', async () => {
   await mkdir(output);
   await using partial = await createPartialFile(output, hello);
   await partial.append(Buffer.from('hello'));
-  await expect(partial.publish(0o600)).rejects.toMatchObject({ code: 'FAILED' });
+  await expect(partial.publish()).rejects.toMatchObject({ code: 'FAILED' });
   expect(await readdir(directory)).toContain('shop');
 });

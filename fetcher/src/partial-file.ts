@@ -18,10 +18,10 @@ export interface PartialFile extends AsyncDisposable {
   /** Whether the file has the checksum. */
   matches(): boolean;
   /**
-   * Makes it durable and puts it in its place at once, whatever was there. It cannot be used after
-   * that.
+   * Makes it durable and executable and puts it in its place at once, whatever was there. It cannot
+   * be used after that.
    */
-  publish(mode: number): Promise<void>;
+  publish(): Promise<void>;
 }
 
 /**
@@ -55,9 +55,9 @@ export async function createPartialFile(output: string, { algorithm, hex }: Chec
       size = 0;
     },
     matches: () => digest.copy().digest('hex') === hex,
-    publish: (mode) =>
+    publish: () =>
       local(output, async () => {
-        await file.chmod(mode);
+        await file.chmod(0o755);
         await file.sync();
         await rename(path, output);
         published = true;

@@ -1,13 +1,17 @@
 import { writeFile } from 'node:fs/promises';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { isPublicAddress } from '@rollcall/platform/outbound/address-scope.ts';
-import { parseCommonArguments, parseFetchArguments, usage } from './arguments.ts';
+import { parseFetchArguments } from './arguments.ts';
 import { readAuthorization } from './credentials.ts';
 import { exitCodes, FetchError } from './errors.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 
-const IDLE_TIMEOUT_MS = 30_000;
-const BACKOFF = { baseMs: 500, maxMs: 15_000 };
+const LIMITS = {
+  attempts: 6,
+  backoff: { baseMs: 500, maxMs: 15_000 },
+  idleTimeoutMs: 30_000,
+  timeoutMs: 600_000,
+};
 /** Kubernetes keeps no more. */
 const TERMINATION_MESSAGE_MAX_BYTES = 4096;
 
@@ -16,20 +20,15 @@ export interface RunDeps {
   readonly write: (text: string) => void;
   /** Resolves with the signal that the process is to end for. */
   readonly stopRequested: Promise<string>;
-  /** Where Kubernetes reads the last words, when no other place is given; undefined: nowhere. */
+  /** Where Kubernetes reads the last words; undefined: nowhere. */
   readonly terminationLog: string | undefined;
 }
 
 /** Runs the command. @returns its exit code. */
 export async function run(args: readonly string[], deps: RunDeps): Promise<number> {
-  const { help, terminationLog = deps.terminationLog } = parseCommonArguments(args);
-  if (help) {
-    deps.write(usage);
-    return 0;
-  }
   const { line, exitCode } = await outcomeOf(args, deps);
   deps.write(`rollcall fetch: ${line}\n`);
-  if (terminationLog !== undefined) await leaveMessage(terminationLog, line);
+  if (deps.terminationLog !== undefined) await leaveMessage(deps.terminationLog, line);
   return exitCode;
 }
 
@@ -49,10 +48,9 @@ async function fetchByArguments(args: readonly string[], { write, stopRequested 
   void stopRequested.then((signal) => stop.abort(new FetchError('FAILED', `Stopped by ${signal}`)));
   const { bytes } = await fetchArtifact({
     ...settings,
+    ...LIMITS,
     source: { url, authorization },
     mayConnect: allowPrivate ? () => true : isPublicAddress,
-    idleTimeoutMs: IDLE_TIMEOUT_MS,
-    backoff: BACKOFF,
     signal: stop.signal,
     report: (line) => write(`rollcall fetch: ${line}\n`),
   });

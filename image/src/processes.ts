@@ -35,7 +35,7 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>([
   [
     'fetch',
     {
-      about: 'brings a binary into a pod; see rollcall fetch --help',
+      about: 'brings a binary into a pod; deliveries write its command',
       start: () => import('@rollcall/fetcher/main.ts'),
       takesArguments: true,
     },

@@ -5,6 +5,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { run as runFetch } from '@rollcall/fetcher/run.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { stall, status, whole } from './artifact-server.ts';
 import { startFetcher } from './fetcher-process.ts';
@@ -53,37 +54,42 @@ async function partialSize(): Promise<number> {
   return name === undefined ? 0 : (await stat(join(directory, name))).size;
 }
 
-test('fetches, and tells where it told to', async () => {
+test('fetches, and says so', async () => {
   fixture.server.answer(whole(content));
-  const terminationLog = join(directory, 'termination-log');
   const sum = createHash('sha512').update(content).digest('hex').toUpperCase();
-  const args = options({ checksum: `sha512:${sum}`, mode: '0700', 'termination-log': terminationLog });
+  const args = options({ checksum: `sha512:${sum}` });
   expect(await fetchWith(args)).toEqual({
     code: 0,
     signal: null,
     err: `rollcall fetch: Fetched ${output}, 262144 bytes\n`,
   });
   expect((await readFile(output)).equals(content)).toBe(true);
-  expect((await stat(output)).mode & 0o7777).toBe(0o700);
-  expect(await readFile(terminationLog, 'utf8')).toBe(`Fetched ${output}, 262144 bytes`);
+  expect((await stat(output)).mode & 0o7777).toBe(0o755);
   expect(await fetchWith(args)).toMatchObject({ code: 0, err: expect.stringContaining('is there already') });
 });
 
 test.each([
   { code: 3, more: { checksum: `sha256:${'0'.repeat(64)}` }, says: 'does not have the sha256 checksum' },
   { code: 5, more: { 'max-bytes': '1000' }, says: 'more than the 1000 allowed' },
-  { code: 2, more: { 'max-bytes': '0', mode: '9' }, says: '--max-bytes must be a whole number' },
+  { code: 2, more: { 'max-bytes': '0' }, says: '--max-bytes must be a whole number' },
   { code: 2, more: { 'credentials-dir': '/missing' }, says: 'neither a file token' },
 ])('exits with $code for $more', async ({ code, more, says }) => {
   fixture.server.answer(whole(content));
-  const terminationLog = join(directory, 'termination-log');
-  const result = await fetchWith(options({ ...more, 'termination-log': terminationLog }));
+  const result = await fetchWith(options(more));
   expect(result.code).toBe(code);
+  expect(result.err.trimEnd().split('\n').at(-1)).toContain(says);
+  expect(result.err).not.toContain('q3ry');
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test('the last words are left where Kubernetes reads them', async () => {
+  const terminationLog = join(directory, 'termination-log');
+  const lines: string[] = [];
+  const write = (text: string) => lines.push(text);
+  expect(await runFetch(['fetch'], { write, stopRequested: new Promise(() => {}), terminationLog })).toBe(2);
   const message = await readFile(terminationLog, 'utf8');
-  expect(message).toContain(says);
-  expect(result.err.trimEnd().split('\n').at(-1)).toBe(`rollcall fetch: ${message}`);
-  expect(result.err + message).not.toContain('q3ry');
-  expect(await readdir(directory)).toEqual(['termination-log']);
+  expect(message).toMatch(/^Wrong usage: --url /);
+  expect(lines).toEqual([`rollcall fetch: ${message}\n`]);
 });
 
 test('exits with 1 when the server says no', async () => {
@@ -96,12 +102,10 @@ test.each(['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]'])(
   async (host) => {
     const { connections, port } = fixture.server;
     const args = options({ url: `https://${host}:${port}/shop` }).filter((arg) => arg !== '--allow-private');
-    const terminationLog = join(directory, 'termination-log');
-    const result = await fetchWith([...args, '--termination-log', terminationLog]);
+    const result = await fetchWith(args);
     expect(result).toMatchObject({ code: 4, err: expect.stringContaining('not allowed') });
-    expect(await readFile(terminationLog, 'utf8')).toContain('not allowed');
     expect(fixture.server.connections).toBe(connections);
-    expect(await readdir(directory)).toEqual(['termination-log']);
+    expect(await readdir(directory)).toEqual([]);
   },
 );
 

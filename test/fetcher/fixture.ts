@@ -105,7 +105,6 @@ export async function startFetcherFixture(): Promise<FetcherFixture> {
           output,
           checksum: sha256(content),
           maxBytes: 1024 * 1024,
-          mode: 0o755,
           mayConnect: () => true,
           attempts: 4,
           backoff: { baseMs: 10, maxMs: 50 },

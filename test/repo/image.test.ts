@@ -66,7 +66,7 @@ describe("the image's entry point", () => {
   test.each([
     { args: ['registry'], code: 1, err: /ROLLCALL_DATABASE_URL is required/ },
     { args: ['gateway'], code: 1, err: /ROLLCALL_REGISTRY_URLS is required/ },
-    { args: ['fetch'], code: 2, err: /rollcall fetch: Wrong usage: --url is required/ },
+    { args: ['fetch'], code: 2, err: /rollcall fetch: Wrong usage: --url must not be empty/ },
     { args: ['gatekeeper'], code: 2, err: /there is no process "gatekeeper"/ },
     { args: [], code: 2, err: /which process\?/ },
   ])('ends with $code for $args', async ({ args, code, err }) => {

@@ -1,8 +1,6 @@
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
-
-/** `kubectl apply` keeps a copy of the whole object in it. */
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+import { pick, pickMetadata, withoutLastApplied } from '../runtime/trim.ts';
 
 /**
  * What the operator keeps of a registration: of what a service reports of itself, which may be
@@ -10,15 +8,10 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
  */
 export function trimRegistration(registration: ServiceRegistration): ServiceRegistration {
   const { metadata, status } = registration;
-  const { [LAST_APPLIED]: _, ...annotations } = metadata.annotations ?? {};
-  const { health, lifecycle: _lifecycle, ...kept } = status ?? {};
-  return {
-    ...registration,
-    metadata: { ...metadata, annotations },
-    ...(status === undefined
-      ? {}
-      : { status: { ...kept, ...(health === undefined ? {} : { health: trimHealth(health) }) } }),
-  };
+  const trimmed = { ...registration, metadata: withoutLastApplied(metadata) };
+  if (status === undefined) return trimmed;
+  const { health, lifecycle: _, ...kept } = status;
+  return { ...trimmed, status: health === undefined ? kept : { ...kept, health: trimHealth(health) } };
 }
 
 type Health = NonNullable<NonNullable<ServiceRegistration['status']>['health']>;
@@ -29,19 +22,12 @@ function trimHealth({ status, reportedAt, details }: Health): Health {
 }
 
 /** What the operator keeps of a Lease: whose it is and when it was renewed for how long. */
-export function trimLease({ apiVersion, kind, metadata, spec }: Lease): Lease {
-  const { name, namespace, uid, resourceVersion, annotations, ownerReferences } = metadata;
+export function trimLease(lease: Lease): Lease {
+  const { apiVersion, kind, metadata } = lease;
   return {
     apiVersion,
     kind,
-    metadata: {
-      name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(annotations === undefined ? {} : { annotations }),
-      ...(ownerReferences === undefined ? {} : { ownerReferences }),
-    },
-    ...(spec === undefined ? {} : { spec }),
+    metadata: pickMetadata(metadata, 'annotations', 'ownerReferences'),
+    ...pick(lease, 'spec'),
   };
 }

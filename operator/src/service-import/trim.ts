@@ -1,5 +1,6 @@
-import { labels as ownLabels } from '@rollcall/crds/kinds.ts';
+import { labels } from '@rollcall/crds/kinds.ts';
 import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { pick, pickMetadata } from '../runtime/trim.ts';
 
 /** On an EndpointSlice: the name of its Service. */
 export const SERVICE_LABEL = 'kubernetes.io/service-name';
@@ -15,30 +16,21 @@ export function hasReadyEndpoint({ endpoints }: EndpointSlice): boolean {
  */
 export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
   const own = ownAnnotations(metadata);
-  return {
-    apiVersion,
-    kind,
-    metadata: { ...identity(metadata), ...own },
-    ...(own.annotations === undefined || spec?.ports === undefined ? {} : { spec: { ports: spec.ports } }),
-  };
+  const known: Service = { apiVersion, kind, metadata: { ...pickMetadata(metadata), ...own } };
+  return own.annotations === undefined ? known : { ...known, spec: pick(spec, 'ports') };
 }
 
 /**
  * What is kept of a Service whose pods may be delivered to: all that says where its traffic goes.
  */
-export function trimDeliverableService({ apiVersion, kind, metadata, spec }: Service): Service {
-  const job = metadata.labels?.[ownLabels.job];
-  const { managedFields } = metadata;
+export function trimDeliverableService(service: Service): Service {
+  const { apiVersion, kind, metadata } = service;
+  const own = { ...ownAnnotations(metadata), labels: pick(metadata.labels, labels.job) };
   return {
     apiVersion,
     kind,
-    metadata: {
-      ...identity(metadata),
-      ...ownAnnotations(metadata),
-      ...(job === undefined ? {} : { labels: { [ownLabels.job]: job } }),
-      ...(managedFields === undefined ? {} : { managedFields }),
-    },
-    ...(spec === undefined ? {} : { spec }),
+    metadata: { ...pickMetadata(metadata, 'managedFields'), ...own },
+    ...pick(service, 'spec'),
   };
 }
 
@@ -50,22 +42,11 @@ function ownAnnotations({ annotations }: Service['metadata']): { readonly annota
 /** What is kept of an EndpointSlice: whose it is and whether any endpoint is ready. */
 export function trimEndpointSlice(slice: EndpointSlice): EndpointSlice {
   const { apiVersion, kind, metadata, addressType } = slice;
-  const name = metadata.labels?.[SERVICE_LABEL];
   return {
     apiVersion,
     kind,
     addressType,
-    metadata: { ...identity(metadata), ...(name === undefined ? {} : { labels: { [SERVICE_LABEL]: name } }) },
+    metadata: { ...pickMetadata(metadata), labels: pick(metadata.labels, SERVICE_LABEL) },
     endpoints: hasReadyEndpoint(slice) ? [{ addresses: [] }] : [],
-  };
-}
-
-function identity({ name, namespace, uid, resourceVersion, deletionTimestamp }: Service['metadata']) {
-  return {
-    name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
   };
 }

@@ -156,7 +156,7 @@ test.each(results)('a Prometheus query: $sentence', async ({ status = 200, body,
 test('Prometheus that is unavailable, or answers without end, is a failed measurement', async () => {
   const threshold = { max: 1 };
   const away = await measure({ prometheus: { address: 'http://127.0.0.1:1', query: 'up', threshold } });
-  expect(away).toEqual({ passed: false, message: expect.stringContaining('Prometheus gave no answer: ') });
+  expect(away).toEqual({ passed: false, message: expect.stringContaining('it could not be measured: no answer: ') });
   const { port } = await serve((_, response) => response.end(Buffer.alloc(2 * 1024 * 1024, 'x')));
   const endless = await measure({ prometheus: { address: `http://127.0.0.1:${port}`, query: 'up', threshold } });
   expect(endless).toEqual({ passed: false, message: 'Prometheus answered with more than 1048576 bytes' });
@@ -267,7 +267,10 @@ test.each([
 test('a webhook that hangs fails in time, and one that is cancelled ends at once', async () => {
   const { port, asked } = await serve(() => undefined);
   const webhook = { url: `http://127.0.0.1:${port}/`, timeoutSeconds: 1 };
-  expect(await measure({ webhook })).toEqual({ passed: false, message: 'the webhook gave no answer within 1 s' });
+  expect(await measure({ webhook })).toEqual({
+    passed: false,
+    message: 'it could not be measured: no answer within 1 s',
+  });
   const controller = new AbortController();
   const cancelled = measure({ webhook: { ...webhook, timeoutSeconds: 300 } }, { signal: controller.signal });
   await expect.poll(() => asked.length, { timeout: 10_000 }).toBe(2);

@@ -21,19 +21,11 @@ export interface HttpAnswer {
   readonly tookMs: number;
 }
 
-/** There was no answer; the message says why, in words for people. */
-export class NoAnswerError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'NoAnswerError';
-  }
-}
-
 /**
  * Asks once. Redirects are answers like any other: following one would measure something else than
  * what was asked for.
  *
- * @throws NoAnswerError when there is no whole answer in time, the signal's reason when that
+ * @throws when there is no whole answer in time, in words for people; the signal's reason when that
  * aborts.
  */
 export async function ask(
@@ -58,8 +50,8 @@ export async function ask(
     return { status: response.statusCode, ...read, tookMs: performance.now() - startedMs };
   } catch (error) {
     signal.throwIfAborted();
-    if (timeout.aborted) throw new NoAnswerError(`no answer within ${timeoutMs / 1000} s`, { cause: error });
-    throw new NoAnswerError(`no answer: ${errorMessage(error)}`, { cause: error });
+    if (timeout.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
+    throw new Error(`no answer: ${errorMessage(error)}`, { cause: error });
   }
 }
 

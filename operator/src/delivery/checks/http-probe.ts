@@ -1,8 +1,9 @@
 import { isIPv6 } from 'node:net';
 import type { HttpProbe } from '@rollcall/crds/types.gen.ts';
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import type { Dispatcher } from 'undici';
 import type { Check, ProbeTarget } from './check.ts';
-import { ask, type HttpAnswer, NoAnswerError } from './exchange.ts';
+import { ask, type HttpAnswer } from './exchange.ts';
 
 const LIMIT_BYTES = 64 * 1024;
 const AT_ONCE = 8;
@@ -18,8 +19,8 @@ export function createHttpProbe(dispatcher: Dispatcher): Check<HttpProbe> {
       const answer = await ask(dispatcher, questionTo(spec, pod.ip), signal);
       return faultIn(answer, spec);
     } catch (error) {
-      if (error instanceof NoAnswerError) return error.message;
-      throw error;
+      signal.throwIfAborted();
+      return errorMessage(error);
     }
   }
 

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import type { Dispatcher } from 'undici';
 import type { Check, CheckResult } from './check.ts';
-import { ask, type HttpAnswer, NoAnswerError } from './exchange.ts';
+import { ask, type HttpAnswer } from './exchange.ts';
 
 const TIMEOUT_MS = 10_000;
 const LIMIT_BYTES = 1024 * 1024;
@@ -44,13 +44,8 @@ export function createPrometheusCheck(dispatcher: Dispatcher): Check<PrometheusC
       timeoutMs: TIMEOUT_MS,
       limitBytes: LIMIT_BYTES,
     } as const;
-    try {
-      const outcome = readAnswer(await ask(dispatcher, question, signal));
-      return 'fault' in outcome ? { passed: false, message: outcome.fault } : compare(outcome.number, threshold);
-    } catch (error) {
-      if (error instanceof NoAnswerError) return { passed: false, message: `Prometheus gave ${error.message}` };
-      throw error;
-    }
+    const outcome = readAnswer(await ask(dispatcher, question, signal));
+    return 'fault' in outcome ? { passed: false, message: outcome.fault } : compare(outcome.number, threshold);
   };
 }
 

@@ -203,8 +203,8 @@ export interface SavedState {
     readonly progressDeadlineSeconds: number;
     /** `rollcall.dev/version`; null when there was none. */
     readonly version: string | null;
-    /** `rollcall.dev/version-of`; jobs that began before there was one have not saved it. */
-    readonly versionOf?: string | null;
+    /** `rollcall.dev/version-of`; null when there was none. */
+    readonly versionOf: string | null;
     /**
      * How many of its pods were ready where not all were, and how many could not run: more need not
      * be ready after a rollback.

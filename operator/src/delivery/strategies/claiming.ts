@@ -14,16 +14,14 @@ export function isUnclaimed({ claim, cluster, failure, status }: JobContext): bo
 
 /**
  * In place of what the stage wants: without the claim nothing else is written. The deadline begins
- * when the claim is first missed: the stage may have lasted for long. What the template is known to
- * be is written before the claim, which may replace the mark that says so.
+ * when the claim is first missed: the stage may have lasted for long.
  */
 export function planClaiming(context: JobContext): StagePlan {
-  const { cluster, job, nowMs, policy, status, template } = context;
+  const { cluster, job, nowMs, policy, status } = context;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const message = `Claims Deployment ${status.workload?.name} again`;
   if (cluster === undefined) return { message };
   const leftMs = seconds * 1000 - unclaimedForMs(status, nowMs);
   if (leftMs <= 0) return { message, failure: lateFailure(message, seconds) };
-  const progress = template === 'target' ? { templateFingerprint: cluster.fingerprint } : {};
-  return { message, progress, changes: claimWorkload(cluster.deployment, job), requeueAtMs: nowMs + leftMs };
+  return { message, changes: claimWorkload(cluster.deployment, job), requeueAtMs: nowMs + leftMs };
 }

@@ -286,6 +286,7 @@ const shortOf = (found: number | undefined): Partial<StageWish> =>
             strategy: {},
             progressDeadlineSeconds: 300,
             version: null,
+            versionOf: null,
             short: { ready: found, missing: 3 - found },
           },
         },
@@ -399,13 +400,6 @@ test('a job that is held stays held while a pod is missed for a moment, however 
   const promoted = tell(decide({ ...held, spec: { promote: true }, metadata: { generation: 2 } })).status;
   expect([promoted.phase, promoted.stage]).toEqual(['Paused', 'Verifying']);
   expect(promoted.promotedGeneration).not.toBe(2);
-});
-
-test('a job that has saved a policy from before there was such a time ends with its checks', () => {
-  const wish = baking(3, { status: 'True', seconds: 9 });
-  const { bakeSeconds: _, ...rolling } = wish.policy?.rolling ?? { bakeSeconds: 0 };
-  const saved = JSON.parse(JSON.stringify({ rolling })) as Partial<SettledPolicy>;
-  expect(tell(decide({ ...wish, policy: saved })).status.stage).toBe('Finishing');
 });
 
 test('without a time to stay ready, or pods, a rollout is all', () => {

@@ -31,8 +31,7 @@ function planUpdating(context: JobContext): StagePlan {
 function planVerifying(context: JobContext): StagePlan {
   const { cluster, current, nowMs, policy, replicas, status } = context;
   const { bakeSeconds } = policy.rolling;
-  // A job that began before there was such a field has saved a policy without it.
-  const bakeMs = bakeSeconds > 0 ? bakeSeconds * 1000 : 0;
+  const bakeMs = bakeSeconds * 1000;
   const restarts = current?.pods.reduce((sum, pod) => sum + pod.restarts, 0) ?? 0;
   const isComplete = cluster !== undefined && rolloutOf(cluster.deployment) === 'complete';
   const ready = readyCount(current);

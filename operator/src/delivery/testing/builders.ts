@@ -198,6 +198,7 @@ function buildSaved(strategy: DeliveryStrategy, overrides: Partial<SavedState> =
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: '50%', maxUnavailable: '10%' } },
       progressDeadlineSeconds: 300,
       version: null,
+      versionOf: null,
     },
     services: strategy === 'Rolling' ? [] : [{ name: 'shop', selector: { app: 'shop' } }],
     routes: [],

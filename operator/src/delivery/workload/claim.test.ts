@@ -127,22 +127,6 @@ test('a job that cannot make its claim again within the deadline is undone', () 
   expect(atGate(600).status).toMatchObject({ stage: 'Reverting', failure });
 });
 
-test('a template that was marked before there were claims is known, and recorded before the claim takes the mark away', () => {
-  const metadata = { generation: 7, annotations: { [annotations.delivering]: 'uid-job/7' } };
-  const amended = buildTemplate(NEW, { app: 'shop', by: 'policy' });
-  const of = (generation: number) =>
-    buildCluster({
-      deployment: buildDeployment({ generation, metadata: { ...metadata, generation }, spec: { template: amended } }),
-    });
-  const wish: StageWish = { strategy: 'Rolling', stage: 'Updating', cluster: of(7) };
-  const { changes } = planJob(buildAtStage(wish));
-  expect(tell({ changes }).does).toEqual([claims]);
-  expect(changes[0]).toMatchObject({ action: 'status', status: { templateFingerprint: templateFingerprint(amended) } });
-  // Written since by somebody else.
-  const lost = tell(planJob(buildAtStage({ ...wish, cluster: of(8) })));
-  expect(lost.status).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
-});
-
 test('a job whose Deployment somebody has given to another is undone, and leaves the Deployment alone', () => {
   const cluster = claimedBy(OTHER, { services: [pinnedTo('old')] }, NEW);
   const recorded = { templateFingerprint: templateFingerprint(buildTemplate(NEW)) };

@@ -48,10 +48,7 @@ export function writeMark(job: DeliveryJob, generation: number): string {
 
 /** Whether this generation of a Deployment is what the job's write of the template made. */
 export function isMarked({ metadata }: Deployment, job: DeliveryJob): boolean {
-  const { generation = 0 } = metadata;
-  const mark = metadata.annotations?.[annotations.delivering];
-  // The latter is how a job was marked that began before there were claims.
-  return mark === writeMark(job, generation) || mark === `${job.metadata.uid}/${generation}`;
+  return metadata.annotations?.[annotations.delivering] === writeMark(job, metadata.generation ?? 0);
 }
 
 /** The claim on a Deployment; undefined where there is none, or nothing that could be one. */

@@ -4,7 +4,13 @@ import { buildAtStage, buildCluster, buildDeployment, buildPods, NEW, OLD, tell 
 
 const strategy = { type: 'Recreate' } as const;
 const saved = {
-  deployment: { template: buildDeployment().spec.template, strategy, progressDeadlineSeconds: 300, version: null },
+  deployment: {
+    template: buildDeployment().spec.template,
+    strategy,
+    progressDeadlineSeconds: 300,
+    version: null,
+    versionOf: null,
+  },
 };
 
 test('a Recreate Deployment gets the new version by its own strategy, also at once', () => {

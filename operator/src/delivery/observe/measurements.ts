@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import type { CheckSubject, Checks } from '../checks/check.ts';
 import type { DueCheck, Measurement } from '../job/snapshot.ts';
-import { createSlots } from './slots.ts';
 
 export interface MeasurementsDeps {
   readonly checks: Pick<Checks, 'measure'>;
@@ -57,7 +57,7 @@ interface Entry {
 }
 
 export function createMeasurements({ checks, clock, concurrency, onCompleted }: MeasurementsDeps): Measurements {
-  const slots = createSlots(concurrency);
+  const limiter = createLimiter({ most: concurrency });
   const entries = new Map<string, Entry>();
   const running = new Set<Promise<void>>();
   let stopped = false;
@@ -76,17 +76,17 @@ export function createMeasurements({ checks, clock, concurrency, onCompleted }: 
 
   async function measure(jobKey: string, entry: Entry, task: Task): Promise<void> {
     const { signal } = entry.cancelled;
-    const giveBack = await slots.take(signal);
-    if (giveBack === undefined) return;
-    try {
-      const { passed, message } = await checks.measure(task.due.check, task.subject(), signal);
-      entry.done = [...entry.done, { check: task.due.check.name, passed, at: clock.now(), message }];
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      entry.underWay.delete(task.due.check.name);
-      giveBack();
-    }
+    const { check } = task.due;
+    await limiter.run(jobKey, async () => {
+      if (signal.aborted) return;
+      try {
+        const { passed, message } = await checks.measure(check, task.subject(), signal);
+        entry.done = [...entry.done, { check: check.name, passed, at: clock.now(), message }];
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+      entry.underWay.delete(check.name);
+    });
     if (!signal.aborted) onCompleted(jobKey);
   }
 

@@ -11,7 +11,7 @@ import type { JobSnapshot } from './job/snapshot.ts';
 import type { DeliveryMetrics } from './metrics.ts';
 import type { DeliveryObserver } from './observe/observer.ts';
 import type { Refusals } from './observe/refusals.ts';
-import { isFinished } from './start/queue.ts';
+import { isEnd, isFinished } from './start/queue.ts';
 
 export interface DeliveryReconcilerDeps {
   readonly jobs: Store<DeliveryJob>;
@@ -82,12 +82,8 @@ function isUnwatched(change: Change): boolean {
 function endIn({ changes }: Decision): DeliveryJobStatus | undefined {
   for (const change of changes) {
     if (change.action !== 'status' || change.kind !== deliveryJobKind) continue;
-    const status: Partial<DeliveryJobStatus> = change.status;
-    if (isEnd(status)) return status;
+    const { phase, ...rest }: Partial<DeliveryJobStatus> = change.status;
+    if (phase !== undefined && isEnd(phase)) return { phase, ...rest };
   }
   return undefined;
-}
-
-function isEnd(status: Partial<DeliveryJobStatus>): status is DeliveryJobStatus {
-  return status.phase === 'Succeeded' || status.phase === 'RolledBack' || status.phase === 'Failed';
 }

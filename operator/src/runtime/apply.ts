@@ -17,10 +17,7 @@ import type { EventRecorder } from './events.ts';
  * wrong.
  */
 export class StaleError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'StaleError';
-  }
+  override readonly name = 'StaleError';
 }
 
 /**
@@ -28,10 +25,7 @@ export class StaleError extends Error {
  * answer.
  */
 export class RefusedError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'RefusedError';
-  }
+  override readonly name = 'RefusedError';
 }
 
 /** The local copy of a kind that gets our writes before the watch brings them. */

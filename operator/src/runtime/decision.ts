@@ -54,7 +54,7 @@ interface DeleteChange {
 }
 
 /** An Event on an object; see `events.ts`. Never delays or fails a reconcile. */
-interface EventChange {
+export interface EventChange {
   readonly action: 'event';
   readonly regarding: KubeObject;
   readonly type: 'Normal' | 'Warning';
@@ -85,8 +85,5 @@ export function independently(changes: readonly Change[]): readonly Change[] {
  * next change.
  */
 export class TerminalError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'TerminalError';
-  }
+  override readonly name = 'TerminalError';
 }

@@ -7,7 +7,9 @@ import { type KubeObject, resourceClient } from '@rollcall/platform/kube/resourc
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
+import type { EventChange } from './decision.ts';
 import { createSpamFilter, remember } from './spam-filter.ts';
+import { pick } from './trim.ts';
 
 /** Enough for every registration of a full registry to lapse at once. */
 const QUEUE_LIMIT = 20_000;
@@ -20,13 +22,7 @@ const FLUSH_MS = 1000;
 const NAME_LIMIT = 230;
 
 /** Something that a user should know about an object. */
-interface Occurrence {
-  readonly regarding: KubeObject;
-  readonly type: 'Normal' | 'Warning';
-  /** CamelCase, for programs. */
-  readonly reason: string;
-  readonly message: string;
-}
+type Occurrence = Omit<EventChange, 'action'>;
 
 export interface EventRecorderDeps {
   readonly connection: KubeConnection;
@@ -133,14 +129,7 @@ export function createEventRecorder(deps: EventRecorderDeps): EventRecorder {
 }
 
 function referenceTo({ apiVersion, kind, metadata }: KubeObject): KubeEvent['involvedObject'] {
-  const { name, namespace, uid } = metadata;
-  return {
-    apiVersion,
-    kind,
-    name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
-  };
+  return { apiVersion, kind, name: metadata.name, ...pick(metadata, 'namespace', 'uid') };
 }
 
 function objectIdentity({ kind, namespace, name, uid }: KubeEvent['involvedObject']): string {

@@ -7,7 +7,7 @@ import { releaseServices } from '../traffic/selector.ts';
 import { restoreLate, unclaimWorkload } from '../workload/changes.ts';
 import { claimInTheWay } from '../workload/claim.ts';
 import { isExtraGone, removeExtra } from '../workload/extra-deployment.ts';
-import { buildContext, clusterOf, readyCount, surroundingsOf } from './context.ts';
+import { buildContext, clusterOf, readyCount, readyIn, surroundingsOf } from './context.ts';
 import { endedEarly } from './failures.ts';
 import { reconstructState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
@@ -61,7 +61,7 @@ function isMissed(snapshot: JobSnapshot): boolean {
   const cluster = clusterOf(snapshot);
   if (cluster === undefined || readyCount(cluster.extra?.pods) === 0) return false;
   if (isExtraInUse(cluster)) return true;
-  const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  const own = readyIn(cluster.replicaSets);
   const { replicas = 1 } = cluster.deployment.spec;
   return own < Math.min(replicas, snapshot.saved?.deployment.short?.ready ?? replicas);
 }

@@ -1,5 +1,6 @@
 import type { DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
+import { isEnd } from '../start/queue.ts';
 import type { Departure } from './snapshot.ts';
 
 /** Whether the pods that the job relies on are ready. It is Unknown while they come up. */
@@ -9,8 +10,6 @@ const PODS_READY = 'PodsReady';
  * condition.
  */
 const CLAIMED = 'ClaimHeld';
-
-const ends: ReadonlySet<DeliveryPhase> = new Set(['Succeeded', 'RolledBack', 'Failed']);
 
 /**
  * False where the job goes about it otherwise than it, or its policy, was asked to; else there is
@@ -40,7 +39,7 @@ export interface Standing {
 export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
   const { phase, reason, message, observedGeneration, at } = standing;
   const said = { reason, message, observedGeneration };
-  const isEnded = ends.has(phase);
+  const isEnded = isEnd(phase);
   const isProgressing = !isEnded && phase !== 'Pending' && phase !== 'Paused';
   const isKept = ({ type }: Condition) => type !== PODS_READY && (type !== CLAIMED || standing.isUnclaimed);
   let conditions: Condition[] = known?.filter(isKept) ?? [];

@@ -117,3 +117,8 @@ function recordedFingerprint(saved: SavedState, { templateFingerprint: recorded 
 export function readyCount(group: PodGroup | undefined): number {
   return group?.pods.filter(({ ready }) => ready).length ?? 0;
 }
+
+/** How many pods of all of these are ready. */
+export function readyIn(groups: readonly PodGroup[] = []): number {
+  return groups.reduce((sum, group) => sum + readyCount(group), 0);
+}

@@ -7,6 +7,7 @@ import type {
   DeliveryPhase,
 } from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../../runtime/decision.ts';
+import { isEnd } from '../start/queue.ts';
 import { isSameJson } from '../workload/fingerprint.ts';
 import { jobConditions, type Standing } from './conditions.ts';
 import type { SavedState } from './snapshot.ts';
@@ -70,13 +71,9 @@ function milestonesOf(
   at: string,
 ): Pick<DeliveryJobStatus, 'milestones'> {
   const isKnown = milestones.some((known) => known.phase === phase && known.step === step);
-  if (isKnown || !isUnderWay(phase) || milestones.length >= MILESTONES_LIMIT) return {};
+  if (isKnown || phase === 'Pending' || isEnd(phase) || milestones.length >= MILESTONES_LIMIT) return {};
   const milestone = { phase, ...(step === undefined ? {} : { step }), ...(weight === undefined ? {} : { weight }), at };
   return { milestones: [...milestones, milestone] };
-}
-
-function isUnderWay(phase: DeliveryPhase): boolean {
-  return phase !== 'Pending' && phase !== 'Succeeded' && phase !== 'RolledBack' && phase !== 'Failed';
 }
 
 /** What pods, checks, services and users have said may be of any length. */

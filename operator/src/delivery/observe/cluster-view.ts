@@ -1,12 +1,12 @@
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
-import type { Deployment, HttpRoute, Pod, PodTemplate, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Deployment, HttpRoute, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surroundings } from '../job/snapshot.ts';
+import { selects } from '../traffic/selector.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 import { canaryServiceName, HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
 import { podFault, podWait } from './pod-faults.ts';
 import type { Relations } from './relations.ts';
-import { selects } from './selection.ts';
 import { type DigestedReplicaSet } from './trim.ts';
 
 /** What is known of one job and of everything. */
@@ -74,25 +74,14 @@ export function buildClusterView({ job, relations }: Knowledge, input: ClusterVi
     ({ pods, current, hash, revision }) =>
       pods.length > 0 || current || hash === stableHash || revision === previousRevision,
   );
-  const fingerprint = fingerprintOf(deployment.spec.template);
+  const fingerprint = templateFingerprint(deployment.spec.template);
   return { ...surroundings, ...obstacles, deployment, fingerprint, replicaSets };
-}
-
-const fingerprints = new WeakMap<PodTemplate, string>();
-
-/** A template is read with every event of its pods, and changes rarely. */
-function fingerprintOf(template: PodTemplate): string {
-  const known = fingerprints.get(template);
-  if (known !== undefined) return known;
-  const fingerprint = templateFingerprint(template);
-  fingerprints.set(template, fingerprint);
-  return fingerprint;
 }
 
 /** Newest revision first. */
 function podGroupsOf(deployment: Deployment, relations: Relations): PodGroup[] {
   const replicaSets = relations.replicaSets.get(deployment.metadata.uid ?? '');
-  const wanted = fingerprintOf(deployment.spec.template);
+  const wanted = templateFingerprint(deployment.spec.template);
   // As the Deployment's controller does: of several with its template, the oldest is the one.
   const [current] = replicaSets.filter(({ spec }) => spec.templateFingerprint === wanted).toSorted(compareAge);
   return replicaSets

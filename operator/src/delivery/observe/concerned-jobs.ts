@@ -5,10 +5,10 @@ import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
 import { policyFor } from '../start/default-policy.ts';
 import { headOf, isFinished, isPaused, isRunning, NAMED_JOBS_LIMIT } from '../start/queue.ts';
+import { selects } from '../traffic/selector.ts';
 import { claimOn } from '../workload/claim.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
-import { selects } from './selection.ts';
 import type { DigestedReplicaSet } from './trim.ts';
 
 export interface ConcernedJobsDeps {

@@ -1,10 +1,11 @@
 import type { DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { Deployment, HttpRoute, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { Deployment, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { QueueView, Surroundings, WorkloadView } from '../job/snapshot.ts';
 import { strategyOf } from '../start/preflight.ts';
 import { isFinished } from '../start/queue.ts';
 import { followsEndpoints } from '../traffic/endpoints.ts';
+import { backendsOf } from '../traffic/http-route.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createObstacleObserver } from './obstacles.ts';
@@ -45,7 +46,7 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
     if (savedNames.size === 0 && !usesRoutes(settled)) return undefined;
     const backends = new Set(services.map(({ metadata }) => metadata.name));
     const all = await deps.routes.list(namespace);
-    return all?.filter((route) => savedNames.has(route.metadata.name) || pointsAt(route, backends));
+    return all?.filter((route) => savedNames.has(route.metadata.name) || backendsOf(route, backends).length > 0);
   }
 
   async function endpointsFor({ job, saved }: Settled, { namespace }: Place, around: Surroundings) {
@@ -114,13 +115,4 @@ function strategyFor({ job, saved, policy }: Settled): DeliveryStrategy {
 function usesRoutes(settled: Settled): boolean {
   const { policy } = settled;
   return strategyFor(settled) === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI';
-}
-
-/** Whether a rule sends anything to one of these Services of the route's own namespace. */
-function pointsAt({ metadata, spec }: HttpRoute, services: ReadonlySet<string>): boolean {
-  const backends = spec.rules?.flatMap(({ backendRefs }) => backendRefs ?? []) ?? [];
-  return backends.some(
-    ({ group = '', kind = 'Service', namespace = metadata.namespace, name }) =>
-      group === '' && kind === 'Service' && namespace === metadata.namespace && services.has(name),
-  );
 }

@@ -2,14 +2,13 @@ import { isLabelValue, labels } from '@rollcall/crds/kinds.ts';
 import type { WorkloadReference } from '@rollcall/crds/types.gen.ts';
 import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
+import type { WorkloadView } from '../job/snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { type Relations, serviceNameOf } from './relations.ts';
 
 /** What is found by a service's name. */
 type FoundByName =
-  | { readonly found: 'none' }
-  | { readonly found: 'forbidden'; readonly namespace: string }
-  | { readonly found: 'many'; readonly names: readonly string[] }
+  | Extract<WorkloadView, { found: 'none' | 'forbidden' | 'many' }>
   | { readonly found: 'one'; readonly deployment: Deployment };
 
 export interface WorkloadsDeps {

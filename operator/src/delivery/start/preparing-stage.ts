@@ -8,7 +8,7 @@ import {
   serviceKind,
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
-import { buildContext, clusterOf, readyCount } from '../job/context.ts';
+import { buildContext, clusterOf, readyIn } from '../job/context.ts';
 import { NOT_ACCEPTED } from '../job/failures.ts';
 import { saveState } from '../job/saved-state.ts';
 import type { ClusterView, Departure, JobSnapshot, SavedState, SettledPolicy } from '../job/snapshot.ts';
@@ -262,7 +262,7 @@ function withoutChecks(policy: SettledPolicy): SettledPolicy {
 function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Way): SavedState {
   const { spec, metadata } = cluster.deployment;
   const { target, strategy, departure } = way;
-  const ready = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  const ready = readyIn(cluster.replicaSets);
   const isShort = ready < (spec.replicas ?? 1);
   // Pods that are only coming up will be ready by the time of a way back.
   const missing = cluster.replicaSets.flatMap(({ pods }) => pods).filter(({ fault }) => fault !== undefined).length;

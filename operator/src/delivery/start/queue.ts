@@ -1,10 +1,14 @@
-import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryJob, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import type { QueueView } from '../job/snapshot.ts';
+
+/** Whether a job in this phase has reached an end. */
+export function isEnd(phase: DeliveryPhase | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'RolledBack' || phase === 'Failed';
+}
 
 /** Whether it has reached an end; a job without a status has not begun. */
 export function isFinished({ status }: DeliveryJob): boolean {
-  const phase = status?.phase;
-  return phase === 'Succeeded' || phase === 'RolledBack' || phase === 'Failed';
+  return isEnd(status?.phase);
 }
 
 /** Whether it has left the queue and not reached an end: it may have changed something. */

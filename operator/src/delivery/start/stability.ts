@@ -1,4 +1,4 @@
-import { readyCount } from '../job/context.ts';
+import { readyIn } from '../job/context.ts';
 import type { ClusterView } from '../job/snapshot.ts';
 import { isObserved, progressReason, rolloutOf } from '../workload/rollout.ts';
 
@@ -34,7 +34,7 @@ export function findStability({ deployment, replicaSets }: ClusterView, waitedMs
   const current = replicaSets.find((group) => group.current);
   const moving = { state: 'progressing', why: `Deployment ${name} has a rollout under way` } as const;
   if (current === undefined || !isObserved(deployment)) return moving;
-  const ready = replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  const ready = readyIn(replicaSets);
   const why = `${ready} of ${replicas} pods of Deployment ${name} are ready`;
   const isFaulty = current.pods.some(({ fault }) => fault !== undefined);
   const isPatient = waitedMs < GRACE_MS && !isLate && !isFaulty;

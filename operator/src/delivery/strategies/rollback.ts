@@ -1,5 +1,5 @@
 import { type Change, independently } from '../../runtime/decision.ts';
-import { type JobContext, readyCount } from '../job/context.ts';
+import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { failure, STILL_TRIED } from '../job/failures.ts';
 import type { PodGroup } from '../job/snapshot.ts';
 import { lagOf } from '../traffic/endpoints.ts';
@@ -105,7 +105,7 @@ function isAsFound({ cluster, template, current, touched, replicas }: JobContext
   if (cluster === undefined || template !== 'saved' || !isObserved(cluster.deployment)) return false;
   const others = cluster.replicaSets.filter((group) => group !== current);
   if (touched && others.some(({ pods }) => pods.length > 0)) return false;
-  return cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) >= Math.min(found, replicas);
+  return readyIn(cluster.replicaSets) >= Math.min(found, replicas);
 }
 
 /**
@@ -178,6 +178,6 @@ export function canServeWithoutExtra(context: JobContext): boolean {
   const { cluster, status, saved, extra, replicas } = context;
   if (cluster === undefined || status.extraReplicas === 0 || readyCount(extra) === 0) return true;
   if (isExtraInUse(context.around)) return false;
-  const own = cluster.replicaSets.reduce((sum, group) => sum + readyCount(group), 0);
+  const own = readyIn(cluster.replicaSets);
   return own >= Math.min(replicas, saved.deployment.short?.ready ?? replicas) || isPinnedTo(context, homeOf(context));
 }

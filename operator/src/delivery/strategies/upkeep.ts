@@ -2,7 +2,7 @@ import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Change } from '../../runtime/decision.ts';
 import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
 import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
-import { type JobContext, readyCount } from '../job/context.ts';
+import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import type { PodGroup } from '../job/snapshot.ts';
 import { ownServices, type Pin, pinOf, type Steering, steer } from '../traffic/selector.ts';
@@ -164,7 +164,7 @@ export function missedPods(context: JobContext, carrying: number): Missed {
   ) {
     return { podsReady, requeueAtMs: context.nowMs + RECHECK_MS };
   }
-  const others = context.cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
+  const others = readyIn(context.cluster?.replicaSets);
   // Pods that were asked for just now, of a Deployment that is scaled up from nothing, are coming
   // up; but not for ever.
   const isNew =
@@ -193,8 +193,7 @@ function isPinnedTo(context: JobContext): boolean {
 
 /** Whether the user's Deployment can carry the traffic until the extra pods are back. */
 function canDivert({ cluster, replicas }: JobContext): boolean {
-  const own = cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
-  return replicas > 0 && own >= replicas;
+  return replicas > 0 && readyIn(cluster?.replicaSets) >= replicas;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type JobContext, readyCount } from '../job/context.ts';
+import { type JobContext, readyIn } from '../job/context.ts';
 import type { PodGroup } from '../job/snapshot.ts';
 import { weightOnRoutes } from './http-route.ts';
 import { ownServices, pinOf } from './selector.ts';
@@ -26,8 +26,8 @@ export function actualWeight(context: JobContext): number | undefined {
 
 /** The percentage of the ready pods that run the new version. */
 function newShare({ extra, template }: JobContext, groups: readonly PodGroup[]): number {
-  const ready = groups.reduce((sum, group) => sum + readyCount(group), 0);
+  const ready = readyIn(groups);
   if (ready === 0) return 0;
   const isNew = (group: PodGroup) => group === extra || (template === 'target' && group.current);
-  return (100 * groups.filter(isNew).reduce((sum, group) => sum + readyCount(group), 0)) / ready;
+  return (100 * readyIn(groups.filter(isNew))) / ready;
 }

@@ -125,6 +125,15 @@ export function withoutPin(service: Service): Readonly<Record<string, string>> {
   return selector;
 }
 
+/**
+ * Whether pods with these labels get traffic of the Service, or would without our pin. One without
+ * a selector has no pods of its own.
+ */
+export function selects(service: Service, podLabels: Readonly<Record<string, string>>): boolean {
+  const wanted = Object.entries(withoutPin(service));
+  return wanted.length > 0 && wanted.every(([name, value]) => podLabels[name] === value);
+}
+
 function pinService(service: Service, hash: string): Change {
   const patch = { spec: { selector: { [HASH_LABEL]: hash === '' ? null : hash } } };
   return { action: 'patch', kind: serviceKind, object: service, patch };

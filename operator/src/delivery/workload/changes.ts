@@ -3,7 +3,7 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type Deployment, type DeploymentStrategy, deploymentKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
 import { disown } from '../../runtime/field-manager.ts';
-import { type JobContext, readyCount } from '../job/context.ts';
+import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { isRollbackUnfinished } from '../job/failures.ts';
 import { versionParts } from './artifact.ts';
 import { claimOn, ownClaim, writeMark } from './claim.ts';
@@ -58,18 +58,17 @@ function limitedBack(context: JobContext, limit: number): DeploymentStrategy {
   const staying = around.extra?.deployment.metadata.deletionTimestamp === undefined ? around.extra : undefined;
   const asked = staying?.deployment.spec.replicas ?? 0;
   const surge = hasSurge(policy) ? Math.max(0, limit - asked) : 0;
-  const missing = Math.max(replicas - ownReady(context), Math.min(asked, readyCount(context.extra)));
+  const missing = Math.max(
+    replicas - readyIn(context.cluster?.replicaSets),
+    Math.min(asked, readyCount(context.extra)),
+  );
   return replacing(surge, Math.max(missing, surge === 0 ? 1 : 0));
 }
 
 /** How many pods of the Deployment nobody would miss. */
 function missingOf(context: JobContext): number {
   const { replicas } = context;
-  return isCarriedByExtra(context) ? replicas : Math.max(0, replicas - ownReady(context));
-}
-
-function ownReady({ cluster }: JobContext): number {
-  return cluster?.replicaSets.reduce((sum, group) => sum + readyCount(group), 0) ?? 0;
+  return isCarriedByExtra(context) ? replicas : Math.max(0, replicas - readyIn(context.cluster?.replicaSets));
 }
 
 function hasSurge({ rolling }: JobContext['policy']): boolean {
@@ -249,7 +248,7 @@ function versionAtEnd(context: JobContext): Readonly<Record<string, string | nul
 
 function versionBefore({ cluster, saved, job }: JobContext): Record<string, string | null> {
   const isOurs = cluster?.deployment.metadata.annotations?.[annotations.version] === job.spec.version;
-  const { version, versionOf = null } = saved.deployment;
+  const { version, versionOf } = saved.deployment;
   return isOurs ? { [annotations.version]: version, [annotations.versionOf]: versionOf } : {};
 }
 

@@ -6,7 +6,7 @@ import type { Change } from '../../runtime/decision.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { changedFromOutside } from '../job/failures.ts';
 import { canaryServiceName, extraDeploymentName } from './names.ts';
-import { deadlineSeconds, podsOf } from './rollout.ts';
+import { deadlineSeconds, isObserved, podsOf } from './rollout.ts';
 
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'rollcall' };
 
@@ -42,9 +42,9 @@ export function sizeExtra(context: JobContext, wanted: number): Sizing {
     };
   }
   if (extra.spec.replicas !== size) return { ...rest, changes: [scaleExtra(extra, size)] };
-  const isObserved = (extra.status?.observedGeneration ?? 0) >= (extra.metadata.generation ?? 0);
   const available = extra.status?.availableReplicas ?? 0;
-  const ready = isObserved && available >= wanted && context.extra !== undefined && readyCount(context.extra) >= wanted;
+  const ready =
+    isObserved(extra) && available >= wanted && context.extra !== undefined && readyCount(context.extra) >= wanted;
   return { ...rest, changes: [], ready };
 }
 
@@ -69,11 +69,9 @@ export function removeExtra({ around }: Pick<JobContext, 'around'>): readonly Ch
     .map((object): Change => ({ action: 'delete', kind: serviceKind, object }));
   const extra = around.extra;
   if (extra === undefined || extra.deployment.metadata.deletionTimestamp !== undefined) return services;
-  const { deployment, pods } = extra;
+  const { deployment } = extra;
   if (deployment.spec.replicas !== 0) return [...services, scaleExtra(deployment, 0)];
-  const isObserved = (deployment.status?.observedGeneration ?? 0) >= (deployment.metadata.generation ?? 0);
-  const isEmpty = isObserved && (deployment.status?.replicas ?? 0) === 0 && (pods?.pods.length ?? 0) === 0;
-  return isEmpty ? [...services, { action: 'delete', kind: deploymentKind, object: deployment }] : services;
+  return hasAtMost(0, extra) ? [...services, { action: 'delete', kind: deploymentKind, object: deployment }] : services;
 }
 
 /**
@@ -99,11 +97,13 @@ export function isExtraGone({ around }: Pick<JobContext, 'around'>): boolean {
 export function shrinkExtra({ around }: JobContext, size: number): readonly Change[] | undefined {
   const extra = around.extra;
   if (extra === undefined) return undefined;
-  const { deployment, pods } = extra;
-  if ((deployment.spec.replicas ?? 0) > size) return [scaleExtra(deployment, size)];
-  const isObserved = (deployment.status?.observedGeneration ?? 0) >= (deployment.metadata.generation ?? 0);
-  const isThere = (deployment.status?.replicas ?? 0) > size || (pods?.pods.length ?? 0) > size;
-  return isObserved && !isThere ? undefined : [];
+  if ((extra.deployment.spec.replicas ?? 0) > size) return [scaleExtra(extra.deployment, size)];
+  return hasAtMost(size, extra) ? undefined : [];
+}
+
+/** Whether no more pods are left of it. */
+function hasAtMost(size: number, { deployment, pods }: NonNullable<JobContext['around']['extra']>): boolean {
+  return isObserved(deployment) && (deployment.status?.replicas ?? 0) <= size && (pods?.pods.length ?? 0) <= size;
 }
 
 function scaleExtra(extra: Deployment, replicas: number): Change {

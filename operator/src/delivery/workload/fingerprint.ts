@@ -18,19 +18,10 @@ export function templateFingerprint(template: PodTemplate): string {
 
 /** Whether two values are the same JSON; absent and null fields are none. */
 export function isSameJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return (
-      Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((each, i) => isSameJson(each, b[i]))
-    );
-  }
-  if (isObject(a) && isObject(b)) {
-    return [...new Set([...Object.keys(a), ...Object.keys(b)])].every((key) => isSameJson(a[key], b[key]));
-  }
-  return isAbsent(a) && isAbsent(b);
+  return a === b || canonicalJson(a ?? null) === canonicalJson(b ?? null);
 }
 
-function isAbsent(value: unknown): boolean {
+export function isAbsent(value: unknown): boolean {
   return value === null || value === undefined;
 }
 
@@ -45,7 +36,7 @@ function canonicalJson(value: unknown): string {
 function sorted(object: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(object)
-      .filter(([, value]) => value !== null && value !== undefined)
+      .filter(([, value]) => !isAbsent(value))
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
 }
@@ -90,9 +81,9 @@ function isWithin(desired: unknown, observed: unknown): boolean {
 
 /** Zero values of optional fields are not stored. */
 function isEmptyScalar(value: unknown): boolean {
-  return value === undefined || value === null || value === '' || value === false || value === 0;
+  return isAbsent(value) || value === '' || value === false || value === 0;
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import { isSameJson } from './fingerprint.ts';
+import { isAbsent, isObject, isSameJson } from './fingerprint.ts';
 
 /**
  * The JSON merge patch (RFC 7386) that makes `to` of `from`: what is to go is null, lists are
@@ -17,12 +17,4 @@ export function mergePatch(from: object, to: object): Readonly<Record<string, un
     patch[key] = isObject(found) && isObject(wanted) ? mergePatch(found, wanted) : wanted;
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
-}
-
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

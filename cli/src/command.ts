@@ -18,7 +18,7 @@ export function addGlobalOptions(program: Command): Command {
   return program
     .option('--server <url>', 'registry to ask, several separated by commas (variable ROLLCALL_SERVER)')
     .option('--token <token>', 'bearer token; better kept in the variable ROLLCALL_TOKEN')
-    .addOption(oneOf(new Option('-o, --output <format>', 'what to print'), ['table', 'json']).default('table'));
+    .addOption(new Option('-o, --output <format>', 'what to print').choices(['table', 'json']).default('table'));
 }
 
 /** @throws UsageError where no usable registry is named. */
@@ -74,19 +74,6 @@ export function printResult<Body>(
   deps.out(wantsJson(command) ? `${JSON.stringify(body, undefined, 2)}\n` : asText(body));
 }
 
-/** An option with these values, however they are capitalised and hyphenated. */
-export function oneOf(option: Option, choices: readonly string[]): Option {
-  return option.choices(choices).argParser((text: string) => {
-    const choice = choices.find((known) => plain(known) === plain(text));
-    if (choice === undefined) throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`);
-    return choice;
-  });
-}
-
-function plain(text: string): string {
-  return text.toLowerCase().replaceAll(/[-_]/g, '');
-}
-
 /** `--capability` of a service: may be repeated, or hold several separated by commas. */
 export function capabilitiesOption(): Option {
   return new Option('--capability <capability>', `what the service speaks: ${capabilities.join(', ')}; repeatable`)
@@ -103,7 +90,7 @@ function parseCapability(text: string): Capability {
 /** Filters of what to list: `--capability`, `--prefix`. */
 export function addFilterOptions(command: Command): Command {
   return command
-    .addOption(oneOf(new Option('--capability <capability>', 'only services that speak it'), capabilities))
+    .addOption(new Option('--capability <capability>', 'only services that speak it').choices(capabilities))
     .option('--prefix <prefix>', 'only services whose name begins with it');
 }
 

@@ -10,11 +10,6 @@ export interface CliDeps {
   readonly err: (text: string) => void;
   /** Whether a terminal sends its signals (Ctrl-C) to our child processes too. */
   readonly hasTerminal: boolean;
-  /**
-   * How wide the terminal is that shows standard error; undefined where that is none, or one that
-   * cannot move its cursor.
-   */
-  readonly terminalColumns: () => number | undefined;
   /** Sets the exit code of a command that did not fail with an error. */
   readonly exitWith: (code: number) => void;
 }

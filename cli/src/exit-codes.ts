@@ -11,7 +11,7 @@ export const exitCodes = { ok: 0, failed: 1, usage: 2, notFound: 3, timedOut: 3,
 export const exitCodesHelp = `
 Exit codes:
   0  done
-  1  failed: the registry refused it, or is unhealthy; with --wait: the job did not end well
+  1  failed: the registry refused it; with --wait: the job did not end well
   2  wrong usage
   3  no such service; with --wait: the time limit passed, the job goes on
   4  no registry answered`;
@@ -27,13 +27,10 @@ export class UsageError extends Error {
  */
 export class JobFailure extends Error {
   override readonly name = 'JobFailure';
-  /** For programs; the message is for people. */
-  readonly error: string;
   readonly exitCode: number;
 
-  constructor(message: string, { error, exitCode }: { readonly error: string; readonly exitCode: number }) {
+  constructor(message: string, exitCode: number) {
     super(message);
-    this.error = error;
     this.exitCode = exitCode;
   }
 }

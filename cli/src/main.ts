@@ -13,10 +13,4 @@ process.exitCode = await runCli(process.argv.slice(2), {
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   hasTerminal: process.stdin.isTTY,
-  terminalColumns: () => {
-    const { isTTY, columns } = process.stderr;
-    if (!isTTY || process.env['TERM'] === 'dumb') return undefined;
-    // A terminal of unknown size says 0.
-    return columns === 0 ? 80 : columns;
-  },
 });

@@ -1,10 +1,9 @@
+import { isUnreachable } from '@rollcall/client/registry-error.ts';
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addGlobalOptions, serverOf } from './command.ts';
 import { addClientCommands } from './commands/clients.ts';
-import { addNotificationCommands } from './commands/deliveries.ts';
 import { addDeliveryCommands } from './commands/delivery.ts';
-import { addHealthCommand } from './commands/health.ts';
 import { addJobCommands } from './commands/jobs.ts';
 import { addRegistrationCommands } from './commands/registration.ts';
 import { addRunCommand } from './commands/run.ts';
@@ -13,7 +12,7 @@ import { addUpdateCommands } from './commands/updates.ts';
 import { addWatchCommand } from './commands/watch.ts';
 import type { CliDeps } from './deps.ts';
 import { exitCodeFor, exitCodes, exitCodesHelp } from './exit-codes.ts';
-import { asksForJson, explain, failureAsJson } from './failure.ts';
+import { printable } from './output/text.ts';
 
 const overview = `
 The registry is, in this order: --server, the variable ROLLCALL_SERVER, the one named by .local/endpoints.json in this
@@ -41,35 +40,28 @@ export async function runCli(args: readonly string[], processDeps: Omit<CliDeps,
       exitCode = code;
     },
   };
-  const json = asksForJson(args);
-  const program = buildProgram(deps, json);
-  const source = () => serverOf(program, deps).source;
+  const program = buildProgram(deps);
   try {
-    await program.parseAsync(withoutVainHelp(args, program), { from: 'user' });
+    await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    const code = exitCodeFor(error);
-    if (json && code !== exitCodes.ok) deps.err(failureAsJson(error, source));
-    else if (!(error instanceof CommanderError)) deps.err(`rollcall: ${explain(error, source)}\n`);
-    return code;
+    if (!(error instanceof CommanderError)) deps.err(`rollcall: ${explain(error, program, deps)}\n`);
+    return exitCodeFor(error);
   }
 }
 
-/** `help nope` would show the program's help; what there is no help for is an unknown command. */
-function withoutVainHelp(args: readonly string[], program: Command): readonly string[] {
-  const [first, topic] = args;
-  if (first !== 'help' || topic === undefined || topic.startsWith('-')) return args;
-  const isKnown = program.commands.some((command) => command.name() === topic);
-  return isKnown ? args : args.slice(1);
+/** Why a command failed. A registry that does not answer is often the wrong one. */
+function explain(error: unknown, program: Command, deps: CliDeps): string {
+  const message = printable(error instanceof Error ? error.message : String(error));
+  return isUnreachable(error) ? `${message} (registry chosen by ${serverOf(program, deps).source})` : message;
 }
 
-/** @param json errors are printed as JSON, by us. */
-function buildProgram(deps: CliDeps, json: boolean): Command {
+function buildProgram(deps: CliDeps): Command {
   const program = addGlobalOptions(new Command('rollcall'))
     .description('Registers services with Rollcall, finds them and delivers new versions of them.')
     .version(packageJson.version)
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: deps.out, writeErr: json ? () => undefined : deps.err })
+    .configureOutput({ writeOut: deps.out, writeErr: deps.err })
     .exitOverride()
     .addHelpText('after', overview)
     .addHelpText('afterAll', exitCodesHelp);
@@ -80,8 +72,6 @@ function buildProgram(deps: CliDeps, json: boolean): Command {
   addDeliveryCommands(program, deps);
   addJobCommands(program, deps);
   addUpdateCommands(program, deps);
-  addNotificationCommands(program, deps);
   addClientCommands(program, deps);
-  addHealthCommand(program, deps);
   return program;
 }

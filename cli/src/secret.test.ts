@@ -20,7 +20,6 @@ function secretBy(args: readonly string[], variable?: string): string | undefine
     out: () => undefined,
     err: () => undefined,
     hasTerminal: false,
-    terminalColumns: () => undefined,
     exitWith: () => undefined,
   });
 }

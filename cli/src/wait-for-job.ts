@@ -1,17 +1,14 @@
 import type { JobPhase, JobRecord } from '@rollcall/client/job-types.ts';
 import type { RegistryClient } from '@rollcall/client/registry-client.ts';
 import type { Command } from 'commander';
-import { exitCodeOfSignal } from './child.ts';
 import { parseCount, wantsJson } from './command.ts';
 import type { CliDeps } from './deps.ts';
 import { exitCodes, JobFailure, UsageError } from './exit-codes.ts';
-import { catchInterrupts, Interruption } from './interrupts.ts';
-import { formatOutcome } from './output/jobs.ts';
+import { formatOutcome, formatProgress } from './output/jobs.ts';
 import { printable } from './output/text.ts';
-import { createProgressDisplay, type ProgressDisplay } from './progress.ts';
 
 /** The longest that a timer can wait. */
-const LONGEST_TIMEOUT_SECONDS = 2_147_483;
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 interface WaitOptions {
   readonly wait?: boolean;
@@ -22,18 +19,13 @@ interface WaitOptions {
 export function addWaitOptions(command: Command): Command {
   return command
     .option('--wait', 'follow the job to its end; fails where it does not end well')
-    .option('--timeout <seconds>', 'with --wait: give up waiting after so long; the job goes on', parseTimeout)
+    .option('--timeout <seconds>', 'with --wait: give up waiting after so long; the job goes on', parseCount)
     .addHelpText('after', waitHelp);
 }
 
 const waitHelp = `
-With --wait progress is told on standard error: on a terminal as one live line, elsewhere as a line for every change;
--o json prints the job's record at every change, one a line, on standard output. Exit code 3: the time limit passed.
-The first Ctrl-C says how to abort the job, the second one ends the command and leaves the job running.`;
-
-function parseTimeout(text: string): number {
-  return Math.min(parseCount(text), LONGEST_TIMEOUT_SECONDS);
-}
+With --wait every change is a line on standard error; -o json prints the job's record at every change, one a line, on
+standard output. Exit code 3: the time limit passed. Ctrl-C ends the command and leaves the job running: see abort.`;
 
 /**
  * Whether `--wait` was given.
@@ -54,80 +46,48 @@ export interface JobWait {
 }
 
 /**
- * Follows a job to its end and shows how it gets on.
+ * Follows a job to its end and prints how it gets on.
  *
- * @throws JobFailure where it ends otherwise than wanted, or is not waited for to its end;
- * RegistryError where the registry refuses to answer.
+ * @throws JobFailure where it ends otherwise than wanted, or not in time; RegistryError where the
+ * registry refuses to answer.
  */
 export async function waitForJob(command: Command, deps: CliDeps, { client, jobId, wanted }: JobWait): Promise<void> {
   const { timeout }: WaitOptions = command.opts();
   const json = wantsJson(command);
-  const display = createProgressDisplay(deps, { json });
-  using interrupts = catchInterrupts(() => display.note(`the job goes on: ${abortHint(jobId)}; Ctrl-C again to quit`));
-  using limit = startLimit(timeout);
-  const signal = AbortSignal.any([interrupts.signal, limit.signal]);
-  const job = await showProgress({ client, jobId, signal }, display)
-    .catch((error: unknown) => {
-      throw signal.aborted ? unfinished(jobId, signal.reason) : error;
-    })
-    .finally(() => display.close());
-  if (job.phase !== wanted) {
-    throw new JobFailure(formatOutcome(job), { error: job.reason ?? job.phase, exitCode: exitCodes.failed });
-  }
-  if (!json) deps.err(`rollcall: ${formatOutcome(job)}\n`);
-}
-
-function abortHint(jobId: string): string {
-  return `'rollcall abort ${printable(jobId)}' returns to the old version`;
-}
-
-/** Why the job was not followed to its end, which it reaches without us. */
-function unfinished(jobId: string, reason: unknown): JobFailure {
-  const hints = `'rollcall job ${printable(jobId)} --wait' follows it, ${abortHint(jobId)}`;
-  if (reason instanceof Interruption) {
-    const exitCode = exitCodeOfSignal(reason.by);
-    return new JobFailure(`the job goes on: ${hints}`, { error: 'Interrupted', exitCode });
-  }
-  const message = `the job has not ended in time and goes on: ${hints}`;
-  return new JobFailure(message, { error: 'Timed out', exitCode: exitCodes.timedOut });
-}
-
-interface FollowedJob {
-  readonly client: RegistryClient;
-  readonly jobId: string;
-  readonly signal: AbortSignal;
-}
-
-async function showProgress({ client, jobId, signal }: FollowedJob, display: ProgressDisplay): Promise<JobRecord> {
-  let isLost = false;
-  let last: JobRecord | undefined;
+  const note = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
+  const limit = timeout === undefined ? undefined : AbortSignal.timeout(Math.min(timeout * 1000, LONGEST_TIMEOUT_MS));
   const records = client.followJob(jobId, {
-    signal,
-    onDisconnected({ error }) {
-      const message = printable(error instanceof Error ? error.message : String(error));
-      if (!isLost) display.note(`${message}; trying to connect again, the job goes on`);
-      isLost = true;
-    },
-    onConnected() {
-      display.note('connected again');
-      isLost = false;
-    },
+    signal: limit,
+    onDisconnected: ({ message }) => note(`${message}; trying to connect again, the job goes on`),
+    onConnected: () => note('connected again'),
   });
-  for await (const record of records) {
-    last = record;
-    display.show(record);
+  const print = json ? (job: JobRecord) => deps.out(`${JSON.stringify(job)}\n`) : progressLines(deps);
+  let last: JobRecord | undefined;
+  try {
+    for await (const record of records) {
+      last = record;
+      print(record);
+    }
+  } catch (error) {
+    throw limit?.aborted === true ? unfinished(jobId) : error;
   }
   if (last === undefined) throw new TypeError('a job that is followed to its end has an end');
-  return last;
+  if (last.phase !== wanted) throw new JobFailure(formatOutcome(last), exitCodes.failed);
+  if (!json) note(formatOutcome(last));
 }
 
-interface Limit extends Disposable {
-  readonly signal: AbortSignal;
+/** Only what people can see is a change. On standard error: standard output has the job's id. */
+function progressLines({ err, now }: CliDeps): (job: JobRecord) => void {
+  let last = '';
+  return (job) => {
+    const content = formatProgress(job, '');
+    if (content !== last) err(formatProgress(job, now().toTimeString().slice(0, 8)));
+    last = content;
+  };
 }
 
-/** `AbortSignal.timeout` with an end, so that the process need not outlive what it waited for. */
-function startLimit(seconds: number | undefined): Limit {
-  const controller = new AbortController();
-  const timer = seconds === undefined ? undefined : setTimeout(() => controller.abort(), seconds * 1000);
-  return { signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) };
+function unfinished(jobId: string): JobFailure {
+  const id = printable(jobId);
+  const hints = `'rollcall job ${id} --wait' follows it, 'rollcall abort ${id}' returns to the old version`;
+  return new JobFailure(`the job has not ended in time and goes on: ${hints}`, exitCodes.timedOut);
 }

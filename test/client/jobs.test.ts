@@ -132,46 +132,16 @@ describe('following a job', () => {
     expect(later).not.toContain('1');
   });
 
-  it.each([
-    ['are not offered', { status: 404, body: { error: 'Not found', message: 'Route not found' } }],
-    ['are too many', { status: 503, body: { error: 'Too many streams', message: 'later' } }],
-    ['are taken for something else by what is in between', { status: 200, body: '<html>' }],
-    ['are cut at once', 'cut'],
-  ] as const)('asks instead where streams %s', async (_, fault) => {
-    await using server = await startJobServer();
-    server.breakStreams(fault);
-    server.put(ID, { message: 'a' });
-    const following = follow(clientOf(server));
-    await vi.waitFor(() => expect(following.messages()).toEqual(['a']), { timeout: 30_000 });
-    server.put(ID, { message: 'b' });
-    await vi.waitFor(() => expect(following.messages()).toEqual(['a', 'b']), { timeout: 30_000 });
-    server.put(ID, { phase: 'RolledBack', message: 'c' });
-    expect(await following.ended).toEqual(['a', 'b', 'c']);
-  });
-
-  it('asks where a stream is opened and then held back', async () => {
+  it('opens another stream where one is silent', async () => {
     await using server = await startJobServer();
     server.breakStreams('silent');
     server.put(ID, { message: 'a' });
     const following = follow(clientOf(server), { silenceMs: 50 });
+    await vi.waitFor(() => expect(server.streams()).toBe(1), { timeout: 30_000 });
+    server.breakStreams(undefined);
     await vi.waitFor(() => expect(following.messages()).toEqual(['a']), { timeout: 30_000 });
     server.put(ID, { phase: 'Succeeded', message: 'b' });
     expect(await following.ended).toEqual(['a', 'b']);
-  });
-
-  it('goes back to the stream when that works again', async () => {
-    await using server = await startJobServer();
-    server.breakStreams({ status: 503, body: {} });
-    server.put(ID, { message: 'a' });
-    const following = follow(clientOf(server));
-    await vi.waitFor(() => expect(following.messages()).toEqual(['a']), { timeout: 30_000 });
-    server.breakStreams(undefined);
-    await vi.waitFor(() => expect(server.streams()).toBe(1), { timeout: 30_000 });
-    const asked = server.callsOf(`GET /jobs/${ID}`).length;
-    server.put(ID, { message: 'b' });
-    server.put(ID, { phase: 'Succeeded', message: 'c' });
-    expect(await following.ended).toEqual(['a', 'b', 'c']);
-    expect(server.callsOf(`GET /jobs/${ID}`)).toHaveLength(asked);
   });
 
   it('waits out an outage, and tells its beginning and its end', async () => {
@@ -184,8 +154,8 @@ describe('following a job', () => {
     server.breakStreams('cut');
     server.breakCalls('cut');
     server.cutStreams();
-    await vi.waitFor(() => expect(onDisconnected.mock.calls.length).toBeGreaterThan(2), { timeout: 30_000 });
-    expect(onDisconnected.mock.lastCall).toMatchObject([{ error: { error: 'Registry unreachable' } }]);
+    await vi.waitFor(() => expect(onDisconnected).toHaveBeenCalledOnce(), { timeout: 30_000 });
+    expect(onDisconnected.mock.lastCall).toMatchObject([{ error: 'Registry unreachable' }]);
     expect(onConnected).not.toHaveBeenCalled();
     server.put(ID, { message: 'b' });
     server.breakCalls(undefined);
@@ -236,9 +206,8 @@ describe('following a job', () => {
   ])('does not insist where it is refused with %d', async (status, error) => {
     await using server = await startJobServer();
     server.breakStreams({ status, body: { error, message: 'no' } });
-    server.breakCalls({ status, body: { error, message: 'no' } });
     await expect(follow(clientOf(server)).ended).rejects.toMatchObject({ status, error });
-    expect(server.calls).toHaveLength(2);
+    expect(server.calls).toHaveLength(1);
   });
 
   it('can be called off: while it listens, and while no registry answers', async () => {
@@ -254,7 +223,7 @@ describe('following a job', () => {
     const client = createRegistryClient({ servers: `http://127.0.0.1:${await freePort()}` });
     const waiting = new AbortController();
     const lost = Promise.withResolvers<void>();
-    const retry = { baseMs: 60_000, maxMs: 60_000 };
+    const retry = { baseMs: 10, maxMs: 60_000 };
     const vain = follow(client, { signal: waiting.signal, retry, onDisconnected: () => lost.resolve() });
     await lost.promise;
     waiting.abort(new Error('enough'));

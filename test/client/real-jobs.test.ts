@@ -105,7 +105,11 @@ describe('against the real registry', () => {
       const file = join(directory, 'secret');
       await writeFile(file, 'a long top secret\n');
       const signed = ['--secret-file', file];
-      await client().configureWebhooks({ service_name: 'guarded', endpoints: {}, secret: 'a long top secret' });
+      await fetch(`${registry.url}/api/v1/webhooks/config`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ service_name: 'guarded', endpoints: {}, secret: 'a long top secret' }),
+      });
       const args = ['deploy', 'guarded', '1', '--image', 'guarded:1'];
       expect(await run(...args)).toMatchObject({ code: 1, out: '' });
       expect((await client().listJobs({ service_name: 'guarded' })).total).toBe(0);

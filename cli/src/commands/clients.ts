@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { buildClient, clientIdFault, type Tier, tiers } from '../client-manifests.ts';
-import { oneOf, withExamples } from '../command.ts';
+import { withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 
 /** `rollcall clients create`. */
@@ -14,7 +14,7 @@ export function addClientCommands(program: Command, deps: CliDeps): void {
       .command('create')
       .description('print an ApiClient and its Secret for kubectl apply, and on standard error the secret, once')
       .argument('<id>', 'the name it authenticates with', parseClientId)
-      .addOption(oneOf(new Option('--tier <tier>', 'decides its rate limit'), tiers).default('Free'))
+      .addOption(new Option('--tier <tier>', 'decides its rate limit').choices(tiers).default('Free'))
       .option('--scope <scope>', 'what its tokens may be used for; repeatable', addScope, [])
       .option('-n, --namespace <namespace>', 'where the gateway reads clients; absent, that of kubectl'),
     [

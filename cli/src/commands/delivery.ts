@@ -2,7 +2,7 @@ import { type Strategy, strategies } from '@rollcall/client/job-types.ts';
 import { createRegistryClient, type RegistryClient } from '@rollcall/client/registry-client.ts';
 import type { AcceptedJob, DeployRequest, RollbackRequest } from '@rollcall/client/registry-types.ts';
 import { type Command, Option } from 'commander';
-import { connectionOf, oneOf, printResult, wantsJson, withExamples } from '../command.ts';
+import { connectionOf, printResult, wantsJson, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { UsageError } from '../exit-codes.ts';
 import { printable } from '../output/text.ts';
@@ -22,8 +22,7 @@ interface RollbackOptions {
 }
 
 function strategyOption(): Option {
-  return oneOf(
-    new Option('--strategy <strategy>', "how traffic is moved; else as the service's policy says"),
+  return new Option('--strategy <strategy>', "how traffic is moved; else as the service's policy says").choices(
     strategies,
   );
 }

@@ -1,18 +1,16 @@
 import { type JobPhase, jobPhases } from '@rollcall/client/job-types.ts';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { type Command, Option } from 'commander';
-import { connectionOf, oneOf, parseCount, printResult, withExamples } from '../command.ts';
+import { connectionOf, parseCount, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { formatJob, formatJobs } from '../output/jobs.ts';
 import { printable } from '../output/text.ts';
 import { addSecretOption, secretOf } from '../secret.ts';
 import { addWaitOptions, waitForJob, wantsToWait } from '../wait-for-job.ts';
-import { watchJobs } from '../watch-jobs.ts';
 
 interface ListOptions {
   readonly phase?: JobPhase;
   readonly limit?: number;
-  readonly watch?: boolean;
 }
 
 /** `rollcall jobs`, `job`, `promote` and `abort`. */
@@ -29,14 +27,12 @@ function addListCommand(program: Command, deps: CliDeps): void {
       .command('jobs')
       .description('list deploy and rollback jobs, newest first, of all services or of one')
       .argument('[service]', 'name of the service')
-      .addOption(oneOf(new Option('--phase <phase>', 'only jobs in it'), jobPhases))
-      .option('--limit <count>', 'at most so many', parseCount)
-      .option('--watch', 'then follow changes until interrupted; -o json: one record a line'),
-    ['rollcall jobs', 'rollcall jobs shop --phase Failed', 'rollcall jobs --watch'],
+      .addOption(new Option('--phase <phase>', 'only jobs in it').choices(jobPhases))
+      .option('--limit <count>', 'at most so many', parseCount),
+    ['rollcall jobs', 'rollcall jobs shop --phase Failed'],
   ).action(async function (this: Command, service: string | undefined) {
-    const { phase, limit, watch = false }: ListOptions = this.opts();
+    const { phase, limit }: ListOptions = this.opts();
     const client = createRegistryClient(connectionOf(this, deps));
-    if (watch) await watchJobs(this, deps, { client, service, phase, limit });
     const body = await client.listJobs({ service_name: service, phase, limit });
     if (body.jobs.length === 0) deps.err('There are no such jobs.\n');
     printResult(this, deps, {

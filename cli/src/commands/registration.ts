@@ -5,7 +5,7 @@ import { capabilitiesOption, connectionOf, printResult, withExamples } from '../
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
 
-/** `rollcall register`, `deregister` and `heartbeat`: one call each. */
+/** `rollcall register` and `deregister`: one call each. */
 export function addRegistrationCommands(program: Command, deps: CliDeps): void {
   withExamples(
     program
@@ -32,17 +32,5 @@ export function addRegistrationCommands(program: Command, deps: CliDeps): void {
   ).action(async function (this: Command, name: string) {
     const body = await createRegistryClient(connectionOf(this, deps)).deregister(name);
     printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
-  });
-
-  withExamples(
-    program
-      .command('heartbeat')
-      .description('keep a registered service alive for another TTL')
-      .argument('<name>', 'name of the service'),
-    ['rollcall heartbeat shop', 'while rollcall heartbeat shop; do sleep 30; done'],
-  ).action(async function (this: Command, name: string) {
-    const body = await createRegistryClient(connectionOf(this, deps)).heartbeat(name);
-    const asText = () => `'${printable(name)}' is alive for another ${body.ttl} s\n`;
-    printResult(this, deps, { body, asText });
   });
 }

@@ -4,20 +4,16 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /**
- * A span of time in one unit, as kubectl's AGE column has it: `95s`, `12m`, `30h`, `5d`. Negative
- * ones count as none.
+ * How long ago an ISO 8601 time was, in one unit, as kubectl's AGE column has it: `95s`, `12m`,
+ * `30h`, `5d`. A time to come counts as now; `-` where the text is no time.
  */
-export function formatSpan(ms: number): string {
+export function formatAge(timestamp: string, now: Date): string {
+  const ms = now.getTime() - Date.parse(timestamp);
   if (Number.isNaN(ms)) return '-';
   if (ms < 2 * MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))}s`;
   if (ms < 2 * HOUR) return `${Math.floor(ms / MINUTE)}m`;
   if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)}h`;
   return `${Math.floor(ms / DAY)}d`;
-}
-
-/** How long ago an ISO 8601 time was; `-` where the text is no time. */
-export function formatAge(timestamp: string, now: Date): string {
-  return formatSpan(now.getTime() - Date.parse(timestamp));
 }
 
 /** A duration, with one decimal below ten seconds: `0.4s`, `42s`, `3m12s`. */

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { formatHealth } from './health.ts';
 import { formatService, formatServices } from './services.ts';
 import { formatHistory, formatServiceHistory, formatStatistics } from './updates.ts';
 
@@ -79,18 +78,4 @@ it('sums up updates', () => {
     ].join('\n'),
   );
   expect(formatStatistics({ ...statistics, services_updated: [] })).not.toContain('SERVICE');
-});
-
-it('shows the health of the registry', () => {
-  const cache = { size: 3, hits: 99, misses: 1, hit_ratio: 0.99, last_refresh: '2026-11-20T11:59:58Z' };
-  const report = { status: 'healthy', service: 'registry', version: '0.1.0', store: 'connected', cache };
-  expect(formatHealth(report, now)).toBe(
-    [
-      'Status:    healthy',
-      'Service:   registry 0.1.0',
-      'Store:     connected',
-      'Cache:     3 services, 99.0 % hits, refreshed 2s ago',
-      '',
-    ].join('\n'),
-  );
 });

@@ -1,14 +1,6 @@
 import type { JobRecord } from '@rollcall/client/job-types.ts';
 import { describe, expect, it } from 'vitest';
-import {
-  changeTitles,
-  formatChange,
-  formatJob,
-  formatJobs,
-  formatLiveLine,
-  formatOutcome,
-  formatProgress,
-} from './jobs.ts';
+import { formatJob, formatJobs, formatOutcome, formatProgress } from './jobs.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
 
@@ -105,50 +97,9 @@ describe('a line of the log', () => {
     expect(formatProgress(waiting, '12:00:00')).toBe('12:00:00   Pending       -      -        -\n');
   });
 
-  it('or about one of several', () => {
-    expect(changeTitles + formatChange(job, '12:00:00')).toBe(
-      [
-        'TIME       JOB                                    PHASE         WEIGHT   STEP     MESSAGE',
-        '12:00:00   deploy-shop-1.4.0-1795257600           Verifying     25%      step 1   2 of 5 measurements',
-        '',
-      ].join('\n'),
-    );
-  });
-
   it('shows no control characters', () => {
     const line = formatProgress({ ...job, message: 'a\u001b[2Jb\nc' }, '12:00:00');
     expect(line).toBe('12:00:00   Verifying     25%    step 1   a\uFFFD[2Jb\uFFFDc\n');
-  });
-});
-
-describe('the live line', () => {
-  it('shows versions, weight, phase, step, time and message', () => {
-    expect(formatLiveLine(job, { now, columns: 120 })).toBe(
-      'shop 1.3.0 -> 1.4.0  [#####---------------]  25%  Verifying  step 1  102s  2 of 5 measurements',
-    );
-  });
-
-  it('has no bar where no weight is known', () => {
-    expect(formatLiveLine(waiting, { now, columns: 120 })).toBe('cart 1  Pending  2m');
-  });
-
-  it.each([
-    [0, '[--------------------]   0%'],
-    [50, '[##########----------]  50%'],
-    [100, '[####################] 100%'],
-    [250, '[####################] 250%'],
-  ])('has a bar for %d percent', (weight, bar) => {
-    expect(formatLiveLine({ ...job, weight }, { now, columns: 120 })).toContain(bar);
-  });
-
-  it('is cut to the width of the terminal, and stays one line', () => {
-    expect(formatLiveLine(job, { now, columns: 24 })).toBe('shop 1.3.0 -> 1.4.0  [#');
-    expect(formatLiveLine({ ...waiting, message: '店\n舗' }, { now, columns: 27 })).toBe(
-      'cart 1  Pending  2m  店\uFFFD舗',
-    );
-    expect(formatLiveLine({ ...waiting, message: '店\n舗' }, { now, columns: 26 })).toBe(
-      'cart 1  Pending  2m  店\uFFFD',
-    );
   });
 });
 

@@ -1,7 +1,7 @@
 import type { JobRecord } from '@rollcall/client/job-types.ts';
-import { formatAge, formatDuration, formatSpan } from './age.ts';
+import { formatAge, formatDuration } from './age.ts';
 import { cell, formatFacts, formatRow, formatTable } from './table.ts';
-import { printable, truncateTo } from './text.ts';
+import { printable } from './text.ts';
 
 export function formatJobs(jobs: readonly JobRecord[], now: Date): string {
   const rows = jobs.map((job) => [
@@ -52,49 +52,14 @@ export function formatJob(job: JobRecord, now: Date): string {
 
 /** Rows come one by one: the widths are guesses that most jobs fit. */
 const PROGRESS_WIDTHS = [8, 11, 4, 6, 0];
-const CHANGE_WIDTHS = [8, 36, 11, 6, 6, 0];
 
 /**
  * What one job came to, as a line of a log; the same text at another time means that nothing
  * changed for people.
  */
 export function formatProgress(job: JobRecord, time: string): string {
-  return formatRow([time, ...progressCells(job)], PROGRESS_WIDTHS);
-}
-
-/** The titles of {@link formatChange}. */
-export const changeTitles = formatRow(['TIME', 'JOB', 'PHASE', 'WEIGHT', 'STEP', 'MESSAGE'], CHANGE_WIDTHS);
-
-/** The same where lines are about several jobs. */
-export function formatChange(job: JobRecord, time: string): string {
-  return formatRow([time, cell(job.job_id), ...progressCells(job)], CHANGE_WIDTHS);
-}
-
-function progressCells(job: JobRecord): string[] {
-  return [job.phase, cell(formatWeight(job)), cell(formatStep(job)), cell(job.message)];
-}
-
-const BAR_WIDTH = 20;
-
-/** Where a job stands, as one line that fits the terminal's columns. */
-export function formatLiveLine(job: JobRecord, { now, columns }: { now: Date; columns: number }): string {
-  const parts = [
-    `${job.service_name} ${formatVersions(job)}`,
-    job.weight === null ? '' : `${formatBar(job.weight)} ${formatWeight(job).padStart(4)}`,
-    job.phase,
-    formatStep(job),
-    formatSpan(now.getTime() - Date.parse(job.started_at ?? job.created_at)),
-    job.message,
-  ];
-  const line = parts.filter((part) => part !== '').join('  ');
-  // The last column stays free: some terminals wrap when it is written to.
-  return truncateTo(printable(line), columns - 1);
-}
-
-/** The share of traffic on the new version. */
-function formatBar(weight: number): string {
-  const filled = Math.round((Math.min(Math.max(weight, 0), 100) / 100) * BAR_WIDTH);
-  return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`;
+  const cells = [job.phase, formatWeight(job), formatStep(job), job.message].map(cell);
+  return formatRow([time, ...cells], PROGRESS_WIDTHS);
 }
 
 function formatVersions({ old_version, version }: JobRecord): string {

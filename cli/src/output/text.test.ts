@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { displayWidth, padTo, printable, truncateTo } from './text.ts';
+import { displayWidth, padTo, printable } from './text.ts';
 
 describe('printable', () => {
   it.each([
@@ -30,18 +30,5 @@ describe('displayWidth', () => {
 describe('padTo', () => {
   it('counts columns, not characters', () => {
     expect([padTo('店', 4), padTo('ab', 4), padTo('abcde', 4)]).toEqual(['店  ', 'ab  ', 'abcde']);
-  });
-});
-
-describe('truncateTo', () => {
-  it.each([
-    ['shop', 4, 'shop'],
-    ['shop', 3, 'sho'],
-    ['shop', 0, ''],
-    ['店舗', 3, '店'],
-    ['a👩‍🚀b', 3, 'a👩‍🚀'],
-    ['a👩‍🚀b', 2, 'a'],
-  ])('cuts %j to %d columns: %j', (text, width, expected) => {
-    expect(truncateTo(text, width)).toBe(expected);
   });
 });

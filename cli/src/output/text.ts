@@ -25,15 +25,3 @@ export function displayWidth(text: string): number {
 export function padTo(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - displayWidth(text)));
 }
-
-/** Cuts off what does not fit into a display width. */
-export function truncateTo(text: string, width: number): string {
-  let kept = '';
-  let used = 0;
-  for (const { segment } of graphemes.segment(text)) {
-    used += displayWidth(segment);
-    if (used > width) return kept;
-    kept += segment;
-  }
-  return kept;
-}

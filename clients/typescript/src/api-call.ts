@@ -1,5 +1,5 @@
 import { errorFromAnswer, RegistryError } from './registry-error.ts';
-import type { ApiAnswer, ApiRequest, Transport } from './transport.ts';
+import type { ApiRequest, Transport } from './transport.ts';
 import { signWebhook } from './webhook-signature.ts';
 
 /** @public */
@@ -40,38 +40,23 @@ export function signed(request: ApiRequest, { secret, signal }: WebhookOptions):
 /**
  * Sends the request and reads the answer's JSON object.
  *
- * @param isResult which answers are results; by default those with a status of 2xx.
  * @throws RegistryError for any other answer, and for none.
  */
-export async function json<Answer extends object>(
-  transport: Transport,
-  request: ApiRequest,
-  isResult: (answer: ApiAnswer) => boolean = isSuccess,
-): Promise<Answer> {
-  const answer = await transport.send(request);
-  const { status, text, server } = answer;
-  if (!isResult(answer)) throw errorFromAnswer(status, text, server);
+export async function json<Answer extends object>(transport: Transport, request: ApiRequest): Promise<Answer> {
+  const { status, text, server } = await transport.send(request);
+  if (status < 200 || status >= 300) throw errorFromAnswer(status, text, server);
   try {
     const body: Answer = JSON.parse(text);
     if (isObject(body)) return body;
   } catch {
     // Reported as below: whoever answered, it was not a registry.
   }
-  throw unexpectedAnswer(answer);
-}
-
-/** The error of an answer that no registry gives. */
-export function unexpectedAnswer({ status, server }: ApiAnswer): RegistryError {
   const message = `${server} did not answer with a JSON object: is it a registry?`;
-  return new RegistryError(message, { status, error: 'Unexpected answer', server });
+  throw new RegistryError(message, { status, error: 'Unexpected answer', server });
 }
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
-}
-
-export function isSuccess({ status }: ApiAnswer): boolean {
-  return status >= 200 && status < 300;
 }
 
 /**
@@ -89,13 +74,6 @@ export function serviceSegment(name: string): string {
 export function jobSegment(jobId: string): string {
   if (!isSegment(jobId)) throw new RegistryError(`'${jobId}' is not a job id`, { status: 404, error: 'Job not found' });
   return encodeURIComponent(jobId);
-}
-
-/** The same for the id of a delivery. */
-export function deliverySegment(id: string): string {
-  if (!isSegment(id))
-    throw new RegistryError(`'${id}' is not a delivery id`, { status: 404, error: 'Delivery not found' });
-  return encodeURIComponent(id);
 }
 
 function isSegment(text: string): boolean {

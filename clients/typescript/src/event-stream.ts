@@ -12,8 +12,6 @@ export interface EventStreamOptions {
    * 40,000.
    */
   readonly silenceMs?: number | undefined;
-  /** The same for the time until something arrives at all; default: no other limit. */
-  readonly firstSilenceMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,8 +46,8 @@ export async function* readEvents(
   });
   const decoder = new TextDecoder();
   const reader = stream.body.getReader();
-  const readWithin = async (ms: number) => {
-    const silence = setTimeout(() => stream.close(new Error(`silent for ${ms} ms`)), ms);
+  const read = async () => {
+    const silence = setTimeout(() => stream.close(new Error(`silent for ${silenceMs} ms`)), silenceMs);
     try {
       return await reader.read();
     } finally {
@@ -58,8 +56,7 @@ export async function* readEvents(
   };
   try {
     yield 'opened';
-    const first = await readWithin(options.firstSilenceMs ?? silenceMs);
-    for (let chunk = first; !chunk.done; chunk = await readWithin(silenceMs)) {
+    for (let chunk = await read(); !chunk.done; chunk = await read()) {
       parser.feed(decoder.decode(chunk.value, { stream: true }));
       yield* messages.splice(0);
     }

@@ -1,9 +1,7 @@
 import { type CallOptions, get, jobSegment, json, post, query, signed, type WebhookOptions } from './api-call.ts';
 import { type FollowJobOptions, followJob } from './job-follow.ts';
 import type { AcceptedJobCall, JobFilter, JobList, JobRecord } from './job-types.ts';
-import { type JobWatchEvent, watchJobs } from './job-watch.ts';
 import type { ApiRequest, Transport } from './transport.ts';
-import type { WatchOptions } from './watch.ts';
 
 /** The endpoints under `/jobs`. */
 export function jobCalls(transport: Transport) {
@@ -19,9 +17,6 @@ export function jobCalls(transport: Transport) {
     /** `GET /jobs/{job_id}/events` to the end of the job; see {@link followJob}. */
     followJob: (jobId: string, options: FollowJobOptions = {}): AsyncGenerator<JobRecord, void> =>
       followJob(transport, jobId, options),
-
-    /** `GET /jobs/watch`, one connection of it; see {@link watchJobs}. */
-    watchJobs: (options: WatchOptions = {}): AsyncGenerator<JobWatchEvent, void> => watchJobs(transport, options),
 
     /** `POST /jobs/{job_id}/promote`: ends the pause it is in. Status 409: it is in none. */
     promoteJob: async (jobId: string, options: WebhookOptions = {}): Promise<AcceptedJobCall> =>

@@ -1,5 +1,4 @@
 import { type BackOff, backOffMs } from './back-off.ts';
-import { startDeadline } from './deadline.ts';
 import { createEmitter, type Subscribable } from './emitter.ts';
 import { nextHeartbeatInMs, RECOMMENDED_INTERVAL_MS, scheduleFor } from './heartbeat-schedule.ts';
 import { pause } from './pause.ts';
@@ -225,14 +224,11 @@ async function stop(session: Session, ended: Promise<void>): Promise<void> {
   session.state = 'stopped';
   session.firstSuccess.reject(new Error('deregistered before it was registered'));
   if (wasRefused) return;
-  const deadline = startDeadline(DEREGISTER_WITHIN_MS);
   try {
-    await removeWithRetries(session, deadline.signal);
+    await removeWithRetries(session, AbortSignal.timeout(DEREGISTER_WITHIN_MS));
   } catch (error) {
     // A registration whose answer never came may exist, or may not: one attempt is all it is worth.
     if (session.service !== undefined) throw error;
-  } finally {
-    deadline.release();
   }
 }
 

@@ -1,27 +1,12 @@
-import {
-  type CallOptions,
-  get,
-  isSuccess,
-  json,
-  post,
-  query,
-  serviceSegment,
-  signed,
-  type WebhookOptions,
-} from './api-call.ts';
-import { deliveryCalls } from './delivery-calls.ts';
+import { type CallOptions, get, json, post, query, serviceSegment, signed, type WebhookOptions } from './api-call.ts';
 import { jobCalls } from './job-calls.ts';
-import { errorFromAnswer, parseObject } from './registry-error.ts';
 import type {
   AcceptedJob,
-  AcceptedUpdate,
   Confirmation,
   DeployRequest,
-  HealthReport,
   HealthStatus,
   HeartbeatAnswer,
   LifecycleEvent,
-  Notification,
   RegisteredService,
   RegisterRequest,
   RemovedService,
@@ -30,15 +15,10 @@ import type {
   ServiceList,
   ServiceRecord,
   ServiceUpdateHistory,
-  UpdateCheck,
   UpdateHistory,
-  UpdateNotification,
   UpdateStatistics,
-  WebhookConfig,
-  WebhookConfigRequest,
 } from './registry-types.ts';
-import { type ApiAnswer, type ConnectionOptions, createTransport, type Transport } from './transport.ts';
-import { type WatchEvent, type WatchOptions, watchServices } from './watch.ts';
+import { type ConnectionOptions, createTransport, type Transport } from './transport.ts';
 
 /** @public */
 export interface HistoryOptions extends CallOptions {
@@ -47,8 +27,8 @@ export interface HistoryOptions extends CallOptions {
 }
 
 /**
- * The registry API (contract 1, delivery jobs, and what became of notifications), a method per
- * endpoint. Results are the API's JSON as it is.
+ * The calls of the registry API that services and their pipelines make. Results are the API's JSON
+ * as it is.
  *
  * Every method rejects with a {@link RegistryError}: with `status`, `error` and `message` where the
  * registry refused, without `status` where none answered. With several servers, calls that may be
@@ -63,20 +43,12 @@ export function createRegistryClient(options: ConnectionOptions) {
     ...serviceCalls(transport),
     ...updateCalls(transport),
     ...webhookCalls(transport),
-    ...deliveryCalls(transport),
     ...jobCalls(transport),
   };
 }
 
 function serviceCalls(transport: Transport) {
   return {
-    /**
-     * `GET /health`. An unhealthy registry answers 503 with a report too: that is a result, not an
-     * error.
-     */
-    health: ({ signal }: CallOptions = {}): Promise<HealthReport> =>
-      json(transport, { method: 'GET', path: '/health', repeatable: false, signal }, isHealthReport),
-
     /**
      * `POST /services/register`. A name that is live keeps its `service_id` and gets the new facts.
      */
@@ -106,9 +78,6 @@ function serviceCalls(transport: Transport) {
         repeatable: true,
         signal,
       }),
-
-    /** `GET /services/watch`, one connection of it; see {@link watchServices}. */
-    watch: (options: WatchOptions = {}): AsyncGenerator<WatchEvent, void> => watchServices(transport, options),
   };
 }
 
@@ -125,18 +94,6 @@ function updateCalls(transport: Transport) {
     /** `GET /updates/statistics`. */
     statistics: ({ signal }: CallOptions = {}): Promise<UpdateStatistics> =>
       json(transport, get('/updates/statistics', signal)),
-
-    /** `GET /updates/history/{service_name}/export/json`. */
-    exportHistory: async (name: string, { limit, signal }: HistoryOptions = {}): Promise<ServiceUpdateHistory> =>
-      json(transport, get(exportPath(name, 'json', limit), signal)),
-
-    /** `GET /updates/history/{service_name}/export/csv`: the file's text. */
-    async exportHistoryCsv(name: string, { limit, signal }: HistoryOptions = {}): Promise<string> {
-      const headers = { accept: 'text/csv, application/json;q=0.1' };
-      const answer = await transport.send({ ...get(exportPath(name, 'csv', limit), signal), headers });
-      if (!isSuccess(answer)) throw errorFromAnswer(answer.status, answer.text, answer.server);
-      return answer.text;
-    },
   };
 }
 
@@ -144,14 +101,6 @@ function webhookCalls(transport: Transport) {
   const send = async <Answer extends object>(path: string, body: unknown, options: WebhookOptions): Promise<Answer> =>
     json(transport, signed(post(path, body), options));
   return {
-    /** `POST /webhooks/update`. */
-    announceUpdate: (body: UpdateNotification, options: WebhookOptions = {}): Promise<AcceptedUpdate> =>
-      send('/webhooks/update', body, options),
-
-    /** `POST /webhooks/check-updates`. */
-    checkUpdates: (name: string, { signal }: CallOptions = {}): Promise<UpdateCheck> =>
-      json(transport, { ...post('/webhooks/check-updates', { service_name: name }), repeatable: true, signal }),
-
     /** `POST /webhooks/health`. */
     reportHealth: (body: HealthStatus, { signal }: CallOptions = {}): Promise<Confirmation> =>
       json(transport, { ...post('/webhooks/health', body), repeatable: true, signal }),
@@ -167,25 +116,5 @@ function webhookCalls(transport: Transport) {
     /** `POST /webhooks/rollback`. */
     rollBack: (body: RollbackRequest, options: WebhookOptions = {}): Promise<AcceptedJob> =>
       send('/webhooks/rollback', body, options),
-
-    /** `POST /webhooks/notify`. */
-    notify: (body: Notification, options: WebhookOptions = {}): Promise<Confirmation> =>
-      send('/webhooks/notify', body, options),
-
-    /** `POST /webhooks/config`. */
-    configureWebhooks: (body: WebhookConfigRequest, options: WebhookOptions = {}): Promise<Confirmation> =>
-      send('/webhooks/config', body, options),
-
-    /** `GET /webhooks/config`, of one service or, without a name, the global one. */
-    webhookConfig: (name?: string, { signal }: CallOptions = {}): Promise<WebhookConfig> =>
-      json(transport, get(`/webhooks/config${query({ service_name: name })}`, signal)),
   };
-}
-
-function exportPath(name: string, format: 'json' | 'csv', limit: number | undefined): string {
-  return `/updates/history/${serviceSegment(name)}/export/${format}${query({ limit })}`;
-}
-
-function isHealthReport(answer: ApiAnswer): boolean {
-  return isSuccess(answer) || (answer.status === 503 && typeof parseObject(answer.text)?.['status'] === 'string');
 }

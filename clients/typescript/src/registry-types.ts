@@ -102,35 +102,13 @@ export interface UpdateStatistics {
   readonly services_updated: readonly { readonly service_name: string; readonly update_count: number }[];
 }
 
-/** Answer of `GET /health`, with status 200 (`healthy`) or 503. */
-export interface HealthReport {
-  readonly status: string;
-  readonly service: string;
-  readonly version: string;
-  /** PostgreSQL; absent in answers of other registries. */
-  readonly database?: string;
-  readonly store: string;
-  readonly cache: {
-    readonly size: number;
-    readonly hits: number;
-    readonly misses: number;
-    readonly hit_ratio: number;
-    readonly last_refresh: string;
-  };
-}
-
-/** Body of `POST /webhooks/update`. */
-export interface UpdateNotification {
+/** Body of `POST /webhooks/deploy`. */
+export interface DeployRequest {
   readonly service_name: string;
   readonly version: string;
   readonly artifact_url?: string;
   readonly artifact_type?: ArtifactType;
   readonly checksum?: string;
-  readonly webhook_secret?: string;
-}
-
-/** Body of `POST /webhooks/deploy`. */
-export interface DeployRequest extends UpdateNotification {
   readonly strategy?: Strategy;
 }
 
@@ -144,26 +122,13 @@ export interface RollbackRequest {
   readonly immediate?: boolean;
 }
 
-/** Answer of `POST /webhooks/update`. */
-export interface AcceptedUpdate {
+/** Answer of `POST /webhooks/deploy` and `/webhooks/rollback`. */
+export interface AcceptedJob {
   readonly status: string;
+  readonly job_id: string;
   readonly message: string;
   readonly service_name: string;
   readonly version: string;
-}
-
-/** Answer of `POST /webhooks/deploy` and `/webhooks/rollback`. */
-export interface AcceptedJob extends AcceptedUpdate {
-  readonly job_id: string;
-}
-
-/** Answer of `POST /webhooks/check-updates`. */
-export interface UpdateCheck {
-  readonly status: string;
-  readonly service_name: string;
-  readonly current_version: string;
-  readonly latest_version: string;
-  readonly update_available: boolean;
 }
 
 /** Body of `POST /webhooks/health`. */
@@ -187,29 +152,7 @@ export interface LifecycleEvent {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** Body of `POST /webhooks/notify`. */
-export interface Notification {
-  readonly service_name: string;
-  readonly channel: string;
-  readonly message: string;
-  readonly severity?: string;
-}
-
-/** Body of `POST /webhooks/config`. */
-export interface WebhookConfigRequest {
-  readonly service_name?: string;
-  readonly endpoints: Readonly<Record<string, string>>;
-  readonly secret?: string;
-}
-
-/** Answer of `GET /webhooks/config`. */
-export interface WebhookConfig {
-  readonly service_name: string;
-  readonly endpoints: Readonly<Record<string, string>>;
-  readonly configured_at: string;
-}
-
-/** Answer of the webhooks that only confirm: health, lifecycle, notify, config. */
+/** Answer of the webhooks that only confirm: health and lifecycle. */
 export interface Confirmation {
   readonly status: string;
   readonly message: string;

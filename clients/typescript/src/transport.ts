@@ -1,4 +1,3 @@
-import { type Deadline, startDeadline } from './deadline.ts';
 import { projectedToken } from './projected-token.ts';
 import { errorFromAnswer, RegistryError, unreachable } from './registry-error.ts';
 import { apiUrl, createServers } from './servers.ts';
@@ -58,7 +57,7 @@ export interface ApiRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ApiAnswer {
+interface ApiAnswer {
   readonly status: number;
   readonly text: string;
   readonly server: string;
@@ -119,14 +118,14 @@ export function createTransport(options: ConnectionOptions): Transport {
   const servers = createServers(options.servers);
   if (typeof token === 'string') checkToken(token);
 
-  async function start(server: string, request: ApiRequest, deadline: Deadline): Promise<Response> {
+  async function start(server: string, request: ApiRequest, limit: AbortSignal): Promise<Response> {
     const headers = await headersOf(request, token);
     try {
       return await fetch(`${apiUrl(server)}${request.path}`, {
         method: request.method,
         headers,
         body: request.body ?? null,
-        signal: deadline.signal,
+        signal: request.signal === undefined ? limit : AbortSignal.any([limit, request.signal]),
         cache: 'no-store',
       });
     } catch (error) {
@@ -135,13 +134,12 @@ export function createTransport(options: ConnectionOptions): Transport {
   }
 
   /** Tries the registries in turn until one gives an answer that is worth having. */
-  async function firstGood<Answer extends { status: number }>(
+  async function firstGood(
     request: ApiRequest,
-    attempt: (server: string) => Promise<Answer>,
-  ): Promise<Answer> {
-    const order = servers.inOrder();
-    let last: { answer: Answer } | { error: unknown } = { error: new TypeError('no registry') };
-    for (const server of order) {
+    attempt: (server: string) => Promise<ApiAnswer & { readonly stream?: ApiStream }>,
+  ): Promise<ApiAnswer & { readonly stream?: ApiStream }> {
+    let last: { answer: ApiAnswer } | { error: unknown } = { error: new TypeError('no registry') };
+    for (const server of servers.inOrder()) {
       try {
         const answer = await attempt(server);
         if (!UNAVAILABLE.has(answer.status) || !request.repeatable) {
@@ -162,31 +160,26 @@ export function createTransport(options: ConnectionOptions): Transport {
   return {
     send: (request) =>
       firstGood(request, async (server) => {
-        const deadline = startDeadline(timeoutMs, request.signal);
-        try {
-          const response = await start(server, request, deadline);
-          return { status: response.status, text: await readText(response, server, request.signal), server };
-        } finally {
-          deadline.release();
-        }
+        const response = await start(server, request, AbortSignal.timeout(timeoutMs));
+        return { status: response.status, text: await readText(response, server, request.signal), server };
       }),
 
     async open(request) {
       const opened = await firstGood(request, async (server) => {
-        const deadline = startDeadline(timeoutMs, request.signal);
+        const closing = new AbortController();
+        const timer = setTimeout(() => closing.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
         try {
-          const response = await start(server, request, deadline);
-          if (response.status !== 200) {
-            const text = await readText(response, server, request.signal);
-            deadline.release();
-            return { status: response.status, text, server, stream: undefined };
-          }
-          deadline.stopTimer();
-          return { status: 200, text: '', server, stream: openStream(response, server, deadline) };
+          const response = await start(server, request, closing.signal);
+          const { status } = response;
+          if (status === 200) return { status, text: '', server, stream: openStream(response, server, closing) };
+          const text = await readText(response, server, request.signal);
+          closing.abort();
+          return { status, text, server };
         } catch (error) {
-          deadline.abort(error);
-          deadline.release();
+          closing.abort(error);
           throw error;
+        } finally {
+          clearTimeout(timer);
         }
       });
       if (opened.stream === undefined) throw errorFromAnswer(opened.status, opened.text, opened.server);
@@ -213,20 +206,13 @@ function isEndless({ headers }: Response): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') === true;
 }
 
-function openStream(response: Response, server: string, deadline: Deadline): ApiStream {
+function openStream(response: Response, server: string, closing: AbortController): ApiStream {
   const { body } = response;
   if (body === null || !isEndless(response)) {
     const message = `${server} did not answer with an event stream: is it a registry?`;
     throw new RegistryError(message, { error: 'Unexpected answer', server, status: response.status });
   }
-  return {
-    body,
-    server,
-    close(reason) {
-      deadline.abort(reason);
-      deadline.release();
-    },
-  };
+  return { body, server, close: (reason) => closing.abort(reason) };
 }
 
 async function readText(response: Response, server: string, signal: AbortSignal | undefined): Promise<string> {

@@ -383,9 +383,9 @@ describe('a gateway of its own', () => {
     await vi.waitFor(async () => expect(await losses()).toHaveLength(1), { timeout: 30_000 });
     await call('/api/v1/shop/x', { at: lonely });
     await stopInTime(lonely);
-    const told = (await losses()).map((line) => JSON.parse(line) as { level: string; spans: number });
+    const told = (await losses()).map((line) => JSON.parse(line) as { level: string; reason: string });
     expect(told.length).toBeLessThanOrEqual(2);
-    expect(told[0]).toMatchObject({ level: 'warn', spans: expect.any(Number) });
+    expect(told[0]).toMatchObject({ level: 'warn', reason: expect.any(String) });
   });
 
   /** Tells on its standard error of every file of the SDK that the process loads. */

@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import { type Clock, systemClock } from '../clock.ts';
 import { errorMessage } from '../errors.ts';
 import { tracingSettings } from '../tracing/settings.ts';
-import { createTracing, type Tracing } from '../tracing/tracing.ts';
+import type { Tracing } from '../tracing/tracer.ts';
 import { adminServer } from './admin.ts';
 import type { Environment } from './config.ts';
 import { type Actor, type ActorOptions, runActors, stopSignal } from './lifecycle.ts';
@@ -97,11 +97,13 @@ export async function runProcess<Config extends ProcessConfig>(
   const { name } = definition;
   const config = definition.config(environment);
   const component = `rollcall-${name}`;
-  const traces = definition.isTraced ? tracingSettings(environment, component) : undefined;
+  const traces = definition.isTraced ? tracingSettings(environment) : undefined;
   const log = createLogger(name, config.logLevel, logTo);
   const metrics = createMetrics(name);
   const version = packageVersion(definition.manifest);
-  const tracing = await createTracing(traces, { version, log, clock });
+  // Loaded only where requests are traced.
+  const tracing =
+    traces && (await import('../tracing/sdk.ts')).createSdkTracing(traces, { component, version, log, clock });
   let phase: 'starting' | 'running' | 'stopping' = 'starting';
   const parts = await definition.parts({
     config,

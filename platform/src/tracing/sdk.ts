@@ -5,6 +5,8 @@ import { hostname } from 'node:os';
 import {
   type Context,
   createTraceState,
+  DiagLogLevel,
+  diag,
   ROOT_CONTEXT,
   type Span as SdkSpan,
   type Tracer as SdkTracer,
@@ -14,23 +16,28 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources';
 import {
   BatchSpanProcessor,
   ParentBasedSampler,
-  type ReadableSpan,
   type Sampler,
   type SpanExporter,
-  type SpanProcessor,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { Clock } from '../clock.ts';
+import { errorMessage } from '../errors.ts';
+import type { Logger } from '../process/log.ts';
 import { sleep } from '../retry.ts';
-import { createLossReport, type LossReport } from './loss-report.ts';
 import type { TracingSettings } from './settings.ts';
 import { formatTraceparent, spanIdOf, type TraceContext, traceFlagsOf, traceIdOf } from './trace-context.ts';
-import type { Attributes, Span, Tracer } from './tracer.ts';
-import type { Tracing, TracingDeps } from './tracing.ts';
+import type { Attributes, Span, Tracer, Tracing } from './tracer.ts';
 
 /** A caller's header may be as long as all headers may be together. */
 const VALUE_MAX_LENGTH = 1024;
@@ -38,46 +45,72 @@ const VALUE_MAX_LENGTH = 1024;
 const FLUSH_MS = 3000;
 /** Of exports at once. On their way are at most so many batches; a stop exports all that wait. */
 const EXPORTS_AT_ONCE = 8;
+const REPORT_INTERVAL_MS = 60_000;
+/** What a collector says may be as long as it likes. */
+const REASON_MAX_LENGTH = 200;
+
+/** What a process says of itself, and with. */
+interface TracingDeps {
+  /** Its name in traces, unless the environment has another. */
+  readonly component: string;
+  readonly version: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
 
 /**
  * Traces by the SDK of OpenTelemetry, sent in batches over OTLP/HTTP. What cannot be sent is
  * dropped.
  */
-export function createSdkTracing(settings: TracingSettings, { version, log, clock }: TracingDeps): Tracing {
-  const report = createLossReport(log, clock);
-  const { resource, batch } = settings;
+export function createSdkTracing(settings: TracingSettings, deps: TracingDeps): Tracing {
+  const { component, version, log } = deps;
+  const { collector, sampler, batch } = settings;
+  const report = createLossReport(deps);
+  // The SDK's processor says so by its diagnosis alone when its queue is full.
+  diag.setLogger({ error() {}, warn: report, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN);
   const provider = new TracerProvider({
-    resource: defaultResource().merge(
-      resourceFromAttributes({
-        'service.version': version,
-        'service.instance.id': randomUUID(),
-        'host.name': hostname(),
-        ...resource,
-      }),
-    ),
-    sampler: samplerOf(settings.sampler),
+    resource: defaultResource()
+      .merge(
+        resourceFromAttributes({
+          'service.name': component,
+          'service.version': version,
+          'service.instance.id': randomUUID(),
+          'host.name': hostname(),
+        }),
+      )
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
+    sampler: samplerOf(sampler),
     spanLimits: { attributeValueLengthLimit: VALUE_MAX_LENGTH },
-    spanProcessors: [boundedProcessor(exporterOf(settings), batch, report)],
+    spanProcessors: [new BatchSpanProcessor({ ...batch, exporter: new ReportingExporter(report) })],
   });
   return {
     name: 'tracing',
     tracer: tracerOf(provider.getTracer('rollcall', version)),
     start() {
-      log.info({ collector: new URL(settings.url).origin, ...settings.sampler }, 'requests are traced');
+      log.info({ collector, ...sampler }, 'requests are traced');
       return Promise.resolve();
     },
     async stop() {
-      const flushed = provider.shutdown().then(
-        () => true,
-        // It was reported when it happened.
-        () => true,
-      );
+      // What cannot be sent was reported when that happened.
+      const flushed = provider.shutdown().catch(() => undefined);
       const deadline = new AbortController();
-      const inTime = await Promise.race([flushed, sleep(FLUSH_MS, deadline.signal).then(() => false)]);
+      const late = sleep(FLUSH_MS, deadline.signal);
+      if ((await Promise.race([flushed, late])) === true) {
+        log.warn('the collector was too slow: the last spans may not have been exported');
+      }
       deadline.abort();
-      report.finish();
-      if (!inTime) log.warn('the collector was too slow: the last spans may not have been exported');
     },
+  };
+}
+
+/** Logs why spans were lost, at most once in a minute, however many are. */
+function createLossReport({ log, clock }: TracingDeps): (reason: string) => void {
+  let reportedAtMs = Number.NEGATIVE_INFINITY;
+  return (reason) => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - reportedAtMs < REPORT_INTERVAL_MS) return;
+    reportedAtMs = nowMs;
+    log.warn({ reason: reason.slice(0, REASON_MAX_LENGTH) }, 'spans were not exported');
   };
 }
 
@@ -86,53 +119,21 @@ function samplerOf({ parentBased, ratio }: TracingSettings['sampler']): Sampler 
   return parentBased ? new ParentBasedSampler({ root }) : root;
 }
 
-/** The variables for compression and certificates it reads itself. */
-function exporterOf({ url, headers, timeoutMs }: TracingSettings): SpanExporter {
-  return new OTLPTraceExporter({
-    url,
-    headers: { ...headers },
-    timeoutMillis: timeoutMs,
-    concurrencyLimit: EXPORTS_AT_ONCE,
-  });
-}
+/** Reads endpoint, headers, timeout, compression and certificates from the environment itself. */
+class ReportingExporter extends OTLPTraceExporter {
+  readonly #report: (reason: string) => void;
 
-/**
- * The SDK's processor drops silently what does not fit in its queue: counted here, by the same
- * bound.
- */
-function boundedProcessor(exporter: SpanExporter, batch: TracingSettings['batch'], report: LossReport): SpanProcessor {
-  let waiting = 0;
-  const processor = new BatchSpanProcessor({
-    exporter: {
-      export(spans, done) {
-        waiting -= spans.length;
-        exporter.export(spans, (result) => {
-          if (result.error !== undefined) report.lost(spans.length, result.error);
-          done(result);
-        });
-      },
-      forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
-      shutdown: () => exporter.shutdown(),
-    },
-    scheduledDelayMillis: batch.delayMs,
-    exportTimeoutMillis: batch.timeoutMs,
-    maxQueueSize: batch.queueSize,
-    maxExportBatchSize: batch.size,
-  });
-  return {
-    onStart: (span, context) => processor.onStart(span, context),
-    onEnd(span: ReadableSpan) {
-      if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
-      if (waiting >= batch.queueSize) {
-        report.lost(1, 'the queue is full');
-        return;
-      }
-      waiting += 1;
-      processor.onEnd(span);
-    },
-    forceFlush: () => processor.forceFlush(),
-    shutdown: () => processor.shutdown(),
-  };
+  constructor(report: (reason: string) => void) {
+    super({ concurrencyLimit: EXPORTS_AT_ONCE });
+    this.#report = report;
+  }
+
+  override export(...[spans, done]: Parameters<SpanExporter['export']>): void {
+    super.export(spans, (result) => {
+      if (result.error !== undefined) this.#report(errorMessage(result.error));
+      done(result);
+    });
+  }
 }
 
 function tracerOf(tracer: SdkTracer): Tracer {

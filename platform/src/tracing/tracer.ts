@@ -1,3 +1,4 @@
+import type { Actor } from '../process/lifecycle.ts';
 import type { TraceContext } from './trace-context.ts';
 
 /**
@@ -32,4 +33,12 @@ export interface Tracer {
    * @param given the trace that it belongs to; undefined: a new one.
    */
   startServer(name: string, given: TraceContext | undefined, attributes: Attributes): Span;
+}
+
+/**
+ * Traces as a part of a process: to be stopped after everything that makes spans, for it sends the
+ * last of them.
+ */
+export interface Tracing extends Actor {
+  readonly tracer: Tracer;
 }

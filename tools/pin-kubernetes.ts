@@ -3,7 +3,7 @@
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { goProblem, proxiesOnly, readGoEnvironment, runGo } from '../local/src/go-toolchain.ts';
+import { findGoProblem } from '../local/src/go-toolchain.ts';
 import {
   MODULES,
   MODULES_DIRECTORY,
@@ -12,6 +12,7 @@ import {
   readVersions,
   stagingVersion,
 } from '../local/src/kubernetes-modules.ts';
+import { runProgram } from '../local/src/processes.ts';
 
 /** What `go mod download -json` and `go mod edit -json` say, as far as it is read here. */
 interface Downloaded {
@@ -22,10 +23,9 @@ interface ModuleFile {
   readonly Require?: readonly { readonly Path: string; readonly Version: string }[];
 }
 
-const go = await readGoEnvironment();
-const problem = goProblem(go, '1.24');
+const problem = await findGoProblem('go 1.24');
 if (problem !== undefined) throw new Error(problem);
-const env = { GOWORK: 'off', GOFLAGS: '-mod=mod', GOPROXY: proxiesOnly(go?.proxy ?? '') };
+const env = { ...process.env, GOWORK: 'off', GOFLAGS: '-mod=mod' };
 
 const versions = await readVersions();
 const directory = await mkdtemp(join(tmpdir(), 'rollcall-pin-'));
@@ -43,7 +43,7 @@ async function pin(module: Exclude<ModuleName, 'pause'>): Promise<void> {
   const { path, name } = MODULES[module];
   const version = versions[module];
   const cwd = await mkdtemp(join(directory, `${module}-`));
-  const run = (...args: string[]): Promise<string> => runGo(args, { cwd, env });
+  const run = (...args: string[]): Promise<string> => runProgram(['go', ...args], { cwd, env });
   console.log(`${path} v${version}`);
   const { GoMod }: Downloaded = JSON.parse(await run('mod', 'download', '-json', `${path}@v${version}`));
   const upstream: ModuleFile = JSON.parse(await run('mod', 'edit', '-json', GoMod));

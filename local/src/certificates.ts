@@ -1,11 +1,8 @@
-import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { isCode } from './file-lock.ts';
-
-const run = promisify(execFile);
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import { runProgram } from './processes.ts';
 
 /** Paths of the PEM files by which a client knows the API server, and shows who it is. */
 export interface ClientIdentity {
@@ -20,8 +17,7 @@ export interface Certificates {
   readonly serverCertificate: string;
   readonly serverKey: string;
   /** A client of the group system:masters, for whom the API server has no limits. */
-  readonly adminCertificate: string;
-  readonly adminKey: string;
+  readonly admin: ClientIdentity;
   readonly serviceAccountPrivateKey: string;
   readonly serviceAccountPublicKey: string;
 }
@@ -47,8 +43,7 @@ export async function createCertificates(directory: string): Promise<Certificate
     ca: file('ca.crt'),
     serverCertificate: file('server.crt'),
     serverKey: file('server.key'),
-    adminCertificate: file('admin.crt'),
-    adminKey: file('admin.key'),
+    admin: { ca: file('ca.crt'), certificate: file('admin.crt'), key: file('admin.key') },
     serviceAccountPrivateKey: file('service-accounts.key'),
     serviceAccountPublicKey: file('service-accounts.pub'),
   };
@@ -117,10 +112,8 @@ function extensions(values: readonly string[]): string[] {
 
 async function openssl(args: readonly string[]): Promise<void> {
   try {
-    await run('openssl', args);
-  } catch (err) {
-    const remedy = 'The certificates of the local control plane are made with OpenSSL 3 or newer (package "openssl")';
-    const problem = isCode(err, 'ENOENT') ? 'it is not installed' : 'the one on the PATH failed';
-    throw new Error(`${remedy}; ${problem}.`, { cause: err });
+    await runProgram(['openssl', ...args]);
+  } catch (cause) {
+    throw new Error(`The certificates are made with OpenSSL 3 or newer: ${errorMessage(cause)}`, { cause });
   }
 }

@@ -22,21 +22,7 @@ export interface CommandContext {
   readonly tokenAuthFile: string;
   readonly kubeconfigPath: string;
   readonly stagesPath: string;
-  /** The range of the addresses of pods; undefined: kwok's default. */
-  readonly podCidr?: string | undefined;
-  /** Paths of the audit log and of {@link auditPolicy}. */
-  readonly audit?: { readonly log: string; readonly policy: string } | undefined;
 }
-
-/**
- * Every request once, when it has been answered or, for a watch, when it has begun; without bodies.
- */
-export const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - level: Metadata
-`;
 
 /** The arguments of each component. Only loopback addresses are listened on or advertised. */
 export const componentArguments: Readonly<Record<ComponentName, (context: CommandContext) => string[]>> = {
@@ -55,7 +41,7 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
       '--log-level=warn',
     ];
   },
-  'kube-apiserver': ({ ports, certificates, tokenAuthFile, audit }) => [
+  'kube-apiserver': ({ ports, certificates, tokenAuthFile }) => [
     `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
     '--bind-address=127.0.0.1',
     '--advertise-address=127.0.0.1',
@@ -75,9 +61,6 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
     // throttling.
     '--max-requests-inflight=2000',
     '--max-mutating-requests-inflight=1000',
-    ...(audit === undefined
-      ? []
-      : [`--audit-policy-file=${audit.policy}`, `--audit-log-path=${audit.log}`, '--audit-log-mode=blocking']),
   ],
   'kube-controller-manager': ({ certificates, kubeconfigPath }) => [
     `--kubeconfig=${kubeconfigPath}`,
@@ -96,12 +79,11 @@ export const componentArguments: Readonly<Record<ComponentName, (context: Comman
     '--kube-api-qps=500',
     '--kube-api-burst=1000',
   ],
-  kwok: ({ kubeconfigPath, stagesPath, podCidr }) => [
+  kwok: ({ kubeconfigPath, stagesPath }) => [
     `--kubeconfig=${kubeconfigPath}`,
     '--manage-all-nodes',
     '--node-ip=127.0.0.1',
     '--node-lease-duration-seconds=40',
     `--config=${stagesPath}`,
-    ...(podCidr === undefined ? [] : [`--cidr=${podCidr}`]),
   ],
 };

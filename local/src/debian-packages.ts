@@ -1,12 +1,8 @@
-import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { findExecutable } from './executables.ts';
-import { deathSignalPrefix } from './processes.ts';
-
-const run = promisify(execFile);
+import { runProgram } from './processes.ts';
 
 /** A package of a Debian-like distribution. */
 export interface DebianPackage {
@@ -111,21 +107,8 @@ async function configure({ workDirectory, signal }: FetchOptions, settings: read
     ...settings,
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
-  const [command, ...prefix] = [...(await deathSignalPrefix()), 'apt-get', '-q', '-c', file];
-  return async (args, cwd = workDirectory) => {
-    try {
-      const { stdout } = await run(command, [...prefix, ...args], {
-        cwd,
-        env: { ...process.env, LC_ALL: 'C' },
-        maxBuffer: 16 * 1024 * 1024,
-        ...(signal === undefined ? {} : { signal }),
-      });
-      return stdout;
-    } catch (cause) {
-      const complaint = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : '';
-      throw new Error(`apt-get ${args.join(' ')}: ${complaint || errorMessage(cause)}`, { cause });
-    }
-  };
+  return (args, cwd = workDirectory) =>
+    runProgram(['apt-get', '-q', '-c', file, ...args], { cwd, env: { ...process.env, LC_ALL: 'C' }, signal });
 }
 
 async function fetchChoice(
@@ -146,7 +129,7 @@ async function fetchChoice(
   await apt(['download', ...planned.map((each) => `${each.name}=${each.version}`)], files);
   await rm(directory, { recursive: true, force: true });
   await mkdir(directory, { recursive: true });
-  for (const file of await readdir(files)) await run('dpkg-deb', ['--extract', join(files, file), directory]);
+  for (const file of await readdir(files)) await runProgram(['dpkg-deb', '--extract', join(files, file), directory]);
   return { name: wanted, version };
 }
 

@@ -17,10 +17,10 @@ describe('tryLock', () => {
     const first = await tryLock(path);
     if (!('lock' in first)) throw new Error('not taken');
     expect(await tryLock(path)).toEqual({ heldBy: process.pid });
-    await first.lock.release();
+    await first.lock[Symbol.asyncDispose]();
     const again = await tryLock(path);
     expect(again).toHaveProperty('lock');
-    if ('lock' in again) await again.lock.release();
+    if ('lock' in again) await again.lock[Symbol.asyncDispose]();
   });
 
   test('is had by one of many who try at once, in one process as well', async () => {
@@ -28,7 +28,7 @@ describe('tryLock', () => {
       const attempts = await Promise.all(Array.from({ length: 8 }, () => tryLock(path)));
       const taken = attempts.flatMap((attempt) => ('lock' in attempt ? [attempt.lock] : []));
       expect(taken).toHaveLength(1);
-      for (const lock of taken) await lock.release();
+      for (const lock of taken) await lock[Symbol.asyncDispose]();
     }
   });
 
@@ -42,6 +42,6 @@ describe('tryLock', () => {
     await utimes(path, touched, touched);
     const attempt = await tryLock(path);
     expect(await readFile(path, 'utf8')).toBe(String(process.pid));
-    if ('lock' in attempt) await attempt.lock.release();
+    if ('lock' in attempt) await attempt.lock[Symbol.asyncDispose]();
   });
 });

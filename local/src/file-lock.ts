@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { link, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '@rollcall/platform/retry.ts';
 
 const REFRESH_MS = 5_000;
+const RETRY_MS = 500;
 
 /**
  * A lock that is older has lost its holder, whatever its process id says: ids are reused, and
@@ -9,11 +12,33 @@ const REFRESH_MS = 5_000;
  */
 const STALE_MS = 30_000;
 
-interface FileLock {
-  release(): Promise<void>;
+export type LockAttempt = { readonly lock: AsyncDisposable } | { readonly heldBy: number };
+
+export interface WaitForLock {
+  readonly signal?: AbortSignal | undefined;
+  /** Called every half second with the process that has it. */
+  readonly waiting?: (heldBy: number) => void;
 }
 
-export type LockAttempt = { readonly lock: FileLock } | { readonly heldBy: number };
+/**
+ * Does something that one process at a time may do in a directory, which is made when it is not
+ * there.
+ */
+export async function withLock<T>(directory: string, options: WaitForLock, work: () => Promise<T>): Promise<T> {
+  const { signal, waiting } = options;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  while (true) {
+    signal?.throwIfAborted();
+    const attempt = await tryLock(join(directory, '.lock'));
+    if ('lock' in attempt) {
+      await using held = new AsyncDisposableStack();
+      held.use(attempt.lock);
+      return await work();
+    }
+    waiting?.(attempt.heldBy);
+    await sleep(RETRY_MS, signal);
+  }
+}
 
 /**
  * Acquires a lock between processes, without waiting. The file holds the holder's process id and is
@@ -56,14 +81,14 @@ async function liveHolder(path: string): Promise<number | undefined> {
   }
 }
 
-function hold(path: string): FileLock {
+function hold(path: string): AsyncDisposable {
   const refresh = setInterval(() => {
     const now = new Date();
     utimes(path, now, now).catch(() => undefined);
   }, REFRESH_MS);
   refresh.unref();
   return {
-    release: async () => {
+    [Symbol.asyncDispose]: async () => {
       clearInterval(refresh);
       await rm(path, { force: true });
     },

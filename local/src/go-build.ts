@@ -1,10 +1,11 @@
-import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { isExecutable } from './executables.ts';
-import { tryLock } from './file-lock.ts';
-import { type GoUse, goProblem, proxiesOnly, readGoEnvironment, requiredGoVersion, runGo } from './go-toolchain.ts';
+import { withLock } from './file-lock.ts';
+import { findGoProblem, type GoUse } from './go-toolchain.ts';
+import { runProgram } from './processes.ts';
 
 /** Programs of one Go module that are built once and kept. */
 export interface GoBuild extends GoUse {
@@ -26,7 +27,6 @@ export interface GoBuildOptions {
 }
 
 const PROGRESS_INTERVAL_MS = 15_000;
-const LOCK_INTERVAL_MS = 500;
 const TRIES = 4;
 const RETRY_PAUSE_MS = 2000;
 
@@ -38,25 +38,15 @@ const RETRY_PAUSE_MS = 2000;
  */
 export async function ensureBuilt(build: GoBuild, options: GoBuildOptions): Promise<void> {
   const { log, signal } = options;
+  if ((await notYetBuilt(build)).length === 0) return;
   const started = performance.now();
   let tellAt = started;
-  while ((await notYetBuilt(build)).length > 0) {
-    signal?.throwIfAborted();
-    await mkdir(build.directory, { recursive: true });
-    const attempt = await tryLock(join(build.directory, '.lock'));
-    if ('lock' in attempt) {
-      try {
-        return await buildAll(build, options);
-      } finally {
-        await attempt.lock.release();
-      }
-    }
-    if (performance.now() >= tellAt) {
-      log(`Waiting for process ${attempt.heldBy}, which builds ${build.title}: ${elapsed(started)} so far`);
-      tellAt += PROGRESS_INTERVAL_MS;
-    }
-    await sleep(LOCK_INTERVAL_MS, signal);
-  }
+  const waiting = (heldBy: number): void => {
+    if (performance.now() < tellAt) return;
+    log(`Waiting for process ${heldBy}, which builds ${build.title}: ${elapsed(started)} so far`);
+    tellAt += PROGRESS_INTERVAL_MS;
+  };
+  await withLock(build.directory, { signal, waiting }, () => buildAll(build, options));
 }
 
 /** The names of the programs that have still to be built. */
@@ -68,11 +58,11 @@ export async function notYetBuilt({ directory, packages }: GoBuild): Promise<str
 
 async function buildAll(build: GoBuild, { log, signal }: GoBuildOptions): Promise<void> {
   const { title, source, directory, packages, linkerFlags } = build;
-  const go = await readGoEnvironment();
-  const problem = goProblem(go, requiredGoVersion(await readFile(join(source, 'go.mod'), 'utf8')), build);
-  if (problem !== undefined) throw new Error(problem);
-  const env = { CGO_ENABLED: '0', GOWORK: 'off', GOPROXY: proxiesOnly(go?.proxy ?? '') };
   const names = await notYetBuilt(build);
+  if (names.length === 0) return;
+  const problem = await findGoProblem(await readFile(join(source, 'go.mod'), 'utf8'), build);
+  if (problem !== undefined) throw new Error(problem);
+  const env = { ...process.env, CGO_ENABLED: '0', GOWORK: 'off' };
   log(`Building ${names.join(', ')} (${title}) from source. First run only: the result is kept in ${directory}`);
   for (const name of names) {
     const temporary = join(directory, `.${name}.${process.pid}`);
@@ -83,8 +73,8 @@ async function buildAll(build: GoBuild, { log, signal }: GoBuildOptions): Promis
       PROGRESS_INTERVAL_MS,
     );
     try {
-      const run = () => runGo(['build', ...flags, '-o', temporary, packages[name] ?? ''], { cwd: source, env, signal });
-      await overNetwork(run, { log, signal });
+      const command = ['go', 'build', ...flags, '-o', temporary, packages[name] ?? ''];
+      await overNetwork(() => runProgram(command, { cwd: source, env, signal }), { log, signal });
       const { size } = await stat(temporary);
       await rename(temporary, join(directory, name));
       log(`  ${name}: built in ${elapsed(started)} (${Math.round(size / 1e6)} MB)`);

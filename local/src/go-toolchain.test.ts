@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { goProblem, proxiesOnly, requiredGoVersion } from './go-toolchain.ts';
+import { goProblem, requiredGoVersion } from './go-toolchain.ts';
 
-const go = (version: string, toolchain = 'auto') => ({ version, toolchain, proxy: '' });
+const go = (version: string, toolchain = 'auto') => ({ version, toolchain });
 
 describe('goProblem', () => {
   test.each([
@@ -28,13 +28,3 @@ test('requiredGoVersion reads the go line', () => {
   expect(requiredGoVersion('module a\n\ngo 1.26.0\n')).toBe('1.26.0');
   expect(() => requiredGoVersion('module a\n')).toThrow('no go line');
 });
-
-test.each([
-  ['https://proxy.example,direct', 'https://proxy.example'],
-  ['https://a.example|direct', 'https://a.example'],
-  ['https://a.example|https://b.example,direct', 'https://a.example|https://b.example'],
-  ['direct,https://a.example', 'https://a.example'],
-  ['https://a.example,off', 'https://a.example,off'],
-  ['direct', 'direct'],
-  ['', ''],
-])('proxiesOnly(%j) is %j', (value, expected) => expect(proxiesOnly(value)).toBe(expected));

@@ -30,14 +30,12 @@ async function main(): Promise<number> {
     log(`Rollcall is already running from this folder (process ${attempt.heldBy}).`);
     return 1;
   }
-  try {
-    // Left by a run that was killed: it must not pass for this one's, whose binaries may need
-    // minutes to build.
-    await rm(endpointsFile(directory), { force: true });
-    return await run(stop);
-  } finally {
-    await attempt.lock.release();
-  }
+  await using held = new AsyncDisposableStack();
+  held.use(attempt.lock);
+  // Left by a run that was killed: it must not pass for this one's, whose binaries may need
+  // minutes to build.
+  await rm(endpointsFile(directory), { force: true });
+  return await run(stop);
 }
 
 async function run(stop: AbortSignal): Promise<number> {

@@ -27,6 +27,12 @@ export async function freePorts(count: number): Promise<number[]> {
   return [...ports];
 }
 
+/** As {@link freePorts}, one. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
+}
+
 /**
  * A UDP port of the same number says to all processes, in the network namespace to which the port
  * belongs, that it is reserved; it goes with this process, however that ends.
@@ -47,9 +53,7 @@ async function reserve(port: number): Promise<boolean> {
 
 /** The preferred port when it is free, else another. */
 export async function preferredPort(preferred: number): Promise<number> {
-  if (await isPortFree(preferred)) return preferred;
-  const [other] = await freePorts(1);
-  return other ?? preferred;
+  return (await isPortFree(preferred)) ? preferred : freePort();
 }
 
 /** Whether 127.0.0.1 can be listened on at that port. */

@@ -1,10 +1,6 @@
-import { execFile } from 'node:child_process';
 import { chown } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { findExecutable } from './executables.ts';
-import { deathSignalPrefix } from './processes.ts';
-
-const run = promisify(execFile);
+import { deathSignalPrefix, runProgram } from './processes.ts';
 
 const NOBODY = 65_534;
 
@@ -35,9 +31,9 @@ export async function unprivilegedPrefix(directory: string, postgres: string): P
   );
 }
 
-async function works([command = '', ...args]: readonly string[]): Promise<boolean> {
+async function works(command: readonly string[]): Promise<boolean> {
   try {
-    await run(command, args);
+    await runProgram(command);
     return true;
   } catch {
     return false;

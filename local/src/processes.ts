@@ -1,6 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import { findExecutable } from './executables.ts';
 
 export interface ProcessOptions {
@@ -102,8 +104,51 @@ export async function deathSignalPrefix(): Promise<string[]> {
   return setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL', '--'];
 }
 
+const TAIL_LINES = 15;
+
 /** The last lines of a log file, or nothing when it is not there. */
-export async function logTail(file: string, lines = 15): Promise<string> {
-  const text = await readFile(file, 'utf8').catch(() => '');
+export async function logTail(file: string, lines = TAIL_LINES): Promise<string> {
+  return lastLines(await readFile(file, 'utf8').catch(() => ''), lines);
+}
+
+function lastLines(text: string, lines = TAIL_LINES): string {
   return text.trimEnd().split('\n').slice(-lines).join('\n');
+}
+
+const execute = promisify(execFile);
+
+export interface RunOptions {
+  /** Ours by default. */
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  /** Given to its standard input. */
+  readonly stdin?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs a program to its end; like {@link startProcess} it does not outlive us.
+ *
+ * @returns what it prints on standard output.
+ * @throws with the end of what it says on standard error when it ends with anything but 0, and the
+ * signal's reason when that was aborted.
+ */
+export async function runProgram(command: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { env = process.env, cwd, stdin = '', signal } = options;
+  const [file = '', ...args] = [...(await deathSignalPrefix()), ...command];
+  const running = execute(file, args, {
+    env,
+    maxBuffer: 64 * 1024 * 1024,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  // It may end before it has read everything; its exit code counts, not the broken pipe.
+  running.child.stdin?.on('error', () => undefined).end(stdin);
+  try {
+    return (await running).stdout;
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const complaint = cause instanceof Error && 'stderr' in cause ? lastLines(String(cause.stderr)) : '';
+    throw new Error(`${command.join(' ')}: ${complaint || errorMessage(cause)}`, { cause });
+  }
 }

@@ -1,14 +1,10 @@
-import { execFile } from 'node:child_process';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { sleep } from '@rollcall/platform/retry.ts';
 import { fetchDebianPackage, hasDebianTools } from './debian-packages.ts';
 import { findExecutable, isExecutable } from './executables.ts';
-import { tryLock } from './file-lock.ts';
-
-const run = promisify(execFile);
+import { withLock } from './file-lock.ts';
+import { runProgram } from './processes.ts';
 
 /** An executable that is Redis, or Valkey, which is the same to its clients. */
 export interface RedisBinary {
@@ -76,11 +72,9 @@ async function findOnPath(): Promise<RedisBinary | undefined> {
 /** Runs it to see whether it works here and is new enough; undefined when not. */
 async function inspect(file: string, env: Readonly<Record<string, string>> = {}): Promise<RedisBinary | undefined> {
   try {
-    const { stdout } = await run(file, ['--version'], {
-      env: { PATH: process.env['PATH'], ...env },
-      timeout: VERSION_TIMEOUT_MS,
-    });
-    const version = parseVersion(stdout);
+    const signal = AbortSignal.timeout(VERSION_TIMEOUT_MS);
+    const output = await runProgram([file, '--version'], { env: { PATH: process.env['PATH'], ...env }, signal });
+    const version = parseVersion(output);
     return version !== undefined && isSupported(version) ? { file, version, env } : undefined;
   } catch {
     return undefined;
@@ -125,22 +119,13 @@ async function inspectUnpacked(directory: string): Promise<RedisBinary | undefin
 
 async function fetchOnce(options: FindRedisOptions): Promise<RedisBinary> {
   const { cacheDirectory, log, signal } = options;
-  await mkdir(cacheDirectory, { recursive: true });
   let announced = false;
-  while (true) {
-    signal?.throwIfAborted();
-    const attempt = await tryLock(join(cacheDirectory, '.lock'));
-    if ('lock' in attempt) {
-      try {
-        return (await findCached(cacheDirectory)) ?? (await fetchBinary(options));
-      } finally {
-        await attempt.lock.release();
-      }
-    }
-    if (!announced) log(`Waiting for process ${attempt.heldBy}, which fetches a Redis server ...`);
+  const waiting = (heldBy: number): void => {
+    if (!announced) log(`Waiting for process ${heldBy}, which fetches a Redis server ...`);
     announced = true;
-    await sleep(500, signal);
-  }
+  };
+  const fetchUnlessThere = async () => (await findCached(cacheDirectory)) ?? (await fetchBinary(options));
+  return withLock(cacheDirectory, { signal, waiting }, fetchUnlessThere);
 }
 
 async function fetchBinary({ cacheDirectory, log, signal }: FindRedisOptions): Promise<RedisBinary> {

@@ -1,9 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
 import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
-import { type CrdModule, findPublishedCrds } from '@rollcall/local/published-crds.ts';
 import { inject } from 'vitest';
+import { type CrdModule, findPublishedCrds } from '../support/published-crds.ts';
 import { NAMESPACE } from './chart.ts';
 
 /**
@@ -53,7 +54,7 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
       workloads,
       controllerManager: true,
       customResources,
-      ...(isAudited ? { auditLog } : {}),
+      ...(isAudited ? { extraArguments: { 'kube-apiserver': await auditArguments(directory, auditLog) } } : {}),
       log: () => undefined,
     }),
   );
@@ -77,4 +78,16 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
     kubectl,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
+}
+
+/**
+ * Every request once, when it has been answered or, for a watch, when it has begun; without bodies.
+ */
+async function auditArguments(directory: string, auditLog: string): Promise<string[]> {
+  const policy = join(directory, 'audit-policy.yaml');
+  const rules = [{ level: 'Metadata' }];
+  const manifest = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived'], rules };
+  await mkdir(directory, { recursive: true });
+  await writeFile(policy, JSON.stringify(manifest));
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${auditLog}`, '--audit-log-mode=blocking'];
 }

@@ -265,7 +265,7 @@ describe('under load over gRPC and WebSockets, from clients of two gateways', ()
     const changes = change('api');
     await answeredMore(50);
     const before = quiet();
-    await deployment.controlPlane.stopApiServer('SIGKILL');
+    await deployment.controlPlane.stopApiServer();
     const madeBefore = changes.made;
     await answeredMore(400);
     // Nothing can change: one may have been under way.

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Deployment, type Supervised, startDeployment } from '../support/deployment.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { type Fleet, startFleet } from '../support/fleet.ts';
+import { startAgain } from '../support/postgres.ts';
 
 const FAILOVER_LIMIT_MS = 15_000;
 const CHAOS_MS = 30_000;
@@ -140,7 +141,7 @@ test('kill -9 of leader, registries and PostgreSQL under load: what was acknowle
     else {
       await deployment.postgres.kill();
       await wait(1500);
-      await deployment.postgres.start();
+      await startAgain(deployment.postgres);
     }
   }
   over = true;

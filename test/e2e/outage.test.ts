@@ -47,7 +47,7 @@ test('the API server is gone for three TTLs: no live service is expired, one tha
     .poll(async () => (await current.call('GET', '/services')).body?.['total'], { timeout: 15_000 })
     .toBe(SIZE);
 
-  await deployment.controlPlane.stopApiServer('SIGKILL');
+  await deployment.controlPlane.stopApiServer();
   const goneAt = performance.now();
   victim.alive = false;
   await expect.poll(async () => (await current.call('GET', '/health')).status, { timeout: 15_000 }).toBe(503);

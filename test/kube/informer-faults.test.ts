@@ -9,6 +9,7 @@ import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/res
 import type { Change } from '@rollcall/platform/kube/store.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { compactEtcd } from '../support/etcd.ts';
 import { freeze, thaw } from '../support/freeze.ts';
 import {
   type ClusterParts,
@@ -38,7 +39,7 @@ beforeAll(async () => {
     log: () => undefined,
   });
   parts = await readCluster(controlPlane.kubeconfigPath);
-  return () => controlPlane.stop();
+  return () => controlPlane[Symbol.asyncDispose]();
 }, 120_000);
 
 beforeEach(async () => {
@@ -126,7 +127,7 @@ test('an API server that is killed and restarted costs no event and invents none
   const stopWriter = startWriter();
   for (let kill = 0; kill < 2; kill += 1) {
     await sleep(300);
-    await controlPlane.stopApiServer('SIGKILL');
+    await controlPlane.stopApiServer();
     await expect.poll(() => informer.connectivity(), { timeout: 2000 }).toBe('disconnected');
     await controlPlane.startApiServer();
     await expect.poll(() => informer.connectivity(), { timeout: 10_000 }).toBe('connected');
@@ -170,7 +171,7 @@ test('what changed while the watch could not be resumed (410) is found by listin
   await leases.create(leaseManifest('replaced'));
   await leases.create(leaseManifest('added'));
   await controlPlane.stopApiServer();
-  await controlPlane.compactEtcd();
+  await compactEtcd(controlPlane.ports.etcd);
   await controlPlane.startApiServer();
   relay.heal();
 

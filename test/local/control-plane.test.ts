@@ -9,6 +9,7 @@ import { runKubectl } from '@rollcall/local/kubectl.ts';
 import { isPortFree } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { expect, inject, test } from 'vitest';
+import { compactEtcd } from '../support/etcd.ts';
 
 const directory = await mkdtemp(join(inject('temporaryDirectory'), 'control-plane-'));
 const binaries = inject('kubernetesBinaries');
@@ -32,10 +33,10 @@ test('a control plane survives the API server being killed and etcd compacted, a
   expect(crds).toContain('serviceregistrations.rollcall.dev');
   await kubectl('create', 'configmap', 'kept');
 
-  await controlPlane.stopApiServer('SIGKILL');
+  await controlPlane.stopApiServer();
   expect(controlPlane.processes).not.toHaveProperty('kube-apiserver');
   await expect(kubectl('get', 'configmap', 'kept')).rejects.toThrow('refused');
-  await controlPlane.compactEtcd();
+  await compactEtcd(controlPlane.ports.etcd);
   await controlPlane.startApiServer();
   expect(await kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.metadata.namespace}')).toBe('own');
   const list = (resourceVersion: number): Promise<string> =>
@@ -43,7 +44,7 @@ test('a control plane survives the API server being killed and etcd compacted, a
   await expect(list(1)).rejects.toThrow(/too old|compacted|not available/i);
 
   pids.push(...Object.values(controlPlane.processes));
-  await controlPlane.stop();
+  await controlPlane[Symbol.asyncDispose]();
   expect(pids.filter(isAlive)).toEqual([]);
   const freed = await Promise.all(Object.values(controlPlane.ports).map(isPortFree));
   expect(freed).toEqual([true, true, true]);

@@ -5,7 +5,7 @@ import { isPortFree } from '@rollcall/local/ports.ts';
 import { startPostgres } from '@rollcall/local/postgres.ts';
 import { Client } from 'pg';
 import { expect, inject, test } from 'vitest';
-import { createDatabase } from '../support/postgres.ts';
+import { createDatabase, startAgain } from '../support/postgres.ts';
 
 async function query(connectionString: string, sql: string): Promise<unknown[]> {
   const client = new Client({ connectionString });
@@ -28,7 +28,7 @@ test('PostgreSQL keeps what was committed when it is killed, and leaves nothing 
   await postgres.kill();
   expect(postgres.pid).toBeUndefined();
   await expect(query(url, 'SELECT 1')).rejects.toThrow('ECONNREFUSED');
-  await postgres.start();
+  await startAgain(postgres);
   expect(postgres.pid).not.toBe(killed);
   expect(await query(url, 'SELECT answer FROM kept')).toEqual([42]);
   expect(await query(url, "SELECT upper('é')")).toEqual(['É']);

@@ -11,7 +11,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import { Client } from 'pg';
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { freeze, thaw } from '../support/freeze.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { createDatabase, startAgain } from '../support/postgres.ts';
 
 const log = createLogger('test', 'silent');
 
@@ -143,7 +143,7 @@ describe('a database that is unavailable', () => {
     expect(refused).toMatchObject({ code: 'ECONNREFUSED' });
     expect(isDatabaseUnavailable(refused)).toBe(true);
 
-    await postgres.start();
+    await startAgain(postgres);
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
 
     // "Smart" shutdown: the server waits for its clients and refuses new ones with 57P03, as it

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { Postgres } from '@rollcall/local/postgres.ts';
 import { Client } from 'pg';
-import { inject } from 'vitest';
+import { inject, vi } from 'vitest';
 
 /** An empty database of one test file's own. */
 export interface TestDatabase extends AsyncDisposable {
@@ -30,4 +31,12 @@ async function execute(sql: string): Promise<void> {
   } finally {
     await client.end();
   }
+}
+
+/**
+ * Starts a PostgreSQL that was killed: it does not start while processes of the killed one are still
+ * at work on the same data.
+ */
+export async function startAgain(postgres: Postgres): Promise<void> {
+  await vi.waitFor(() => postgres.start(), { timeout: 60_000, interval: 200 });
 }

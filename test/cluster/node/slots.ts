@@ -1,9 +1,8 @@
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isCode, tryLock } from '@rollcall/local/file-lock.ts';
+import { isCode, withLock } from '@rollcall/local/file-lock.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { sleep } from '@rollcall/platform/retry.ts';
 import { MAX_NODES, type NodeAddresses, nodeAddresses } from './addresses.ts';
 import { removeCgroups } from './cgroups.ts';
 import { runCommand } from './command.ts';
@@ -28,7 +27,8 @@ const OWNERLESS_MS = 60_000;
  * Takes a free slot, after removing what nodes have left behind whose starter did not come to it.
  */
 export async function claimSlot(): Promise<Slot> {
-  return withLock(async () => {
+  // One at a time, lest somebody clears the slot that another one has just cleared and taken.
+  return withLock(ROOT, {}, async () => {
     await clearAbandonedSlots();
     return takeSlot();
   });
@@ -36,23 +36,7 @@ export async function claimSlot(): Promise<Slot> {
 
 /** Removes what nodes have left behind whose starter did not come to it. */
 export function removeAbandoned(): Promise<void> {
-  return withLock(clearAbandonedSlots);
-}
-
-/** One at a time, lest somebody clears the slot that another one has just cleared and taken. */
-async function withLock<T>(run: () => Promise<T>): Promise<T> {
-  await mkdir(ROOT, { recursive: true, mode: 0o700 });
-  while (true) {
-    const attempt = await tryLock(join(ROOT, 'lock'));
-    if ('lock' in attempt) {
-      try {
-        return await run();
-      } finally {
-        await attempt.lock.release();
-      }
-    }
-    await sleep(200);
-  }
+  return withLock(ROOT, {}, clearAbandonedSlots);
 }
 
 async function takeSlot(): Promise<Slot> {

@@ -1,6 +1,6 @@
 import { runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory } from '@rollcall/local/kubernetes-binaries.ts';
-import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
+import { findPublishedCrds } from '../../support/published-crds.ts';
 import { type ClusterNamespace, createClusterNamespace, sharedCluster, waitForRollout } from './namespace.ts';
 
 const NAME = 'traefik';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from '@rollcall/local/control-plane.ts';
 import { type KubectlRun, runKubectl } from '@rollcall/local/kubectl.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
-import { findPublishedCrds } from '@rollcall/local/published-crds.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { findPublishedCrds } from '../../support/published-crds.ts';
 
 /** Pods get addresses that tests can listen on, and that lead nowhere else. */
 const POD_CIDR = '127.8.0.1/24';
@@ -37,7 +37,7 @@ export async function startCluster({ gatewayApi = false } = {}): Promise<Cluster
       directory: join(directory, 'control-plane'),
       binaries,
       workloads: true,
-      podCidr: POD_CIDR,
+      extraArguments: { kwok: [`--cidr=${POD_CIDR}`] },
       log: () => undefined,
     }),
   );

@@ -201,7 +201,7 @@ test('the API server killed in the middle: a job of each strategy ends as it sho
   ]);
   await Promise.all(jobs.map((job) => untilJob(world, job, ({ phase }) => phase !== 'Pending')));
   await sleep(2000);
-  await cluster.controlPlane.stopApiServer('SIGKILL');
+  await cluster.controlPlane.stopApiServer();
   await sleep(3000);
   await cluster.controlPlane.startApiServer();
   // An operator that could not renew its Lease in time ends; whoever runs it starts it again.

@@ -11,7 +11,7 @@ import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
-import { createDatabase } from '../../support/postgres.ts';
+import { createDatabase, startAgain } from '../../support/postgres.ts';
 import { startRegistryProcess } from '../../support/registry.ts';
 import { type DeliveryFixture, newJob, setStatus, startDelivery } from './fixture.ts';
 import { startReceiver } from './receiver.ts';
@@ -82,7 +82,7 @@ test('the registry starts without PostgreSQL, answers 503 until it comes, surviv
   await expect503(delivery, databaseCalls);
   expect(await namespace.kubectl(['get', 'deliveryjobs', '-o', 'name'])).toBe('');
 
-  await postgres.start();
+  await startAgain(postgres);
   await expect.poll(() => delivery.databaseConnected(), eventually).toBe(true);
   await expect.poll(async () => (await delivery.post(...databaseCalls[9])).status, eventually).toBe(200);
   expect((await delivery.post('/webhooks/update', release)).status).toBe(200);
@@ -98,7 +98,7 @@ test('the registry starts without PostgreSQL, answers 503 until it comes, surviv
   await expect.poll(async () => (await delivery.get('/updates/history')).status, eventually).toBe(503);
   await expect503(delivery, databaseCalls);
   await expect.poll(() => delivery.databaseConnected(), eventually).toBe(false);
-  await postgres.start();
+  await startAgain(postgres);
   await expect.poll(() => delivery.databaseConnected(), eventually).toBe(true);
   expect((await delivery.post('/webhooks/check-updates', { service_name: 'shop' })).body).toMatchObject({
     latest_version: '1.0.0',
@@ -128,7 +128,7 @@ test('jobs that finish while PostgreSQL is killed again and again are all record
     for (let kills = 0; kills < 4; kills += 1) {
       await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 400));
       await postgres.kill();
-      await postgres.start();
+      await startAgain(postgres);
     }
     killing = false;
   })();
@@ -200,7 +200,7 @@ test('every step that a job takes while PostgreSQL is unavailable is sent when i
   await jobs.delete('over');
   expect(receiver.received).toHaveLength(2);
 
-  await postgres.start();
+  await startAgain(postgres);
   for (const each of [third, fourth]) await expect.poll(() => each.databaseConnected(), eventually).toBe(true);
   await expect.poll(() => jobs.find('over'), eventually).toBeUndefined();
   const steps = ['job.started Progressing null 0', ...[0, 1, 2].flatMap(stepsAt)];

@@ -1,7 +1,14 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { goProblem, proxiesOnly, readGoEnvironment, requiredGoVersion, runGo } from './go-toolchain.ts';
-import { cacheKey, MODULES, MODULES_DIRECTORY, type ModuleName, readVersions } from './kubernetes-modules.ts';
+import { findGoProblem } from '@rollcall/local/go-toolchain.ts';
+import {
+  cacheKey,
+  MODULES,
+  MODULES_DIRECTORY,
+  type ModuleName,
+  readVersions,
+} from '@rollcall/local/kubernetes-modules.ts';
+import { runProgram } from '@rollcall/local/processes.ts';
 
 export interface FindCrdsOptions {
   /** The cache's root; see `defaultCacheDirectory`. */
@@ -39,15 +46,17 @@ export async function findPublishedCrds(
   const key = cacheKey({ goMod, goSum, linkerFlags: '', platform: '' });
   const directory = join(cacheDirectory, `${name}-${version}-${key}`);
   if (await isThere(directory)) return directory;
-  const go = await readGoEnvironment();
-  const problem = goProblem(go, requiredGoVersion(goMod));
+  const problem = await findGoProblem(goMod);
   if (problem !== undefined) throw new Error(problem);
   log(`Fetching the definitions of ${name} ${version}. First run only: they are kept in ${directory}`);
-  const env = { GOWORK: 'off', GOPROXY: proxiesOnly(go?.proxy ?? '') };
   const module = `${MODULES[name].path}@v${version}`;
   // Run beside go.sum, so that what comes is what was pinned.
   const downloaded: { readonly Dir: string } = JSON.parse(
-    await runGo(['mod', 'download', '-json', module], { cwd: source, env, signal }),
+    await runProgram(['go', 'mod', 'download', '-json', module], {
+      cwd: source,
+      env: { ...process.env, GOWORK: 'off' },
+      signal,
+    }),
   );
   await mkdir(cacheDirectory, { recursive: true });
   const temporary = await mkdtemp(join(cacheDirectory, `.${name}-`));

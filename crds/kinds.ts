@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ResourceKind } from './resource-kind.ts';
+import { namespacedKind } from './resource-kind.ts';
 import type { ApiClient, DeliveryJob, DeliveryPolicy, ServiceRegistration, WebhookConfig } from './types.gen.ts';
 
 /** The API group of every custom resource of Rollcall. */
@@ -8,40 +8,15 @@ export const apiGroup = 'rollcall.dev';
 /** `apiVersion` of every custom resource of Rollcall. */
 export const apiVersion = `${apiGroup}/v1alpha1`;
 
-export const serviceRegistrationKind: ResourceKind<ServiceRegistration> = {
+export const serviceRegistrationKind = namespacedKind<ServiceRegistration>(
   apiVersion,
-  kind: 'ServiceRegistration',
-  plural: 'serviceregistrations',
-  namespaced: true,
-};
-
-export const deliveryJobKind: ResourceKind<DeliveryJob> = {
-  apiVersion,
-  kind: 'DeliveryJob',
-  plural: 'deliveryjobs',
-  namespaced: true,
-};
-
-export const deliveryPolicyKind: ResourceKind<DeliveryPolicy> = {
-  apiVersion,
-  kind: 'DeliveryPolicy',
-  plural: 'deliverypolicies',
-  namespaced: true,
-};
-
-export const webhookConfigKind: ResourceKind<WebhookConfig> = {
-  apiVersion,
-  kind: 'WebhookConfig',
-  plural: 'webhookconfigs',
-  namespaced: true,
-};
-
-export const apiClientKind: ResourceKind<ApiClient> = {
-  apiVersion,
-  kind: 'ApiClient',
-  plural: 'apiclients',
-  namespaced: true,
-};
+  'ServiceRegistration',
+  'serviceregistrations',
+);
+export const deliveryJobKind = namespacedKind<DeliveryJob>(apiVersion, 'DeliveryJob', 'deliveryjobs');
+export const deliveryPolicyKind = namespacedKind<DeliveryPolicy>(apiVersion, 'DeliveryPolicy', 'deliverypolicies');
+export const webhookConfigKind = namespacedKind<WebhookConfig>(apiVersion, 'WebhookConfig', 'webhookconfigs');
+export const apiClientKind = namespacedKind<ApiClient>(apiVersion, 'ApiClient', 'apiclients');
 
 /**
  * Whether Kubernetes accepts the text as the value of a label. Other names stand in an annotation.

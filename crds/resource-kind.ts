@@ -13,3 +13,12 @@ export interface ResourceKind<T> {
   readonly namespaced: boolean;
   readonly [objectType]?: T;
 }
+
+/** A kind whose objects live in namespaces. */
+export function namespacedKind<T extends { readonly apiVersion: string; readonly kind: string }>(
+  apiVersion: T['apiVersion'],
+  kind: T['kind'],
+  plural: string,
+): ResourceKind<T> {
+  return { apiVersion, kind, plural, namespaced: true };
+}

@@ -20,7 +20,7 @@ import type {
   V1TokenReview,
 } from '@kubernetes/client-node';
 import type { ObjectMeta } from '@rollcall/crds/object-meta.ts';
-import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
+import { namespacedKind, type ResourceKind } from '@rollcall/crds/resource-kind.ts';
 
 /** As it is in JSON: times are text, RFC 3339. */
 type Json<T> = T extends Date
@@ -110,41 +110,15 @@ export interface HttpRoute {
   };
 }
 
-export const leaseKind: ResourceKind<Lease> = {
-  apiVersion: 'coordination.k8s.io/v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
-
-export const serviceKind: ResourceKind<Service> = {
-  apiVersion: 'v1',
-  kind: 'Service',
-  plural: 'services',
-  namespaced: true,
-};
-
-export const endpointSliceKind: ResourceKind<EndpointSlice> = {
-  apiVersion: 'discovery.k8s.io/v1',
-  kind: 'EndpointSlice',
-  plural: 'endpointslices',
-  namespaced: true,
-};
-
-export const secretKind: ResourceKind<Secret> = {
-  apiVersion: 'v1',
-  kind: 'Secret',
-  plural: 'secrets',
-  namespaced: true,
-};
-
-export const eventKind: ResourceKind<KubeEvent> = {
-  apiVersion: 'v1',
-  kind: 'Event',
-  plural: 'events',
-  namespaced: true,
-};
-
+export const leaseKind = namespacedKind<Lease>('coordination.k8s.io/v1', 'Lease', 'leases');
+export const serviceKind = namespacedKind<Service>('v1', 'Service', 'services');
+export const endpointSliceKind = namespacedKind<EndpointSlice>(
+  'discovery.k8s.io/v1',
+  'EndpointSlice',
+  'endpointslices',
+);
+export const secretKind = namespacedKind<Secret>('v1', 'Secret', 'secrets');
+export const eventKind = namespacedKind<KubeEvent>('v1', 'Event', 'events');
 export const tokenReviewKind: ResourceKind<TokenReview> = {
   apiVersion: 'authentication.k8s.io/v1',
   kind: 'TokenReview',
@@ -152,37 +126,12 @@ export const tokenReviewKind: ResourceKind<TokenReview> = {
   namespaced: false,
 };
 
-export const deploymentKind: ResourceKind<Deployment> = {
-  apiVersion: 'apps/v1',
-  kind: 'Deployment',
-  plural: 'deployments',
-  namespaced: true,
-};
-
-export const replicaSetKind: ResourceKind<ReplicaSet> = {
-  apiVersion: 'apps/v1',
-  kind: 'ReplicaSet',
-  plural: 'replicasets',
-  namespaced: true,
-};
-
-export const podKind: ResourceKind<Pod> = {
-  apiVersion: 'v1',
-  kind: 'Pod',
-  plural: 'pods',
-  namespaced: true,
-};
-
-export const controllerRevisionKind: ResourceKind<ControllerRevision> = {
-  apiVersion: 'apps/v1',
-  kind: 'ControllerRevision',
-  plural: 'controllerrevisions',
-  namespaced: true,
-};
-
-export const httpRouteKind: ResourceKind<HttpRoute> = {
-  apiVersion: 'gateway.networking.k8s.io/v1',
-  kind: 'HTTPRoute',
-  plural: 'httproutes',
-  namespaced: true,
-};
+export const deploymentKind = namespacedKind<Deployment>('apps/v1', 'Deployment', 'deployments');
+export const replicaSetKind = namespacedKind<ReplicaSet>('apps/v1', 'ReplicaSet', 'replicasets');
+export const podKind = namespacedKind<Pod>('v1', 'Pod', 'pods');
+export const controllerRevisionKind = namespacedKind<ControllerRevision>(
+  'apps/v1',
+  'ControllerRevision',
+  'controllerrevisions',
+);
+export const httpRouteKind = namespacedKind<HttpRoute>('gateway.networking.k8s.io/v1', 'HTTPRoute', 'httproutes');

@@ -295,7 +295,7 @@ test('where nothing is ready there is nothing to protect: a rolling update at fu
   expect(changes).toMatchObject([
     {
       manifest: {
-        data: { strategy: 'Rolling', services: [], departure, deployment: { short: { ready: 0, missing: 0 } } },
+        data: { strategy: 'Rolling', services: [], departure, deployment: { short: { ready: 0, missing: 3 } } },
       },
     },
   ]);

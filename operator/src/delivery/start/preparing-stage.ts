@@ -265,7 +265,8 @@ function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Wa
   const ready = readyIn(cluster.replicaSets);
   const isShort = ready < (spec.replicas ?? 1);
   // Pods that are only coming up will be ready by the time of a way back.
-  const missing = cluster.replicaSets.flatMap(({ pods }) => pods).filter(({ fault }) => fault !== undefined).length;
+  const pods = cluster.replicaSets.flatMap((group) => group.pods);
+  const missing = pods.filter((pod) => !pod.ready && pod.isComingUp !== true).length;
   const pins = strategy === 'Rolling' ? [] : cluster.services;
   return {
     deployment: {

@@ -6,7 +6,7 @@ import { lagOf } from '../traffic/endpoints.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
 import { isExtraInUse } from '../traffic/in-use.ts';
 import { ownServices, pinOf, type SavedService, steerBack } from '../traffic/selector.ts';
-import { lacksRoom, restoreWorkload } from '../workload/changes.ts';
+import { lacksRoom, restoreWorkload, stuckAtMs } from '../workload/changes.ts';
 import { dropPods, emptyExtra, isExtraGone } from '../workload/extra-deployment.ts';
 import { isObserved, progressedAtMs, rolloutOf } from '../workload/rollout.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
@@ -51,7 +51,9 @@ function planRestoring(context: JobContext): StagePlan {
   const isOn = changes.length === 0 && context.cluster !== undefined;
   const onMs = isOn ? progressedAtMs(context.cluster.deployment) + progressDeadlineSeconds * 1000 : 0;
   const endMs = Math.max(untilMs(context, progressDeadlineSeconds), onMs);
-  if (context.nowMs < endMs) return { message, changes, requeueAtMs: endMs };
+  const stuckMs = stuckAtMs(context);
+  const requeueAtMs = context.nowMs < stuckMs ? Math.min(stuckMs, endMs) : endMs;
+  if (context.nowMs < endMs) return { message, changes, requeueAtMs };
   const why = changes.length > 0 ? STILL_TRIED : 'the pods of the old version do not become ready';
   return { message, failure: failure('RollbackIncomplete', `${message}; ${why}`), next: afterRestoring(context) };
 }

@@ -333,6 +333,27 @@ test.for<[number | undefined, number]>([
   },
 );
 
+const oneByOne = { maxSurge: 0, maxUnavailable: 1, progressDeadlineSeconds: 600, bakeSeconds: 0 };
+test.for<[string, number | undefined, number, number, number | undefined]>([
+  ['not yet stuck', 1, 1, 299, undefined],
+  ['stuck: the two that were not ready before count as missing', 1, 1, 300, 3],
+  ['stuck, but more were ready before: none of these may go', 2, 1, 300, 2],
+  ['stuck, with all ready before: those that are ready may not go', undefined, 2, 300, 1],
+])('without a surge, the way back is %s', ([, found, ready, seconds, maxUnavailable]) => {
+  const wish = { stage: 'Restoring', status: { ...recorded, failure }, seconds, policy: { rolling: oneByOne } };
+  const strategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } };
+  const deployment = buildDeployment({ updated: 2, metadata: { annotations: back } });
+  const cluster = buildCluster({
+    deployment: { ...deployment, spec: { ...deployment.spec, strategy } },
+    replicaSets: [buildPods('old', 2, { current: true, ready }), buildPods('new', 1, { ready: 0 })],
+  });
+  const { changes, requeueAfterMs } = decide({ ...wish, cluster, ...shortOf(found) });
+  const patched = changes.flatMap((change) => (change.action === 'patch' ? [change.patch] : []));
+  const isRaised = maxUnavailable !== undefined && maxUnavailable > 1;
+  expect(patched).toMatchObject(isRaised ? [{ spec: { strategy: { rollingUpdate: { maxUnavailable } } } }] : []);
+  expect(requeueAfterMs).toBe(seconds < 300 ? 1000 : 300_000);
+});
+
 /** The new version was rolled out; its pods are known to be ready, or missed, for so long. */
 function baking(
   ready: number,

@@ -11,7 +11,7 @@ import { surgeLimit } from './extra-deployment.ts';
 import { isSameJson } from './fingerprint.ts';
 import { mergePatch } from './merge-patch.ts';
 import { HASH_LABEL } from './names.ts';
-import { complaintOf, deadlineSeconds, podsOf } from './rollout.ts';
+import { complaintOf, deadlineSeconds, podsOf, progressedAtMs } from './rollout.ts';
 import { versionAnnotations } from './version.ts';
 
 /** How pods are replaced: as the policy says, or else the Deployment. */
@@ -43,13 +43,25 @@ function strategyBack(context: JobContext): DeploymentStrategy {
   if (strategy.type === 'Recreate') return strategy;
   const limit = surgeLimit(context);
   if (limit !== undefined) return limitedBack(context, limit);
-  const spare = short === undefined || short.ready === 0 ? 0 : Math.min(short.missing, replicas - short.ready);
+  const lost = short === undefined || short.ready === 0 ? 0 : Math.max(0, replicas - short.ready);
+  const spare = Math.min(lost, short?.missing ?? 0);
   const own = podsOf(policy.rolling.maxUnavailable, replicas, Math.floor);
-  // Without a surge old pods that do not become ready would keep all others away.
-  const lost = short === undefined || hasSurge(policy) ? 0 : Math.max(0, replicas - short.ready);
-  const least = lost === 0 ? spare : Math.min(replicas, own + lost);
-  const missing = Math.max(least, lacksRoom(context) ? missingOf(context) : 0);
+  // Without a surge the controller counts pods that do not become ready among those that may be
+  // missing. Others that were only coming up when the job began are waited for first.
+  const isStuck = context.nowMs >= stuckAtMs(context);
+  const least = hasSurge(policy) ? spare : own + (isStuck ? lost : spare);
+  const missing = Math.max(least, isStuck || lacksRoom(context) ? missingOf(context) : 0);
   return fastStrategy(context, missing > own ? missing : undefined);
+}
+
+/**
+ * When old pods that are not ready have kept the others away for too long on the way back, in
+ * milliseconds since 1970. Infinity where they keep none away.
+ */
+export function stuckAtMs({ cluster, policy, stageStartedMs, template, touched }: JobContext): number {
+  if (cluster === undefined || template !== 'saved' || !touched || hasSurge(policy)) return Infinity;
+  const sinceMs = Math.max(stageStartedMs, progressedAtMs(cluster.deployment));
+  return sinceMs + policy.rolling.progressDeadlineSeconds * 500;
 }
 
 /** The way back of a canary with `maxSurge`: together with its pods, as far as they stay, there are never more. */
@@ -156,7 +168,9 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
   const isReverting = template === 'target' && !unchanged;
   // Pods of the new version that fail only then must not go one by one either.
   const isCramped =
-    template === 'saved' && context.touched && (lacksRoom(context) || surgeLimit(context) !== undefined);
+    template === 'saved' &&
+    context.touched &&
+    (lacksRoom(context) || surgeLimit(context) !== undefined || context.nowMs >= stuckAtMs(context));
   return patchDeployment(deployment, {
     annotations: {
       ...(isReverting || runsOldVersion(context) ? versionBefore(context) : {}),

@@ -1,7 +1,7 @@
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import { isQuotaExceeded, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
-import { type ErrorCode, errorCatalogue, RegistryError } from '../common/errors.ts';
+import { type ErrorCode, RegistryError } from '../common/errors.ts';
 
 interface Answer {
   readonly status: number;
@@ -44,23 +44,23 @@ export const answers: Record<ErrorCode, Answer> = {
   DELIVERY_NOT_FOUND: { status: 404, error: 'Delivery not found' },
 };
 
-/**
- * The HTTP answer to an error of the domain or of a store that does not answer; undefined for
- * anything else.
- */
-export function mapError(error: unknown): HttpError | undefined {
-  if (error instanceof RegistryError) return answerTo(error.code, error.message);
-  if (isQuotaExceeded(error)) return answerTo('STORE_FULL');
-  if (isUnavailable(error)) return answerTo('STORE_UNAVAILABLE');
-  if (isDatabaseUnavailable(error)) return answerTo('DATABASE_UNAVAILABLE');
-  return undefined;
+/** The error of the domain that an error is, or that a store which does not answer means; undefined for anything else. */
+export function domainError(error: unknown): RegistryError | undefined {
+  if (error instanceof RegistryError) return error;
+  if (isQuotaExceeded(error)) return new RegistryError('STORE_FULL');
+  if (isUnavailable(error)) return new RegistryError('STORE_UNAVAILABLE');
+  return isDatabaseUnavailable(error) ? new RegistryError('DATABASE_UNAVAILABLE') : undefined;
 }
 
 const PASSING = new Set([429, 503]);
 /** Conflicts that pass, too. */
 const PASSING_CODES: ReadonlySet<ErrorCode> = new Set(['CONTENTION']);
 
-function answerTo(code: ErrorCode, message: string = errorCatalogue[code]): HttpError {
+/** The HTTP answer to a {@link domainError}; undefined for anything else. */
+export function mapError(failure: unknown): HttpError | undefined {
+  const known = domainError(failure);
+  if (known === undefined) return undefined;
+  const { code, message } = known;
   const { status, error } = answers[code];
   const headers: Record<string, string> = PASSING.has(status) || PASSING_CODES.has(code) ? { 'retry-after': '1' } : {};
   if (status === 401) headers['www-authenticate'] = 'Bearer';

@@ -3,8 +3,6 @@ import { RegistryError } from '../common/errors.ts';
 
 /** Shorter names are like too many others. */
 const LEAST_LENGTH = 5;
-/** From this length on, two mistakes still count as a misspelling. */
-const LONG_NAME = 7;
 
 /**
  * Refuses bodies with a member that is meant for one of the route's: misspelt, or a secret under
@@ -52,35 +50,15 @@ function plainName(name: string): string {
     .replaceAll(/[^a-z0-9]/g, '');
 }
 
+/** Equal but for one letter that is missing, too many or wrong, or two that have swapped places. */
 function isNear(name: string, known: string): boolean {
-  if (name === known) return true;
-  if (Math.min(name.length, known.length) < LEAST_LENGTH) return false;
-  return distance(name, known) <= (known.length >= LONG_NAME ? 2 : 1);
-}
-
-/**
- * Letters that are missing, too many, wrong or swapped with their neighbour (optimal string
- * alignment).
- */
-function distance(a: string, b: string): number {
-  let [beforeLast, last]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, index) => index)];
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const wrong = a[i - 1] === b[j - 1] ? 0 : 1;
-      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row[j] = Math.min(
-        at(last, j) + 1,
-        at(row, j - 1) + 1,
-        at(last, j - 1) + wrong,
-        isSwap ? at(beforeLast, j - 2) + 1 : Number.POSITIVE_INFINITY,
-      );
-    }
-    [beforeLast, last] = [last, row];
-  }
-  return at(last, b.length);
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Number.POSITIVE_INFINITY;
+  const shorter = Math.min(name.length, known.length);
+  if (shorter < LEAST_LENGTH) return name === known;
+  let start = 0;
+  while (start < shorter && name[start] === known[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && name.at(-1 - end) === known.at(-1 - end)) end += 1;
+  const [given, meant] = [name.slice(start, name.length - end), known.slice(start, known.length - end)];
+  if (given.length === 2 && meant.length === 2) return given[0] === meant[1] && given[1] === meant[0];
+  return given.length <= 1 && meant.length <= 1;
 }

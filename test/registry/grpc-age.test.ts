@@ -3,7 +3,7 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import type { RegistryBackend } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer } from '@rollcall/registry/grpc/server.ts';
-import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';
+import { createRegistrationFeed } from '@rollcall/registry/registrations/domain/feed.ts';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createGrpcClient } from './grpc-client.ts';
 
@@ -19,7 +19,10 @@ test('a stream that is quiet stays open for half an hour, and ends in order', as
   const [port = 0] = await freePorts(1);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
-  const quiet: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
+  const quiet: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = {
+    feed: createRegistrationFeed(10),
+    lastBeatAt: () => undefined,
+  };
   const server = createGrpcServer({
     host: '127.0.0.1',
     port,

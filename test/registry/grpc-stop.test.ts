@@ -4,7 +4,7 @@ import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import type { RegistryBackend } from '@rollcall/registry/grpc/registry-service.ts';
 import { createGrpcServer, type GrpcServer } from '@rollcall/registry/grpc/server.ts';
 import type { Authenticate } from '@rollcall/registry/http/authentication.ts';
-import { createFeed } from '@rollcall/registry/registrations/domain/feed.ts';
+import { createRegistrationFeed } from '@rollcall/registry/registrations/domain/feed.ts';
 import { expect, test } from 'vitest';
 import { createGrpcClient } from './grpc-client.ts';
 
@@ -15,7 +15,10 @@ async function startServer(
   authenticate: Authenticate,
 ): Promise<{ readonly server: GrpcServer; readonly port: number }> {
   const [port = 0] = await freePorts(1);
-  const backend: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = { feed: createFeed(10), lastBeatAt: () => undefined };
+  const backend: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = {
+    feed: createRegistrationFeed(10),
+    lastBeatAt: () => undefined,
+  };
   const server = createGrpcServer({
     host: '127.0.0.1',
     port,

@@ -2,7 +2,7 @@ import type { UntypedServiceImplementation } from '@grpc/grpc-js';
 import { RegistryError } from '../common/errors.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import type { Directory } from '../registrations/domain/directory.ts';
-import type { Feed } from '../registrations/domain/feed.ts';
+import type { RegistrationFeed } from '../registrations/domain/feed.ts';
 import type { ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
 import {
   lookUpService,
@@ -37,7 +37,7 @@ import type { WatchStreams } from './watch.ts';
 export interface RegistryBackend {
   readonly registrations: RegistrationsDeps;
   readonly directory: Pick<Directory<unknown>, 'find' | 'entries'>;
-  readonly feed: Feed;
+  readonly feed: RegistrationFeed;
   readonly source: FeedSource;
   readonly lastBeatAt: (id: string) => Date | undefined;
   /** A lookup was answered from the local copy. */

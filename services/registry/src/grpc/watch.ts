@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
+import type { FeedEvent } from '../feeds/feed.ts';
 import { createStreamLimits } from '../feeds/stream-limits.ts';
-import type { Feed, FeedEvent } from '../registrations/domain/feed.ts';
+import type { RegistrationFeed } from '../registrations/domain/feed.ts';
+import type { Registration } from '../registrations/domain/registration.ts';
 import type { Calls } from './calls.ts';
 import { type CallFailure, failure } from './errors.ts';
 import { serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';
@@ -10,7 +12,7 @@ import { serviceMessage, type WatchRequest, type WatchResponse } from './message
 type WatchCall = ServerWritableStream<WatchRequest, WatchResponse>;
 
 export interface WatchStreamsDeps {
-  readonly feed: Feed;
+  readonly feed: RegistrationFeed;
   readonly source: FeedSource;
   readonly lastBeatAt: (id: string) => Date | undefined;
   readonly calls: Calls;
@@ -26,7 +28,7 @@ export interface WatchStreams {
 /** A subscriber that lets so many events pile up is cut off; it comes back with its cursor. */
 const MAX_WAITING = 10_000;
 
-const TYPES: Record<FeedEvent['type'], WatchResponse['type']> = {
+const TYPES: Record<FeedEvent<Registration>['type'], WatchResponse['type']> = {
   added: 'TYPE_ADDED',
   modified: 'TYPE_MODIFIED',
   expired: 'TYPE_EXPIRED',
@@ -122,9 +124,9 @@ function aborted(signal: AbortSignal): Promise<undefined> {
 
 /** What subscribers are sent. */
 function messagesOf({ feed, lastBeatAt }: Pick<WatchStreamsDeps, 'feed' | 'lastBeatAt'>) {
-  const eventMessage = ({ type, registration, version }: FeedEvent): WatchResponse => ({
+  const eventMessage = ({ type, item, version }: FeedEvent<Registration>): WatchResponse => ({
     type: TYPES[type],
-    service: serviceMessage(registration, lastBeatAt(registration.id)),
+    service: serviceMessage(item, lastBeatAt(item.id)),
     cursor: String(version),
   });
 

@@ -15,13 +15,13 @@ import { createCallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
 import type { Registry } from 'prom-client';
 import { createLookupLimiter } from '../common/overload.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
-import { createJobFeed, type JobFeed } from '../jobs/domain/job-feed.ts';
+import { createFeed, type Feed } from '../feeds/feed.ts';
+import { createEventStreams } from '../http/event-streams.ts';
 import { isFinished, type Job } from '../jobs/domain/jobs.ts';
 import { jobRequestRoutes } from '../jobs/routes/job-requests.ts';
 import { jobRecord } from '../jobs/routes/job-schemas.ts';
 import { createJobStreams } from '../jobs/routes/job-streams.ts';
-import { createJobWatchers, jobWatchRoute } from '../jobs/routes/job-watch.ts';
-import { jobRoutes } from '../jobs/routes/jobs.ts';
+import { jobRoutes, jobWatchRoute } from '../jobs/routes/jobs.ts';
 import { createAutomaticDeployments } from '../jobs/store/automatic-deployments.ts';
 import { createDeliveryJobs, toJob } from '../jobs/store/delivery-jobs.ts';
 import { createDeliveryPolicies } from '../jobs/store/delivery-policies.ts';
@@ -113,13 +113,17 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   // The policy may be another one by now than it was for a job that has finished.
   const describe = (job: Job) => jobRecord(job, isFinished(job) ? undefined : policies.find(job.serviceName)?.strategy);
   const streams = createJobStreams({ directory: store.directory, describe });
-  const feed = createJobFeed({ capacity: FEED_CAPACITY, describe });
+  const feed = createFeed<Job>({
+    capacity: FEED_CAPACITY,
+    keyOf: ({ id }) => id,
+    show: (job) => JSON.stringify(describe(job)),
+  });
   followJobs(informers.jobs, feed);
   const source: FeedSource = {
     connected: () => informers.jobs.connectivity() === 'connected',
     newestVersion: newestVersionReader({ ...deps, kind: deliveryJobKind }),
   };
-  const watchers = createJobWatchers({ feed, source, describe });
+  const watchers = createEventStreams();
   const common = { ...store, rules: deps.webhookRules, clock, currentVersion };
   const events = createJobEventsWorker({ informer: informers.jobs, channels, notifications, describe, clock, log });
   const recorder = createRecorder({
@@ -139,7 +143,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
       (app) => jobRequestRoutes(app, common),
       (app) => webhookConfigRoutes(app, common),
       (app) => notificationRoutes(app, common),
-      (app) => jobWatchRoute(app, { ...common, describe, watchers }),
+      (app) => jobWatchRoute(app, { directory: store.directory, describe, feed, source, streams: watchers }),
       (app) => jobRoutes(app, { ...common, describe, streams, misses: createLookupLimiter(MAX_MISSES) }),
     ],
     actors: [database, outbox, events, recorder, informersActor(Object.values(informers))],
@@ -183,10 +187,10 @@ function createStores(
   };
 }
 
-function followJobs(informer: Informer<DeliveryJob>, feed: JobFeed): void {
+function followJobs(informer: Informer<DeliveryJob>, feed: Feed<Job>): void {
   informer.onStream((news) => {
     if (news.type === 'listed') feed.replace(news.objects.map(toJob), Number(news.resourceVersion));
-    else feed.apply({ version: versionOf(news.object), job: toJob(news.object), deleted: news.type === 'deleted' });
+    else feed.apply({ version: versionOf(news.object), item: toJob(news.object), deleted: news.type === 'deleted' });
   });
   informer.onBookmark((version) => feed.reach(Number(version)));
 }

@@ -16,16 +16,16 @@ import { createLookupLimiter } from '../common/overload.ts';
 import type { RegistryConfig } from '../config.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import type { RegistryBackend } from '../grpc/registry-service.ts';
+import { createEventStreams } from '../http/event-streams.ts';
 import type { Rendered } from '../http/rendered.ts';
 import { newestVersionReader } from '../kube/newest-version.ts';
 import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
-import { createFeed, type Feed } from '../registrations/domain/feed.ts';
+import { createRegistrationFeed, type RegistrationFeed } from '../registrations/domain/feed.ts';
 import { createHeartbeats, type Heartbeats } from '../registrations/domain/heartbeats.ts';
 import type { RegistrationsDeps } from '../registrations/domain/registrations.ts';
 import { renderRegistration } from '../registrations/routes/rendering.ts';
 import { reportRoutes } from '../registrations/routes/reports.ts';
-import { serviceRoutes } from '../registrations/routes/services.ts';
-import { createWatchers, watchRoute } from '../registrations/routes/watch.ts';
+import { serviceRoutes, serviceWatchRoute } from '../registrations/routes/services.ts';
 import { toRegistration } from '../registrations/store/registration-objects.ts';
 import { createRegistrationStore, isCanonical } from '../registrations/store/registrations.ts';
 import type { Routes } from './app.ts';
@@ -75,7 +75,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const informers = [registrationInformer, leaseInformer];
   const connected = () => informers.every((informer) => informer.connectivity() === 'connected');
   const directory = createDirectory({ render: renderRegistration, lastBeatAt: (id) => heartbeats.lastBeatAt(id) });
-  const feed = createFeed(FEED_CAPACITY);
+  const feed = createRegistrationFeed(FEED_CAPACITY);
   let hits = 0;
 
   const store = createRegistrationStore({
@@ -118,7 +118,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     connected: () => registrationInformer.connectivity() === 'connected',
     newestVersion: newestVersionReader({ connection, kind: serviceRegistrationKind, namespace }),
   };
-  const watchers = createWatchers({ feed, source, lastBeatAt });
+  const streams = createEventStreams();
   const onHit = () => {
     hits += 1;
   };
@@ -128,11 +128,11 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     misses: misses.runs,
     lastRefreshAt: registrationInformer.lastContactAt(),
   });
-  observe(metrics, { cache, watchers: () => watchers.size, pending: () => heartbeats.pending() });
+  observe(metrics, { cache, watchers: () => streams.size, pending: () => heartbeats.pending() });
 
   return {
     routes: [
-      (app) => watchRoute(app, { watchers, find: (serviceName) => directory.find(serviceName)?.rendered }),
+      (app) => serviceWatchRoute(app, { directory, feed, source, streams, lastBeatAt }),
       (app) => serviceRoutes(app, { registrations, directory, onHit }),
       (app) => reportRoutes(app, { registrations }),
     ],
@@ -144,7 +144,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
       return registration?.phase === 'Registered' ? (registration.currentVersion ?? '') : undefined;
     },
     cache,
-    closeStreams: () => watchers.closeAll(),
+    closeStreams: () => streams.closeAll(),
   };
 }
 
@@ -223,13 +223,13 @@ function followLeases(deps: LeaseFollower): void {
   });
 }
 
-function followRegistrations(registrationInformer: Informer<ServiceRegistration>, feed: Feed): void {
+function followRegistrations(registrationInformer: Informer<ServiceRegistration>, feed: RegistrationFeed): void {
   registrationInformer.onStream((news) => {
     if (news.type === 'listed') {
       feed.replace(news.objects.filter(isCanonical).map(toRegistration), Number(news.resourceVersion));
     } else if (isCanonical(news.object)) {
       const deleted = news.type === 'deleted';
-      feed.apply({ version: versionOf(news.object), registration: toRegistration(news.object), deleted });
+      feed.apply({ version: versionOf(news.object), item: toRegistration(news.object), deleted });
     }
   });
   registrationInformer.onBookmark((version) => feed.reach(Number(version)));

@@ -4,6 +4,7 @@ import { RegistryError } from '../../common/errors.ts';
 import { withRawBody } from '../../http/raw-body.ts';
 import { rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional, eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
+import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
 import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
@@ -54,6 +55,28 @@ export function jobRoutes(app: App, deps: JobRoutesDeps): void {
   withRawBody(app, (signed) => {
     steerRoute(signed, deps, 'promote');
     steerRoute(signed, deps, 'abort');
+  });
+}
+
+/** GET /jobs/watch. */
+export function jobWatchRoute(
+  app: App,
+  deps: Pick<JobRoutesDeps, 'directory' | 'describe'> & Pick<WatchRoute<Job>, 'feed' | 'source' | 'streams'>,
+): void {
+  watchRoute(app, {
+    ...deps,
+    kind: 'job',
+    summary: 'Follow all delivery jobs as server-sent events: added, modified, removed, each with the record',
+    record: deps.describe,
+    namesake: {
+      described: 'the job with the id `watch`',
+      send(_request, reply) {
+        const job = deps.directory.find('watch');
+        if (job !== undefined) void reply.send(deps.describe(job));
+        return job !== undefined;
+      },
+      absent: new RegistryError('JOB_NOT_FOUND', "There is no job 'watch'"),
+    },
   });
 }
 

@@ -3,7 +3,9 @@ import { RegistryError } from '../../common/errors.ts';
 import { notFoundAsBadRequest } from '../../http/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional, timestamp } from '../../http/schemas.ts';
+import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
 import type { Directory, DirectoryEntry } from '../domain/directory.ts';
+import type { Registration } from '../domain/registration.ts';
 import {
   lookUpService,
   type RegistrationsDeps,
@@ -18,6 +20,7 @@ import {
   RegisterBody,
   RegisterResponse,
   RegistrationRecord,
+  registrationRecord,
   ServiceParams,
   UnregisterResponse,
 } from './registration-schemas.ts';
@@ -35,6 +38,31 @@ const tags = ['services'];
 const WRITES = ['OVERLOADED', 'CONTENTION', 'STORE_FULL'] as const;
 /** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
 const unchecked = () => () => true;
+
+/** GET /services/watch. */
+export function serviceWatchRoute(
+  app: App,
+  deps: Pick<ServiceRoutesDeps, 'directory'> &
+    Pick<WatchRoute<Registration>, 'feed' | 'source' | 'streams'> & {
+      readonly lastBeatAt: (id: string) => Date | undefined;
+    },
+): void {
+  watchRoute(app, {
+    ...deps,
+    kind: 'service',
+    summary: 'Follow registrations as server-sent events: added, modified, expired, removed',
+    record: (registration) => registrationRecord(registration, deps.lastBeatAt(registration.id)),
+    namesake: {
+      described: 'the service named `watch`',
+      send(request, reply) {
+        const entry = deps.directory.find('watch');
+        if (entry !== undefined) sendRendered(request, reply, entry.rendered);
+        return entry !== undefined;
+      },
+      absent: new RegistryError('SERVICE_NOT_FOUND', "Service 'watch' is not in the registry"),
+    },
+  });
+}
 
 /** Contract 1, `/services`, with filters and validators beyond it. */
 export function serviceRoutes(app: App, deps: ServiceRoutesDeps): void {

@@ -1,7 +1,10 @@
 import { array, assert, boolean, constantFrom, property, record } from 'fast-check';
 import { expect, test } from 'vitest';
-import { createFeed, type Feed, type FeedEvent } from './feed.ts';
-import type { Registration } from './registration.ts';
+import { createRegistrationFeed, type RegistrationFeed } from '../registrations/domain/feed.ts';
+import type { Registration } from '../registrations/domain/registration.ts';
+import { createFeed, type FeedEvent as EventOf } from './feed.ts';
+
+type FeedEvent = EventOf<Registration>;
 
 function registration(serviceName: string, version: number, more: Partial<Registration> = {}): Registration {
   return {
@@ -20,15 +23,36 @@ function registration(serviceName: string, version: number, more: Partial<Regist
   };
 }
 
-function apply(feed: Feed, state: Registration, deleted = false): void {
-  feed.apply({ version: state.version, registration: state, deleted });
+function apply(feed: RegistrationFeed, state: Registration, deleted = false): void {
+  feed.apply({ version: state.version, item: state, deleted });
 }
 
+test('what is made anew under the same name is the same to subscribers, with another id', () => {
+  const feed = createRegistrationFeed(10);
+  const heard: FeedEvent[] = [];
+  feed.subscribe((event) => heard.push(event));
+  feed.replace([registration('a', 1)], 1);
+  feed.replace([registration('a', 3, { id: 'a-2' })], 4);
+  expect(told(heard)).toEqual(['0 added a', '1 modified a']);
+  expect(feed.snapshot()).toMatchObject([{ version: 4, item: { id: 'a-2' } }]);
+  feed.replace([registration('a', 5, { id: 'a-3', phase: 'Expired' })], 6);
+  expect(told(heard)?.at(-1)).toBe('4 expired a');
+});
+
+test('everything is there where nothing says otherwise, and a change from before the list is none', () => {
+  const feed = createFeed<{ readonly key: string }>({ capacity: 10, keyOf: ({ key }) => key, show: JSON.stringify });
+  expect(feed.version).toBe(0);
+  feed.replace([{ key: 'a' }], 2);
+  feed.apply({ version: 2, item: { key: 'late' }, deleted: false });
+  feed.apply({ version: 3, item: { key: 'a' }, deleted: true });
+  expect(feed.since(2)).toEqual([{ version: 3, type: 'removed', item: { key: 'a' } }]);
+});
+
 const told = (events: readonly FeedEvent[] | undefined) =>
-  events?.map(({ version, type, registration: { serviceName } }) => `${version} ${type} ${serviceName}`);
+  events?.map(({ version, type, item: { serviceName } }) => `${version} ${type} ${serviceName}`);
 
 test('reports added, modified, expired and removed, and nothing about changes that nobody can see', () => {
-  const feed = createFeed(10);
+  const feed = createRegistrationFeed(10);
   feed.replace([], 1);
   apply(feed, registration('a', 2));
   apply(feed, registration('a', 3));
@@ -41,7 +65,7 @@ test('reports added, modified, expired and removed, and nothing about changes th
 });
 
 test('a subscriber resumes exactly after its version, on any replica that knows it', () => {
-  const replicas = [createFeed(10), createFeed(10)];
+  const replicas = [createRegistrationFeed(10), createRegistrationFeed(10)];
   for (const [index, feed] of replicas.entries()) {
     feed.replace([], index);
     for (let version = 2; version < 8; version += 1) apply(feed, registration(`s${version}`, version));
@@ -52,7 +76,7 @@ test('a subscriber resumes exactly after its version, on any replica that knows 
 });
 
 test('a version from before the ring, or from a replica that is ahead, cannot be resumed from', () => {
-  const feed = createFeed(2);
+  const feed = createRegistrationFeed(2);
   feed.replace([], 1);
   for (let version = 2; version < 20; version += 1) apply(feed, registration(`s${version}`, version));
   expect(feed.since(3)).toBeUndefined();
@@ -61,7 +85,7 @@ test('a version from before the ring, or from a replica that is ahead, cannot be
 });
 
 test('a bookmark is a version to resume from, though no event says so, and neither hides an event nor becomes an id', () => {
-  const feed = createFeed(10);
+  const feed = createRegistrationFeed(10);
   feed.replace([], 1);
   apply(feed, registration('a', 2));
   feed.reach(50);
@@ -74,12 +98,12 @@ test('a bookmark is a version to resume from, though no event says so, and neith
 });
 
 test('a new list reports the differences to listeners and makes others begin anew', () => {
-  const feed = createFeed(10);
+  const feed = createRegistrationFeed(10);
   feed.replace([registration('kept', 1), registration('gone', 2), registration('changed', 3)], 5);
   const heard: FeedEvent[] = [];
   feed.subscribe((event) => heard.push(event));
   feed.replace([registration('kept', 1), registration('changed', 8, { url: 'http://b' }), registration('new', 9)], 10);
-  expect(heard.map(({ type, registration: { serviceName } }) => `${type} ${serviceName}`)).toEqual([
+  expect(heard.map(({ type, item: { serviceName } }) => `${type} ${serviceName}`)).toEqual([
     'removed gone',
     'modified changed',
     'added new',
@@ -98,7 +122,7 @@ test('whoever follows a snapshot and the events has what the store has, wherever
   });
   assert(
     property(array(step, { maxLength: 60 }), (steps) => {
-      const feed = createFeed(4);
+      const feed = createRegistrationFeed(4);
       const store = new Map<string, Registration>();
       const follower = new Set<string>();
       let cursor = 0;
@@ -107,7 +131,7 @@ test('whoever follows a snapshot and the events has what the store has, wherever
       const follow = (events: readonly FeedEvent[]) => {
         for (const {
           type,
-          registration: { serviceName },
+          item: { serviceName },
           version,
         } of events) {
           if (type === 'added' || type === 'modified') follower.add(serviceName);

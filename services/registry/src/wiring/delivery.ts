@@ -32,7 +32,6 @@ import { sendNotification } from '../notifications/domain/sending.ts';
 import { notificationRoutes } from '../notifications/routes/notifications.ts';
 import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
 import { createNotificationRecords } from '../notifications/store/notifications.ts';
-import { createJobEventsWorker } from '../notifications/workers/job-events.ts';
 import { createNotificationOutbox, createPost } from '../notifications/workers/sender.ts';
 import { historyRoutes } from '../releases/routes/history.ts';
 import { releaseRoutes } from '../releases/routes/releases.ts';
@@ -125,12 +124,13 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   };
   const watchers = createEventStreams();
   const common = { ...store, rules: deps.webhookRules, clock, currentVersion };
-  const events = createJobEventsWorker({ informer: informers.jobs, channels, notifications, describe, clock, log });
   const recorder = createRecorder({
     informer: informers.jobs,
     jobs,
     history,
-    announce: events.announce,
+    channels,
+    notifications,
+    describe,
     retentionMs: deps.jobRetentionMs,
     clock,
     log,
@@ -146,7 +146,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
       (app) => jobWatchRoute(app, { directory: store.directory, describe, feed, source, streams: watchers }),
       (app) => jobRoutes(app, { ...common, describe, streams, misses: createLookupLimiter(MAX_MISSES) }),
     ],
-    actors: [database, outbox, events, recorder, informersActor(Object.values(informers))],
+    actors: [database, outbox, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,
     closeStreams() {
       streams.closeAll();

@@ -5,7 +5,6 @@ import { checkServiceName } from '../../common/validation.ts';
 import type { Artifact } from '../../releases/domain/release.ts';
 import type { DeliveryOperation, DeliveryStrategy } from './requested-job.ts';
 
-const LIMIT_DEFAULT = 100;
 /** A job that changes during a command is read again, this often at most. */
 const TRIES = 10;
 /**
@@ -63,18 +62,18 @@ export interface Job {
   readonly requestedBy: string | undefined;
   readonly createdAt: Date;
   /** Undefined: the operator has not observed it yet. */
-  readonly phase: JobPhase | undefined;
+  readonly phase?: JobPhase | undefined;
   readonly oldVersion: string | undefined;
   /** What that was run from. */
-  readonly oldArtifact: Artifact | undefined;
-  readonly stage: string | undefined;
-  readonly stageStartedAt: Date | undefined;
-  readonly step: number | undefined;
-  readonly weight: number | undefined;
+  readonly oldArtifact?: Artifact | undefined;
+  readonly stage?: string | undefined;
+  readonly stageStartedAt?: Date | undefined;
+  readonly step?: number | undefined;
+  readonly weight?: number | undefined;
   /** What replicas or routes make of the weight. */
-  readonly actualWeight: number | undefined;
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
+  readonly actualWeight?: number | undefined;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
   readonly startedAt: Date | undefined;
   readonly finishedAt: Date | undefined;
   readonly checks: readonly CheckResult[];
@@ -96,7 +95,7 @@ export interface Job {
    * The object's version, which grows with every change; undefined for a job that is known from the
    * history alone.
    */
-  readonly revision: number | undefined;
+  readonly revision?: number | undefined;
 }
 
 /** The jobs that are there now, from the local copy. */
@@ -159,7 +158,7 @@ export function listJobs(
   { directory }: Pick<ReadJobsDeps, 'directory'>,
   { serviceName, phase, limit }: JobQuery,
 ): { readonly jobs: readonly Job[]; readonly total: number } {
-  const most = parseLimit(limit) ?? LIMIT_DEFAULT;
+  const most = parseLimit(limit);
   if (serviceName !== undefined) checkServiceName(serviceName);
   const matching = directory
     .all()

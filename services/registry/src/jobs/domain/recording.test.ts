@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { someJob as job } from './job-fixture.ts';
+import { someJob as job } from '../testing/job-fixture.ts';
 import type { JobPhase } from './jobs.ts';
 import { historyRecord, planRecording } from './recording.ts';
 

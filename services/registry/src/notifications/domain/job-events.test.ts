@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { someJob } from '../../jobs/domain/job-fixture.ts';
 import type { Job } from '../../jobs/domain/jobs.ts';
+import { someJob } from '../../jobs/testing/job-fixture.ts';
 import { dueEvents } from './job-events.ts';
 
 /** `type key` of each. */

@@ -6,7 +6,6 @@ import { checkServiceName } from '../../common/validation.ts';
 import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 
-const LIMIT_DEFAULT = 100;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export type Severity = 'info' | 'warning' | 'error' | 'critical';
@@ -37,9 +36,9 @@ export type NotificationPayload = Readonly<Record<string, unknown>> & {
 export interface Notification extends Omit<NewNotification, 'lane'> {
   readonly state: OutboxState;
   readonly attempts: number;
-  readonly lastAttemptAt: Date | undefined;
+  readonly lastAttemptAt: Date | null;
   /** Without URLs and secrets. */
-  readonly lastResult: string | undefined;
+  readonly lastResult: string | null;
 }
 
 export interface NotificationQuery {
@@ -95,7 +94,7 @@ export async function listNotifications(
   { notifications }: Pick<NotificationsDeps, 'notifications'>,
   query: Omit<NotificationQuery, 'limit'> & { readonly limit: string | undefined },
 ): Promise<Awaited<ReturnType<NotificationStore['list']>>> {
-  const limit = parseLimit(query.limit) ?? LIMIT_DEFAULT;
+  const limit = parseLimit(query.limit);
   if (query.serviceName !== undefined) checkServiceName(query.serviceName);
   return notifications.list({ ...query, limit });
 }

@@ -64,8 +64,8 @@ export function notificationRecord(notification: Notification): Static<typeof No
     event: notification.event,
     state: notification.state,
     attempts: notification.attempts,
-    last_attempt_at: lastAttemptAt === undefined ? null : timestamp(lastAttemptAt),
-    last_result: notification.lastResult ?? null,
+    last_attempt_at: lastAttemptAt === null ? null : timestamp(lastAttemptAt),
+    last_result: notification.lastResult,
     created_at: timestamp(notification.createdAt),
     payload: notification.payload,
   };

@@ -2,17 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { type OutboxMessage, type OutboxTable, outboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
 import { readPage } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import type { OutboxState } from '@rollcall/platform/work/outbox-states.ts';
-import type {
-  NewNotification,
-  Notification,
-  NotificationPayload,
-  NotificationQuery,
-  NotificationStore,
-} from '../domain/notifications.ts';
+import { asMembers } from '../../common/columns.ts';
+import type { NewNotification, Notification, NotificationQuery, NotificationStore } from '../domain/notifications.ts';
 
-const COLUMNS =
-  'id, service_name, channel, event, payload, state, attempts, last_attempt_at, last_result, queue_id, created_at';
+const COLUMNS = asMembers(
+  'id, service_name, channel, event, payload, state, attempts, last_attempt_at, last_result, queue_id, created_at',
+);
 
 /** A notification with the queue's job that sends it. */
 export type QueuedNotification = Notification & OutboxMessage;
@@ -31,7 +26,12 @@ const WAITING_MAX = 1000;
  * @param onNew called when there is something to be sent.
  */
 export function createNotificationRecords(pool: () => Pool, onNew: () => void): NotificationRecords {
-  const table = outboxTable({ pool, table: 'deliveries', columns: COLUMNS, toMessage: toNotification });
+  const table = outboxTable({
+    pool,
+    table: 'deliveries',
+    columns: COLUMNS,
+    toMessage: (row: QueuedNotification) => row,
+  });
   return {
     ...table,
     async add(notification) {
@@ -121,42 +121,12 @@ function isFull(serviceName: string, channel: string): string {
     OFFSET ${WAITING_MAX - 1})`;
 }
 
-interface NotificationRow {
-  readonly id: string;
-  readonly service_name: string;
-  readonly channel: string;
-  readonly event: string;
-  readonly payload: NotificationPayload;
-  readonly state: OutboxState;
-  readonly attempts: number;
-  readonly last_attempt_at: Date | null;
-  readonly last_result: string | null;
-  readonly queue_id: string;
-  readonly created_at: Date;
-}
-
-function toNotification(row: NotificationRow): QueuedNotification {
-  return {
-    id: row.id,
-    serviceName: row.service_name,
-    channel: row.channel,
-    event: row.event,
-    payload: row.payload,
-    state: row.state,
-    attempts: row.attempts,
-    lastAttemptAt: row.last_attempt_at ?? undefined,
-    lastResult: row.last_result ?? undefined,
-    queueId: row.queue_id,
-    createdAt: row.created_at,
-  };
-}
-
 async function list(pool: Pool, { serviceName, state, limit }: NotificationQuery) {
   const parameters: string[] = [];
   const bind = (value: string) => `$${parameters.push(value)}`;
   const ofService = serviceName === undefined ? 'TRUE' : `service_name = ${bind(serviceName)}`;
   const inState = state === undefined ? 'TRUE' : `state = ${bind(state)}`;
-  const { rows, total } = await readPage<NotificationRow>(pool, {
+  const { rows: notifications, total } = await readPage<QueuedNotification>(pool, {
     columns: COLUMNS,
     table: 'deliveries',
     where: `${ofService} AND ${inState}`,
@@ -164,5 +134,5 @@ async function list(pool: Pool, { serviceName, state, limit }: NotificationQuery
     limit,
     parameters,
   });
-  return { notifications: rows.map(toNotification), total };
+  return { notifications, total };
 }

@@ -51,7 +51,7 @@ export interface HistoryEntry {
 
 export interface HistoryQuery {
   /** Of all services when absent. */
-  readonly serviceName?: string;
+  readonly serviceName: string | undefined;
   readonly limit: number;
   /** Only what comes after this entry. */
   readonly after?: string;

@@ -2,7 +2,6 @@ import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
 import type { HistoryEntry, HistoryPage, HistoryStore } from './history-store.ts';
 
-const LIMIT_DEFAULT = 100;
 const EXPORT_PAGE_SIZE = 500;
 
 export interface HistoryDeps {
@@ -20,10 +19,8 @@ export function readHistory(
   serviceName: string | undefined,
   limit: string | undefined,
 ): Promise<HistoryPage> {
-  const entries = parseLimit(limit) ?? LIMIT_DEFAULT;
-  if (serviceName === undefined) return history.page({ limit: entries });
-  checkServiceName(serviceName);
-  return history.page({ serviceName, limit: entries });
+  if (serviceName !== undefined) checkServiceName(serviceName);
+  return history.page({ serviceName, limit: parseLimit(limit) });
 }
 
 /** The history of a service on its way out, however long it is. */
@@ -47,7 +44,7 @@ export async function exportHistory(
   limit: string | undefined,
 ): Promise<HistoryExport> {
   checkServiceName(serviceName);
-  const wanted = parseLimit(limit) ?? Number.POSITIVE_INFINITY;
+  const wanted = parseLimit(limit, Number.POSITIVE_INFINITY);
   const first = await history.page({ serviceName, limit: Math.min(wanted, EXPORT_PAGE_SIZE) });
 
   async function* pages(): AsyncGenerator<readonly HistoryEntry[]> {

@@ -2,7 +2,7 @@ import { isUpdate, latestVersion } from '@rollcall/platform/version-order.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
 import type { HistoryStore } from './history-store.ts';
-import type { Release, ReleaseStore } from './release.ts';
+import type { ReleaseStore } from './release.ts';
 
 export interface ReleasesDeps {
   readonly releases: ReleaseStore;
@@ -17,11 +17,6 @@ export interface UpdateCheck {
   /** The current one when no release was announced. */
   readonly latestVersion: string;
   readonly updateAvailable: boolean;
-}
-
-/** Stores what an update notification announces (contract 1, `/webhooks/update`). */
-export async function announceRelease(deps: Pick<ReleasesDeps, 'releases'>, release: Release): Promise<void> {
-  await deps.releases.record(release);
 }
 
 /**

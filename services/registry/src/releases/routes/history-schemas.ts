@@ -3,8 +3,7 @@ import { type Static, Type } from 'typebox';
 import { limitRules } from '../../common/limit.ts';
 import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
-import type { HistoryEntry } from '../domain/history-store.ts';
-import type { UpdateStatistics } from '../domain/statistics.ts';
+import type { HistoryEntry, ServiceUpdates } from '../domain/history-store.ts';
 
 const UpdateStatus = Type.Enum(['success', 'failed', 'rolled_back'], {
   description: 'rolled_back: undone, by itself or by a later rollback',
@@ -125,17 +124,26 @@ export function csvFields(entry: HistoryEntry): (string | number)[] {
   return [service_name, old_version, new_version, timestamp, status, duration_seconds, artifactUrl, checksum];
 }
 
-export function statisticsRecord(statistics: UpdateStatistics): Static<typeof StatisticsResponse> {
+/** The sum over all services: zero without updates. @param services in the order in which they are shown. */
+export function statisticsRecord(services: readonly ServiceUpdates[]): Static<typeof StatisticsResponse> {
+  const sum = (of: (service: ServiceUpdates) => number) => services.reduce((total, service) => total + of(service), 0);
+  const total = sum((service) => service.updates);
+  const successful = sum((service) => service.successful);
+  const duration = sum((service) => service.durationSeconds);
   return {
-    total_updates: statistics.totalUpdates,
-    successful_updates: statistics.successfulUpdates,
-    failed_updates: statistics.failedUpdates,
-    rolled_back_updates: statistics.rolledBackUpdates,
-    success_rate: statistics.successRate,
-    average_duration_seconds: statistics.averageDurationSeconds,
-    services_updated: statistics.servicesUpdated.map(({ serviceName, updateCount }) => ({
+    total_updates: total,
+    successful_updates: successful,
+    failed_updates: sum((service) => service.failed),
+    rolled_back_updates: sum((service) => service.rolledBack),
+    success_rate: total === 0 ? 0 : rounded((successful / total) * 100, 2),
+    average_duration_seconds: total === 0 ? 0 : rounded(duration / total, 3),
+    services_updated: services.map(({ serviceName, updates }) => ({
       service_name: serviceName,
-      update_count: updateCount,
+      update_count: updates,
     })),
   };
+}
+
+function rounded(value: number, decimals: number): number {
+  return Number(value.toFixed(decimals));
 }

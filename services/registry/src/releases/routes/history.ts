@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { exportHistory, type HistoryExport, readHistory } from '../domain/history.ts';
 import type { HistoryStore } from '../domain/history-store.ts';
-import { readStatistics } from '../domain/statistics.ts';
 import { csvRecord } from './csv.ts';
 import {
   AllHistoryResponse,
@@ -69,7 +68,7 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
       config: { access: 'read', refusals: ['DATABASE_UNAVAILABLE', 'OVERLOADED'] },
       schema: { tags, summary: 'Update statistics', response: { 200: StatisticsResponse } },
     },
-    async () => statisticsRecord(await readStatistics(history)),
+    async () => statisticsRecord(await history.countUpdates()),
   );
   exportRoute(app, deps);
 }

@@ -11,7 +11,7 @@ import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts'
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import type { ReleaseStore } from '../domain/release.ts';
 import { parseRelease } from '../domain/release-input.ts';
-import { announceRelease, checkForUpdate } from '../domain/releases.ts';
+import { checkForUpdate } from '../domain/releases.ts';
 import {
   AcceptedResponse,
   CheckUpdatesBody,
@@ -52,7 +52,7 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
       const admission = await authorizeCall(deps, service_name, proof);
       const job_id = await admission.carryOut(async (at) => {
         const release = parseRelease(releaseInput(request.body));
-        await announceRelease(deps, release);
+        await deps.releases.record(release);
         return isDeployed ? deployAutomatically(deps, { release, at }) : undefined;
       });
       const deployed = job_id === undefined ? '' : ' and is deployed by itself if it is newer than what runs';

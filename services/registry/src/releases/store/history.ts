@@ -1,7 +1,8 @@
 import { readPage } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import { asMembers } from '../../common/columns.ts';
 import type { Job, JobHistory, JobPhase } from '../../jobs/domain/jobs.ts';
-import type { DeliveryOperation, DeliveryStrategy } from '../../jobs/domain/requested-job.ts';
+import type { DeliveryStrategy } from '../../jobs/domain/requested-job.ts';
 import { objectNameOf } from '../../jobs/store/delivery-jobs.ts';
 import type {
   HistoryEntry,
@@ -122,26 +123,12 @@ async function markUndone(client: PoolClient, record: HistoryRecord): Promise<vo
   );
 }
 
-interface HistoryRow {
-  readonly id: string;
-  readonly service_name: string;
-  readonly old_version: string;
-  readonly new_version: string;
-  readonly finished_at: Date;
-  readonly status: UpdateStatus;
-  readonly duration_seconds: number;
-  readonly artifact_url: string;
-  readonly checksum: string;
-  readonly artifact_path: string;
-  readonly backup_path: string;
-}
-
 const isOlderThan = (id: string) => `(finished_at, id) < (SELECT finished_at, id FROM history WHERE id = ${id})`;
 
 async function readEntries(pool: Pool, { serviceName, limit, after }: HistoryQuery) {
-  const { rows, total } = await readPage<HistoryRow>(pool, {
-    columns: `id, service_name, old_version, new_version, finished_at, status, duration_seconds, artifact_url, checksum,
-      artifact_path, backup_path`,
+  const { rows: entries, total } = await readPage<HistoryEntry>(pool, {
+    columns: `id::text AS cursor, ${asMembers('service_name, old_version, new_version, finished_at, status')},
+      ${asMembers('duration_seconds, artifact_url, checksum, artifact_path, backup_path')}`,
     table: 'history',
     where: serviceName === undefined ? 'is_update' : 'is_update AND service_name = $1',
     after: after === undefined ? undefined : { condition: isOlderThan, cursor: after },
@@ -149,23 +136,7 @@ async function readEntries(pool: Pool, { serviceName, limit, after }: HistoryQue
     limit,
     parameters: serviceName === undefined ? [] : [serviceName],
   });
-  return { entries: rows.map(toEntry), total };
-}
-
-function toEntry(row: HistoryRow): HistoryEntry {
-  return {
-    cursor: row.id,
-    serviceName: row.service_name,
-    oldVersion: row.old_version,
-    newVersion: row.new_version,
-    finishedAt: row.finished_at,
-    status: row.status,
-    durationSeconds: row.duration_seconds,
-    artifactUrl: row.artifact_url,
-    checksum: row.checksum,
-    artifactPath: row.artifact_path,
-    backupPath: row.backup_path,
-  };
+  return { entries, total };
 }
 
 async function recorded(pool: Pool, jobUids: readonly string[]): Promise<ReadonlySet<string>> {
@@ -200,26 +171,14 @@ async function countUpdates(pool: Pool): Promise<ServiceUpdates[]> {
   return rows;
 }
 
-interface JobRow {
-  readonly job_uid: string;
-  readonly job_name: string;
-  readonly operation: DeliveryOperation;
-  readonly service_name: string;
-  readonly old_version: string;
-  readonly new_version: string;
-  readonly outcome: UpdateStatus;
-  readonly artifact_url: string;
-  readonly artifact_type: Artifact['type'];
+/** A row as it is written; those that are older than a column have null there. */
+type RecordedJob = Omit<HistoryRecord, 'artifact' | 'strategy' | 'createdAt' | 'oldRelease' | 'jobId' | 'isUpdate'> & {
+  readonly artifactUrl: string;
+  readonly artifactType: Artifact['type'];
   readonly checksum: string;
-  readonly requested_by: string;
   readonly strategy: DeliveryStrategy | null;
-  readonly reason: string | null;
-  readonly message: string | null;
-  /** Absent on entries that are older than the column. */
-  readonly created_at: Date | null;
-  readonly started_at: Date;
-  readonly finished_at: Date;
-}
+  readonly createdAt: Date | null;
+};
 
 const phases: Readonly<Record<UpdateStatus, JobPhase>> = {
   success: 'Succeeded',
@@ -228,9 +187,9 @@ const phases: Readonly<Record<UpdateStatus, JobPhase>> = {
 };
 
 async function findJob(pool: Pool, jobId: string): Promise<Job | undefined> {
-  const { rows } = await pool.query<JobRow>(
-    `SELECT job_uid, job_name, operation, service_name, old_version, new_version, outcome, artifact_url, artifact_type,
-       checksum, requested_by, strategy, reason, message, created_at, started_at, finished_at
+  const { rows } = await pool.query<RecordedJob>(
+    `SELECT ${asMembers('job_uid, job_name, operation, service_name, old_version, new_version, outcome, artifact_url')},
+       ${asMembers('artifact_type, checksum, requested_by, strategy, reason, message, created_at, started_at, finished_at')}
      FROM history WHERE job_name = $1 AND coalesce(job_id, $2) = $2 ORDER BY finished_at DESC, id DESC LIMIT 1`,
     [objectNameOf(jobId), jobId],
   );
@@ -239,34 +198,25 @@ async function findJob(pool: Pool, jobId: string): Promise<Job | undefined> {
 }
 
 /** What the history does not keep is undefined. */
-function toJob(row: JobRow, id: string): Job {
+function toJob(row: RecordedJob, id: string): Job {
+  const { operation, serviceName, newVersion: version, requestedBy, startedAt, finishedAt } = row;
   return {
-    uid: row.job_uid,
+    uid: row.jobUid,
     id,
-    name: row.job_name,
-    operation: row.operation,
-    serviceName: row.service_name,
-    version: row.new_version,
-    artifact: {
-      url: row.artifact_url,
-      type: row.artifact_type,
-      checksum: row.checksum === '' ? undefined : row.checksum,
-    },
+    name: row.jobName,
+    operation,
+    serviceName,
+    version,
+    artifact: { url: row.artifactUrl, type: row.artifactType, checksum: row.checksum || undefined },
     strategy: row.strategy ?? undefined,
-    requestedBy: row.requested_by,
-    createdAt: row.created_at ?? row.started_at,
+    requestedBy,
+    createdAt: row.createdAt ?? startedAt,
     phase: phases[row.outcome],
-    oldVersion: row.old_version === '' ? undefined : row.old_version,
-    oldArtifact: undefined,
-    stage: undefined,
-    stageStartedAt: undefined,
-    step: undefined,
-    weight: undefined,
-    actualWeight: undefined,
+    oldVersion: row.oldVersion || undefined,
     reason: row.reason ?? undefined,
     message: row.message ?? undefined,
-    startedAt: row.started_at,
-    finishedAt: row.finished_at,
+    startedAt,
+    finishedAt,
     checks: [],
     milestones: [],
     aborted: false,
@@ -275,6 +225,5 @@ function toJob(row: JobRow, id: string): Job {
     deleted: true,
     held: false,
     attended: false,
-    revision: undefined,
   };
 }

@@ -1,4 +1,4 @@
-import type { Job } from './jobs.ts';
+import type { Job } from '../domain/jobs.ts';
 
 /**
  * A job for tests: a deployment that has just been recorded as succeeded, but for what the test
@@ -16,16 +16,7 @@ export function someJob(fields: Partial<Job>): Job {
     strategy: undefined,
     requestedBy: 'webhook',
     createdAt: new Date('2026-11-20T10:59:00Z'),
-    phase: undefined,
     oldVersion: '1.0.0',
-    oldArtifact: undefined,
-    stage: undefined,
-    stageStartedAt: undefined,
-    step: undefined,
-    weight: undefined,
-    actualWeight: undefined,
-    reason: undefined,
-    message: undefined,
     startedAt: new Date('2026-11-20T11:00:00Z'),
     finishedAt: new Date('2026-11-20T11:00:42.500Z'),
     checks: [],

@@ -58,7 +58,7 @@ test.each([
   const at = new Date(0);
   let message = '';
   try {
-    checkReport({ kind: 'health', status: 'ok', at, details: { ...details } });
+    checkReport({ kind: 'health', word: 'ok', at, details: { ...details } });
   } catch (error) {
     message = errorMessage(error);
   }

@@ -54,13 +54,13 @@ export function checkServiceUrl(url: string, mayConnect: AddressRule): void {
  *
  * @throws RegistryError INVALID_REQUEST, saying which rule is broken.
  */
-export function checkReport(report: ServiceReport): void {
-  const [field, word] = report.kind === 'health' ? ['status', report.status] : ['event', report.event];
+export function checkReport({ kind, word, details }: ServiceReport): void {
+  const field = kind === 'health' ? 'status' : 'event';
   if (word === '' || isLongerThan(word, WORD_MAX_LENGTH)) {
     throw new RegistryError('INVALID_REQUEST', `${field} must have 1 to ${WORD_MAX_LENGTH} characters`);
   }
   if (CONTROLS.test(word)) throw new RegistryError('INVALID_REQUEST', `${field} must not contain control characters`);
-  checkDetails(report.details);
+  checkDetails(details);
 }
 
 function checkDetails(details: ReportDetails): void {

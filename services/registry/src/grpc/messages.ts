@@ -50,7 +50,8 @@ export interface ListResponse {
   readonly nextPageToken: string;
 }
 
-interface Report {
+/** Of ReportHealth and ReportLifecycle. */
+export interface Report {
   readonly serviceName: string;
   readonly timestamp: Timestamp | null;
   readonly details: Struct | null;

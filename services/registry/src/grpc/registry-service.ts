@@ -3,7 +3,7 @@ import { RegistryError } from '../common/errors.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import type { Directory } from '../registrations/domain/directory.ts';
 import type { RegistrationFeed } from '../registrations/domain/feed.ts';
-import type { ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
+import type { ServiceReport } from '../registrations/domain/registration.ts';
 import {
   lookUpService,
   type RegistrationsDeps,
@@ -21,6 +21,7 @@ import {
   type NameRequest,
   type RegisterRequest,
   type RegisterResponse,
+  type Report,
   type ReportHealthRequest,
   type ReportLifecycleRequest,
   readCapabilities,
@@ -65,16 +66,12 @@ export function registryService(
     Heartbeat: calls.unary('Heartbeat', async ({ serviceName }: NameRequest, subject) => ({
       ttl: duration(await recordHeartbeat(registrations, serviceName, subject)),
     })),
-    ReportHealth: calls.unary('ReportHealth', async (request: ReportHealthRequest, subject) => {
-      const report: ServiceReport = { kind: 'health', status: request.status, ...circumstances(backend, request) };
-      await reportService(registrations, { serviceName: request.serviceName, subject, report });
-      return {};
-    }),
-    ReportLifecycle: calls.unary('ReportLifecycle', async (request: ReportLifecycleRequest, subject) => {
-      const report: ServiceReport = { kind: 'lifecycle', event: request.event, ...circumstances(backend, request) };
-      await reportService(registrations, { serviceName: request.serviceName, subject, report });
-      return {};
-    }),
+    ReportHealth: calls.unary('ReportHealth', (request: ReportHealthRequest, subject) =>
+      report(registrations, request, { kind: 'health', word: request.status, subject }),
+    ),
+    ReportLifecycle: calls.unary('ReportLifecycle', (request: ReportLifecycleRequest, subject) =>
+      report(registrations, request, { kind: 'lifecycle', word: request.event, subject }),
+    ),
     Watch: watches.handle,
   };
 }
@@ -125,14 +122,15 @@ function list(backend: RegistryBackend, { capability, prefix, pageSize, pageToke
   return { services, nextPageToken: '' };
 }
 
-function circumstances(
-  { registrations: { clock } }: RegistryBackend,
-  { timestamp, details }: Pick<ReportHealthRequest, 'timestamp' | 'details'>,
-): { readonly at: Date; readonly details: ReportDetails } {
-  return {
-    at: timestamp === null ? clock.now() : readTimestamp(timestamp),
-    details: readDetails(details),
-  };
+async function report(
+  registrations: RegistrationsDeps,
+  { serviceName, timestamp, details }: Report,
+  { subject, ...said }: Pick<ServiceReport, 'kind' | 'word'> & { readonly subject: string | undefined },
+): Promise<object> {
+  const at = timestamp === null ? registrations.clock.now() : readTimestamp(timestamp);
+  const whole = { ...said, at, details: readDetails(details) };
+  await reportService(registrations, { serviceName, subject, report: whole });
+  return {};
 }
 
 function duration(seconds: number): Duration {

@@ -102,8 +102,12 @@ export interface RegistrationStore {
 }
 
 /** What a service says of itself (contract 1, `/webhooks/health` and `/webhooks/lifecycle`). */
-export type ServiceReport =
-  | { readonly kind: 'health'; readonly status: string; readonly at: Date; readonly details: ReportDetails }
-  | { readonly kind: 'lifecycle'; readonly event: string; readonly at: Date; readonly details: ReportDetails };
+export interface ServiceReport {
+  readonly kind: 'health' | 'lifecycle';
+  /** The status of its health, or the event of its life. */
+  readonly word: string;
+  readonly at: Date;
+  readonly details: ReportDetails;
+}
 
 export type ReportDetails = Readonly<Record<string, unknown>>;

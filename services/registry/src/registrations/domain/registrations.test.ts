@@ -487,7 +487,7 @@ describe('heartbeats', () => {
 });
 
 describe('reports', () => {
-  const report = { kind: 'health', status: 'healthy', at: new Date(0), details: {} } as const;
+  const report = { kind: 'health', word: 'healthy', at: new Date(0), details: {} } as const;
   const input = { serviceName: 'shop', subject: undefined, report };
 
   test('are kept for live registrations alone', async () => {

@@ -53,18 +53,31 @@ export function isDiscoverable(registration: Registration): boolean {
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
   checkServiceName(request.serviceName);
   checkServiceUrl(request.url, deps.mayConnect);
-  const { store, oneByOne } = deps;
-  return oneByOne.run(request.serviceName, async () => {
-    let known = store.find(request.serviceName) ?? (await store.fetch(request.serviceName));
+  return settle(deps, request.serviceName, (known) => registerOver(deps, known, request));
+}
+
+/**
+ * Changes what a name stands for: decided by what is known here first, and anew by what the store
+ * has each time that somebody else was faster.
+ *
+ * @throws RegistryError CONTENTION.
+ */
+function settle<T>(
+  { store, oneByOne }: RegistrationsDeps,
+  serviceName: string,
+  change: (known: Registration | undefined) => Promise<T>,
+): Promise<T> {
+  return oneByOne.run(serviceName, async () => {
+    let known = store.find(serviceName) ?? (await store.fetch(serviceName));
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       try {
-        return await registerOver(deps, known, request);
+        return await change(known);
       } catch (error) {
         if (!(error instanceof ChangedMeanwhileError)) throw error;
-        known = await store.fetch(request.serviceName);
+        known = await store.fetch(serviceName);
       }
     }
-    throw new RegistryError('CONTENTION', `The name '${request.serviceName}' is being changed by others`);
+    throw new RegistryError('CONTENTION', `The name '${serviceName}' is being changed by others`);
   });
 }
 
@@ -202,23 +215,12 @@ export async function unregisterService(
   subject: string | undefined,
 ): Promise<void> {
   checkServiceName(serviceName);
-  const { store, heartbeats, oneByOne } = deps;
-  await oneByOne.run(serviceName, async () => {
-    let known = store.find(serviceName) ?? (await store.fetch(serviceName));
-    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-      if (known === undefined || !isDiscoverable(known)) throw notFound(serviceName);
-      checkChangeable(known, subject);
-      if (known.source !== 'API') throw managedElsewhere(known);
-      try {
-        if (!(await store.remove(known))) throw notFound(serviceName);
-        heartbeats.forget(known.id);
-        return;
-      } catch (error) {
-        if (!(error instanceof ChangedMeanwhileError)) throw error;
-        known = await store.fetch(serviceName);
-      }
-    }
-    throw new RegistryError('CONTENTION', `The name '${serviceName}' is being changed by others`);
+  await settle(deps, serviceName, async (known) => {
+    if (known === undefined || !isDiscoverable(known)) throw notFound(serviceName);
+    checkChangeable(known, subject);
+    if (known.source !== 'API') throw managedElsewhere(known);
+    if (!(await deps.store.remove(known))) throw notFound(serviceName);
+    deps.heartbeats.forget(known.id);
   });
 }
 

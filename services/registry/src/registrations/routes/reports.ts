@@ -1,7 +1,8 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { parseDateTime } from '@rollcall/platform/date-time.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import type { Static } from 'typebox';
 import { RegistryError } from '../../common/errors.ts';
+import type { ServiceReport } from '../domain/registration.ts';
 import { type RegistrationsDeps, reportService } from '../domain/registrations.ts';
 import { HealthBody, LifecycleBody, ReceivedResponse } from './report-schemas.ts';
 
@@ -15,39 +16,34 @@ const refusals = [
   'CONTENTION',
 ] as const;
 
+interface Reported {
+  readonly subject: string | undefined;
+  readonly body: Pick<Static<typeof HealthBody>, 'service_name' | 'timestamp' | 'details'>;
+}
+
 /** Contract 1, what services say of themselves. */
 export function reportRoutes(app: App, { registrations }: { readonly registrations: RegistrationsDeps }): void {
-  const { clock } = registrations;
+  async function keep({ subject, body }: Reported, kind: ServiceReport['kind'], word: string) {
+    const { service_name, timestamp, details = {} } = body;
+    const at = timestamp === undefined ? registrations.clock.now() : parseTime(timestamp);
+    await reportService(registrations, { serviceName: service_name, subject, report: { kind, word, at, details } });
+    const what = kind === 'health' ? 'Health' : 'Lifecycle event';
+    return { status: 'received' as const, message: `${what} of '${service_name}' received: ${word}` };
+  }
+
   app.post(
     '/webhooks/health',
     { config: { refusals }, schema: { tags, summary: 'Health status from a service', body: HealthBody, response } },
-    async (request) => {
-      const { service_name, status, timestamp, details = {} } = request.body;
-      await reportService(registrations, {
-        serviceName: service_name,
-        subject: request.subject,
-        report: { kind: 'health', status, at: parseTime(timestamp, clock), details },
-      });
-      return { status: 'received' as const, message: `Health of '${service_name}' received: ${status}` };
-    },
+    (request) => keep(request, 'health', request.body.status),
   );
   app.post(
     '/webhooks/lifecycle',
     { config: { refusals }, schema: { tags, summary: 'Lifecycle event of a service', body: LifecycleBody, response } },
-    async (request) => {
-      const { service_name, event, timestamp, details = {} } = request.body;
-      await reportService(registrations, {
-        serviceName: service_name,
-        subject: request.subject,
-        report: { kind: 'lifecycle', event, at: parseTime(timestamp, clock), details },
-      });
-      return { status: 'received' as const, message: `Lifecycle event of '${service_name}' received: ${event}` };
-    },
+    (request) => keep(request, 'lifecycle', request.body.event),
   );
 }
 
-function parseTime(text: string | undefined, clock: Clock): Date {
-  if (text === undefined) return clock.now();
+function parseTime(text: string): Date {
   const at = parseDateTime(text);
   if (at !== undefined) return at;
   throw new RegistryError(

@@ -289,11 +289,12 @@ async function removeRegistration(context: Context, registration: Registration):
 
 async function writeReport(context: Context, registration: Registration, report: ServiceReport): Promise<void> {
   const name = objectNameFor(registration.serviceName);
-  const { kind, at, details } = report;
+  const { kind, word, details } = report;
+  const at = report.at.toISOString();
   const status =
     kind === 'health'
-      ? { health: { status: report.status, reportedAt: at.toISOString(), details } }
-      : { lifecycle: { event: report.event, at: at.toISOString(), details } };
+      ? { health: { status: word, reportedAt: at, details } }
+      : { lifecycle: { event: word, at, details } };
   const version = details['version'];
   await changing(async () => {
     const object = await context.objects.apply(

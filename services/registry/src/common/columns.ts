@@ -4,6 +4,9 @@
  * @param columns separated by commas; no caller's text.
  */
 export function asMembers(columns: string): string {
-  const memberOf = (column: string) => column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
   return columns.replaceAll(/\w+/g, (column) => `${column} AS "${memberOf(column)}"`);
+}
+
+function memberOf(column: string): string {
+  return column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -24,13 +24,11 @@ test('a client of the gateway has a share, and gets a place again for one that i
   // Once is once.
   leave?.();
   expect(takeAll(limits, client('one')).taken).toHaveLength(1);
-  expect(limits.size).toBe(200);
 });
 
 test('clients of the gateway together leave limits to direct callers', () => {
   const limits = createStreamLimits();
   for (let index = 0; index < 5; index += 1) takeAll(limits, client(`client ${index}`));
-  expect(limits.size).toBe(500);
   expect(() => limits.acquire(client('late'))).toThrow(expect.objectContaining({ code: 'STREAM_SHARE_TAKEN' }));
   // Of the same name, but not the same.
   expect(takeAll(limits, account('client 0')).taken).toHaveLength(250);
@@ -41,7 +39,6 @@ test('where all are in use, 503 is for direct callers: a gateway would count the
   const [{ taken }] = [0, 1, 2, 3].map((index) => takeAll(limits, account(`account ${index}`))) as [
     ReturnType<typeof takeAll>,
   ];
-  expect(limits.size).toBe(1000);
   expect(() => limits.acquire(account('late'))).toThrow(expect.objectContaining({ code: 'TOO_MANY_STREAMS' }));
   expect(() => limits.acquire(client('late'))).toThrow(expect.objectContaining({ code: 'STREAM_SHARE_TAKEN' }));
   for (const leave of taken) leave();

@@ -1,3 +1,4 @@
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import { RegistryError } from '../common/errors.ts';
 
 /** Who opens a stream. */
@@ -16,8 +17,6 @@ export interface StreamLimits {
    * are in use.
    */
   acquire(caller: StreamCaller): () => void;
-  /** How many are open. */
-  readonly size: number;
 }
 
 const STREAMS = 1000;
@@ -38,45 +37,27 @@ const STREAMS_OF_DIRECT_CALLER = 250;
  * most.
  */
 export function createStreamLimits(): StreamLimits {
-  const direct = new Map<string, number>();
-  const forwarded = new Map<string, number>();
-  let size = 0;
-  let forwardedSize = 0;
-
-  function check({ name, isForwarded }: StreamCaller): void {
-    const taken = (isForwarded ? forwarded : direct).get(name) ?? 0;
-    const most = isForwarded ? STREAMS_OF_CLIENT : STREAMS_OF_DIRECT_CALLER;
-    if (taken >= most) throw new RegistryError('STREAM_SHARE_TAKEN', `You have ${most} open streams at this replica`);
-    // Not 503, by which a gateway knows that a replica is ill: it would send nobody's requests here
-    // for a while.
-    if (isForwarded && (forwardedSize >= FORWARDED_STREAMS || size >= STREAMS)) {
-      const message = 'This replica has as many open streams as it can serve to clients of gateways';
-      throw new RegistryError('STREAM_SHARE_TAKEN', message);
-    }
-    if (size >= STREAMS) throw new RegistryError('TOO_MANY_STREAMS', `This replica has ${STREAMS} open streams`);
-  }
-
-  function count({ name, isForwarded }: StreamCaller, change: 1 | -1): void {
-    const counts = isForwarded ? forwarded : direct;
-    const taken = (counts.get(name) ?? 0) + change;
-    if (taken > 0) counts.set(name, taken);
-    else counts.delete(name);
-    size += change;
-    if (isForwarded) forwardedSize += change;
-  }
-
+  const all = createLimiter({ most: STREAMS });
+  const direct = createLimiter({ mostPerKey: STREAMS_OF_DIRECT_CALLER });
+  const forwarded = createLimiter({ most: FORWARDED_STREAMS, mostPerKey: STREAMS_OF_CLIENT });
   return {
-    acquire(caller) {
-      check(caller);
-      count(caller, 1);
+    acquire({ name, isForwarded }) {
+      const leaveShare = (isForwarded ? forwarded : direct).tryEnter(name);
+      if (leaveShare === undefined) throw new RegistryError('STREAM_SHARE_TAKEN');
+      const leaveAll = all.tryEnter('');
+      if (leaveAll === undefined) {
+        leaveShare();
+        // Not 503, by which a gateway knows that a replica is ill: it would send nobody's requests
+        // here for a while.
+        throw new RegistryError(isForwarded ? 'STREAM_SHARE_TAKEN' : 'TOO_MANY_STREAMS');
+      }
       let isTaken = true;
       return () => {
-        if (isTaken) count(caller, -1);
+        if (!isTaken) return;
         isTaken = false;
+        leaveShare();
+        leaveAll();
       };
-    },
-    get size() {
-      return size;
     },
   };
 }

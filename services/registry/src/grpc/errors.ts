@@ -1,5 +1,5 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
-import { type GrpcStatus, retryTrailers } from '@rollcall/platform/grpc/status.ts';
+import { retryTrailers } from '@rollcall/platform/grpc/status.ts';
 import type { ErrorCode } from '../common/errors.ts';
 import { answers, domainError } from '../http/errors.ts';
 
@@ -9,7 +9,7 @@ export type CallFailure = Pick<StatusObject, 'code' | 'details'> & Partial<Pick<
 const RETRY_AFTER_MS = 1000;
 
 /** What the status of HTTP is in gRPC. */
-const STATUSES: Readonly<Record<number, GrpcStatus>> = {
+const STATUSES: Readonly<Record<number, status>> = {
   400: status.INVALID_ARGUMENT,
   401: status.UNAUTHENTICATED,
   403: status.PERMISSION_DENIED,
@@ -20,7 +20,7 @@ const STATUSES: Readonly<Record<number, GrpcStatus>> = {
   507: status.RESOURCE_EXHAUSTED,
 };
 /** Where gRPC is more exact. */
-const EXACT: Partial<Record<ErrorCode, GrpcStatus>> = {
+const EXACT: Partial<Record<ErrorCode, status>> = {
   MANAGED_ELSEWHERE: status.FAILED_PRECONDITION,
   TOO_MANY_REGISTRATIONS: status.RESOURCE_EXHAUSTED,
 };

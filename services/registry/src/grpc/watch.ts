@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { Readable } from 'node:stream';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
 import type { FeedEvent } from '../feeds/feed.ts';
@@ -45,26 +46,19 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
 
   /** Sends events to the subscriber until the signal aborts. @param end ends the call. */
   async function sendEvents(call: WatchCall, signal: AbortSignal, end: (why: CallFailure) => void): Promise<void> {
-    let wake: (() => void) | undefined;
-    signal.addEventListener('abort', () => wake?.());
-    const waiting = [...beginning(call.request.cursor)];
-    const most = waiting.length + MAX_WAITING;
+    const events = new Readable({ objectMode: true, read: () => undefined, signal });
+    for (const message of beginning(call.request.cursor)) events.push(message);
+    const most = events.readableLength + MAX_WAITING;
     const unsubscribe = feed.subscribe((event) => {
-      waiting.push(eventMessage(event));
-      if (waiting.length > most) end({ code: status.RESOURCE_EXHAUSTED, details: 'The events are not read' });
-      wake?.();
+      events.push(eventMessage(event));
+      if (events.readableLength > most) end({ code: status.RESOURCE_EXHAUSTED, details: 'The events are not read' });
     });
     try {
-      while (!signal.aborted) {
-        const message = waiting.shift();
-        if (message === undefined) {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        } else if (!call.write(message)) {
-          await once(call, 'drain', { signal }).catch(() => undefined);
-        }
+      for await (const message of events as AsyncIterable<WatchResponse>) {
+        if (!call.write(message)) await once(call, 'drain', { signal });
       }
+    } catch (error) {
+      if (!signal.aborted) throw error;
     } finally {
       unsubscribe();
     }

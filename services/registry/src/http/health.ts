@@ -3,26 +3,29 @@ import type { Registry } from 'prom-client';
 import { HealthReport } from './health-schema.ts';
 import { timestamp } from './schemas.ts';
 
-/** What this replica can say of itself now. */
-interface HealthState {
-  readonly storeConnected: boolean;
-  readonly databaseConnected: boolean;
-  readonly cacheSize: number;
-  readonly hits: number;
-  readonly misses: number;
-  /** When the local copy was last in step with the store; undefined before the first time. */
-  readonly lastRefreshAt: Date | undefined;
-}
-
 export interface HealthRoutesDeps {
   readonly version: string;
   readonly startedAt: Date;
-  readonly state: () => HealthState;
+  /** Whether the Kubernetes API answers. */
+  readonly storeConnected: () => boolean;
+  /** Whether PostgreSQL does. */
+  readonly databaseConnected: () => boolean;
+  readonly cache: () => CacheState;
   readonly metrics: Registry;
 }
 
+/** The registrations in memory. */
+export interface CacheState {
+  readonly size: number;
+  readonly hits: number;
+  readonly misses: number;
+  /** When the copy was last in step with the store; undefined before the first time. */
+  readonly lastRefreshAt: Date | undefined;
+}
+
 /** Contract 1, GET /health, and the process' metrics on the API port. */
-export function healthRoutes(app: App, { version, startedAt, state, metrics }: HealthRoutesDeps): void {
+export function healthRoutes(app: App, deps: HealthRoutesDeps): void {
+  const { version, startedAt, metrics } = deps;
   app.get(
     '/health',
     {
@@ -30,16 +33,17 @@ export function healthRoutes(app: App, { version, startedAt, state, metrics }: H
       config: { access: 'public' },
     },
     async (_request, reply) => {
-      const { storeConnected, databaseConnected, cacheSize, hits, misses, lastRefreshAt } = state();
+      const { size, hits, misses, lastRefreshAt } = deps.cache();
+      const isHealthy = deps.storeConnected();
       const lookUps = hits + misses;
-      return reply.status(storeConnected ? 200 : 503).send({
-        status: storeConnected ? 'healthy' : 'unhealthy',
+      return reply.status(isHealthy ? 200 : 503).send({
+        status: isHealthy ? 'healthy' : 'unhealthy',
         service: 'registry',
         version,
-        store: storeConnected ? 'connected' : 'disconnected',
-        database: databaseConnected ? 'connected' : 'disconnected',
+        store: isHealthy ? 'connected' : 'disconnected',
+        database: deps.databaseConnected() ? 'connected' : 'disconnected',
         cache: {
-          size: cacheSize,
+          size,
           hits,
           misses,
           hit_ratio: lookUps === 0 ? 0 : hits / lookUps,

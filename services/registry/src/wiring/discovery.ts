@@ -17,6 +17,7 @@ import type { RegistryConfig } from '../config.ts';
 import type { FeedSource } from '../feeds/catch-up.ts';
 import type { RegistryBackend } from '../grpc/registry-service.ts';
 import { createEventStreams } from '../http/event-streams.ts';
+import type { CacheState } from '../http/health.ts';
 import type { Rendered } from '../http/rendered.ts';
 import { newestVersionReader } from '../kube/newest-version.ts';
 import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
@@ -49,15 +50,10 @@ export interface Discovery {
   readonly backend: RegistryBackend;
   /** Started before the HTTP server: after it, the local copy is complete. */
   readonly actors: readonly Actor[];
-  connected(): boolean;
+  readonly connected: () => boolean;
   /** Undefined: not registered; empty: registered without a version. */
   currentVersion(serviceName: string): string | undefined;
-  cache(): {
-    readonly size: number;
-    readonly hits: number;
-    readonly misses: number;
-    readonly lastRefreshAt: Date | undefined;
-  };
+  readonly cache: () => CacheState;
   /** Ends the open event streams, so that the HTTP server can close. */
   closeStreams(): void;
 }

@@ -8,11 +8,11 @@ import { type AuthenticationConfig, type RegistryConfig, registryConfig } from '
 import { createGrpcServer } from '../grpc/server.ts';
 import { type Authentication, OWN_NAME } from '../http/authentication.ts';
 import { authenticator } from '../http/authenticator.ts';
-import { type HealthRoutesDeps, healthRoutes } from '../http/health.ts';
+import { healthRoutes } from '../http/health.ts';
 import { tokenReviewer } from '../kube/token-review.ts';
 import { buildApp } from './app.ts';
-import { createDelivery, type Delivery } from './delivery.ts';
-import { createDiscovery, type Discovery } from './discovery.ts';
+import { createDelivery } from './delivery.ts';
+import { createDiscovery } from './discovery.ts';
 
 /** By monitoring, all the time; and streams, which end with whoever reads them. */
 const UNTRACED = ['/health', '/metrics', '/services/watch', '/jobs/watch', '/jobs/:job_id/events'].map(
@@ -53,7 +53,14 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
   const discovery = createDiscovery({ ...common, config });
   const currentVersion = (serviceName: string) => discovery.currentVersion(serviceName);
   const delivery = await createDelivery({ ...config, ...common, pool, currentVersion });
-  const health = { version, startedAt: clock.now(), metrics, state: () => healthState(discovery, delivery) };
+  const health = {
+    version,
+    startedAt: clock.now(),
+    metrics,
+    storeConnected: discovery.connected,
+    databaseConnected: delivery.databaseConnected,
+    cache: discovery.cache,
+  };
   const authentication = createAuthentication({ connection, clock }, config.authentication);
   const app = await buildApp({
     log,
@@ -102,14 +109,4 @@ function createAuthentication(
     gateway: gateway === undefined ? undefined : createIdentityReader({ ...common, ...gateway, service: OWN_NAME }),
   });
   return { authenticate, reads };
-}
-
-function healthState(discovery: Discovery, delivery: Delivery): ReturnType<HealthRoutesDeps['state']> {
-  const { size, ...cache } = discovery.cache();
-  return {
-    ...cache,
-    cacheSize: size,
-    storeConnected: discovery.connected(),
-    databaseConnected: delivery.databaseConnected(),
-  };
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import type { HeartbeatWrite, RegistrationLife } from './registration.ts';
 
 /**
@@ -122,10 +123,12 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
     entry.flush ??= setTimeout(() => {
       entry.flush = undefined;
       if (entries.get(id) !== entry || entry.lastBeatMs <= entry.durableBeatMs) return;
-      write(id, entry).catch((error: unknown) => {
-        onFlushFailure(entry.serviceName, errorMessage(error));
-      });
+      void flush(id, entry);
     }, delayMs);
+  }
+
+  async function flush(id: string, entry: Entry): Promise<void> {
+    await write(id, entry).catch((error: unknown) => onFlushFailure(entry.serviceName, errorMessage(error)));
   }
 
   async function writeThenTake(id: string, entry: Entry): Promise<boolean> {
@@ -168,9 +171,8 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
     },
     pending: () => unwritten(entries).length,
     async flushAll() {
-      await forEach(unwritten(entries), ([id, entry]) =>
-        write(id, entry).catch((error: unknown) => onFlushFailure(entry.serviceName, errorMessage(error))),
-      );
+      const limiter = createLimiter({ most: FLUSH_CONCURRENCY });
+      await Promise.all(unwritten(entries).map(([id, entry]) => limiter.run(id, () => flush(id, entry))));
       for (const entry of entries.values()) clearTimeout(entry.flush);
     },
   };
@@ -178,14 +180,6 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
 
 function unwritten(entries: ReadonlyMap<string, Entry>): [string, Entry][] {
   return [...entries].filter(([, entry]) => entry.lastBeatMs > entry.durableBeatMs);
-}
-
-async function forEach<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  const next = items.values();
-  const worker = async () => {
-    for (const item of next) await work(item);
-  };
-  await Promise.all(Array.from({ length: FLUSH_CONCURRENCY }, worker));
 }
 
 function newEntry({ serviceName, ttlSeconds }: HeartbeatKey): Entry {

@@ -43,7 +43,11 @@ export function createStreamLimits(): StreamLimits {
   return {
     acquire({ name, isForwarded }) {
       const leaveShare = (isForwarded ? forwarded : direct).tryEnter(name);
-      if (leaveShare === undefined) throw new RegistryError('STREAM_SHARE_TAKEN');
+      if (leaveShare === undefined) {
+        const most = isForwarded ? STREAMS_OF_CLIENT : STREAMS_OF_DIRECT_CALLER;
+        const message = `A caller like you may have ${most} open streams at this replica, all clients of gateways ${FORWARDED_STREAMS}`;
+        throw new RegistryError('STREAM_SHARE_TAKEN', message);
+      }
       const leaveAll = all.tryEnter('');
       if (leaveAll === undefined) {
         leaveShare();

@@ -9,8 +9,8 @@ import {
   MODULES_DIRECTORY,
   type ModuleName,
   packagesOf,
-  readVersions,
   stagingVersion,
+  versions,
 } from '../local/src/kubernetes-modules.ts';
 import { runProgram } from '../local/src/processes.ts';
 
@@ -27,7 +27,6 @@ const problem = await findGoProblem('go 1.24');
 if (problem !== undefined) throw new Error(problem);
 const env = { ...process.env, GOWORK: 'off', GOFLAGS: '-mod=mod' };
 
-const versions = await readVersions();
 const directory = await mkdtemp(join(tmpdir(), 'rollcall-pin-'));
 try {
   for (const module of Object.keys(MODULES) as ModuleName[]) if (module !== 'pause') await pin(module);

@@ -2,14 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { byModule, defaultCacheDirectory, findKubernetesBinaries } from './kubernetes-binaries.ts';
-
-test('byModule keeps the order inside each module', () => {
-  expect([...byModule(['kubectl', 'etcd', 'kube-apiserver'])]).toEqual([
-    ['kubernetes', ['kubectl', 'kube-apiserver']],
-    ['etcd', ['etcd']],
-  ]);
-});
+import { defaultCacheDirectory, findKubernetesBinaries } from './kubernetes-binaries.ts';
 
 test('defaultCacheDirectory follows XDG_CACHE_HOME, else ~/.cache', () => {
   expect(defaultCacheDirectory({ XDG_CACHE_HOME: '/var/cache' })).toBe('/var/cache/rollcall/kubernetes');

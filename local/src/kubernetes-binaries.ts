@@ -11,7 +11,7 @@ import {
   linkerFlags,
   MODULES_DIRECTORY,
   type ModuleName,
-  readVersions,
+  versions,
 } from './kubernetes-modules.ts';
 
 /** Absolute paths of executables, by name. */
@@ -47,28 +47,22 @@ export async function findKubernetesBinaries<Name extends BinaryName>(
   names: readonly Name[],
   options: FindBinariesOptions,
 ): Promise<KubernetesBinaries<Name>> {
-  const found: Partial<Record<BinaryName, string>> = {};
-  const missing: BinaryName[] = [];
+  const found = new Map<BinaryName, string>();
   for (const name of names) {
     const asset = await findAsset(name, options.assetsDirectory);
-    if (asset === undefined) missing.push(name);
-    else found[name] = asset;
+    if (asset !== undefined) found.set(name, asset);
   }
-  for (const [module, wanted] of byModule(missing)) {
+  // One lock and one directory serve a whole module.
+  const missing = names.filter((name) => !found.has(name));
+  for (const [module, wanted] of Map.groupBy(missing, (name) => BINARIES[name].module)) {
     const directory = await buildModule(module, wanted, options);
-    for (const name of wanted) found[name] = join(directory, name);
+    for (const name of wanted) found.set(name, join(directory, name));
   }
-  return requireAll(names, found);
-}
-
-function requireAll<Name extends BinaryName>(
-  names: readonly Name[],
-  found: Partial<Record<BinaryName, string>>,
-): KubernetesBinaries<Name> {
-  const isComplete = (value: Partial<Record<BinaryName, string>>): value is Record<Name, string> =>
-    names.every((name) => value[name] !== undefined);
-  if (!isComplete(found)) throw new Error(`Not all found: ${names.join(', ')}`);
-  return found;
+  const paths = Object.fromEntries(found);
+  const isComplete = (value: Record<string, string>): value is Record<Name, string> =>
+    names.every((name) => name in value);
+  if (!isComplete(paths)) throw new Error(`Not all found: ${names.join(', ')}`);
+  return paths;
 }
 
 async function findAsset(name: BinaryName, directory: string | undefined): Promise<string | undefined> {
@@ -79,25 +73,14 @@ async function findAsset(name: BinaryName, directory: string | undefined): Promi
   throw new Error(`KUBEBUILDER_ASSETS is ${directory}, but there is no executable ${name} in it`);
 }
 
-/** Groups by module, keeping the order, because one lock and one directory serve a whole module. */
-export function byModule(names: readonly BinaryName[]): Map<ModuleName, BinaryName[]> {
-  const groups = new Map<ModuleName, BinaryName[]>();
-  for (const name of names) {
-    const { module } = BINARIES[name];
-    groups.set(module, [...(groups.get(module) ?? []), name]);
-  }
-  return groups;
-}
-
 /** Builds what is not in the cache yet. @returns the directory with the binaries. */
 async function buildModule(
   module: ModuleName,
   names: readonly BinaryName[],
   options: FindBinariesOptions,
 ): Promise<string> {
-  const versions = await readVersions();
   const source = join(MODULES_DIRECTORY, module);
-  const flags = linkerFlags(module, versions);
+  const flags = linkerFlags(module);
   const key = cacheKey({
     goMod: await readFile(join(source, 'go.mod'), 'utf8'),
     goSum: await readFile(join(source, 'go.sum'), 'utf8'),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import chosen from '../kubernetes/versions.json' with { type: 'json' };
 
 /** The pinned Go modules, one folder each below `local/kubernetes/`. */
 export const MODULES = {
@@ -41,35 +41,14 @@ export const BINARIES = {
 
 export type BinaryName = keyof typeof BINARIES;
 
-/** Version numbers without a leading `v`, from `local/kubernetes/versions.json`. */
-export type Versions = Readonly<Record<ModuleName, string>>;
-
 /** `local/kubernetes/`: `versions.json` and a folder with `go.mod` and `go.sum` per module. */
 export const MODULES_DIRECTORY = join(import.meta.dirname, '..', 'kubernetes');
 
-/** Reads `versions.json`, the one place where the versions are chosen. */
-export async function readVersions(): Promise<Versions> {
-  const file = join(MODULES_DIRECTORY, 'versions.json');
-  const parsed: Partial<Record<ModuleName, unknown>> = JSON.parse(await readFile(file, 'utf8'));
-  const version = (name: ModuleName): string => {
-    const value = parsed[name];
-    if (typeof value !== 'string' || !/^\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$/.test(value)) {
-      throw new Error(`${file}: "${name}" must be a version such as 1.2.3`);
-    }
-    return value;
-  };
-  return {
-    kubernetes: version('kubernetes'),
-    etcd: version('etcd'),
-    kwok: version('kwok'),
-    coredns: version('coredns'),
-    pause: version('pause'),
-    helm: version('helm'),
-    'gateway-api': version('gateway-api'),
-    'cert-manager': version('cert-manager'),
-    'prometheus-operator': version('prometheus-operator'),
-  };
-}
+/** Version numbers without a leading `v`. */
+export type Versions = Readonly<Record<ModuleName, string>>;
+
+/** The content of `local/kubernetes/versions.json`, the one place where the versions are chosen. */
+export const versions: Versions = chosen;
 
 /**
  * The packages of a module that are built, in the order of BINARIES; none of one that is there for
@@ -94,21 +73,12 @@ export function stagingVersion(kubernetes: string): string {
  * Linker flags: no symbol tables, and for Kubernetes the version that its binaries report and
  * compare.
  */
-export function linkerFlags(module: ModuleName, versions: Versions): string {
-  const flags = ['-s', '-w'];
-  if (module === 'kubernetes') {
-    const version = versions.kubernetes;
-    const [major = '', minor = ''] = version.split('.');
-    const component = 'k8s.io/component-base/version';
-    flags.push(
-      `-X ${component}.gitVersion=v${version}`,
-      `-X ${component}.gitMajor=${major}`,
-      `-X ${component}.gitMinor=${minor}`,
-      `-X ${component}.gitTreeState=clean`,
-      `-X k8s.io/client-go/pkg/version.gitVersion=v${version}`,
-    );
-  }
-  return flags.join(' ');
+export function linkerFlags(module: ModuleName): string {
+  if (module !== 'kubernetes') return '-s -w';
+  const [major = '', minor = ''] = versions.kubernetes.split('.');
+  const version = { gitVersion: `v${versions.kubernetes}`, gitMajor: major, gitMinor: minor, gitTreeState: 'clean' };
+  const set = Object.entries(version).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
+  return ['-s', '-w', ...set, `-X k8s.io/client-go/pkg/version.gitVersion=v${versions.kubernetes}`].join(' ');
 }
 
 export interface BuildInputs {

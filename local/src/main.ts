@@ -1,4 +1,5 @@
 // `npm start`: everything Rollcall needs and Rollcall itself on this machine, until Ctrl-C.
+import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorMessage } from '@rollcall/platform/errors.ts';
@@ -59,7 +60,7 @@ async function run(stop: AbortSignal): Promise<number> {
     const parts = { binaries, redisBinary };
     await using rollcall = await startRollcall({ directory, ...parts, env: inheritedEnvironment(), log, signal: stop });
     console.log(summary(rollcall, Math.round(performance.now() - started) / 1000));
-    await Promise.race([aborted(stop), rollcall.failed]);
+    if (!stop.aborted) await Promise.race([once(stop, 'abort'), rollcall.failed]);
     log('Stopping');
     return 0;
   } catch (err) {
@@ -86,13 +87,6 @@ function stopOnSignals(): AbortSignal {
   return controller.signal;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
-
 /**
  * What the services see of ours: where programs are, and settings of Rollcall such as
  * ROLLCALL_LOG_LEVEL.
@@ -103,14 +97,14 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 }
 
 function summary(rollcall: Rollcall, seconds: number): string {
-  const { registry, gateway, grpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
+  const { registry, gateway, gatewayGrpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
 Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and everything below.
 
   registry       ${api}
-  gateway        ${gateway}/api, gRPC at ${grpc}
+  gateway        ${gateway}/api, gRPC at ${gatewayGrpc}
   Kubernetes     ${controlPlane.server}
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}

@@ -7,9 +7,9 @@ import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import { freePorts } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
-import { type Redis, startRedis } from './redis.ts';
+import { startRedis } from './redis.ts';
 import type { RedisBinary } from './redis-binary.ts';
-import { type Backends, type PlacedProcess, placeProcesses, portOf, serviceOf } from './rollcall-processes.ts';
+import { type PlacedProcess, type PlacedProcesses, placeProcesses } from './rollcall-processes.ts';
 import { createServiceRole } from './service-role.ts';
 import { type ServiceContext, startService, waitUntilReady } from './services.ts';
 import { type Supervised, supervise } from './supervisor.ts';
@@ -33,13 +33,7 @@ interface SampleService {
 }
 
 /** A running Rollcall with everything it needs, on 127.0.0.1. */
-export interface Rollcall extends AsyncDisposable {
-  /** Base URL of the registry, without `/api/v1`. */
-  readonly registry: string;
-  /** Base URL of the gateway, without `/api`. */
-  readonly gateway: string;
-  /** `host:port` of the gateway for gRPC. */
-  readonly grpc: string;
+export interface Rollcall extends Omit<PlacedProcesses, 'processes'>, AsyncDisposable {
   /** A client of the gateway's, to try it with. */
   readonly client: { readonly id: string; readonly secret: string };
   readonly controlPlane: ControlPlane;
@@ -103,18 +97,15 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_HOST: '127.0.0.1',
     },
   };
+  log('Starting the operator, the registry and the gateway');
   const adminUrl = await postgres.createDatabase('rollcall');
-  const backends = { redisUrl: redis.url, databaseUrl: (name: string) => createServiceRole(adminUrl, name) };
-  const processes = await placeProcesses(log);
-  const registry = `http://127.0.0.1:${portOf(processes, 'registry')}`;
-  const gateway = `http://127.0.0.1:${portOf(processes, 'gateway')}`;
-  log(`Starting ${processes.map(({ name }) => `the ${name}`).join(', ')}`);
+  const databaseUrl = await createServiceRole(adminUrl, 'registry');
+  const { processes, registry, gateway, gatewayGrpc } = await placeProcesses(log, { databaseUrl, redisUrl: redis.url });
   const [services, client] = await Promise.all([
-    startServices(stack, { context, log, signal, processes, backends }),
+    startServices(stack, { context, log, signal, processes }),
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
-  const gatewayGrpc = `127.0.0.1:${portOf(processes, 'gateway', 'grpcPort')}`;
   const endpoints = { kubeconfig: controlPlane.kubeconfigPath, demoClient: client, registry, gateway, gatewayGrpc };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
@@ -124,7 +115,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   return {
     registry,
     gateway,
-    grpc: gatewayGrpc,
+    gatewayGrpc,
     client,
     controlPlane,
     postgres,
@@ -157,34 +148,34 @@ async function linkKubectl({ directory, binaries }: RollcallOptions): Promise<st
   return link;
 }
 
-interface StartedBackends {
-  readonly controlPlane: ControlPlane;
-  readonly postgres: Postgres;
-  readonly redis: Redis;
-}
-
-async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions): Promise<StartedBackends> {
+async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions) {
   const { directory, binaries, redisBinary, log, signal } = options;
   log('Starting the Kubernetes control plane, PostgreSQL and Redis');
-  const controlPlane = startControlPlane({
-    directory: join(directory, 'control-plane'),
-    binaries,
-    workloads: true,
-    namespace: NAMESPACE,
-    log,
-    signal,
-  });
-  const postgres = startPostgres({ directory: join(directory, 'postgres'), signal });
-  const redis = startRedis({ directory: join(directory, 'redis'), binary: redisBinary, signal });
-  // When one fails, the others are waited for and stopped.
-  for (const starting of [controlPlane, postgres, redis]) stack.defer(() => disposeStarted(starting));
-  const [startedControlPlane, startedPostgres, startedRedis] = await Promise.all([controlPlane, postgres, redis]);
-  return { controlPlane: startedControlPlane, postgres: startedPostgres, redis: startedRedis };
+  const [controlPlane, postgres, redis] = await Promise.all([
+    stoppedBy(
+      stack,
+      startControlPlane({
+        directory: join(directory, 'control-plane'),
+        binaries,
+        workloads: true,
+        namespace: NAMESPACE,
+        log,
+        signal,
+      }),
+    ),
+    stoppedBy(stack, startPostgres({ directory: join(directory, 'postgres'), signal })),
+    stoppedBy(stack, startRedis({ directory: join(directory, 'redis'), binary: redisBinary, signal })),
+  ]);
+  return { controlPlane, postgres, redis };
 }
 
-async function disposeStarted(starting: Promise<AsyncDisposable>): Promise<void> {
-  const [result] = await Promise.allSettled([starting]);
-  if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
+/** When another part fails, one that is still starting is waited for and stopped. */
+export function stoppedBy<T extends AsyncDisposable>(stack: AsyncDisposableStack, starting: Promise<T>): Promise<T> {
+  stack.defer(async () => {
+    const [result] = await Promise.allSettled([starting]);
+    if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
+  });
+  return starting;
 }
 
 interface ServicesOptions {
@@ -192,21 +183,20 @@ interface ServicesOptions {
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
   readonly processes: readonly PlacedProcess[];
-  readonly backends: Backends;
 }
 
 /** Like pods: a leader that loses its Lease ends and counts on being started again. */
 async function startServices(stack: AsyncDisposableStack, options: ServicesOptions): Promise<Supervised[]> {
-  const { context, log, signal, processes, backends } = options;
+  const { context, log, signal, processes } = options;
   return Promise.all(
-    processes.map(async (process) => {
-      const service = await serviceOf(process, processes, backends);
+    processes.map(async ({ adminPort, ...service }) => {
       let timeoutMs = FIRST_READY_TIMEOUT_MS;
       const supervised = await supervise({
         name: service.name,
-        start: () => startService(service, context),
+        start: () =>
+          startService({ ...service, env: { ROLLCALL_ADMIN_PORT: String(adminPort), ...service.env } }, context),
         ready: async (started) => {
-          await waitUntilReady(started, process.adminPort, { signal, timeoutMs });
+          await waitUntilReady(started, adminPort, { signal, timeoutMs });
           // Started again it may have to wait for an API server.
           timeoutMs = Number.POSITIVE_INFINITY;
         },

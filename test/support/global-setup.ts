@@ -12,6 +12,7 @@ import {
 import { startPostgres } from '@rollcall/local/postgres.ts';
 import { startRedis } from '@rollcall/local/redis.ts';
 import { findRedisBinary, type RedisBinary } from '@rollcall/local/redis-binary.ts';
+import { stoppedBy } from '@rollcall/local/rollcall.ts';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -89,14 +90,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('redisBinary', redisBinary);
   const kept = stack.move();
   return () => kept.disposeAsync();
-}
-
-function stoppedBy<T extends AsyncDisposable>(stack: AsyncDisposableStack, starting: Promise<T>): Promise<T> {
-  stack.defer(async () => {
-    const [result] = await Promise.allSettled([starting]);
-    if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
-  });
-  return starting;
 }
 
 /** A run that was interrupted or killed leaves no process behind, but its directory. */

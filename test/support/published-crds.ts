@@ -1,13 +1,7 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findGoProblem } from '@rollcall/local/go-toolchain.ts';
-import {
-  cacheKey,
-  MODULES,
-  MODULES_DIRECTORY,
-  type ModuleName,
-  readVersions,
-} from '@rollcall/local/kubernetes-modules.ts';
+import { cacheKey, MODULES, MODULES_DIRECTORY, type ModuleName, versions } from '@rollcall/local/kubernetes-modules.ts';
 import { runProgram } from '@rollcall/local/processes.ts';
 
 export interface FindCrdsOptions {
@@ -42,7 +36,7 @@ export async function findPublishedCrds(
   const source = join(MODULES_DIRECTORY, name);
   const goMod = await readFile(join(source, 'go.mod'), 'utf8');
   const goSum = await readFile(join(source, 'go.sum'), 'utf8');
-  const version = (await readVersions())[name];
+  const version = versions[name];
   const key = cacheKey({ goMod, goSum, linkerFlags: '', platform: '' });
   const directory = join(cacheDirectory, `${name}-${version}-${key}`);
   if (await isThere(directory)) return directory;

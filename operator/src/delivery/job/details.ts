@@ -1,4 +1,3 @@
-import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { StagePlan } from '../strategies/strategy.ts';
 import { complaintOf } from '../workload/rollout.ts';
 import type { JobContext } from './context.ts';
@@ -16,19 +15,17 @@ const unexplained: ReadonlySet<string> = new Set(['ProgressDeadlineExceeded', 'P
 export function withDetails(context: JobContext, plan: StagePlan): StagePlan {
   const refused = context.snapshot.refusal?.message;
   const pods = podTrouble(context);
-  const details = [refused, pods?.message].filter((text) => text !== undefined);
+  const details = [refused, pods.message].filter((text) => text !== undefined);
   const { failure, requeueAtMs = Infinity } = plan;
-  const requeueMs = Math.min(requeueAtMs, pods?.recheckAtMs ?? Infinity);
   return {
     ...plan,
     message: explained(plan.message, details),
-    ...(failure !== undefined && unexplained.has(failure.reason) ? { failure: explain(failure, details) } : {}),
-    ...(requeueMs === Infinity ? {} : { requeueAtMs: requeueMs }),
+    failure:
+      failure !== undefined && unexplained.has(failure.reason)
+        ? { ...failure, message: explained(failure.message, details) }
+        : failure,
+    requeueAtMs: Math.min(requeueAtMs, pods.recheckAtMs ?? Infinity),
   };
-}
-
-function explain(failure: DeliveryFailure, details: readonly string[]): DeliveryFailure {
-  return { ...failure, message: explained(failure.message, details) };
 }
 
 function explained(message: string, details: readonly string[]): string {

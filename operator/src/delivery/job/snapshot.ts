@@ -33,7 +33,7 @@ export interface JobSnapshot {
   readonly measurements: readonly Measurement[];
   readonly registration: RegistrationView;
   /** Absent where the API server makes what the job asks for. */
-  readonly refusal?: Refusal;
+  readonly refusal?: Refusal | undefined;
   readonly now: Date;
 }
 
@@ -209,7 +209,7 @@ export interface SavedState {
      * How many of its pods were ready where not all were, and how many could not run: more need not
      * be ready after a rollback.
      */
-    readonly short?: { readonly ready: number; readonly missing: number };
+    readonly short?: { readonly ready: number; readonly missing: number } | undefined;
   };
   readonly services: readonly { readonly name: string; readonly selector: Readonly<Record<string, string>> }[];
   /** `spec.rules` of each HTTPRoute that gets weights. */
@@ -222,7 +222,7 @@ export interface SavedState {
    */
   readonly strategy: DeliveryStrategy;
   /** What the job does otherwise than it, or its policy, was asked to. */
-  readonly departure?: Departure;
+  readonly departure?: Departure | undefined;
   /** As it was when the job began: what a job does never depends on when its policy was edited. */
   readonly policy: SettledPolicy;
 }

@@ -83,15 +83,14 @@ export function describe({ context, row, plan, fields }: Standpoint): StatusUpda
   const undone = fields.failure ?? context.failure;
   const phase: DeliveryPhase = undone !== undefined ? 'RollingBack' : plan.held === true ? 'Paused' : row.phase;
   const reason = undone?.reason ?? (plan.held === true ? 'ChecksFailed' : status.stage);
-  const pods = podsOf(context, plan);
   return {
     phase,
     stage: status.stage ?? '',
-    ...(reason === undefined ? {} : { reason }),
+    reason,
     message:
       fields.failure?.message ?? (undone === undefined ? withDeparture(context.saved, plan.message) : plan.message),
     fields: { ...fields, ...measured(context) },
-    ...(pods === undefined ? {} : { pods }),
+    pods: podsOf(context, plan),
     isUnclaimed: isUnclaimed(context),
   };
 }

@@ -24,7 +24,7 @@ export interface StatusUpdate {
   readonly phase: DeliveryPhase;
   readonly stage: string;
   /** Absent: the name of the stage. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   readonly message: string;
   readonly fields?: Partial<
     Omit<DeliveryJobStatus, 'phase' | 'stage' | 'reason' | 'message' | 'milestones' | 'conditions'>

@@ -85,7 +85,6 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       const workload = await deps.observeWorkload({ job, saved, relations, policy }, queue);
       // Deleted meanwhile: what was forgotten then is not to begin anew.
       if (!isThere(job)) return undefined;
-      const refusal = refusals.of(job);
       const snapshot: JobSnapshot = {
         job,
         policy:
@@ -96,7 +95,7 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
         artifact: deps.artifact,
         measurements: measurements.completed(verificationOf(job)),
         registration: observeRegistration(deps.registrations, objectNameFor(serviceName), serviceName),
-        ...(refusal === undefined ? {} : { refusal }),
+        refusal: refusals.of(job),
         now: deps.clock.now(),
       };
       startMeasurements(snapshot);

@@ -152,7 +152,7 @@ export function patchFinalizers({ job }: JobSnapshot, wanted: readonly string[])
 interface Way {
   readonly target: PodTemplate;
   readonly strategy: DeliveryStrategy;
-  readonly departure?: Departure;
+  readonly departure?: Departure | undefined;
   /** Undefined where nothing has to carry the traffic meanwhile. */
   readonly stability?: Stability;
 }
@@ -180,8 +180,12 @@ function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
   const waitedMs = now.getTime() - (preparedByMs(snapshot) - deadlineMs);
   const stability = findStability(cluster, waitedMs, waitedMs >= deadlineMs);
   if (stability.state === 'unavailable') return rolling('WorkloadNotReady', stability.why);
-  const departure = strategy === 'Canary' ? canaryDeparture(policy, cluster) : undefined;
-  return { target, strategy, stability, ...(departure === undefined ? {} : { departure }) };
+  return {
+    target,
+    strategy,
+    stability,
+    departure: strategy === 'Canary' ? canaryDeparture(policy, cluster) : undefined,
+  };
 }
 
 function canaryDeparture(policy: DeliveryPolicySpec, cluster: ClusterView): Departure | undefined {
@@ -275,14 +279,14 @@ function stateToSave({ job, policy }: JobSnapshot, cluster: ClusterView, way: Wa
       progressDeadlineSeconds: spec.progressDeadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
       version: metadata.annotations?.[annotations.version] ?? null,
       versionOf: metadata.annotations?.[annotations.versionOf] ?? null,
-      ...(isShort ? { short: { ready, missing } } : {}),
+      short: isShort ? { ready, missing } : undefined,
     },
     services: pins.map((service) => ({ name: service.metadata.name, selector: withoutPin(service) })),
     routes: strategy === 'Canary' && policy.canary.trafficRouter === 'GatewayAPI' ? routesToSave(cluster) : [],
     target,
     strategy,
     policy: job.spec.immediate === true ? withoutChecks(policy) : policy,
-    ...(departure === undefined ? {} : { departure }),
+    departure,
   };
 }
 

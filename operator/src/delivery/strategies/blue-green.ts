@@ -2,8 +2,8 @@ import { hasChecks } from '../checks/analysis.ts';
 import type { JobContext } from '../job/context.ts';
 import { steer } from '../traffic/selector.ts';
 import { cutOver } from './shared-stages.ts';
-import { isPromoted, type Next, promoted, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
-import { during, keepUp, latePods, missedPods, planVerification, reach, steerToExtra } from './upkeep.ts';
+import { isPromoted, type Next, promoted, type Stage, type StagePlan, untilMs } from './strategy.ts';
+import { during, keepUp, latePods, planVerification, reach, steerToExtra, whileCarrying } from './upkeep.ts';
 
 /** A full second set of pods beside the first, then all traffic at once. */
 export const blueGreenStages = {
@@ -49,10 +49,8 @@ function afterTesting({ policy }: JobContext): Next {
 function planGate(context: JobContext): StagePlan {
   const upkeep = keepUp(context, context.replicas, [steer(context, 'stable')]);
   const message = `${context.job.spec.version} is ready; waits for promote`;
-  const plan: StagePlan = {
-    message,
-    ...(isPromoted(context) ? { next: { ...cutOver, progress: { ...cutOver.progress, ...promoted(context) } } } : {}),
-  };
+  const next = { ...cutOver, progress: { ...cutOver.progress, ...promoted(context) } };
+  const plan = { message, next: isPromoted(context) ? next : undefined };
   return during(upkeep, plan, latePods(context, context.replicas));
 }
 
@@ -63,9 +61,5 @@ function planBaking(context: JobContext): StagePlan {
   const isDrained = bakeSeconds >= context.policy.drainSeconds;
   const next: Next = { stage: isDrained ? 'UpdatingWorkload' : 'Draining' };
   const plan = planVerification(context, next, untilMs(context, bakeSeconds));
-  return during(
-    upkeep,
-    upkeep.sized && upkeep.steered ? plan : withoutNext(plan),
-    missedPods(context, context.replicas),
-  );
+  return whileCarrying(context, context.replicas, upkeep, plan);
 }

@@ -6,7 +6,7 @@ import { routedServices } from '../start/preflight.ts';
 import { actualWeight } from '../traffic/actual-weight.ts';
 import { canaryLagOf } from '../traffic/endpoints.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
-import { type Pin, type Steering, steer } from '../traffic/selector.ts';
+import { type Pin, type Steering, steer, together } from '../traffic/selector.ts';
 import { createCanaryServices, fullSize, shrinkExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { rolloutOf } from '../workload/rollout.ts';
 import { canaryReplicas } from './canary-replicas.ts';
@@ -20,9 +20,8 @@ import {
   type Stage,
   type StagePlan,
   untilMs,
-  withoutNext,
 } from './strategy.ts';
-import { during, keepUp, lateFailure, missedPods, planPause, planVerification, reach, type Upkeep } from './upkeep.ts';
+import { keepUp, lateFailure, planPause, planVerification, reach, type Upkeep, whileCarrying } from './upkeep.ts';
 
 /**
  * So long the pods of a canary are ready before routes lead to them: gateways learn of them later
@@ -92,7 +91,7 @@ function holdBefore(context: JobContext): readonly Steering[] {
   const [pin = 'none', ...others] = previousPins(context);
   const held = steer(context, pin, [...others, pinOfStep(context)]);
   // What is pinned elsewhere by now is where this step wants it.
-  return [{ changes: [], done: false, ...(held.failure === undefined ? {} : { failure: held.failure }) }];
+  return [{ changes: [], done: false, failure: held.failure }];
 }
 
 function steerStep(context: JobContext, from: readonly Pin[]): readonly Steering[] {
@@ -167,25 +166,17 @@ function mayShrink(context: JobContext): boolean {
 }
 
 /** Which of the canary's pods go nobody can say: so all of them lose their traffic before. */
-function withdraw(context: JobContext): readonly Steering[] {
+function withdraw(context: JobContext): Steering {
   // Who asks for no pods has no others that could take over.
   const pins = context.replicas === 0 ? [] : [steer(context, 'stable', ['none', 'extra'])];
-  return isRouted(context) ? [steerRoutes(context, 0), ...pins] : pins;
+  return together(isRouted(context) ? [steerRoutes(context, 0), ...pins] : pins);
 }
 
 function planWithdrawing(context: JobContext): StagePlan {
-  const steerings = withdraw(context);
-  const changes = steerings.flatMap((steering) => steering.changes);
-  const failure = steerings.find((steering) => steering.failure !== undefined)?.failure;
-  const plan: StagePlan = { message: TOO_LARGE, changes, ...(failure === undefined ? {} : { failure }) };
   if (!isTooLarge(context)) return { message: TOO_LARGE, next: { stage: 'Stepping' } };
-  if (steerings.every(({ done }) => done)) return { ...plan, next: { stage: 'Shrinking' } };
-  const { progressDeadlineSeconds } = context.policy.rolling;
-  if (isOver(context, progressDeadlineSeconds)) {
-    return { ...plan, failure: failure ?? lateFailure(TOO_LARGE, progressDeadlineSeconds) };
-  }
-  const looks = steerings.map(({ requeueAtMs = Infinity }) => requeueAtMs);
-  return { ...plan, requeueAtMs: Math.min(untilMs(context, progressDeadlineSeconds), ...looks) };
+  const { done, ...steering } = withdraw(context);
+  const goal = { reached: done, next: { stage: 'Shrinking' }, message: TOO_LARGE } as const;
+  return reach(context, { ...steering, progress: {} }, goal);
 }
 
 function planShrinking(context: JobContext): StagePlan {
@@ -195,9 +186,9 @@ function planShrinking(context: JobContext): StagePlan {
   const message = `${TOO_LARGE}: its pods are kept for ${drainSeconds} s without traffic`;
   if (isOver(context, seconds)) return { message, failure: lateFailure(message, seconds) };
   if (isTooLarge(context)) {
-    const [failure] = withdraw(context).flatMap((steering) => steering.failure ?? []);
+    const { failure, changes } = withdraw(context);
     if (failure !== undefined) return { message, failure };
-    if (withdraw(context).some(({ changes }) => changes.length > 0)) return { message, next: { stage: 'Withdrawing' } };
+    if (changes.length > 0) return { message, next: { stage: 'Withdrawing' } };
     const isDrained = context.replicas === 0 || isOver(context, drainSeconds);
     if (!isDrained) return { message, requeueAtMs: untilMs(context, drainSeconds) };
     const size = sizeOf(context);
@@ -213,11 +204,7 @@ function holdStep(context: JobContext, plan: StagePlan): StagePlan {
     return { message: TOO_LARGE, next: { stage: 'Withdrawing' } };
   }
   const upkeep = keepUp(context, sizeOf(context), steerStep(context, []));
-  return during(
-    upkeep,
-    upkeep.sized && upkeep.steered ? plan : withoutNext(plan),
-    missedPods(context, sizeOf(context)),
-  );
+  return whileCarrying(context, sizeOf(context), upkeep, plan);
 }
 
 function planFullUp(context: JobContext): StagePlan {

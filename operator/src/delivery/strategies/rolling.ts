@@ -47,13 +47,12 @@ function planVerifying(context: JobContext): StagePlan {
   const isOverdue = plan.held !== true && nowMs >= verificationEndsMs(context) + bakeMs;
   // All of them were ready at the end of the rollout, whether or not this stage has seen it.
   const isMissed = unreadyForMs(status, nowMs) >= limitMs || isOverdue;
-  const fault = plan.failure ?? (isMissed ? failure('PodsNotReady', `${message}, or not for long`) : undefined);
   return {
     ...withoutNext(plan),
     ...told,
     message: plan.next === undefined ? plan.message : message,
     requeueAtMs: Math.min(plan.requeueAtMs ?? Infinity, nowMs + RECHECK_MISSED_MS),
-    ...(fault === undefined ? {} : { failure: fault }),
+    failure: plan.failure ?? (isMissed ? failure('PodsNotReady', `${message}, or not for long`) : undefined),
   };
 }
 

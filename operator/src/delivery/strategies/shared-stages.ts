@@ -10,7 +10,7 @@ import { fullSize, isExtraGone, removeExtra, surgeLimit } from '../workload/extr
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
 import { isOver, type Next, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
-import { during, keepUp, missedPods, reach, steerToExtra, type Upkeep } from './upkeep.ts';
+import { during, keepUp, missedPods, reach, steerToExtra, type Upkeep, whileCarrying } from './upkeep.ts';
 
 /** From then on the new version may have traffic, if only of some Services. */
 export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
@@ -55,11 +55,8 @@ function planDraining(context: JobContext): StagePlan {
   const { drainSeconds } = context.policy;
   const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
   const message = `${context.job.spec.version} has all traffic; the old pods are kept for ${drainSeconds} s`;
-  const isDone = isOver(context, drainSeconds) && upkeep.sized && upkeep.steered;
-  const plan: StagePlan = isDone
-    ? { message, next: { stage: 'UpdatingWorkload' } }
-    : { message, ...(isOver(context, drainSeconds) ? {} : { requeueAtMs: untilMs(context, drainSeconds) }) };
-  return during(upkeep, plan, missedPods(context, context.replicas));
+  const plan = afterDraining(context, { drainSeconds, message, next: { stage: 'UpdatingWorkload' } });
+  return whileCarrying(context, context.replicas, upkeep, plan);
 }
 
 /**
@@ -100,12 +97,14 @@ function planDrainingExtra(context: JobContext): StagePlan {
   // Pods that no Service leads to finish their requests by themselves.
   const drainSeconds = context.saved.services.length === 0 ? 0 : context.policy.drainSeconds;
   const message = `The extra pods are kept for ${drainSeconds} s without traffic`;
-  return {
-    message,
-    ...(isOver(context, drainSeconds)
-      ? { next: { stage: 'RemovingExtra' } }
-      : { requeueAtMs: untilMs(context, drainSeconds) }),
-  };
+  return afterDraining(context, { drainSeconds, message, next: { stage: 'RemovingExtra' } });
+}
+
+function afterDraining(
+  context: JobContext,
+  { drainSeconds, message, next }: { readonly drainSeconds: number; readonly message: string; readonly next: Next },
+): StagePlan {
+  return isOver(context, drainSeconds) ? { message, next } : { message, requeueAtMs: untilMs(context, drainSeconds) };
 }
 
 function planRemovingExtra(context: JobContext): StagePlan {

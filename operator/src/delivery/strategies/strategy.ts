@@ -50,14 +50,14 @@ export interface StagePlan {
   readonly changes?: readonly Change[];
   readonly progress?: Progress;
   /** Once there is nothing left to change. */
-  readonly next?: Next;
+  readonly next?: Next | undefined;
   /** Ends the job's way forward. */
-  readonly failure?: DeliveryFailure;
+  readonly failure?: DeliveryFailure | undefined;
   /** A failed check in a policy that holds: the job waits for someone to decide. */
   readonly held?: boolean;
   /** Whether the pods that the stage relies on are ready; undefined: it relies on none. */
-  readonly podsReady?: boolean;
-  /** When time alone changes something, in epoch ms. */
+  readonly podsReady?: boolean | undefined;
+  /** When time alone changes something, in epoch ms; Infinity: never. */
   readonly requeueAtMs?: number;
 }
 
@@ -88,6 +88,5 @@ export function promoted({ job }: JobContext): Progress {
 
 /** Nobody goes on while something is missing. */
 export function withoutNext(plan: StagePlan): StagePlan {
-  const { next: _, ...rest } = plan;
-  return rest;
+  return { ...plan, next: undefined };
 }

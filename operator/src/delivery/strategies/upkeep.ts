@@ -1,14 +1,22 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
-import type { Change } from '../../runtime/decision.ts';
 import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
 import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import type { PodGroup } from '../job/snapshot.ts';
-import { ownServices, type Pin, pinOf, type Steering, steer } from '../traffic/selector.ts';
+import { ownServices, type Pin, pinOf, type Steering, steer, together } from '../traffic/selector.ts';
 import { sizeExtra } from '../workload/extra-deployment.ts';
 import { rolloutOf } from '../workload/rollout.ts';
-import { isOver, isPromoted, type Next, type Progress, promoted, type StagePlan, untilMs } from './strategy.ts';
+import {
+  isOver,
+  isPromoted,
+  type Next,
+  type Progress,
+  promoted,
+  type StagePlan,
+  untilMs,
+  withoutNext,
+} from './strategy.ts';
 
 /** So long some of the pods that carry traffic may be unready before it goes back to the others. */
 const MISSED_LIMIT_MS = 30_000;
@@ -20,28 +28,22 @@ const HEARTBEAT_RECHECK_MS = 2000;
 /**
  * What must hold throughout a stage: the size of the extra Deployment, and where the traffic is.
  */
-export interface Upkeep {
-  readonly changes: readonly Change[];
+export interface Upkeep extends Omit<Steering, 'done'> {
   readonly progress: Progress;
   readonly sized: boolean;
   readonly steered: boolean;
-  readonly waits: string | undefined;
-  /** When time alone changes something, in epoch ms. */
-  readonly requeueAtMs?: number;
-  readonly failure?: DeliveryFailure;
 }
 
 export function keepUp(context: JobContext, size: number, steerings: readonly Steering[]): Upkeep {
   const sizing = sizeExtra(context, size);
-  const fault = sizing.failure ?? steerings.find((steering) => steering.failure !== undefined)?.failure;
+  const { done, ...steering } = together(steerings);
   return {
-    changes: [...sizing.changes, ...steerings.flatMap(({ changes }) => changes)],
+    ...steering,
+    changes: [...sizing.changes, ...steering.changes],
     progress: { extraReplicas: sizing.extraReplicas },
     sized: sizing.ready,
-    steered: steerings.every(({ done }) => done),
-    waits: steerings.find(({ waits }) => waits !== undefined)?.waits,
-    requeueAtMs: Math.min(...steerings.map(({ requeueAtMs = Infinity }) => requeueAtMs)),
-    ...(fault === undefined ? {} : { failure: fault }),
+    steered: done,
+    failure: sizing.failure ?? steering.failure,
   };
 }
 
@@ -57,13 +59,12 @@ export function reach(
   const { changes, progress, requeueAtMs = Infinity } = upkeep;
   const seconds = context.policy.rolling.progressDeadlineSeconds;
   const late = !goal.reached && isOver(context, seconds) ? lateFailure(goal.message, seconds) : undefined;
-  const fault = upkeep.failure ?? late;
   return {
     message: goal.message,
     changes,
     progress,
-    ...(goal.podsReady === undefined ? {} : { podsReady: goal.podsReady }),
-    ...(fault === undefined ? {} : { failure: fault }),
+    podsReady: goal.podsReady,
+    failure: upkeep.failure ?? late,
     ...(goal.reached ? { next: goal.next } : { requeueAtMs: Math.min(untilMs(context, seconds), requeueAtMs) }),
   };
 }
@@ -118,12 +119,11 @@ export function planPause(context: JobContext, pause: StagePlan, next: Next): St
   if (verdict === 'failed') return planVerification(context, next);
   const progress = { analysis: [...results] };
   const due = dueChecks(context.snapshot).map(({ dueAt }) => dueAt.getTime());
-  const requeueAtMs = Math.min(pause.requeueAtMs ?? Infinity, ...due.filter((ms) => ms > context.nowMs));
   return {
     ...pause,
     progress: { ...pause.progress, ...progress },
-    ...(pause.next === undefined ? {} : { next: goOn(pause.next, progress) }),
-    ...(requeueAtMs === Infinity ? {} : { requeueAtMs }),
+    next: pause.next && goOn(pause.next, progress),
+    requeueAtMs: Math.min(pause.requeueAtMs ?? Infinity, ...due.filter((ms) => ms > context.nowMs)),
   };
 }
 
@@ -133,17 +133,20 @@ function goOn(next: Next, progress: Progress): Next {
 
 /** Joins what must hold throughout a stage with what the stage waits for. */
 export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePlan> = {}): StagePlan {
-  const fault = upkeep.failure ?? missed.failure ?? plan.failure;
   const looks = [plan.requeueAtMs, missed.requeueAtMs, upkeep.requeueAtMs];
-  const requeueAtMs = Math.min(...looks.map((ms = Infinity) => ms));
   return {
     ...plan,
     changes: [...upkeep.changes, ...(plan.changes ?? [])],
     progress: { ...plan.progress, ...upkeep.progress },
-    ...(missed.podsReady === undefined ? {} : { podsReady: missed.podsReady }),
-    ...(fault === undefined ? {} : { failure: fault }),
-    ...(requeueAtMs === Infinity ? {} : { requeueAtMs }),
+    podsReady: missed.podsReady ?? plan.podsReady,
+    failure: upkeep.failure ?? missed.failure ?? plan.failure,
+    requeueAtMs: Math.min(...looks.map((ms = Infinity) => ms)),
   };
+}
+
+/** A stage in which the extra pods have traffic: it ends only while so many are ready and have what is theirs. */
+export function whileCarrying(context: JobContext, size: number, upkeep: Upkeep, plan: StagePlan): StagePlan {
+  return during(upkeep, upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missedPods(context, size));
 }
 
 /**

@@ -22,10 +22,21 @@ export interface Steering {
   /** Whether it is there. */
   readonly done: boolean;
   /** Why it cannot go there, or is not there, yet. */
-  readonly waits?: string;
+  readonly waits?: string | undefined;
   /** When time alone changes something, in epoch ms. */
   readonly requeueAtMs?: number;
-  readonly failure?: DeliveryFailure;
+  readonly failure?: DeliveryFailure | undefined;
+}
+
+/** Several at once. */
+export function together(steerings: readonly Steering[]): Steering {
+  return {
+    changes: steerings.flatMap(({ changes }) => changes),
+    done: steerings.every(({ done }) => done),
+    waits: steerings.find(({ waits }) => waits !== undefined)?.waits,
+    requeueAtMs: Math.min(...steerings.map(({ requeueAtMs = Infinity }) => requeueAtMs)),
+    failure: steerings.find(({ failure }) => failure !== undefined)?.failure,
+  };
 }
 
 /**

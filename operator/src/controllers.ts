@@ -125,17 +125,13 @@ type WithApplier = ControllersDeps & { readonly applier: Applier };
 function policyController(deps: WithApplier): Controller {
   const informers = deps.informers.delivery;
   const reconciler = policyReconciler({ informers, concurrency: POLICY_CONCURRENCY, clock: deps.clock });
-  const metrics = deps.metrics.controller(reconciler.name, POLICY_CONCURRENCY);
-  const controller = createController(reconciler, { ...deps, metrics });
+  const controller = createController(reconciler, deps);
   watchPolicies(informers, (policyKey) => controller.enqueue(policyKey));
   return controller;
 }
 
 function importController(deps: WithApplier, imports: ImportObserver, registration: Controller): Controller {
-  const controller = createController(importReconciler(imports, IMPORT_CONCURRENCY), {
-    ...deps,
-    metrics: deps.metrics.controller('service-import', IMPORT_CONCURRENCY),
-  });
+  const controller = createController(importReconciler(imports, IMPORT_CONCURRENCY), deps);
   imports.onChange((serviceKey, registrationKeys) => {
     controller.enqueue(serviceKey);
     for (const key of registrationKeys) registration.enqueue(key);
@@ -168,10 +164,7 @@ function registrationController(deps: WithApplier, imports: ImportObserver | und
     concurrency: config.concurrency,
     metrics: createRegistrationMetrics(registry, () => observer.census()),
   });
-  const controller = createController(reconciler, {
-    ...deps,
-    metrics: deps.metrics.controller(reconciler.name, reconciler.concurrency),
-  });
+  const controller = createController(reconciler, deps);
   registrations.onChange(({ type, object }) => {
     if (type !== 'deleted') controller.enqueue(objectKey(object));
   });

@@ -104,10 +104,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     refusals,
     requeue: (jobKey) => controller.enqueue(jobKey),
   });
-  const controller = createController(reconciler, {
-    ...deps,
-    metrics: deps.metrics.controller(reconciler.name, concurrency),
-  });
+  const controller = createController(reconciler, deps);
   watchConcernedJobs({ informers, relations, ...registry }, (jobKey) => controller.enqueue(jobKey));
   return {
     start: () => controller.start(),

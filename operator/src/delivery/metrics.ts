@@ -1,47 +1,37 @@
-import { type DeliveryJob, type DeliveryPhase, deliveryPhases } from '@rollcall/crds/types.gen.ts';
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { type DeliveryJob, type DeliveryJobStatus, deliveryPhases } from '@rollcall/crds/types.gen.ts';
+import type { Registry } from 'prom-client';
+import { instruments } from '../runtime/instruments.ts';
+import type { JobSnapshot } from './job/snapshot.ts';
 
-/** Metrics of the delivery controller. */
-export interface DeliveryMetrics {
-  /** @param durationMs from when the job left the queue; undefined for one that never did. */
-  finished(end: {
-    readonly strategy: string;
-    readonly outcome: DeliveryPhase;
-    readonly durationMs: number | undefined;
-  }): void;
-  rolledBack(reason: string): void;
-}
+const JOB_SECONDS = [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600];
 
-/** @param jobs read when the metrics are scraped. */
-export function createDeliveryMetrics(registry: Registry, jobs: () => Iterable<DeliveryJob>): DeliveryMetrics {
-  const registers = [registry];
-  void new Gauge({
-    name: 'rollcall_delivery_jobs',
-    help: 'Delivery jobs by phase; those without one count as Pending.',
-    labelNames: ['phase'],
-    registers,
-    collect() {
-      for (const phase of deliveryPhases) this.set({ phase }, 0);
-      for (const { status } of jobs()) this.inc({ phase: status?.phase ?? 'Pending' });
-    },
+export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>;
+
+/**
+ * Metrics of the delivery controller.
+ *
+ * @param jobs read when the metrics are scraped.
+ */
+export function createDeliveryMetrics(registry: Registry, jobs: () => Iterable<DeliveryJob>) {
+  const { counter, gauge, histogram } = instruments(registry);
+  const phases = 'Delivery jobs by phase; those without one count as Pending.';
+  void gauge('rollcall_delivery_jobs', phases, ['phase'], (jobsByPhase) => {
+    for (const phase of deliveryPhases) jobsByPhase.set({ phase }, 0);
+    for (const { status } of jobs()) jobsByPhase.inc({ phase: status?.phase ?? 'Pending' });
   });
-  const duration = new Histogram({
-    name: 'rollcall_delivery_job_duration_seconds',
-    help: 'From when a job left the queue until it reached its end.',
-    labelNames: ['strategy', 'outcome'],
-    buckets: [1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600],
-    registers,
-  });
-  const rollbacks = new Counter({
-    name: 'rollcall_delivery_rollbacks_total',
-    help: 'Jobs that were rolled back, by the reason for it.',
-    labelNames: ['reason'],
-    registers,
-  });
+  const took = 'From when a job left the queue until it reached its end.';
+  const duration = histogram('rollcall_delivery_job_duration_seconds', took, JOB_SECONDS, ['strategy', 'outcome']);
+  const why = 'Jobs that were rolled back, by the reason for it.';
+  const rollbacks = counter('rollcall_delivery_rollbacks_total', why, ['reason']);
   return {
-    finished({ strategy, outcome, durationMs }) {
-      if (durationMs !== undefined) duration.observe({ strategy, outcome }, durationMs / 1000);
+    finished({ job, saved, policy, now }: JobSnapshot, { phase: outcome, failure, reason }: DeliveryJobStatus): void {
+      const startedAt = job.status?.startedAt;
+      const strategy = saved?.strategy ?? job.spec.strategy ?? policy.strategy;
+      // One that never left the queue has none.
+      if (startedAt !== undefined) {
+        duration.observe({ strategy, outcome }, (now.getTime() - Date.parse(startedAt)) / 1000);
+      }
+      if (outcome === 'RolledBack') rollbacks.inc({ reason: failure?.reason ?? reason ?? 'Unknown' });
     },
-    rolledBack: (reason) => rollbacks.inc({ reason }),
   };
 }

@@ -26,17 +26,7 @@ export interface DeliveryReconcilerDeps {
 
 /** Moves jobs from stage to stage; see docs/internals.md, "Deliver". */
 export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<JobSnapshot> {
-  const { jobs, observer, metrics } = deps;
-
-  function onFinished({ job, saved, policy, now }: JobSnapshot, { phase, failure, reason }: DeliveryJobStatus): void {
-    const startedAt = job.status?.startedAt;
-    metrics.finished({
-      strategy: saved?.strategy ?? job.spec.strategy ?? policy.strategy,
-      outcome: phase,
-      durationMs: startedAt === undefined ? undefined : now.getTime() - Date.parse(startedAt),
-    });
-    if (phase === 'RolledBack') metrics.rolledBack(failure?.reason ?? reason ?? 'Unknown');
-  }
+  const { jobs, observer } = deps;
 
   return {
     name: 'delivery',
@@ -58,7 +48,7 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
       observer.applied(snapshot);
       if (decision.changes.some(isUnwatched)) deps.requeue(objectKey(snapshot.job));
       const end = isFinished(snapshot.job) ? undefined : endIn(decision);
-      if (end !== undefined) onFinished(snapshot, end);
+      if (end !== undefined) deps.metrics.finished(snapshot, end);
     },
     onFailed(key, error) {
       const job = jobs.get(key);

@@ -43,7 +43,7 @@ function setUp({ apply = async () => {}, ...overrides }: Setup = {}) {
     applier: { apply },
     clock: systemClock,
     log: createLogger('test', 'silent'),
-    metrics: createRuntimeMetrics(registry).controller('test', reconciler.concurrency),
+    metrics: createRuntimeMetrics(registry),
   });
   async function count(metric: string, labels: Record<string, string> = {}): Promise<number> {
     const found = await registry.getSingleMetric(metric)?.get();

@@ -6,7 +6,7 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createWorkQueue } from '@rollcall/platform/work/workqueue.ts';
 import { type Applier, RefusedError, StaleError } from './apply.ts';
 import { type Change, type Decision, TerminalError } from './decision.ts';
-import type { ControllerMetrics } from './runtime-metrics.ts';
+import type { RuntimeMetrics } from './runtime-metrics.ts';
 
 const RETRY = { baseDelayMs: 5, maxDelayMs: 30_000 };
 /**
@@ -46,7 +46,7 @@ export interface ControllerDeps {
   readonly applier: Applier;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics: ControllerMetrics;
+  readonly metrics: Pick<RuntimeMetrics, 'controller'>;
 }
 
 export interface Controller {
@@ -73,7 +73,8 @@ type Outcome =
   | { readonly result: 'error'; readonly error: unknown };
 
 export function createController<Snapshot>(reconciler: Reconciler<Snapshot>, deps: ControllerDeps): Controller {
-  const { applier, clock, metrics } = deps;
+  const { applier, clock } = deps;
+  const metrics = deps.metrics.controller(reconciler.name, reconciler.concurrency);
   const log = deps.log.child({ controller: reconciler.name });
   const isUrgent = reconciler.isUrgent?.bind(reconciler);
   const queue = createWorkQueue({ clock, ...RETRY, isUrgent, metrics: metrics.queue });

@@ -1,35 +1,5 @@
-import type { WorkQueueMetrics } from '@rollcall/platform/work/workqueue.ts';
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-
-/** How a reconcile ended, in controller-runtime's words. */
-type ReconcileResult = 'success' | 'error' | 'requeue' | 'requeue_after';
-
-/** Metrics of one controller. */
-export interface ControllerMetrics {
-  reconciled(result: ReconcileResult, tookMs: number): void;
-  terminalError(): void;
-  /** @param change +1 when a worker begins a key, -1 when it is done. */
-  activeWorkers(change: 1 | -1): void;
-  readonly queue: WorkQueueMetrics;
-  /**
-   * @param read called when metrics are scraped: for how long each key that is being worked on has
-   * been, in ms.
-   */
-  unfinished(read: () => readonly number[]): void;
-}
-
-/**
- * The operator's metrics under the names and labels of controller-runtime and client-go, so that
- * their dashboards fit.
- */
-export interface RuntimeMetrics {
-  controller(name: string, maxConcurrentReconciles: number): ControllerMetrics;
-  request(method: string, code: string, host: string): void;
-  leader(lease: string, isLeader: boolean): void;
-  eventDropped(): void;
-  /** @param read called when metrics are scraped: how many Events wait to be sent. */
-  eventsPending(read: () => number): void;
-}
+import type { Registry } from 'prom-client';
+import { instruments } from './instruments.ts';
 
 /** controller-runtime `pkg/internal/controller/metrics`. */
 const RECONCILE_SECONDS = [
@@ -39,136 +9,97 @@ const RECONCILE_SECONDS = [
 /** client-go `workqueue` metrics: powers of ten from 10 ns. */
 const QUEUE_SECONDS = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000];
 
-export function createRuntimeMetrics(registry: Registry): RuntimeMetrics {
-  const reconcile = reconcileMetrics(registry);
-  const queue = queueMetrics(registry);
-  const registers = [registry];
-  const requests = new Counter({
-    name: 'rest_client_requests_total',
-    help: 'Number of HTTP requests, partitioned by status code, method, and host.',
-    labelNames: ['code', 'method', 'host'],
-    registers,
-  });
-  const leader = new Gauge({
-    name: 'leader_election_master_status',
-    help: '1 while this process is the leader, 0 while it is a standby.',
-    labelNames: ['name'],
-    registers,
-  });
-  const droppedEvents = new Counter({
-    name: 'rollcall_events_dropped_total',
-    help: 'Kubernetes Events not sent: over the limit of their object, or the queue was full, or sending failed.',
-    registers,
-  });
+/** How a reconcile ended, in controller-runtime's words. */
+type ReconcileResult = 'success' | 'error' | 'requeue' | 'requeue_after';
+
+export type RuntimeMetrics = ReturnType<typeof createRuntimeMetrics>;
+
+/**
+ * The operator's metrics under the names and labels of controller-runtime and client-go, so that
+ * their dashboards fit.
+ */
+export function createRuntimeMetrics(registry: Registry) {
+  const { counter, gauge } = instruments(registry);
+  const reconciles = reconcileMetrics(registry);
+  const queues = queueMetrics(registry);
+  const requests = counter('rest_client_requests_total', 'HTTP requests to the API server.', [
+    'code',
+    'method',
+    'host',
+  ]);
+  const leader = gauge('leader_election_master_status', '1: this process leads; 0: it is a standby.', ['name']);
+  const droppedEvents = counter(
+    'rollcall_events_dropped_total',
+    'Kubernetes Events not sent: over the limit of their object, or the queue was full, or sending failed.',
+  );
   return {
-    controller: (name, maxConcurrentReconciles) => ({
-      ...reconcile(name, maxConcurrentReconciles),
-      ...queue(name),
+    /** Metrics of one controller. */
+    controller: (name: string, maxConcurrentReconciles: number) => ({
+      ...reconciles(name, maxConcurrentReconciles),
+      ...queues(name),
     }),
-    request: (method, code, host) => requests.inc({ code, method, host }),
-    leader: (name, isLeader) => leader.set({ name }, isLeader ? 1 : 0),
+    request: (method: string, code: string, host: string) => requests.inc({ code, method, host }),
+    leader: (lease: string, isLeader: boolean) => leader.set({ name: lease }, isLeader ? 1 : 0),
     eventDropped: () => droppedEvents.inc(),
-    eventsPending: (read) =>
-      void new Gauge({
-        name: 'rollcall_events_pending',
-        help: 'Kubernetes Events that wait to be sent.',
-        registers,
-        collect() {
-          this.set(read());
-        },
-      }),
+    /** @param read how many Events wait to be sent. */
+    eventsPending: (read: () => number) =>
+      void gauge('rollcall_events_pending', 'Kubernetes Events that wait to be sent.', [], (pending) =>
+        pending.set(read()),
+      ),
   };
 }
 
 function reconcileMetrics(registry: Registry) {
-  const registers = [registry];
-  const total = new Counter({
-    name: 'controller_runtime_reconcile_total',
-    help: 'Total number of reconciliations per controller.',
-    labelNames: ['controller', 'result'],
-    registers,
-  });
-  const errors = new Counter({
-    name: 'controller_runtime_reconcile_errors_total',
-    help: 'Total number of reconciliation errors per controller.',
-    labelNames: ['controller'],
-    registers,
-  });
-  const terminalErrors = new Counter({
-    name: 'controller_runtime_terminal_reconcile_errors_total',
-    help: 'Total number of terminal reconciliation errors per controller.',
-    labelNames: ['controller'],
-    registers,
-  });
-  const seconds = new Histogram({
-    name: 'controller_runtime_reconcile_time_seconds',
-    help: 'Length of time per reconciliation per controller.',
-    labelNames: ['controller'],
-    buckets: RECONCILE_SECONDS,
-    registers,
-  });
-  const maxConcurrent = new Gauge({
-    name: 'controller_runtime_max_concurrent_reconciles',
-    help: 'Maximum number of concurrent reconciles per controller.',
-    labelNames: ['controller'],
-    registers,
-  });
-  const active = new Gauge({
-    name: 'controller_runtime_active_workers',
-    help: 'Number of currently used workers per controller.',
-    labelNames: ['controller'],
-    registers,
-  });
+  const { counter, gauge, histogram } = instruments(registry);
+  const by = ['controller'];
+  const total = counter('controller_runtime_reconcile_total', 'Reconciles by their results.', [...by, 'result']);
+  const errors = counter('controller_runtime_reconcile_errors_total', 'Reconciles that failed.', by);
+  const terminal = counter(
+    'controller_runtime_terminal_reconcile_errors_total',
+    'Reconciles that failed for good.',
+    by,
+  );
+  const seconds = histogram('controller_runtime_reconcile_time_seconds', 'How long it takes.', RECONCILE_SECONDS, by);
+  const most = gauge('controller_runtime_max_concurrent_reconciles', 'Most reconciles at once.', by);
+  const active = gauge('controller_runtime_active_workers', 'Reconciles under way.', by);
   return (controller: string, maxConcurrentReconciles: number) => {
     const labels = { controller };
-    maxConcurrent.set(labels, maxConcurrentReconciles);
+    most.set(labels, maxConcurrentReconciles);
     active.set(labels, 0);
     errors.inc(labels, 0);
-    terminalErrors.inc(labels, 0);
+    terminal.inc(labels, 0);
     for (const result of ['success', 'error', 'requeue', 'requeue_after']) total.inc({ controller, result }, 0);
     return {
-      reconciled(result: ReconcileResult, tookMs: number) {
+      reconciled(result: ReconcileResult, tookMs: number): void {
         total.inc({ controller, result });
         if (result === 'error') errors.inc(labels);
         seconds.observe(labels, tookMs / 1000);
       },
-      terminalError: () => terminalErrors.inc(labels),
+      terminalError: () => terminal.inc(labels),
+      /** @param change +1 when a worker begins a key, -1 when it is done. */
       activeWorkers: (change: 1 | -1) => active.inc(labels, change),
     };
   };
 }
 
 function queueMetrics(registry: Registry) {
-  const registers = [registry];
-  const labelNames = ['name', 'controller'];
-  const depth = new Gauge({ name: 'workqueue_depth', help: 'Current depth of workqueue.', labelNames, registers });
-  const adds = new Counter({
-    name: 'workqueue_adds_total',
-    help: 'Total number of adds handled by workqueue.',
-    labelNames,
-    registers,
+  const { counter, gauge, histogram } = instruments(registry);
+  const by = ['name', 'controller'];
+  const depth = gauge('workqueue_depth', 'Keys that wait.', by);
+  const adds = counter('workqueue_adds_total', 'Keys that were added.', by);
+  const queued = histogram('workqueue_queue_duration_seconds', 'How long keys wait.', QUEUE_SECONDS, by);
+  const worked = histogram('workqueue_work_duration_seconds', 'How long keys are worked on.', QUEUE_SECONDS, by);
+  const retries = counter('workqueue_retries_total', 'Keys that are tried again.', by);
+  /** For how long each key that is being worked on has been, in ms, by the name of the controller. */
+  const unfinished = new Map<string, () => readonly number[]>();
+  void gauge('workqueue_unfinished_work_seconds', 'Of all keys that are worked on, together.', by, (together) => {
+    for (const [name, read] of unfinished) {
+      together.set({ name, controller: name }, read().reduce((sum, ms) => sum + ms, 0) / 1000);
+    }
   });
-  const queued = new Histogram({
-    name: 'workqueue_queue_duration_seconds',
-    help: 'How long in seconds an item stays in workqueue before being requested.',
-    labelNames,
-    buckets: QUEUE_SECONDS,
-    registers,
+  void gauge('workqueue_longest_running_processor_seconds', 'Of the key that is worked on longest.', by, (longest) => {
+    for (const [name, read] of unfinished) longest.set({ name, controller: name }, Math.max(0, ...read()) / 1000);
   });
-  const worked = new Histogram({
-    name: 'workqueue_work_duration_seconds',
-    help: 'How long in seconds processing an item from workqueue takes.',
-    labelNames,
-    buckets: QUEUE_SECONDS,
-    registers,
-  });
-  const retries = new Counter({
-    name: 'workqueue_retries_total',
-    help: 'Total number of retries handled by workqueue.',
-    labelNames,
-    registers,
-  });
-  const unfinished = unfinishedMetrics(registry);
   return (name: string) => {
     const labels = { name, controller: name };
     depth.set(labels, 0);
@@ -182,31 +113,8 @@ function queueMetrics(registry: Registry) {
         finished: (workedMs: number) => worked.observe(labels, workedMs / 1000),
         retried: () => retries.inc(labels),
       },
+      /** @param read for how long each key that is being worked on has been, in ms. */
       unfinished: (read: () => readonly number[]) => void unfinished.set(name, read),
     };
   };
-}
-
-function unfinishedMetrics(registry: Registry): Map<string, () => readonly number[]> {
-  const readers = new Map<string, () => readonly number[]>();
-  const options = { labelNames: ['name', 'controller'], registers: [registry] };
-  void new Gauge({
-    ...options,
-    name: 'workqueue_unfinished_work_seconds',
-    help: 'How many seconds of work has been done that is in progress and has not been observed by work_duration.',
-    collect() {
-      for (const [name, read] of readers) {
-        this.set({ name, controller: name }, read().reduce((sum, ms) => sum + ms, 0) / 1000);
-      }
-    },
-  });
-  void new Gauge({
-    ...options,
-    name: 'workqueue_longest_running_processor_seconds',
-    help: 'How many seconds has the longest running processor for workqueue been running.',
-    collect() {
-      for (const [name, read] of readers) this.set({ name, controller: name }, Math.max(0, ...read()) / 1000);
-    },
-  });
-  return readers;
 }

@@ -7,7 +7,7 @@ export function instruments(registry: Registry) {
     counter: (name: string, help: string, labelNames: readonly string[] = []) =>
       new Counter({ name, help, labelNames, registers }),
     /** @param collect sets it whenever the metrics are scraped. */
-    gauge(name: string, help: string, labelNames: readonly string[] = [], collect?: (gauge: Gauge) => void): Gauge {
+    gauge: (name: string, help: string, labelNames: readonly string[] = [], collect?: (gauge: Gauge) => void) => {
       const gauge: Gauge = new Gauge({ name, help, labelNames, registers, collect: () => collect?.(gauge) });
       return gauge;
     },

@@ -1,6 +1,7 @@
 import type { AnalysisCheck, AnalysisResult, DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
 import type { JobContext } from '../job/context.ts';
 import type { DueCheck, JobSnapshot, Measurement, RegistrationView } from '../job/snapshot.ts';
+import { traitsOf } from '../strategies/strategy.ts';
 
 /**
  * Names of results that no check of a policy can have: those begin with a small letter and have no
@@ -10,16 +11,7 @@ const SMOKE_TEST = 'smokeTest';
 const HEARTBEAT = 'requireHeartbeat';
 
 /** What a service may call itself when all is well. */
-const healthyWords: ReadonlySet<string> = new Set([
-  'healthy',
-  'ok',
-  'up',
-  'pass',
-  'passing',
-  'ready',
-  'running',
-  'serving',
-]);
+const healthyWords = ['healthy', 'ok', 'up', 'pass', 'passing', 'ready', 'running', 'serving'];
 
 const MESSAGE_LIMIT = 1024;
 /** Longer than any check may last. */
@@ -35,25 +27,11 @@ export interface Verification {
 
 /** The checks of a stage, in the order of their names in messages. */
 function checksOf(stage: string | undefined, policy: DeliveryPolicySpec): readonly AnalysisCheck[] {
+  const checks = traitsOf(stage)?.checks;
   const { smokeTest } = policy.blueGreen;
-  switch (stage ?? '') {
-    case 'Testing':
-      return smokeTest === undefined ? [] : [{ ...once, name: SMOKE_TEST, http: smokeTest }];
-    case 'Verifying':
-    case 'Baking':
-    case 'StepVerifying':
-    case 'StepPausing':
-      return policy.analysis ?? [];
-    default:
-      return [];
-  }
+  if (checks === 'smokeTest') return smokeTest === undefined ? [] : [{ ...once, name: SMOKE_TEST, http: smokeTest }];
+  return checks === 'analysis' ? (policy.analysis ?? []) : [];
 }
-
-/**
- * Stages that last longer than their checks: those go on, and what is true of the last `count`
- * measurements counts.
- */
-const lasting: ReadonlySet<string | undefined> = new Set(['Verifying', 'Baking', 'StepPausing']);
 
 const once = { initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 
@@ -61,7 +39,7 @@ const once = { initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimi
  * Stages in which the registry must have heard from the new version, where the policy asks for it.
  */
 function needsHeartbeat(stage: string | undefined, policy: DeliveryPolicySpec): boolean {
-  return policy.requireHeartbeat && (stage === 'Testing' || stage === 'Verifying' || stage === 'StepVerifying');
+  return policy.requireHeartbeat && traitsOf(stage)?.needsHeartbeat === true;
 }
 
 /** Whether a stage has anything to verify. */
@@ -77,7 +55,7 @@ export function dueChecks({ job, policy, saved, measurements }: JobSnapshot): re
   return checksOf(status.stage, saved?.policy ?? policy).flatMap((check) => {
     const result = withMeasurements(resultOf(status, check.name), { check, measurements, sinceMs: startedMs });
     const verdict = verdictOf(check, result);
-    if (verdict === 'failed' || (verdict === 'passed' && !lasting.has(status.stage))) return [];
+    if (verdict === 'failed' || (verdict === 'passed' && traitsOf(status.stage)?.outlastsChecks !== true)) return [];
     const { lastMeasuredAt } = result;
     const dueMs =
       lastMeasuredAt === undefined
@@ -204,5 +182,7 @@ function heartbeatFault(registration: RegistrationView, version: string, sinceMs
   if (seen !== version) return `the registry knows version ${seen ?? 'none'}, not ${version}`;
   if (health === undefined) return 'the service has not reported its health';
   if (health.reportedAt.getTime() < sinceMs) return 'the service has not reported its health since the job began';
-  return healthyWords.has(health.status.toLowerCase()) ? undefined : `the service reports itself as ${health.status}`;
+  return healthyWords.includes(health.status.toLowerCase())
+    ? undefined
+    : `the service reports itself as ${health.status}`;
 }

@@ -5,8 +5,7 @@ import { disown } from '../../runtime/field-manager.ts';
 import { planPreparing } from '../start/preparing-stage.ts';
 import { isFinished } from '../start/queue.ts';
 import { planQueued, returnToQueue } from '../start/queued-stage.ts';
-import { rollbackStages } from '../strategies/rollback.ts';
-import type { Next, Progress } from '../strategies/strategy.ts';
+import { isStage, type Next, type Progress } from '../strategies/strategy.ts';
 import { planCleanup } from './cleanup.ts';
 import { buildContext, type JobContext } from './context.ts';
 import { withDetails } from './details.ts';
@@ -14,7 +13,7 @@ import { endOf, failure } from './failures.ts';
 import { findEscalation, findRollbackTrigger } from './rollback-triggers.ts';
 import { reconstructState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
-import { decide, describe, enterStage, type Fields, measured, planAt, stageNamed } from './stages.ts';
+import { decide, describe, enterStage, type Fields, measured, planAt } from './stages.ts';
 import { buildStatus, endStatus, withDeparture, writeStatus } from './status.ts';
 
 const savedStateLost = failure(
@@ -40,21 +39,19 @@ export function planJob(snapshot: JobSnapshot): Decision {
 function planStage(snapshot: JobSnapshot, status: DeliveryJobStatus): Decision {
   const { job, saved } = snapshot;
   const context = buildContext(snapshot, saved ?? reconstructState(snapshot), status);
-  const stage = stageNamed(status.stage);
   const known = status.failure;
-  const lost = saved === undefined || stage === undefined ? savedStateLost : undefined;
+  const lost = saved === undefined || !isStage(status.stage) ? savedStateLost : undefined;
   if (known === undefined) {
     const trigger = lost ?? findRollbackTrigger(context);
     if (trigger !== undefined) return rollBack(context, trigger, {});
   }
-  const row = stage ?? rollbackStages.Reverting;
-  const plan = withDetails(context, planAt(row, context));
+  const plan = withDetails(context, planAt(context));
   if (known === undefined && plan.failure !== undefined) return rollBack(context, plan.failure, plan.progress);
   const worse = known === undefined ? undefined : (findEscalation(context, lost) ?? plan.failure);
   const fields = { ...plan.progress, ...(worse === undefined ? {} : { failure: worse }) };
   const changes = plan.changes ?? [];
   if (changes.length === 0 && plan.next !== undefined) return goTo(context, plan.next, fields);
-  const update = describe({ context, row, plan, fields });
+  const update = describe({ context, plan, fields });
   const written = writeStatus(job, buildStatus(job, snapshot.now, update));
   const all = [...written, ...changes];
   return decide(context, written.length === 0 ? [...all, ...resetPromote(context)] : all, plan.requeueAtMs);

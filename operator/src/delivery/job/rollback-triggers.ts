@@ -2,34 +2,15 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { supersededMessage } from '../start/messages.ts';
+import { traitsOf } from '../strategies/strategy.ts';
 import type { JobContext } from './context.ts';
 import { changedFromOutside, endOf, failure } from './failures.ts';
 import type { PodFault } from './snapshot.ts';
 
-/** In these the new version already has the traffic. */
-const lastStages: ReadonlySet<string | undefined> = new Set(['DrainingExtra', 'RemovingExtra', 'Finishing']);
-
-/**
- * In these nobody may get to the new version but by the job; a Service that it has not pinned would
- * lead there.
- */
-const beforeCutOver: ReadonlySet<string | undefined> = new Set([
-  'Pinning',
-  'BringingUp',
-  'Testing',
-  'Gate',
-  'Routing',
-  'Stepping',
-  'StepVerifying',
-  'StepPausing',
-  'Withdrawing',
-  'Shrinking',
-  'FullUp',
-]);
-
 /** What ends a job's way forward at any stage, the weightiest first. */
 export function findRollbackTrigger(context: JobContext): DeliveryFailure | undefined {
   const { job, cluster, template, claim } = context;
+  const stage = traitsOf(context.status.stage);
   if (cluster === undefined) return workloadDeleted(context);
   if (job.metadata.deletionTimestamp !== undefined) return failure('JobDeleted', 'The job was deleted');
   if (job.spec.abort) return failure('Aborted', 'The job was aborted');
@@ -41,10 +22,10 @@ export function findRollbackTrigger(context: JobContext): DeliveryFailure | unde
   if (cluster.deployment.spec.paused === true) {
     return failure('WorkloadPaused', `Deployment ${cluster.deployment.metadata.name} was paused during the job`);
   }
-  const newcomer = beforeCutOver.has(context.status.stage) ? newServiceIn(context) : undefined;
+  const newcomer = stage?.isBeforeCutOver === true ? newServiceIn(context) : undefined;
   if (newcomer !== undefined)
     return changedFromOutside(`Service ${newcomer.metadata.name}, which came during the job,`);
-  if (lastStages.has(context.status.stage)) return undefined;
+  if (stage?.isLast === true) return undefined;
   const fault = findFault(context);
   if (fault !== undefined) return failure(fault.reason, fault.message);
   const { refusal } = context.snapshot;

@@ -1,4 +1,4 @@
-import type { DeliveryFailure, DeliveryJobStatus, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
+import type { DeliveryFailure, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
 import { blueGreenStages } from '../strategies/blue-green.ts';
 import { canaryStages } from '../strategies/canary.ts';
@@ -6,14 +6,21 @@ import { isUnclaimed, planClaiming } from '../strategies/claiming.ts';
 import { rollbackStages } from '../strategies/rollback.ts';
 import { rollingStages } from '../strategies/rolling.ts';
 import { sharedStages } from '../strategies/shared-stages.ts';
-import type { Progress, Stage, StageName, StagePlan } from '../strategies/strategy.ts';
+import {
+  isStage,
+  type Progress,
+  type StageName,
+  type StagePlan,
+  type StagePlans,
+  traitsOf,
+} from '../strategies/strategy.ts';
 import { actualWeight } from '../traffic/actual-weight.ts';
 import type { Standing } from './conditions.ts';
 import { buildContext, type JobContext } from './context.ts';
 import { buildStatus, type StatusUpdate, withDeparture, writeStatus } from './status.ts';
 
 /** The whole state machine, but for what comes before anything is saved. */
-const stages: Readonly<Record<StageName, Stage>> = {
+const stages: StagePlans<StageName> = {
   ...rollingStages,
   ...blueGreenStages,
   ...canaryStages,
@@ -21,24 +28,12 @@ const stages: Readonly<Record<StageName, Stage>> = {
   ...rollbackStages,
 };
 
-/** Stages whose checks start anew when they begin. */
-const verifying: ReadonlySet<string> = new Set(['Verifying', 'Testing', 'Baking', 'StepVerifying']);
-
 const IDLE_RECHECK_MS = 100;
 /**
  * HTTPRoutes are not watched: a change of one is seen by a read, also while a job waits for nothing
  * but a promote.
  */
 const ROUTES_RECHECK_MS = 5000;
-
-/** The row of the state machine; undefined for a name that it does not have. */
-export function stageNamed(name: string | undefined): Stage | undefined {
-  return isStage(name) ? stages[name] : undefined;
-}
-
-function isStage(name: string | undefined): name is StageName {
-  return name !== undefined && Object.hasOwn(stages, name);
-}
 
 /** Status fields that change, at a stage or with it. */
 export interface Fields extends Progress, Partial<Pick<DeliveryJobStatus, 'strategy' | 'stableHash'>> {
@@ -53,17 +48,16 @@ interface Entry extends Fields {
 /** The status of a stage, and at once what that stage begins with. */
 export function enterStage(context: JobContext, stage: StageName, { departure, ...fields }: Entry): Decision {
   const { job, snapshot } = context;
-  const analysis = verifying.has(stage) ? { analysis: [] } : {};
+  const analysis = traitsOf(stage)?.verifies === true ? { analysis: [] } : {};
   const changed = { ...fields, ...analysis };
   const undone = fields.failure ?? context.failure;
   const begun = buildStatus(job, snapshot.now, { phase: 'Progressing', stage, message: '', fields: changed });
   const nextContext = buildContext(snapshot, context.saved, begun);
-  const row = stages[stage];
-  const plan = row.plan(nextContext);
+  const plan = stages[stage](nextContext);
   // Faults there are handled at the next observation: its stage must be known first.
   const isSound = plan.failure === undefined || undone !== undefined;
   const all = { ...changed, ...(isSound ? plan.progress : {}), ...analysis };
-  const update = { ...describe({ context: nextContext, row, plan, fields: all }), departure };
+  const update = { ...describe({ context: nextContext, plan, fields: all }), departure };
   const written = writeStatus(job, buildStatus(job, snapshot.now, update));
   const told: readonly Change[] =
     departure === undefined ? [] : [{ action: 'event', regarding: job, type: 'Normal', ...departure }];
@@ -72,19 +66,18 @@ export function enterStage(context: JobContext, stage: StageName, { departure, .
 
 interface Standpoint {
   readonly context: JobContext;
-  readonly row: Stage;
   readonly plan: StagePlan;
   readonly fields: Fields;
 }
 
 /** Where a job stands at a stage, for its status. */
-export function describe({ context, row, plan, fields }: Standpoint): StatusUpdate {
+export function describe({ context, plan, fields }: Standpoint): StatusUpdate {
   const { status } = context;
   const undone = fields.failure ?? context.failure;
-  const phase: DeliveryPhase = undone !== undefined ? 'RollingBack' : plan.held === true ? 'Paused' : row.phase;
+  const forward = plan.held === true ? 'Paused' : traitsOf(status.stage)?.phase;
   const reason = undone?.reason ?? (plan.held === true ? 'ChecksFailed' : status.stage);
   return {
-    phase,
+    phase: (undone === undefined ? forward : undefined) ?? 'RollingBack',
     stage: status.stage ?? '',
     reason,
     message:
@@ -111,8 +104,10 @@ function podsOf({ status }: JobContext, { podsReady, progress }: StagePlan): Sta
  * The stage's plan; another one as long as the Deployment lacks the claim of a job that goes
  * forward.
  */
-export function planAt(row: Stage, context: JobContext): StagePlan {
-  return isUnclaimed(context) ? planClaiming(context) : row.plan(context);
+export function planAt(context: JobContext): StagePlan {
+  if (isUnclaimed(context)) return planClaiming(context);
+  const { stage } = context.status;
+  return stages[isStage(stage) ? stage : 'Reverting'](context);
 }
 
 /** The changes of a job that has saved what it found, and when to observe it again. */

@@ -4,7 +4,7 @@ import type { Deployment, Service } from '@rollcall/platform/kube/builtin-kinds.
 import type { QueueView, Surroundings, WorkloadView } from '../job/snapshot.ts';
 import { strategyOf } from '../start/preflight.ts';
 import { isFinished } from '../start/queue.ts';
-import { followsEndpoints } from '../traffic/endpoints.ts';
+import { traitsOf } from '../strategies/strategy.ts';
 import { backendsOf } from '../traffic/http-route.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
@@ -50,7 +50,7 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
   }
 
   async function endpointsFor({ job, saved }: Settled, { namespace }: Place, around: Surroundings) {
-    if (saved === undefined || !followsEndpoints(job.status?.stage)) return undefined;
+    if (saved === undefined || traitsOf(job.status?.stage)?.followsEndpoints !== true) return undefined;
     const names = [...saved.services.map(({ name }) => name), ...[...around.extraServices.values()].map(nameOf)];
     return names.length === 0 ? undefined : deps.endpoints.list(namespace, names);
   }

@@ -2,17 +2,25 @@ import { hasChecks } from '../checks/analysis.ts';
 import type { JobContext } from '../job/context.ts';
 import { steer } from '../traffic/selector.ts';
 import { cutOver } from './shared-stages.ts';
-import { isPromoted, type Next, promoted, type Stage, type StagePlan, untilMs } from './strategy.ts';
+import {
+  isPromoted,
+  type Next,
+  promoted,
+  type StageName,
+  type StagePlan,
+  type StagePlans,
+  untilMs,
+} from './strategy.ts';
 import { during, keepUp, latePods, planVerification, reach, steerToExtra, whileCarrying } from './upkeep.ts';
 
 /** A full second set of pods beside the first, then all traffic at once. */
 export const blueGreenStages = {
-  Pinning: { phase: 'Progressing', plan: planPinning },
-  BringingUp: { phase: 'Progressing', plan: planBringingUp },
-  Testing: { phase: 'Verifying', plan: planTesting },
-  Gate: { phase: 'Paused', plan: planGate },
-  Baking: { phase: 'Verifying', plan: planBaking },
-} satisfies Record<string, Stage>;
+  Pinning: planPinning,
+  BringingUp: planBringingUp,
+  Testing: planTesting,
+  Gate: planGate,
+  Baking: planBaking,
+} satisfies Partial<StagePlans<StageName>>;
 
 /**
  * The new pods carry the labels that Services select by: they must not get traffic as they come up.

@@ -17,8 +17,9 @@ import {
   type Next,
   type Progress,
   promoted,
-  type Stage,
+  type StageName,
   type StagePlan,
+  type StagePlans,
   untilMs,
 } from './strategy.ts';
 import { keepUp, lateFailure, planPause, planVerification, reach, type Upkeep, whileCarrying } from './upkeep.ts';
@@ -31,14 +32,14 @@ const ROUTES_SETTLE_MS = 2000;
 
 /** More and more traffic for the new version, each share verified. */
 export const canaryStages = {
-  Routing: { phase: 'Progressing', plan: planRouting },
-  Stepping: { phase: 'Progressing', plan: planStepping },
-  StepVerifying: { phase: 'Verifying', plan: planStepVerifying },
-  StepPausing: { phase: 'Paused', plan: planStepPausing },
-  Withdrawing: { phase: 'Progressing', plan: planWithdrawing },
-  Shrinking: { phase: 'Progressing', plan: planShrinking },
-  FullUp: { phase: 'Progressing', plan: planFullUp },
-} satisfies Record<string, Stage>;
+  Routing: planRouting,
+  Stepping: planStepping,
+  StepVerifying: planStepVerifying,
+  StepPausing: planStepPausing,
+  Withdrawing: planWithdrawing,
+  Shrinking: planShrinking,
+  FullUp: planFullUp,
+} satisfies Partial<StagePlans<StageName>>;
 
 /** Routes make the weights where there are any; then Services keep to the stable pods. */
 function isRouted({ saved }: Pick<JobContext, 'saved'>): boolean {

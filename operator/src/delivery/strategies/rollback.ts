@@ -9,7 +9,7 @@ import { ownServices, pinOf, type SavedService, steerBack } from '../traffic/sel
 import { lacksRoom, restoreWorkload, stuckAtMs } from '../workload/changes.ts';
 import { dropPods, emptyExtra, isExtraGone } from '../workload/extra-deployment.ts';
 import { isObserved, progressedAtMs, rolloutOf } from '../workload/rollout.ts';
-import { isOver, type Next, type Stage, type StagePlan, untilMs } from './strategy.ts';
+import { isOver, type Next, type StageName, type StagePlan, type StagePlans, untilMs } from './strategy.ts';
 
 /**
  * So long pods of the old version that are not all ready, through no doing of the job, are waited
@@ -22,9 +22,9 @@ const GRACE_SECONDS = 5;
  * these are those of promotion.
  */
 export const rollbackStages = {
-  Reverting: { phase: 'RollingBack', plan: planReverting },
-  Restoring: { phase: 'RollingBack', plan: planRestoring },
-} satisfies Record<string, Stage>;
+  Reverting: planReverting,
+  Restoring: planRestoring,
+} satisfies Partial<StagePlans<StageName>>;
 
 function planReverting(context: JobContext): StagePlan {
   const changes = goBack(context);

@@ -4,15 +4,15 @@ import { type JobContext, readyCount } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import { updateWorkload } from '../workload/changes.ts';
 import { rolloutOf } from '../workload/rollout.ts';
-import type { Next, Stage, StagePlan } from './strategy.ts';
+import type { Next, StageName, StagePlan, StagePlans } from './strategy.ts';
 import { isOver, untilMs, withoutNext } from './strategy.ts';
 import { areReplaced, lateFailure, planVerification } from './upkeep.ts';
 
 /** The Deployment's own rolling update, followed to its end. */
 export const rollingStages = {
-  Updating: { phase: 'Progressing', plan: planUpdating },
-  Verifying: { phase: 'Verifying', plan: planVerifying },
-} satisfies Record<string, Stage>;
+  Updating: planUpdating,
+  Verifying: planVerifying,
+} satisfies Partial<StagePlans<StageName>>;
 
 function planUpdating(context: JobContext): StagePlan {
   const { policy, replicas, unchanged } = context;

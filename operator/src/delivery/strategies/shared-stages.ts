@@ -9,7 +9,15 @@ import { claimWorkload, releaseWorkload } from '../workload/changes.ts';
 import { fullSize, isExtraGone, removeExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
-import { isOver, type Next, type Stage, type StagePlan, untilMs, withoutNext } from './strategy.ts';
+import {
+  isOver,
+  type Next,
+  type StageName,
+  type StagePlan,
+  type StagePlans,
+  untilMs,
+  withoutNext,
+} from './strategy.ts';
 import { during, keepUp, missedPods, reach, steerToExtra, type Upkeep, whileCarrying } from './upkeep.ts';
 
 /** From then on the new version may have traffic, if only of some Services. */
@@ -20,14 +28,14 @@ export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satis
  * updates end with the last three of them.
  */
 export const sharedStages = {
-  CuttingOver: { phase: 'Progressing', plan: planCuttingOver },
-  Draining: { phase: 'Promoting', plan: planDraining },
-  UpdatingWorkload: { phase: 'Promoting', plan: planUpdatingWorkload },
-  HandingBack: { phase: 'Promoting', plan: planHandingBack },
-  DrainingExtra: { phase: 'Promoting', plan: planDrainingExtra },
-  RemovingExtra: { phase: 'Promoting', plan: planRemovingExtra },
-  Finishing: { phase: 'Promoting', plan: planFinishing },
-} satisfies Record<string, Stage>;
+  CuttingOver: planCuttingOver,
+  Draining: planDraining,
+  UpdatingWorkload: planUpdatingWorkload,
+  HandingBack: planHandingBack,
+  DrainingExtra: planDrainingExtra,
+  RemovingExtra: planRemovingExtra,
+  Finishing: planFinishing,
+} satisfies Partial<StagePlans<StageName>>;
 
 function planCuttingOver(context: JobContext): StagePlan {
   const isCanary = context.saved.strategy === 'Canary';

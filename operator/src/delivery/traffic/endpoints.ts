@@ -1,19 +1,8 @@
 import { type JobContext, readyCount } from '../job/context.ts';
 import type { PodGroup } from '../job/snapshot.ts';
 
-/**
- * Stages that move traffic, and are over only when all who carry it know. Selectors and readiness
- * alone are not what proxies and gateways go by: the controller of EndpointSlices retries a Service
- * after 1, 2, 4, ... seconds, and is behind for that long.
- */
-const FOLLOWING: ReadonlySet<string> = new Set(['Stepping', 'Withdrawing', 'CuttingOver', 'HandingBack', 'Reverting']);
 /** EndpointSlices are not watched. */
 const RECHECK_MS = 1000;
-
-/** Whether a stage waits for EndpointSlices. */
-export function followsEndpoints(stage: string | undefined): boolean {
-  return stage !== undefined && FOLLOWING.has(stage);
-}
 
 /** What a stage waits for, and when it observes again. */
 export interface Lag {

@@ -13,16 +13,16 @@ export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>;
  * @param jobs read when the metrics are scraped.
  */
 export function createDeliveryMetrics(registry: Registry, jobs: () => Iterable<DeliveryJob>) {
-  const { counter, gauge, histogram } = instruments(registry);
   const phases = 'Delivery jobs by phase; those without one count as Pending.';
-  void gauge('rollcall_delivery_jobs', phases, ['phase'], (jobsByPhase) => {
+  void instruments(registry, 'phase').gauge('rollcall_delivery_jobs', phases, (jobsByPhase) => {
     for (const phase of deliveryPhases) jobsByPhase.set({ phase }, 0);
     for (const { status } of jobs()) jobsByPhase.inc({ phase: status?.phase ?? 'Pending' });
   });
   const took = 'From when a job left the queue until it reached its end.';
-  const duration = histogram('rollcall_delivery_job_duration_seconds', took, JOB_SECONDS, ['strategy', 'outcome']);
+  const { histogram } = instruments(registry, 'strategy', 'outcome');
+  const duration = histogram('rollcall_delivery_job_duration_seconds', took, JOB_SECONDS);
   const why = 'Jobs that were rolled back, by the reason for it.';
-  const rollbacks = counter('rollcall_delivery_rollbacks_total', why, ['reason']);
+  const rollbacks = instruments(registry, 'reason').counter('rollcall_delivery_rollbacks_total', why);
   return {
     finished({ job, saved, policy, now }: JobSnapshot, { phase: outcome, failure, reason }: DeliveryJobStatus): void {
       const startedAt = job.status?.startedAt;

@@ -13,12 +13,13 @@ export type RegistrationMetrics = ReturnType<typeof createRegistrationMetrics>;
  */
 export function createRegistrationMetrics(registry: Registry, census: () => Census) {
   const { counter, gauge, histogram } = instruments(registry);
-  const phases = 'Registrations by phase; Unknown: no operator has observed them yet.';
-  void gauge('rollcall_registrations', phases, ['phase'], (registrations) => {
+  const phases = instruments(registry, 'phase');
+  const known = 'Registrations by phase; Unknown: no operator has observed them yet.';
+  void phases.gauge('rollcall_registrations', known, (registrations) => {
     for (const [phase, count] of Object.entries(census().phases)) registrations.set({ phase }, count);
   });
   const grace = '1 while a start or a lost connection gives registrations more time than their TTL.';
-  void gauge('rollcall_grace_active', grace, [], (active) => active.set(census().inGrace > 0 ? 1 : 0));
+  void gauge('rollcall_grace_active', grace, (active) => active.set(census().inGrace > 0 ? 1 : 0));
   const expirations = counter('rollcall_expirations_total', 'Registrations that this operator expired.');
   const late = 'From the deadline of a registration until it was written as Expired.';
   const lateness = histogram('rollcall_expiry_lateness_seconds', late, LATENESS_SECONDS);

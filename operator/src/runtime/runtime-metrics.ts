@@ -22,12 +22,10 @@ export function createRuntimeMetrics(registry: Registry) {
   const { counter, gauge } = instruments(registry);
   const reconciles = reconcileMetrics(registry);
   const queues = queueMetrics(registry);
-  const requests = counter('rest_client_requests_total', 'HTTP requests to the API server.', [
-    'code',
-    'method',
-    'host',
-  ]);
-  const leader = gauge('leader_election_master_status', '1: this process leads; 0: it is a standby.', ['name']);
+  const requestsBy = instruments(registry, 'code', 'method', 'host');
+  const requests = requestsBy.counter('rest_client_requests_total', 'HTTP requests to the API server.');
+  const leases = instruments(registry, 'name');
+  const leader = leases.gauge('leader_election_master_status', '1: this process leads; 0: it is a standby.');
   const droppedEvents = counter(
     'rollcall_events_dropped_total',
     'Kubernetes Events not sent: over the limit of their object, or the queue was full, or sending failed.',
@@ -43,25 +41,19 @@ export function createRuntimeMetrics(registry: Registry) {
     eventDropped: () => droppedEvents.inc(),
     /** @param read how many Events wait to be sent. */
     eventsPending: (read: () => number) =>
-      void gauge('rollcall_events_pending', 'Kubernetes Events that wait to be sent.', [], (pending) =>
-        pending.set(read()),
-      ),
+      void gauge('rollcall_events_pending', 'Kubernetes Events that wait to be sent.', (all) => all.set(read())),
   };
 }
 
 function reconcileMetrics(registry: Registry) {
-  const { counter, gauge, histogram } = instruments(registry);
-  const by = ['controller'];
-  const total = counter('controller_runtime_reconcile_total', 'Reconciles by their results.', [...by, 'result']);
-  const errors = counter('controller_runtime_reconcile_errors_total', 'Reconciles that failed.', by);
-  const terminal = counter(
-    'controller_runtime_terminal_reconcile_errors_total',
-    'Reconciles that failed for good.',
-    by,
-  );
-  const seconds = histogram('controller_runtime_reconcile_time_seconds', 'How long it takes.', RECONCILE_SECONDS, by);
-  const most = gauge('controller_runtime_max_concurrent_reconciles', 'Most reconciles at once.', by);
-  const active = gauge('controller_runtime_active_workers', 'Reconciles under way.', by);
+  const { counter, gauge, histogram } = instruments(registry, 'controller');
+  const results = instruments(registry, 'controller', 'result');
+  const total = results.counter('controller_runtime_reconcile_total', 'Reconciles by their results.');
+  const errors = counter('controller_runtime_reconcile_errors_total', 'Reconciles that failed.');
+  const terminal = counter('controller_runtime_terminal_reconcile_errors_total', 'Reconciles that failed for good.');
+  const seconds = histogram('controller_runtime_reconcile_time_seconds', 'How long it takes.', RECONCILE_SECONDS);
+  const most = gauge('controller_runtime_max_concurrent_reconciles', 'Most reconciles at once.');
+  const active = gauge('controller_runtime_active_workers', 'Reconciles under way.');
   return (controller: string, maxConcurrentReconciles: number) => {
     const labels = { controller };
     most.set(labels, maxConcurrentReconciles);
@@ -83,21 +75,20 @@ function reconcileMetrics(registry: Registry) {
 }
 
 function queueMetrics(registry: Registry) {
-  const { counter, gauge, histogram } = instruments(registry);
-  const by = ['name', 'controller'];
-  const depth = gauge('workqueue_depth', 'Keys that wait.', by);
-  const adds = counter('workqueue_adds_total', 'Keys that were added.', by);
-  const queued = histogram('workqueue_queue_duration_seconds', 'How long keys wait.', QUEUE_SECONDS, by);
-  const worked = histogram('workqueue_work_duration_seconds', 'How long keys are worked on.', QUEUE_SECONDS, by);
-  const retries = counter('workqueue_retries_total', 'Keys that are tried again.', by);
+  const { counter, gauge, histogram } = instruments(registry, 'name', 'controller');
+  const depth = gauge('workqueue_depth', 'Keys that wait.');
+  const adds = counter('workqueue_adds_total', 'Keys that were added.');
+  const queued = histogram('workqueue_queue_duration_seconds', 'How long keys wait.', QUEUE_SECONDS);
+  const worked = histogram('workqueue_work_duration_seconds', 'How long keys are worked on.', QUEUE_SECONDS);
+  const retries = counter('workqueue_retries_total', 'Keys that are tried again.');
   /** For how long each key that is being worked on has been, in ms, by the name of the controller. */
   const unfinished = new Map<string, () => readonly number[]>();
-  void gauge('workqueue_unfinished_work_seconds', 'Of all keys that are worked on, together.', by, (together) => {
+  void gauge('workqueue_unfinished_work_seconds', 'Of all keys that are worked on, together.', (together) => {
     for (const [name, read] of unfinished) {
       together.set({ name, controller: name }, read().reduce((sum, ms) => sum + ms, 0) / 1000);
     }
   });
-  void gauge('workqueue_longest_running_processor_seconds', 'Of the key that is worked on longest.', by, (longest) => {
+  void gauge('workqueue_longest_running_processor_seconds', 'Of the key that is worked on longest.', (longest) => {
     for (const [name, read] of unfinished) longest.set({ name, controller: name }, Math.max(0, ...read()) / 1000);
   });
   return (name: string) => {

@@ -11,7 +11,16 @@ import {
   type StagePlans,
   untilMs,
 } from './strategy.ts';
-import { during, keepUp, latePods, planVerification, reach, steerToExtra, whileCarrying } from './upkeep.ts';
+import {
+  during,
+  keepUp,
+  latePods,
+  missedPods,
+  planVerification,
+  reach,
+  steerToExtra,
+  whileCarrying,
+} from './upkeep.ts';
 
 /** A full second set of pods beside the first, then all traffic at once. */
 export const blueGreenStages = {
@@ -69,5 +78,5 @@ function planBaking(context: JobContext): StagePlan {
   const isDrained = bakeSeconds >= context.policy.drainSeconds;
   const next: Next = { stage: isDrained ? 'UpdatingWorkload' : 'Draining' };
   const plan = planVerification(context, next, untilMs(context, bakeSeconds));
-  return whileCarrying(context, context.replicas, upkeep, plan);
+  return whileCarrying(upkeep, plan, missedPods(context, context.replicas));
 }

@@ -22,7 +22,16 @@ import {
   type StagePlans,
   untilMs,
 } from './strategy.ts';
-import { keepUp, lateFailure, planPause, planVerification, reach, type Upkeep, whileCarrying } from './upkeep.ts';
+import {
+  keepUp,
+  lateFailure,
+  missedPods,
+  planPause,
+  planVerification,
+  reach,
+  type Upkeep,
+  whileCarrying,
+} from './upkeep.ts';
 
 /**
  * So long the pods of a canary are ready before routes lead to them: gateways learn of them later
@@ -205,7 +214,7 @@ function holdStep(context: JobContext, plan: StagePlan): StagePlan {
     return { message: TOO_LARGE, next: { stage: 'Withdrawing' } };
   }
   const upkeep = keepUp(context, sizeOf(context), steerStep(context, []));
-  return whileCarrying(context, sizeOf(context), upkeep, plan);
+  return whileCarrying(upkeep, plan, missedPods(context, sizeOf(context)));
 }
 
 function planFullUp(context: JobContext): StagePlan {

@@ -64,7 +64,7 @@ function planDraining(context: JobContext): StagePlan {
   const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
   const message = `${context.job.spec.version} has all traffic; the old pods are kept for ${drainSeconds} s`;
   const plan = afterDraining(context, { drainSeconds, message, next: { stage: 'UpdatingWorkload' } });
-  return whileCarrying(context, context.replicas, upkeep, plan);
+  return whileCarrying(upkeep, plan, missedPods(context, context.replicas));
 }
 
 /**

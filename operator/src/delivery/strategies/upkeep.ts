@@ -144,9 +144,9 @@ export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePla
   };
 }
 
-/** A stage in which the extra pods have traffic: it ends only while so many are ready and have what is theirs. */
-export function whileCarrying(context: JobContext, size: number, upkeep: Upkeep, plan: StagePlan): StagePlan {
-  return during(upkeep, upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missedPods(context, size));
+/** A stage that ends only while the extra pods are ready, and have the traffic that is theirs. */
+export function whileCarrying(upkeep: Upkeep, plan: StagePlan, missed: Missed): StagePlan {
+  return during(upkeep, upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missed);
 }
 
 /**

@@ -18,7 +18,7 @@ export interface WorkQueueOptions {
 const OTHERS_SHARE = 8;
 
 /** Metrics of a queue. */
-export interface WorkQueueMetrics {
+interface WorkQueueMetrics {
   depth(size: number): void;
   added(): void;
   /** A key was handed out after so long in the queue. */

@@ -179,8 +179,8 @@ export interface DeliveryJobSpec {
    */
   operation: DeliveryOperation;
   /**
-   * The version that is to run when the job has succeeded, 1 to 128 characters without white space and control
-   * characters.
+   * The version that is to run when the job has succeeded, 1 to 128 characters without '/', white space and
+   * control characters.
    */
   version: string;
   /**
@@ -823,8 +823,8 @@ export interface ServiceRegistrationSpec {
    */
   serviceName: string;
   /**
-   * The base URL where the service can be reached: absolute, http or https, with a host and without credentials,
-   * query and fragment, at most 2048 characters. For example http://shop.default.svc:8080.
+   * The base URL where the service can be reached: absolute, http or https, with an ASCII host and without
+   * credentials, query and fragment, at most 2048 characters. For example http://shop.default.svc:8080.
    */
   url: string;
   /**

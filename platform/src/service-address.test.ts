@@ -81,6 +81,8 @@ test.each([
   'http://a_b.c-d.:8080',
   'http://xn--gre-6ka8i/größe',
   'http://[::ffff:1.2.3.4]',
+  'http://[1:2:3:4:5:6::8]',
+  'http://[1:2:3:4:5:6:7::]',
   `http://shop/${'x'.repeat(2048 - 12)}`,
 ])('the URL %j is legal', (url) => {
   expect(httpUrlFault(url)).toBeUndefined();
@@ -115,6 +117,7 @@ test.each([
   ['http://127.0.0.01', 'Punycode'],
   ['http://[::1].', 'Punycode'],
   ['http://[1::2::3]', 'Punycode'],
+  ['http://[1:2:3:4:5:6:7:8::]', 'Punycode'],
   [`http://shop/${'x'.repeat(2048)}`, '2048'],
 ])('the URL %j is refused with the reason (%s), without being repeated', (url, reason) => {
   expect(httpUrlFault(url)).toContain(reason);

@@ -38,7 +38,7 @@ function ipv6(): string {
   for (let after = 5; after >= 0; after -= 1) {
     forms.push(`${before(5 - after)}::(?:${group}:){${after}}${last}`);
   }
-  forms.push(`${before(5)}::${group}`, `${before(6)}::`);
+  forms.push(`${before(6)}::${group}`, `${before(7)}::`);
   return `(?:${forms.join('|')})`;
 
   function before(most: number): string {

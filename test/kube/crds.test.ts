@@ -11,7 +11,8 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { connectByFile, type KubeConnection, type Query } from '@rollcall/platform/kube/connection.ts';
 import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
+import { httpUrlFault, serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
+import { versionFault } from '@rollcall/registry/common/validation.ts';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
@@ -89,24 +90,104 @@ describe('the API server accepts', () => {
       expect(stored.spec.serviceName).toBe(serviceName);
     }
   });
+});
 
-  it('every URL that the registry and the operator take', async () => {
-    const odd = fc.constantFrom('@', ':', '%', '%41', '\\', '[', ']', '[::1]', '<', '^', '|', '/', '?', '#', '//', '0');
-    const part = fc.oneof(odd, fc.string({ unit: 'binary', maxLength: 8 }), fc.string({ unit: 'grapheme-ascii' }));
-    const port = fc.integer({ min: 0, max: 99_999 }).map((number) => `:${number}`);
-    const urls = fc
-      .tuple(
-        fc.constantFrom('http://', 'HTTPS://', 'http:///', 'http:'),
-        fc.oneof(part, fc.webAuthority()),
-        fc.oneof(port, part),
-        part,
-      )
-      .map((parts) => parts.join(''));
-    const legal = urls.filter((url) => serviceUrlFault(url) === undefined);
-    for (const url of fc.sample(legal, 300)) {
-      const object = { name: 'shop', spec: { serviceName: 'shop', url } };
-      const stored = await send(serviceRegistrationKind, object, { dryRun: 'All' });
-      expect(stored.spec.url).toBe(url);
+/** URLs that are right, or nearly so. */
+const nearUrls = (() => {
+  const odd = fc.constantFrom('@', ':', '%', '%41', '\\', '[', ']', '[::1]', '<', '^', '|', '/', '?', '#', '//', '0');
+  const part = fc.oneof(odd, fc.string({ unit: 'binary', maxLength: 8 }), fc.string({ unit: 'grapheme-ascii' }));
+  const group = fc.constantFrom('0', '1', 'ffff', '12345', '', ':', '1.2.3.4', '256.1.1.1', 'g');
+  const ipv6 = fc.array(group, { minLength: 1, maxLength: 9 }).map((groups) => `[${groups.join(':')}]`);
+  const label = fc.constantFrom(
+    'shop',
+    'a_b',
+    '-a-',
+    '1',
+    '0x1',
+    '0',
+    '08',
+    '256',
+    '1a',
+    '0x',
+    'größe',
+    '',
+    'a b',
+    '日本',
+  );
+  const name = fc.array(label, { minLength: 1, maxLength: 5 }).map((labels) => labels.join('.'));
+  const digits = fc.constantFrom('', '0', '1', '080', '65535', '65536', '99999', '100000');
+  const port = fc.oneof(digits, fc.integer({ min: 0, max: 99_999 })).map((number) => `:${number}`);
+  const scheme = fc.constantFrom('http://', 'https://', 'https://', 'HTTPS://', 'http:///', 'http:');
+  const host = fc.oneof(
+    name,
+    ipv6,
+    fc.ipV4(),
+    fc.ipV6().map((address) => `[${address}]`),
+    part,
+    fc.webAuthority(),
+  );
+  const end = fc.oneof(fc.constantFrom('', '/', '/base', '?a', '#b', '/@'), part);
+  return fc.tuple(scheme, host, fc.oneof(fc.constant(''), port, part), end).map((parts) => parts.join(''));
+})();
+
+function httpsUrlFault(url: string): string | undefined {
+  return httpUrlFault(url) ?? (/^https:/i.test(url) ? undefined : 'must be https');
+}
+
+function deploy(more: object): object {
+  return { serviceName: 'shop', operation: 'Deploy', version: '1', ...more };
+}
+
+describe('the API server accepts what the registry accepts, and nothing else:', () => {
+  const checksum = `sha256:${'a'.repeat(64)}`;
+  const version = fc.oneof(
+    fc.constantFrom('.', '..', '...', '1/2', '/', 'a b', '1.0.0', '*', '\\', ':'),
+    fc.string({ unit: 'binary', maxLength: 4 }),
+    fc.string({ unit: 'binary', minLength: 126, maxLength: 130 }),
+  );
+  test.each([
+    {
+      what: 'URLs of services',
+      kind: serviceRegistrationKind,
+      texts: nearUrls,
+      faultOf: serviceUrlFault,
+      specOf: (text: string) => ({ serviceName: 'shop', url: text }),
+    },
+    {
+      what: 'endpoints',
+      kind: webhookConfigKind,
+      texts: nearUrls,
+      faultOf: httpUrlFault,
+      specOf: (text: string) => ({ serviceName: 'shop', endpoints: { chat: text } }),
+    },
+    {
+      what: 'URLs of binaries',
+      kind: deliveryJobKind,
+      texts: nearUrls,
+      faultOf: httpsUrlFault,
+      specOf: (text: string) => deploy({ artifact: { type: 'binary', url: text, checksum } }),
+    },
+    {
+      what: 'versions',
+      kind: deliveryJobKind,
+      texts: version,
+      faultOf: versionFault,
+      specOf: (text: string) => deploy({ version: text, artifact: { url: 'shop:1' } }),
+    },
+  ])('$what', async ({ kind, texts, faultOf, specOf }) => {
+    const legal = fc.sample(
+      texts.filter((text) => faultOf(text) === undefined),
+      150,
+    );
+    for (const text of [...legal, ...fc.sample(texts, 300)]) {
+      const answer = await send<KubeObject>(kind, { name: 'shop', spec: specOf(text) }, { dryRun: 'All' }).then(
+        () => 'accepted',
+        (error: unknown) => String(error),
+      );
+      expect({ text, answer }).toEqual({
+        text,
+        answer: expect.stringMatching(faultOf(text) === undefined ? /^accepted$/ : / is invalid: /),
+      });
     }
   });
 });

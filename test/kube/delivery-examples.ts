@@ -48,7 +48,7 @@ const jobExamples: readonly Omit<Example, 'kind'>[] = [
   {
     sentence: 'a version with a space',
     object: job({ version: '1 2' }),
-    refusal: 'version must not contain white space',
+    refusal: "version must not be '.' or '..'",
   },
   { sentence: 'all services at once', object: job({ serviceName: '*' }), refusal: "serviceName '*' is reserved" },
   { sentence: 'a colon in the service name', object: job({ serviceName: 'a:b' }), refusal: "must not contain ':'" },

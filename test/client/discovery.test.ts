@@ -36,18 +36,6 @@ describe('discover', () => {
     expect(directory.list({ capability: 'grpc', prefix: 'shop' })).toEqual([]);
   });
 
-  it('picks the named service, or the matching ones by turns', async () => {
-    await using server = await startContractServer();
-    for (const name of ['pay-1', 'pay-2', 'pay-3', 'shop']) server.put(name);
-    using directory = discoverFrom(server);
-    await directory.ready;
-    const pickPayment = () => directory.pick({ prefix: 'pay-' }).service_name;
-    expect(directory.pick('shop').service_url).toBe('http://shop.test');
-    expect([pickPayment(), pickPayment(), pickPayment(), pickPayment()]).toEqual(['pay-1', 'pay-2', 'pay-3', 'pay-1']);
-    expect(() => directory.pick('ghost')).toThrow('no service ghost');
-    expect(() => directory.pick({ capability: 'mcp' })).toThrow(expect.objectContaining({ status: 404 }));
-  });
-
   it('follows changes', async () => {
     await using server = await startContractServer();
     server.put('shop');

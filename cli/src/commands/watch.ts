@@ -1,7 +1,6 @@
-import { type Directory, discover } from '@rollcall/client/discovery.ts';
+import { type Directory, discover, type ServiceChange } from '@rollcall/client/discovery.ts';
 import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { ServiceFilter, ServiceRecord } from '@rollcall/client/registry-types.ts';
-import type { ServiceChange } from '@rollcall/client/service-cache.ts';
 import type { Command } from 'commander';
 import { addFilterOptions, connectionOf, wantsJson, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';

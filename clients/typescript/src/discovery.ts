@@ -1,11 +1,11 @@
 import { type BackOff, backOffMs } from './back-off.ts';
 import { createEmitter, type Subscribable } from './emitter.ts';
+import { createListedCache } from './listed-cache.ts';
 import { pause } from './pause.ts';
 import { RegistryError } from './registry-error.ts';
 import type { ServiceFilter, ServiceRecord } from './registry-types.ts';
-import { createServiceCache, type ServiceChange } from './service-cache.ts';
 import { type ConnectionOptions, createTransport } from './transport.ts';
-import { watchServices } from './watch.ts';
+import { sameFacts, watchedServices, watchList } from './watch.ts';
 
 export interface DiscoverOptions extends ConnectionOptions {
   /**
@@ -19,6 +19,15 @@ export interface DiscoverOptions extends ConnectionOptions {
    * until {@link Directory.close}.
    */
   readonly unref?: boolean | undefined;
+}
+
+/**
+ * How the set of known services changed. `previous` is what was known before, absent for `added`.
+ */
+export interface ServiceChange {
+  readonly type: 'added' | 'modified' | 'expired' | 'removed';
+  readonly service: ServiceRecord;
+  readonly previous?: ServiceRecord;
 }
 
 /** @public */
@@ -57,12 +66,6 @@ export interface Directory extends Subscribable<DirectoryEvents> {
   get(name: string): ServiceRecord;
   /** The services that match, by name. */
   list(filter?: ServiceFilter): readonly ServiceRecord[];
-  /**
-   * A service to call: the one of that name, or by turns one that matches the filter.
-   *
-   * @throws RegistryError with status 404 where there is none.
-   */
-  pick(which: string | ServiceFilter): ServiceRecord;
   /** Stops watching. What is known stays readable. */
   close(): void;
   [Symbol.dispose](): void;
@@ -84,25 +87,27 @@ const STABLE_AFTER_MS = 5000;
  */
 export function discover(options: DiscoverOptions): Directory {
   const transport = createTransport(options);
-  const cache = createServiceCache();
+  const cache = createListedCache<ServiceRecord, 'expired' | 'removed'>({
+    keyOf: ({ service_name }) => service_name,
+    isSame: sameFacts,
+  });
   const emitter = createEmitter<DirectoryEvents>();
   const closing = new AbortController();
   const ready = Promise.withResolvers<void>();
   ready.promise.catch(() => undefined);
-  const turns = new Map<string, number>();
   let state: DirectoryState = 'connecting';
   let synced = false;
 
   async function followOneConnection(): Promise<void> {
     const { silenceMs } = options;
     const cursor = cache.beginConnection();
-    for await (const event of watchServices(transport, { cursor, silenceMs, signal: closing.signal })) {
+    for await (const event of watchList(transport, watchedServices, { cursor, silenceMs, signal: closing.signal })) {
       if (event.type === 'opened') emitter.emit('connected', { resumed: cursor !== undefined });
-      for (const change of cache.apply(event)) emitter.emit('change', change);
+      for (const { item, ...change } of cache.apply(event)) emitter.emit('change', { ...change, service: item });
       if (event.type === 'synced') {
         synced = true;
         ready.resolve();
-        emitter.emit('synced', { total: cache.list().length });
+        emitter.emit('synced', { total: list().length });
       }
       if (synced) state = cache.isListing() ? 'stale' : 'live';
     }
@@ -127,25 +132,14 @@ export function discover(options: DiscoverOptions): Directory {
   }
 
   function list(filter: ServiceFilter = {}): readonly ServiceRecord[] {
-    const { capability, prefix } = filter;
-    if (capability === undefined && prefix === undefined) return cache.list();
-    return cache
-      .list()
+    const { capability, prefix = '' } = filter;
+    return Array.from(cache.items())
       .filter(
         (service) =>
           (capability === undefined || service.capabilities.includes(capability)) &&
-          (prefix === undefined || service.service_name.startsWith(prefix)),
-      );
-  }
-
-  function pick(which: string | ServiceFilter): ServiceRecord {
-    const matching = typeof which === 'string' ? [cache.find(which)] : list(which);
-    const key = typeof which === 'string' ? which : `${which.capability ?? ''} ${which.prefix ?? ''}`;
-    const turn = (turns.get(key) ?? -1) + 1;
-    const picked = matching[turn % Math.max(1, matching.length)];
-    if (picked === undefined) throw notFound(typeof which === 'string' ? which : JSON.stringify(which));
-    if (matching.length > 1) turns.set(key, turn % matching.length);
-    return picked;
+          service.service_name.startsWith(prefix),
+      )
+      .sort((a, b) => (a.service_name < b.service_name ? -1 : 1));
   }
 
   function close(): void {
@@ -159,18 +153,13 @@ export function discover(options: DiscoverOptions): Directory {
     state: () => state,
     on: (type, listener) => emitter.on(type, listener),
     find: (name) => cache.find(name),
-    get: (name) => cache.find(name) ?? fail(notFound(name)),
+    get: (name) => cache.find(name) ?? notFound(name),
     list,
-    pick,
     close,
     [Symbol.dispose]: close,
   };
 }
 
-function notFound(what: string): RegistryError {
-  return new RegistryError(`no service ${what} is registered`, { status: 404, error: 'Service not found' });
-}
-
-function fail(error: Error): never {
-  throw error;
+function notFound(name: string): never {
+  throw new RegistryError(`no service ${name} is registered`, { status: 404, error: 'Service not found' });
 }

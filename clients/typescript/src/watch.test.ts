@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseWatchEvent } from './watch.ts';
+import { parseEvent, watchedJobs, watchedServices } from './watch.ts';
 
 const service = {
   service_name: 'shop',
@@ -9,23 +9,21 @@ const service = {
   last_heartbeat: '2026-11-20T10:00:30+00:00',
   capabilities: ['rest'],
 };
+const job = { job_id: 'deploy-shop-1.4.0-1', service_name: 'shop', version: '1.4.0', phase: 'Paused' };
 
-describe('parseWatchEvent', () => {
-  it.each(['added', 'modified', 'expired', 'removed'])('reads %s', (type) => {
-    expect(parseWatchEvent({ event: type, id: '42', data: JSON.stringify(service) })).toEqual({
-      type,
-      service,
-      cursor: '42',
-    });
+describe('events of services', () => {
+  it.each(['added', 'modified', 'expired', 'removed'])('%s', (type) => {
+    const message = { event: type, id: '42', data: JSON.stringify(service) };
+    expect(parseEvent(message, watchedServices)).toEqual({ type, item: service, cursor: '42' });
   });
 
-  it.each(['synced', 'reset'])('reads %s', (type) => {
-    expect(parseWatchEvent({ event: type, data: '{}' })).toEqual({ type, cursor: undefined });
+  it.each(['synced', 'reset'])('%s', (type) => {
+    expect(parseEvent({ event: type, data: '{}' }, watchedServices)).toEqual({ type, cursor: undefined });
   });
 
   it('leaves out capabilities it does not know', () => {
     const data = JSON.stringify({ ...service, capabilities: ['rest', 'telepathy', 7] });
-    expect(parseWatchEvent({ event: 'added', data })).toMatchObject({ service: { capabilities: ['rest'] } });
+    expect(parseEvent({ event: 'added', data }, watchedServices)).toMatchObject({ item: { capabilities: ['rest'] } });
   });
 
   it.each([
@@ -37,6 +35,21 @@ describe('parseWatchEvent', () => {
     { what: 'a record without a URL', event: 'added', data: '{"service_name":"shop"}' },
     { what: 'a name that is no text', event: 'added', data: '{"service_name":7,"service_url":"http://x"}' },
   ])('skips $what', ({ event, data }) => {
-    expect(parseWatchEvent({ event, data })).toBeUndefined();
+    expect(parseEvent({ event, data }, watchedServices)).toBeUndefined();
+  });
+});
+
+describe('events of jobs', () => {
+  it.each(['added', 'modified', 'removed'])('%s', (type) => {
+    const message = { event: type, id: '42', data: JSON.stringify(job) };
+    expect(parseEvent(message, watchedJobs)).toMatchObject({ type, item: job, cursor: '42' });
+  });
+
+  it.each([
+    { what: 'an unknown type', event: 'expired', data: JSON.stringify(job) },
+    { what: 'a record without an id', event: 'added', data: '{"phase":"Paused"}' },
+    { what: 'a phase that is not known', event: 'added', data: JSON.stringify({ ...job, phase: 'Levitating' }) },
+  ])('skips $what', ({ event, data }) => {
+    expect(parseEvent({ event, data }, watchedJobs)).toBeUndefined();
   });
 });

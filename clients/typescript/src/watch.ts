@@ -1,33 +1,35 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import { readEvents } from './event-stream.ts';
+import { parseJobRecord } from './job-record.ts';
+import type { JobRecord } from './job-types.ts';
+import type { ListedEvent } from './listed-cache.ts';
 import { parseObject } from './registry-error.ts';
 import { capabilities, type ServiceRecord } from './registry-types.ts';
 import type { Transport } from './transport.ts';
 
-/**
- * Events of `GET /services/watch`. `cursor` is the event's id: a later watch that names it resumes
- * after the event.
- *
- * - `opened`: the registry accepted the watch; no message of its, always the first.
- * - `added`, `modified`, `expired`, `removed`: what happened to one registration, with its facts at
- *   that moment.
- * - `synced`: everything that is registered has now been sent.
- * - `reset`: the cursor was too old to resume from; everything follows, up to `synced`.
- */
-export type WatchEvent =
-  | ServiceEvent
-  | { readonly type: 'opened' | 'synced' | 'reset'; readonly cursor: string | undefined };
-
-const serviceEventTypes = ['added', 'modified', 'expired', 'removed'] as const;
-
-interface ServiceEvent {
-  readonly type: (typeof serviceEventTypes)[number];
-  readonly service: ServiceRecord;
-  readonly cursor: string | undefined;
+/** What the registry can be watched for. */
+export interface Watched<Item extends object, Gone extends string> {
+  readonly path: string;
+  /** The events that an item ends with. */
+  readonly gone: readonly Gone[];
+  /** @returns undefined for what is not such an item. */
+  readonly parse: (data: string) => Item | undefined;
 }
 
+export const watchedServices: Watched<ServiceRecord, 'expired' | 'removed'> = {
+  path: '/services/watch',
+  gone: ['expired', 'removed'],
+  parse: parseServiceRecord,
+};
+
+export const watchedJobs: Watched<JobRecord, 'removed'> = {
+  path: '/jobs/watch',
+  gone: ['removed'],
+  parse: parseJobRecord,
+};
+
 export interface WatchOptions {
-  /** Resume after this event; absent: begin with everything that is registered. */
+  /** Resume after this event; absent: begin with everything there is. */
   readonly cursor?: string | undefined;
   /**
    * Give the connection up when nothing at all, not even a comment, arrived for this long. Default
@@ -38,15 +40,19 @@ export interface WatchOptions {
 }
 
 /**
- * Reads one connection of the watch until it ends. An ended connection says nothing about the
- * registrations: connect again with the last cursor.
+ * Reads one connection of a watch until it ends. An ended connection says nothing about the items:
+ * connect again with the last cursor.
  *
  * @throws RegistryError where it cannot be opened or breaks; the signal's reason where that
  * aborted.
  */
-export async function* watchServices(transport: Transport, options: WatchOptions): AsyncGenerator<WatchEvent, void> {
-  for await (const message of readEvents(transport, { path: '/services/watch', ...options })) {
-    const event = message === 'opened' ? { type: message, cursor: undefined } : parseWatchEvent(message);
+export async function* watchList<Item extends object, Gone extends string>(
+  transport: Transport,
+  watched: Watched<Item, Gone>,
+  options: WatchOptions,
+): AsyncGenerator<ListedEvent<Item, Gone>, void> {
+  for await (const message of readEvents(transport, { path: watched.path, ...options })) {
+    const event = message === 'opened' ? { type: message, cursor: undefined } : parseEvent(message, watched);
     if (event !== undefined) yield event;
   }
 }
@@ -55,11 +61,25 @@ export async function* watchServices(transport: Transport, options: WatchOptions
  * @returns undefined for messages that this version does not know or that are not well-formed: they
  * are skipped.
  */
-export function parseWatchEvent({ event, id, data }: EventSourceMessage): WatchEvent | undefined {
+export function parseEvent<Item extends object, Gone extends string>(
+  { event, id, data }: EventSourceMessage,
+  { gone, parse }: Pick<Watched<Item, Gone>, 'gone' | 'parse'>,
+): ListedEvent<Item, Gone> | undefined {
   if (event === 'synced' || event === 'reset') return { type: event, cursor: id };
-  const type = serviceEventTypes.find((known) => known === event);
-  const service = parseServiceRecord(data);
-  return type && service && { type, service, cursor: id };
+  const type = (['added', 'modified', ...gone] as const).find((known) => known === event);
+  const item = parse(data);
+  return type && item && { type, item, cursor: id };
+}
+
+/** Whether two records say the same; heartbeats do not count. */
+export function sameFacts(a: ServiceRecord, b: ServiceRecord): boolean {
+  return (
+    a.service_id === b.service_id &&
+    a.service_url === b.service_url &&
+    a.registered_at === b.registered_at &&
+    a.capabilities.length === b.capabilities.length &&
+    a.capabilities.every((capability) => b.capabilities.includes(capability))
+  );
 }
 
 function parseServiceRecord(data: string): ServiceRecord | undefined {

@@ -1,9 +1,6 @@
 import { isFinished } from '@rollcall/client/job-record.ts';
 import { type JobRecord, jobPhases } from '@rollcall/client/job-types.ts';
-import { watchJobs } from '@rollcall/client/job-watch.ts';
-import type { ItemChange, ListedEvent } from '@rollcall/client/listed-cache.ts';
-import type { Transport } from '@rollcall/client/transport.ts';
-import type { WatchOptions } from '@rollcall/client/watch.ts';
+import type { ItemChange } from '@rollcall/client/listed-cache.ts';
 import { channelScope } from '@rollcall/platform/http/scopes.ts';
 import { serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
@@ -77,18 +74,4 @@ export function jobsSource(topic: Topic<JobRecord, 'removed'>): ChannelSource {
     scopeFor: () => SCOPE,
     subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
-}
-
-/**
- * One connection of the registry's watch of all jobs.
- *
- * @throws RegistryError where it cannot be opened or breaks.
- */
-export async function* watchAllJobs(
-  transport: Transport,
-  options: WatchOptions,
-): AsyncGenerator<ListedEvent<JobRecord, 'removed'>, void> {
-  for await (const event of watchJobs(transport, options)) {
-    yield 'job' in event ? { type: event.type, item: event.job, cursor: event.cursor } : event;
-  }
 }

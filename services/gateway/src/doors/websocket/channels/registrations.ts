@@ -1,8 +1,5 @@
-import type { ListedEvent } from '@rollcall/client/listed-cache.ts';
 import { capabilities, type ServiceRecord } from '@rollcall/client/registry-types.ts';
-import { sameFacts } from '@rollcall/client/service-cache.ts';
-import type { Transport } from '@rollcall/client/transport.ts';
-import { type WatchOptions, watchServices } from '@rollcall/client/watch.ts';
+import { sameFacts } from '@rollcall/client/watch.ts';
 import { channelScope } from '@rollcall/platform/http/scopes.ts';
 import { Type } from 'typebox';
 import type { ChannelSource } from './channel-source.ts';
@@ -53,18 +50,4 @@ export function registrationsSource(topic: Topic<ServiceRecord, GoneRegistration
     scopeFor: () => SCOPE,
     subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
-}
-
-/**
- * One connection of the registry's watch.
- *
- * @throws RegistryError where it cannot be opened or breaks.
- */
-export async function* watchRegistrations(
-  transport: Transport,
-  options: WatchOptions,
-): AsyncGenerator<ListedEvent<ServiceRecord, GoneRegistration>, void> {
-  for await (const event of watchServices(transport, options)) {
-    yield 'service' in event ? { type: event.type, item: event.service, cursor: event.cursor } : event;
-  }
 }

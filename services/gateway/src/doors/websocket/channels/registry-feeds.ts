@@ -1,9 +1,10 @@
 import { type ConnectionOptions, createTransport } from '@rollcall/client/transport.ts';
+import { watchedJobs, watchedServices, watchList } from '@rollcall/client/watch.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { ChannelSource } from './channel-source.ts';
 import { follow } from './follow.ts';
-import { createJobsTopic, jobsSource, watchAllJobs } from './jobs.ts';
-import { createRegistrationsTopic, registrationsSource, watchRegistrations } from './registrations.ts';
+import { createJobsTopic, jobsSource } from './jobs.ts';
+import { createRegistrationsTopic, registrationsSource } from './registrations.ts';
 
 export interface RegistryFeedsDeps {
   readonly registry: ConnectionOptions;
@@ -33,12 +34,15 @@ export function createRegistryFeeds({ registry, log }: RegistryFeedsDeps): Regis
           {
             name: 'registrations',
             topic: registrations,
-            watch: (options) => watchRegistrations(transport, options),
+            watch: (options) => watchList(transport, watchedServices, options),
             log,
           },
           signal,
         ),
-        follow({ name: 'jobs', topic: jobs, watch: (options) => watchAllJobs(transport, options), log }, signal),
+        follow(
+          { name: 'jobs', topic: jobs, watch: (options) => watchList(transport, watchedJobs, options), log },
+          signal,
+        ),
       ]);
     },
     async stop() {

@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { createListedCache, type ListedEvent } from './listed-cache.ts';
 import type { ServiceRecord } from './registry-types.ts';
-import { createServiceCache, type ServiceCache } from './service-cache.ts';
-import type { WatchEvent } from './watch.ts';
+import { sameFacts } from './watch.ts';
+
+type WatchEvent = ListedEvent<ServiceRecord, 'expired' | 'removed'>;
+
+const createServiceCache = () =>
+  createListedCache<ServiceRecord, 'expired' | 'removed'>({
+    keyOf: ({ service_name }) => service_name,
+    isSame: sameFacts,
+  });
+type ServiceCache = ReturnType<typeof createServiceCache>;
 
 function record(name: string, facts: Partial<ServiceRecord> = {}): ServiceRecord {
   return {
@@ -21,17 +30,17 @@ const event = (
   cursor?: string,
 ): WatchEvent => ({
   type,
-  service,
+  item: service,
   cursor,
 });
 const synced = (cursor?: string): WatchEvent => ({ type: 'synced', cursor });
 const reset: WatchEvent = { type: 'reset', cursor: undefined };
 
 function feed(cache: ServiceCache, events: readonly WatchEvent[]): string[] {
-  return events.flatMap((each) => cache.apply(each)).map(({ type, service }) => `${type} ${service.service_name}`);
+  return events.flatMap((each) => cache.apply(each)).map(({ type, item }) => `${type} ${item.service_name}`);
 }
 
-const names = (cache: ServiceCache) => cache.list().map((service) => service.service_name);
+const names = (cache: ServiceCache) => Array.from(cache.items(), (service) => service.service_name).sort();
 
 /** A cache that knows shop and cart, at cursor 2. */
 function knowing(): ServiceCache {
@@ -41,8 +50,8 @@ function knowing(): ServiceCache {
   return cache;
 }
 
-describe('service cache', () => {
-  it('holds what a first full list names, by name', () => {
+describe('a cache of services', () => {
+  it('holds what a first full list names', () => {
     const cache = createServiceCache();
     expect(cache.beginConnection()).toBeUndefined();
     const changes = feed(cache, [event('added', record('shop')), event('added', record('cart')), synced('7')]);
@@ -85,7 +94,7 @@ describe('service cache', () => {
   it('reports what was known before', () => {
     const changed = record('shop', { service_url: 'http://new' });
     expect(knowing().apply(event('modified', changed))).toEqual([
-      { type: 'modified', service: changed, previous: record('shop') },
+      { type: 'modified', item: changed, previous: record('shop') },
     ]);
   });
 

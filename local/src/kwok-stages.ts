@@ -1,21 +1,3 @@
-/** One document of a kwok configuration. */
-interface Stage {
-  readonly apiVersion: 'kwok.x-k8s.io/v1alpha1';
-  readonly kind: 'Stage';
-  readonly metadata: { readonly name: string };
-  readonly spec: {
-    readonly resourceRef: { readonly apiGroup: 'v1'; readonly kind: 'Pod' | 'Node' };
-    readonly selector: { readonly matchExpressions: readonly Expression[] };
-    readonly delay?: { readonly durationMilliseconds: number };
-    readonly immediateNextStage?: boolean;
-    readonly next: {
-      readonly statusTemplate?: string;
-      readonly finalizers?: { readonly empty: true };
-      readonly delete?: true;
-    };
-  };
-}
-
 /** A jq expression on the object and what its results must be. */
 interface Expression {
   readonly key: string;
@@ -42,11 +24,11 @@ const readyIs = (operator: 'In' | 'NotIn', status: string): Expression => ({
   values: [status],
 });
 
-const waitingFor = (operator: 'In' | 'NotIn', reason: string): Expression => ({
+const notPulled: Expression = {
   key: '.status.containerStatuses.[0].state.waiting.reason',
-  operator,
-  values: [reason],
-});
+  operator: 'NotIn',
+  values: ['ImagePullBackOff'],
+};
 
 const pending = [alive, onNode, phase('Pending')];
 const running = [alive, phase('Running')];
@@ -54,23 +36,26 @@ const running = [alive, phase('Running')];
 // The templates are Go templates that yield YAML; $now is the same in all parts of one.
 const now = '{{ $now := Now }}\n';
 
-const condition = (type: string, status: string): string =>
-  `- {type: ${type}, status: "${status}", lastTransitionTime: {{ $now | Quote }}}\n`;
-
-const conditions = (ready: 'True' | 'False'): string =>
-  'conditions:\n' +
-  condition('Initialized', 'True') +
-  condition('PodScheduled', 'True') +
-  condition('ContainersReady', ready) +
-  condition('Ready', ready);
-
-interface ContainerState {
-  readonly state: string;
+interface PodStatus {
+  readonly phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed';
   readonly ready?: boolean;
   readonly restartCount?: number;
+  /** Of each container. */
+  readonly state: string;
+  /** Whether it has its address already. */
+  readonly placed?: boolean;
 }
 
-const containerStatuses = ({ state, ready = false, restartCount = 0 }: ContainerState): string => `containerStatuses:
+const podStatus = ({ phase, ready = false, restartCount = 0, state, placed = false }: PodStatus): string => {
+  const readiness = ready ? 'True' : 'False';
+  const conditions = Object.entries({
+    Initialized: 'True',
+    PodScheduled: 'True',
+    ContainersReady: readiness,
+    Ready: readiness,
+  }).map(([type, status]) => `- {type: ${type}, status: "${status}", lastTransitionTime: {{ $now | Quote }}}\n`);
+  return `conditions:
+${conditions.join('')}containerStatuses:
 {{ range .spec.containers }}
 - name: {{ .name | Quote }}
   image: {{ .image | Quote }}
@@ -80,11 +65,19 @@ const containerStatuses = ({ state, ready = false, restartCount = 0 }: Container
   restartCount: ${restartCount}
   state: ${state}
 {{ end }}
+${placed ? '' : addresses}phase: ${phase}
 `;
+};
 
 const started = '{running: {startedAt: {{ $now | Quote }}}}';
 
 const waiting = (reason: string, message: string): string => `{waiting: {reason: ${reason}, message: "${message}"}}`;
+
+const crashing = {
+  phase: 'Running',
+  state: waiting('CrashLoopBackOff', 'back-off 10s restarting failed container'),
+  restartCount: 3,
+} as const;
 
 const terminated = (exitCode: number, reason: string): string =>
   `{terminated: {exitCode: ${exitCode}, reason: ${reason}, ` +
@@ -104,107 +97,91 @@ const nodeConditions = (times: string): string => `conditions:
 {{ end }}
 `;
 
-interface StageOptions {
-  readonly on: 'Pod' | 'Node';
-  readonly when: readonly Expression[];
-  readonly afterMs?: number;
-  readonly status?: string;
-  readonly next?: Stage['spec']['next'];
-  readonly immediateNextStage?: boolean;
-}
-
-const stage = (name: string, options: StageOptions): Stage => ({
+const stage = (name: string, spec: object) => ({
   apiVersion: 'kwok.x-k8s.io/v1alpha1',
   kind: 'Stage',
   metadata: { name },
-  spec: {
-    resourceRef: { apiGroup: 'v1', kind: options.on },
-    selector: { matchExpressions: options.when },
-    ...(options.afterMs === undefined ? {} : { delay: { durationMilliseconds: options.afterMs } }),
-    ...(options.immediateNextStage === undefined ? {} : { immediateNextStage: options.immediateNextStage }),
-    next: options.next ?? { statusTemplate: `${now}${options.status ?? ''}` },
-  },
+  spec,
 });
 
-const podStages: readonly Stage[] = [
-  stage('pod-ready', {
-    on: 'Pod',
+interface StageOptions {
+  readonly when: readonly Expression[];
+  readonly afterMs: number;
+  readonly status: PodStatus;
+}
+
+const podStage = (name: string, { when, afterMs, status }: StageOptions) =>
+  stage(`pod-${name}`, {
+    resourceRef: { apiGroup: 'v1', kind: 'Pod' },
+    selector: { matchExpressions: when },
+    delay: { durationMilliseconds: afterMs },
+    next: { statusTemplate: `${now}${podStatus(status)}` },
+  });
+
+const podStages = [
+  podStage('ready', {
     when: [...pending, imageTag('NotIn', '(crash|missing|unready|slow)')],
     afterMs: 50,
-    status: `${conditions('True')}${containerStatuses({ state: started, ready: true })}${addresses}phase: Running\n`,
+    status: { phase: 'Running', ready: true, state: started },
   }),
-  stage('pod-slow', {
-    on: 'Pod',
+  podStage('slow', {
     when: [...pending, imageTag('In', 'slow')],
     afterMs: 2_000,
-    status: `${conditions('True')}${containerStatuses({ state: started, ready: true })}${addresses}phase: Running\n`,
+    status: { phase: 'Running', ready: true, state: started },
   }),
-  stage('pod-unready', {
-    on: 'Pod',
+  podStage('unready', {
     when: [...pending, imageTag('In', 'unready')],
     afterMs: 50,
-    status: `${conditions('False')}${containerStatuses({ state: started })}${addresses}phase: Running\n`,
+    status: { phase: 'Running', state: started },
   }),
-  stage('pod-missing', {
-    on: 'Pod',
-    when: [...pending, imageTag('In', 'missing'), waitingFor('NotIn', 'ImagePullBackOff')],
+  podStage('missing', {
+    when: [...pending, imageTag('In', 'missing'), notPulled],
     afterMs: 50,
-    status: `${conditions('False')}${containerStatuses({ state: waiting('ImagePullBackOff', 'no such image') })}${addresses}phase: Pending\n`,
+    status: { phase: 'Pending', state: waiting('ImagePullBackOff', 'no such image') },
   }),
-  stage('pod-crash', {
-    on: 'Pod',
-    when: [...pending, imageTag('In', 'crash')],
-    afterMs: 50,
-    status: `${conditions('False')}${containerStatuses({
-      state: waiting('CrashLoopBackOff', 'back-off 10s restarting failed container'),
-      restartCount: 3,
-    })}${addresses}phase: Running\n`,
-  }),
-  stage('pod-flaky', {
-    on: 'Pod',
+  podStage('crash', { when: [...pending, imageTag('In', 'crash')], afterMs: 50, status: crashing }),
+  podStage('flaky', {
     when: [...running, imageTag('In', 'flaky'), readyIs('In', 'True')],
     afterMs: 3_000,
-    status: `${conditions('False')}${containerStatuses({ state: started, restartCount: 1 })}phase: Running\n`,
+    status: { phase: 'Running', state: started, restartCount: 1, placed: true },
   }),
-  stage('pod-crumble', {
-    on: 'Pod',
+  podStage('crumble', {
     when: [...running, imageTag('In', 'crumble'), readyIs('In', 'True')],
     afterMs: 1_500,
-    status: `${conditions('False')}${containerStatuses({
-      state: waiting('CrashLoopBackOff', 'back-off 10s restarting failed container'),
-      restartCount: 3,
-    })}phase: Running\n`,
+    status: { ...crashing, placed: true },
   }),
-  stage('pod-done', {
-    on: 'Pod',
+  podStage('done', {
     when: [...running, ofJob, imageTag('NotIn', 'fail')],
     afterMs: 200,
-    status: `${conditions('False')}${containerStatuses({ state: terminated(0, 'Completed') })}phase: Succeeded\n`,
+    status: { phase: 'Succeeded', state: terminated(0, 'Completed'), placed: true },
   }),
-  stage('pod-failed', {
-    on: 'Pod',
+  podStage('failed', {
     when: [...running, ofJob, imageTag('In', 'fail')],
     afterMs: 200,
-    status: `${conditions('False')}${containerStatuses({ state: terminated(1, 'Error') })}phase: Failed\n`,
+    status: { phase: 'Failed', state: terminated(1, 'Error'), placed: true },
   }),
-  stage('pod-gone', { on: 'Pod', when: [deleted, onNode], next: { finalizers: { empty: true }, delete: true } }),
+  stage('pod-gone', {
+    resourceRef: { apiGroup: 'v1', kind: 'Pod' },
+    selector: { matchExpressions: [deleted, onNode] },
+    next: { finalizers: { empty: true }, delete: true },
+  }),
 ];
 
-const nodeStages: readonly Stage[] = [
+const nodeStages = [
   stage('node-ready', {
-    on: 'Node',
-    // The label "down" keeps a node from coming up.
-    when: [readyIs('NotIn', 'True'), { key: '.metadata.labels["down"]', operator: 'DoesNotExist' }],
-    status:
-      'addresses: [{type: InternalIP, address: {{ NodeIP | Quote }}}]\n' +
-      nodeConditions('lastHeartbeatTime: {{ $now | Quote }}, lastTransitionTime: {{ $now | Quote }}'),
+    resourceRef: { apiGroup: 'v1', kind: 'Node' },
+    selector: { matchExpressions: [readyIs('NotIn', 'True')] },
+    next: {
+      statusTemplate: `${now}addresses: [{type: InternalIP, address: {{ NodeIP | Quote }}}]
+${nodeConditions('lastHeartbeatTime: {{ $now | Quote }}, lastTransitionTime: {{ $now | Quote }}')}`,
+    },
   }),
   stage('node-heartbeat', {
-    on: 'Node',
-    when: [readyIs('In', 'True')],
-    afterMs: 20_000,
+    resourceRef: { apiGroup: 'v1', kind: 'Node' },
+    selector: { matchExpressions: [readyIs('In', 'True')] },
+    delay: { durationMilliseconds: 20_000 },
     immediateNextStage: false,
-    status: nodeConditions('lastHeartbeatTime: {{ $now | Quote }}'),
+    next: { statusTemplate: `${now}${nodeConditions('lastHeartbeatTime: {{ $now | Quote }}')}` },
   }),
 ];
 

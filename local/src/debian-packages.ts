@@ -1,6 +1,5 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorMessage } from '@rollcall/platform/errors.ts';
 import { findExecutable } from './executables.ts';
 import { runProgram } from './processes.ts';
 
@@ -17,13 +16,8 @@ interface PlannedPackage extends DebianPackage {
 }
 
 export interface FetchOptions {
-  /**
-   * In order of preference. Each is a package and what is always unpacked with it, as they belong
-   * together.
-   */
-  readonly choices: readonly (readonly [string, ...string[]])[];
-  /** Whether a version will do, without the distribution's epoch, for instance `7.0.15-1`. */
-  readonly accepts: (version: string) => boolean;
+  /** The wanted one first, then what is always unpacked with it, as they belong together. */
+  readonly packages: readonly [string, ...string[]];
   /** Where the packages are unpacked. What was there is removed. */
   readonly directory: string;
   /** For apt's own files. The caller removes it. */
@@ -39,22 +33,21 @@ export async function hasDebianTools(): Promise<boolean> {
 }
 
 /**
- * Fetches a package, and what it needs that is not installed here, from the archive that this
- * machine is set up for, and unpacks it without installing anything. Needs no rights; apt checks
+ * Fetches packages, and what they need that is not installed here, from the archive that this
+ * machine is set up for, and unpacks them without installing anything. Needs no rights; apt checks
  * signatures and sums as always.
  *
  * The machine's package lists are used as they are. Where they are missing or too old to find the
  * files, new ones are fetched into the work directory.
  *
- * @returns the package that was chosen, its version without the epoch.
- * @throws an AggregateError with what went wrong for each choice when none is offered, is
- * acceptable and can be fetched.
+ * @returns the wanted package, its version without the epoch.
+ * @throws when it is not offered or cannot be fetched.
  */
 export async function fetchDebianPackage(options: FetchOptions): Promise<DebianPackage> {
   const { workDirectory, signal } = options;
   await mkdir(workDirectory, { recursive: true });
   try {
-    return await fetchFirst(await configure(options, []), options);
+    return await fetchAndUnpack(await configure(options, []), options);
   } catch {
     signal?.throwIfAborted();
   }
@@ -64,28 +57,11 @@ export async function fetchDebianPackage(options: FetchOptions): Promise<DebianP
   // A source that does not answer does not matter, as long as the packages can be fetched.
   const [updated] = await Promise.allSettled([apt(['-o', 'APT::Update::Error-Mode=any', 'update'])]);
   try {
-    return await fetchFirst(apt, options);
+    return await fetchAndUnpack(apt, options);
   } catch (err) {
     signal?.throwIfAborted();
-    throw updated.status === 'rejected' ? allOf([updated.reason, err]) : err;
+    throw updated.status === 'rejected' ? updated.reason : err;
   }
-}
-
-async function fetchFirst(apt: Apt, options: FetchOptions): Promise<DebianPackage> {
-  const problems: unknown[] = [];
-  for (const names of options.choices) {
-    try {
-      return await fetchChoice(apt, names, options);
-    } catch (err) {
-      options.signal?.throwIfAborted();
-      problems.push(err);
-    }
-  }
-  throw allOf(problems);
-}
-
-function allOf(errors: readonly unknown[]): AggregateError {
-  return new AggregateError(errors, errors.map(errorMessage).join('\n'));
 }
 
 /** Runs apt-get and returns its standard output. */
@@ -111,11 +87,8 @@ async function configure({ workDirectory, signal }: FetchOptions, settings: read
     runProgram(['apt-get', '-q', '-c', file, ...args], { cwd, env: { ...process.env, LC_ALL: 'C' }, signal });
 }
 
-async function fetchChoice(
-  apt: Apt,
-  names: readonly [string, ...string[]],
-  { accepts, directory, workDirectory }: FetchOptions,
-): Promise<DebianPackage> {
+async function fetchAndUnpack(apt: Apt, options: FetchOptions): Promise<DebianPackage> {
+  const { packages: names, directory, workDirectory } = options;
   const simulation = await apt(['--simulate', '--no-install-recommends', '--reinstall', 'install', ...names]);
   const planned = parseSimulation(simulation).filter(
     ({ name, installed }) => installed === undefined || names.includes(name),
@@ -123,13 +96,12 @@ async function fetchChoice(
   const [wanted] = names;
   const offered = planned.find(({ name }) => name === wanted);
   if (offered === undefined) throw new Error(`${wanted} cannot be fetched`);
-  const version = withoutEpoch(offered.version);
-  if (!accepts(version)) throw new Error(`The distribution has ${wanted} ${version} only`);
   const files = await mkdtemp(join(workDirectory, 'files-'));
   await apt(['download', ...planned.map((each) => `${each.name}=${each.version}`)], files);
   await rm(directory, { recursive: true, force: true });
   await mkdir(directory, { recursive: true });
   for (const file of await readdir(files)) await runProgram(['dpkg-deb', '--extract', join(files, file), directory]);
+  const version = offered.version.replace(/^\d+:/, '');
   return { name: wanted, version };
 }
 
@@ -141,8 +113,4 @@ export function parseSimulation(output: string): PlannedPackage[] {
     version: groups?.['version'] ?? '',
     installed: groups?.['installed'],
   }));
-}
-
-function withoutEpoch(version: string): string {
-  return version.replace(/^\d+:/, '');
 }

@@ -57,8 +57,7 @@ describe('findRedisBinary', () => {
   });
 
   test('takes what is on the PATH and new enough, without a word', async () => {
-    await program('one/redis-server', 'Redis server v=6.0.16');
-    const file = await program('two/valkey-server', 'Valkey server v=7.2.11');
+    const file = await program('two/redis-server', 'Redis server v=7.2.11');
     expect(await find('')).toEqual({ file, version: '7.2.11', env: {} });
     expect(lines).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { findExecutable, isExecutable } from './executables.ts';
 import { withLock } from './file-lock.ts';
 import { runProgram } from './processes.ts';
 
-/** An executable that is Redis, or Valkey, which is the same to its clients. */
+/** An executable that is Redis; REDIS_SERVER may be Valkey, which is the same to its clients. */
 export interface RedisBinary {
   readonly file: string;
   /** For instance `7.0.15`. */
@@ -27,16 +27,7 @@ export interface FindRedisOptions {
 }
 
 const OLDEST_MAJOR = 7;
-const PROGRAMS = ['redis-server', 'valkey-server'] as const;
-
-/**
- * Debian's packages of each; the executable is in the tools, and the server's package links to it.
- */
-const PACKAGES = [
-  ['redis-server', 'redis-tools'],
-  ['valkey-server', 'valkey-tools'],
-] as const;
-
+const PROGRAM = 'redis-server';
 const VERSION_TIMEOUT_MS = 30_000;
 
 /**
@@ -61,12 +52,8 @@ async function requireBinary(file: string): Promise<RedisBinary> {
 }
 
 async function findOnPath(): Promise<RedisBinary | undefined> {
-  for (const program of PROGRAMS) {
-    const file = await findExecutable(program);
-    const binary = file === undefined ? undefined : await inspect(file);
-    if (binary !== undefined) return binary;
-  }
-  return undefined;
+  const file = await findExecutable(PROGRAM);
+  return file === undefined ? undefined : inspect(file);
 }
 
 /** Runs it to see whether it works here and is new enough; undefined when not. */
@@ -75,7 +62,7 @@ async function inspect(file: string, env: Readonly<Record<string, string>> = {})
     const signal = AbortSignal.timeout(VERSION_TIMEOUT_MS);
     const output = await runProgram([file, '--version'], { env: { PATH: process.env['PATH'], ...env }, signal });
     const version = parseVersion(output);
-    return version !== undefined && isSupported(version) ? { file, version, env } : undefined;
+    return version !== undefined && Number.parseInt(version, 10) >= OLDEST_MAJOR ? { file, version, env } : undefined;
   } catch {
     return undefined;
   }
@@ -84,10 +71,6 @@ async function inspect(file: string, env: Readonly<Record<string, string>> = {})
 /** The version in what `redis-server --version` or `valkey-server --version` prints. */
 export function parseVersion(output: string): string | undefined {
   return /^(?:Redis|Valkey) server v=(\d+\.\d+\.\d+)/m.exec(output)?.[1];
-}
-
-function isSupported(version: string): boolean {
-  return Number.parseInt(version, 10) >= OLDEST_MAJOR;
 }
 
 /**
@@ -109,12 +92,8 @@ async function inspectUnpacked(directory: string): Promise<RedisBinary | undefin
     .filter((path) => /\.so(\.\d+)*$/.test(path))
     .map((path) => join(directory, dirname(path)));
   const env = { LD_LIBRARY_PATH: [...new Set(libraries)].join(':') };
-  for (const program of PROGRAMS) {
-    const file = join(directory, 'usr', 'bin', program);
-    const binary = (await isExecutable(file)) ? await inspect(file, env) : undefined;
-    if (binary !== undefined) return binary;
-  }
-  return undefined;
+  const file = join(directory, 'usr', 'bin', PROGRAM);
+  return (await isExecutable(file)) ? inspect(file, env) : undefined;
 }
 
 async function fetchOnce(options: FindRedisOptions): Promise<RedisBinary> {
@@ -137,15 +116,17 @@ async function fetchBinary({ cacheDirectory, log, signal }: FindRedisOptions): P
   const unpacked = join(temporary, 'unpacked');
   const workDirectory = join(temporary, 'apt');
   try {
-    const options = { choices: PACKAGES, accepts: isSupported, directory: unpacked, workDirectory, signal };
-    const { name, version } = await fetchDebianPackage(options);
+    // The executable is in the tools, and the server's package links to it.
+    const packages = ['redis-server', 'redis-tools'] as const;
+    const { name, version } = await fetchDebianPackage({ packages, directory: unpacked, workDirectory, signal });
     const directory = join(cacheDirectory, `${name}_${version}${PLATFORM_SUFFIX}`);
     // One that is there already does not run here any more, or it would have been found.
     await rm(directory, { recursive: true, force: true });
     await rename(unpacked, directory);
     const binary = await inspectUnpacked(directory);
-    if (binary === undefined) throw new Error(`${name} ${version} does not run here`);
-    return binary;
+    if (binary !== undefined) return binary;
+    await rm(directory, { recursive: true });
+    throw new Error(`${name} ${version} is older than ${OLDEST_MAJOR} or does not run here`);
   } catch (cause) {
     signal?.throwIfAborted();
     const message = `There is no Redis server on the PATH, and none could be fetched. ${remedy()}`;
@@ -157,8 +138,5 @@ async function fetchBinary({ cacheDirectory, log, signal }: FindRedisOptions): P
 
 function remedy(): string {
   const install = process.platform === 'darwin' ? 'brew install redis' : 'apt-get install redis-server, or the like';
-  return (
-    `Install Redis ${OLDEST_MAJOR} or newer, or Valkey (${install}), ` +
-    'or set REDIS_SERVER to the path of a redis-server.'
-  );
+  return `Install Redis ${OLDEST_MAJOR} or newer (${install}), or set REDIS_SERVER to the path of a redis-server.`;
 }

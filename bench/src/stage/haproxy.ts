@@ -32,8 +32,7 @@ export async function findHaproxy(env: NodeJS.ProcessEnv): Promise<SystemBinary 
   if (!(await isExecutable(file))) {
     await mkdir(directory, { recursive: true });
     await fetchDebianPackage({
-      choices: [['haproxy']],
-      accepts: () => true,
+      packages: ['haproxy'],
       directory: join(directory, 'root'),
       workDirectory: join(directory, 'apt'),
     });

@@ -70,8 +70,7 @@ export async function fetchPackages(options: FetchNamedOptions): Promise<string>
   try {
     await mkdir(temporary, { recursive: true });
     await fetchDebianPackage({
-      choices: [packages],
-      accepts: () => true,
+      packages,
       directory: unpacked,
       workDirectory: join(temporary, 'apt'),
       signal,

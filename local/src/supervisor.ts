@@ -11,13 +11,11 @@ export interface SupervisorOptions {
   readonly log: (line: string) => void;
   /** Milliseconds that the process has to end when it is stopped. */
   readonly graceMs: number;
-  /**
-   * Before a restart; doubled by each one that comes before the process has worked for `resetMs`.
-   */
-  readonly backOff?: { readonly baseMs: number; readonly maxMs: number; readonly resetMs: number };
+  /** Milliseconds before a restart; a second by default. */
+  readonly pauseMs?: number;
 }
 
-/** A process that is started again when it ends, as a kubelet would. */
+/** A process that is started again when it ends. */
 export interface Supervised {
   /** Rejects when it keeps ending before it works: starting it again is no use. */
   readonly failed: Promise<never>;
@@ -25,7 +23,6 @@ export interface Supervised {
   stop(): Promise<void>;
 }
 
-const BACK_OFF = { baseMs: 1000, maxMs: 30_000, resetMs: 60_000 };
 const FRUITLESS_STARTS_MAX = 5;
 
 /**
@@ -35,16 +32,16 @@ const FRUITLESS_STARTS_MAX = 5;
  * @throws as `start` and `ready`; the process is stopped then.
  */
 export async function supervise(options: SupervisorOptions): Promise<Supervised> {
-  const { name, start, ready, log, graceMs, backOff = BACK_OFF } = options;
+  const { name, start, ready, log, graceMs, pauseMs = 1000 } = options;
   const stopping = new AbortController();
   const failed = Promise.withResolvers<never>();
   // Whoever waits for it sees the rejection; when nobody does, it must not end us.
   failed.promise.catch(() => undefined);
   let process = await start();
-  let readyAtMs: number | undefined;
+  let works = false;
   try {
     await ready(process);
-    readyAtMs = performance.now();
+    works = true;
   } catch (error) {
     await process.stop({ graceMs });
     throw error;
@@ -52,19 +49,15 @@ export async function supervise(options: SupervisorOptions): Promise<Supervised>
 
   /** Is over when it is stopped, or given up. */
   async function keepRunning(): Promise<void> {
-    let restarts = 0;
     let fruitless = 0;
     for (;;) {
       const { code, signal } = await process.exited;
       if (stopping.signal.aborted) return;
-      fruitless = readyAtMs === undefined ? fruitless + 1 : 0;
+      fruitless = works ? 0 : fruitless + 1;
       if (fruitless === FRUITLESS_STARTS_MAX) await process.failed;
-      if (readyAtMs !== undefined && performance.now() - readyAtMs >= backOff.resetMs) restarts = 0;
-      const delayMs = Math.min(backOff.baseMs * 2 ** restarts, backOff.maxMs);
-      restarts += 1;
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
-      log(`The ${name} ended ${how}: it is started again in ${delayMs / 1000} s (log: ${process.logFile})`);
-      if (!(await sleep(delayMs, stopping.signal))) return;
+      log(`The ${name} ended ${how}: it is started again in ${pauseMs / 1000} s (log: ${process.logFile})`);
+      if (!(await sleep(pauseMs, stopping.signal))) return;
       await restart();
     }
   }
@@ -72,7 +65,7 @@ export async function supervise(options: SupervisorOptions): Promise<Supervised>
   async function restart(): Promise<void> {
     const started = await start();
     process = started;
-    readyAtMs = undefined;
+    works = false;
     if (stopping.signal.aborted) await started.stop({ graceMs });
     // That it has ended is seen where it is kept running.
     announce(started).catch(() => undefined);
@@ -81,7 +74,7 @@ export async function supervise(options: SupervisorOptions): Promise<Supervised>
   async function announce(started: ManagedProcess): Promise<void> {
     await ready(started);
     if (process !== started || stopping.signal.aborted) return;
-    readyAtMs = performance.now();
+    works = true;
     log(`The ${name} works again`);
   }
 

@@ -3,7 +3,7 @@
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findGoProblem } from '../local/src/go-toolchain.ts';
+import { findGoProblem } from '../local/src/go-build.ts';
 import {
   MODULES,
   MODULES_DIRECTORY,
@@ -23,7 +23,7 @@ interface ModuleFile {
   readonly Require?: readonly { readonly Path: string; readonly Version: string }[];
 }
 
-const problem = await findGoProblem('go 1.24');
+const problem = await findGoProblem();
 if (problem !== undefined) throw new Error(problem);
 const env = { ...process.env, GOWORK: 'off', GOFLAGS: '-mod=mod' };
 

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { findExecutable } from './executables.ts';
 import { ensureBuilt } from './go-build.ts';
-import { readGoEnvironment } from './go-toolchain.ts';
 
 const HASH = 'h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=';
 
-test.skipIf((await readGoEnvironment()) === undefined)(
+test.skipIf((await findExecutable('go')) === undefined)(
   'a module that does not come is asked for again, and in the end the reason is reported',
   { timeout: 60_000 },
   async () => {

@@ -1,11 +1,29 @@
-import { readFile, rename, rm, stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import { isExecutable } from './executables.ts';
+import { findExecutable, isExecutable } from './executables.ts';
 import { withLock } from './file-lock.ts';
-import { findGoProblem, type GoUse } from './go-toolchain.ts';
 import { runProgram } from './processes.ts';
+
+/** What Go is needed for, and what does without it; both for the reader of an error. */
+export interface GoUse {
+  /** A sentence's beginning, such as `Traefik is built from source`. */
+  readonly purpose: string;
+  /** Its end, after "Install Go, or". */
+  readonly instead: string;
+}
+
+export const KUBERNETES_USE: GoUse = {
+  purpose: 'The Kubernetes binaries are built from source',
+  instead: 'set KUBEBUILDER_ASSETS to a directory that holds the binaries',
+};
+
+/** What to do where there is no Go, or undefined. That it is too old it says itself. */
+export async function findGoProblem({ purpose, instead }: GoUse = KUBERNETES_USE): Promise<string | undefined> {
+  if ((await findExecutable('go')) !== undefined) return undefined;
+  return `${purpose} and Go is not installed. Install it (https://go.dev/doc/install), or ${instead}.`;
+}
 
 /** Programs of one Go module that are built once and kept. */
 export interface GoBuild extends GoUse {
@@ -34,7 +52,7 @@ const RETRY_PAUSE_MS = 2000;
  * Builds what is not there yet. Several processes may do so at the same time: one builds, the
  * others wait for it.
  *
- * @throws when Go is missing, too old, or fails, and the signal's reason when it was aborted.
+ * @throws when Go is missing or fails, and the signal's reason when it was aborted.
  */
 export async function ensureBuilt(build: GoBuild, options: GoBuildOptions): Promise<void> {
   const { log, signal } = options;
@@ -60,7 +78,7 @@ async function buildAll(build: GoBuild, { log, signal }: GoBuildOptions): Promis
   const { title, source, directory, packages, linkerFlags } = build;
   const names = await notYetBuilt(build);
   if (names.length === 0) return;
-  const problem = await findGoProblem(await readFile(join(source, 'go.mod'), 'utf8'), build);
+  const problem = await findGoProblem(build);
   if (problem !== undefined) throw new Error(problem);
   const env = { ...process.env, CGO_ENABLED: '0', GOWORK: 'off' };
   log(`Building ${names.join(', ')} (${title}) from source. First run only: the result is kept in ${directory}`);

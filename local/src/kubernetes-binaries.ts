@@ -2,8 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheDirectory } from './cache-directory.ts';
 import { isExecutable } from './executables.ts';
-import { ensureBuilt, type GoBuildOptions } from './go-build.ts';
-import { KUBERNETES_USE } from './go-toolchain.ts';
+import { ensureBuilt, type GoBuildOptions, KUBERNETES_USE } from './go-build.ts';
 import {
   BINARIES,
   type BinaryName,
@@ -41,7 +40,7 @@ export function defaultCacheDirectory(env: NodeJS.ProcessEnv): string {
  * the others wait for it.
  *
  * @throws when KUBEBUILDER_ASSETS lacks what it must hold, and when something has to be built and
- * Go is missing, too old, or fails.
+ * Go is missing or fails.
  */
 export async function findKubernetesBinaries<Name extends BinaryName>(
   names: readonly Name[],

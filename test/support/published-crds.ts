@@ -1,6 +1,6 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findGoProblem } from '@rollcall/local/go-toolchain.ts';
+import { findGoProblem } from '@rollcall/local/go-build.ts';
 import { cacheKey, MODULES, MODULES_DIRECTORY, type ModuleName, versions } from '@rollcall/local/kubernetes-modules.ts';
 import { runProgram } from '@rollcall/local/processes.ts';
 
@@ -27,7 +27,7 @@ export type CrdModule = keyof typeof FOLDERS;
  * of which they are kept in the cache. Several processes may do so at the same time.
  *
  * @returns the directory with their YAML files.
- * @throws when the module is needed and Go is missing, too old, or fails.
+ * @throws when the module is needed and Go is missing or fails.
  */
 export async function findPublishedCrds(
   name: CrdModule,
@@ -40,7 +40,7 @@ export async function findPublishedCrds(
   const key = cacheKey({ goMod, goSum, linkerFlags: '', platform: '' });
   const directory = join(cacheDirectory, `${name}-${version}-${key}`);
   if (await isThere(directory)) return directory;
-  const problem = await findGoProblem(goMod);
+  const problem = await findGoProblem();
   if (problem !== undefined) throw new Error(problem);
   log(`Fetching the definitions of ${name} ${version}. First run only: they are kept in ${directory}`);
   const module = `${MODULES[name].path}@v${version}`;

@@ -4,8 +4,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
 import { isExecutable } from '@rollcall/local/executables.ts';
-import { ensureBuilt, type GoBuild, type GoBuildOptions, notYetBuilt } from '@rollcall/local/go-build.ts';
-import { type GoUse, goProblem, readGoEnvironment, requiredGoVersion } from '@rollcall/local/go-toolchain.ts';
+import {
+  ensureBuilt,
+  findGoProblem,
+  type GoBuild,
+  type GoBuildOptions,
+  type GoUse,
+  notYetBuilt,
+} from '@rollcall/local/go-build.ts';
 import { REPOSITORY } from '@rollcall/local/services.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 
@@ -53,8 +59,7 @@ export async function findTraefik({ env, log, signal }: TraefikOptions): Promise
   const build = await describeBuild(source, cacheDirectory(env, 'traefik'));
   const file = join(build.directory, NAME);
   if ((await notYetBuilt(build)).length === 0) return { file };
-  const goMod = await readFile(join(source, 'go.mod'), 'utf8');
-  const problem = goProblem(await readGoEnvironment(), requiredGoVersion(goMod), USE);
+  const problem = await findGoProblem(USE);
   if (problem !== undefined) return { problem };
   try {
     await ensureBuilt(build, { log, signal });

@@ -8,9 +8,6 @@ import { LongFilesFirst } from './test/support/long-files-first.ts';
  */
 const cores = availableParallelism();
 
-/** Of the cluster tests CI runs a failed one once more and names it in the closing lines (decision 0231). */
-const retry = process.env['CI'] === 'true' ? 1 : 0;
-
 /** A state that is waited for may take its time on a busy machine; where it may not, the test says how long. */
 const expecting = { poll: { timeout: 10_000 } };
 
@@ -95,7 +92,6 @@ export default defineConfig({
           expect: expecting,
           // They wait for most of their time.
           maxWorkers: cores,
-          retry,
         },
       },
     ],

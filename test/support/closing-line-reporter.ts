@@ -7,8 +7,7 @@ import type { Reporter, TestModule } from 'vitest/node';
  *
  * A test file that could not be loaded, and an error outside of any test, count as one failure
  * each; so does a run that never got as far as a test but ended with an error. Before it are named
- * tests that failed, with the first line of why, and tests that passed only when they were run
- * again.
+ * tests that failed, with the first line of why.
  *
  * @public Loaded by vitest.config.ts.
  */
@@ -43,7 +42,6 @@ export default class ClosingLineReporter implements Reporter {
         if (state === 'passed' || state === 'failed') counts[state] += 1;
         else counts.skipped += 1;
         if (state === 'failed') nameFailures(name, errors.slice(0, 1));
-        if (test.diagnostic()?.flaky === true) this.named.push(`passed only when run again: ${name}`);
       }
     }
     for (const error of unhandledErrors) this.named.push(`failed outside of any test: ${firstLine(error)}`);

@@ -25,13 +25,7 @@ export function addGlobalOptions(program: Command): Command {
 export function serverOf(command: Command, { env, cwd }: CliDeps): ServerChoice {
   const { server }: GlobalOptions = command.optsWithGlobals();
   const choice = chooseServer({ option: server, variable: env['ROLLCALL_SERVER'], cwd });
-  try {
-    createServers(choice.servers);
-  } catch (error) {
-    throw new UsageError(`${choice.source}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
+  asUsage(choice.source, () => createServers(choice.servers));
   return choice;
 }
 

@@ -10,37 +10,27 @@ interface Process {
 /**
  * By the argument that chooses them. Each is loaded alone: what the others need costs it nothing.
  */
-const processes: ReadonlyMap<string, Process> = new Map<string, Process>([
-  [
-    'registry',
-    {
+const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
+  Object.entries({
+    registry: {
       about: 'the HTTP API that services register with, and that pipelines call',
       start: () => import('@rollcall/registry/main.ts'),
     },
-  ],
-  [
-    'gateway',
-    {
+    gateway: {
       about: 'the one way in for API clients: tokens, limits, and the way to what is registered',
       start: () => import('@rollcall/gateway/main.ts'),
     },
-  ],
-  [
-    'operator',
-    {
+    operator: {
       about: 'expires registrations, imports Services, delivers versions',
       start: () => import('@rollcall/operator/main.ts'),
     },
-  ],
-  [
-    'fetch',
-    {
-      about: 'brings a binary into a pod; deliveries write its command',
+    fetch: {
+      about: 'brings a binary into a pod; see rollcall fetch --help',
       start: () => import('@rollcall/fetcher/main.ts'),
       takesArguments: true,
     },
-  ],
-]);
+  }),
+);
 
 const width = Math.max(...[...processes.keys()].map((name) => name.length));
 

@@ -54,45 +54,12 @@ export function encodeGrpcMessage(message: string): string {
   return encoded;
 }
 
-/** By which clients know that an error passes, and when to come back. */
-export interface RetryTrailers {
-  /** For the retry policy of gRPC libraries (gRFC A6). */
-  readonly pushbackMs: string;
-  /** `google.rpc.Status` with a `google.rpc.RetryInfo`, for `grpc-status-details-bin`. */
-  readonly details: Buffer;
-}
-
-/** @param retryAfterMs as long as the caller should wait. */
-export function retryTrailers(code: GrpcStatus, message: string, retryAfterMs: number): RetryTrailers {
-  const wholeMs = Math.max(0, Math.ceil(retryAfterMs));
-  const duration = Buffer.concat([
-    varintField(1, Math.floor(wholeMs / 1000)),
-    varintField(2, (wholeMs % 1000) * 1_000_000),
-  ]);
-  const any = Buffer.concat([
-    bytesField(1, Buffer.from('type.googleapis.com/google.rpc.RetryInfo')),
-    bytesField(2, bytesField(1, duration)),
-  ]);
-  const details = Buffer.concat([varintField(1, code), bytesField(2, Buffer.from(message)), bytesField(3, any)]);
-  return { pushbackMs: String(wholeMs), details };
-}
-
-function varintField(field: number, value: number): Buffer {
-  return value === 0 ? Buffer.alloc(0) : Buffer.from([...varint(field * 8), ...varint(value)]);
-}
-
-function bytesField(field: number, content: Buffer): Buffer {
-  return Buffer.concat([Buffer.from([...varint(field * 8 + 2), ...varint(content.length)]), content]);
-}
-
-/** Protocol buffers' base-128 number, up to 2^53. */
-function varint(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest > 0x7f) {
-    bytes.push((rest % 0x80) + 0x80);
-    rest = Math.floor(rest / 0x80);
-  }
-  bytes.push(rest);
-  return bytes;
+/**
+ * The value of `grpc-retry-pushback-ms`, by which the retry policy of gRPC libraries knows when to
+ * come back (gRFC A6).
+ *
+ * @param retryAfterMs as long as the caller should wait.
+ */
+export function retryPushback(retryAfterMs: number): string {
+  return String(Math.max(0, Math.ceil(retryAfterMs)));
 }

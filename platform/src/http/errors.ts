@@ -1,11 +1,3 @@
-/** The body of every error answer of the registry API (contract 1, "Errors"). */
-interface ErrorBody {
-  /** Error type: constant for a kind of error. */
-  readonly error: string;
-  /** What is wrong with this request. */
-  readonly message: string;
-}
-
 /** What every server answers by itself, whatever its routes; `when` is for docs/errors.md. */
 export const serverErrors = {
   INVALID_PATH: {
@@ -83,20 +75,14 @@ export function serverError(
 /** How an application reports an error in the body of its answer. */
 export type RenderError = (error: HttpError) => object;
 
-export const plainErrorBody: RenderError = ({ error, message }) => ({ error, message }) satisfies ErrorBody;
+/**
+ * Of the registry API (contract 1, "Errors"): `error` is constant for a kind of error, `message`
+ * says what is wrong with this request.
+ */
+export const plainErrorBody: RenderError = ({ error, message }) => ({ error, message });
 
 /**
- * The body of every error answer of the gateway, federation, communication and payment (contracts 2
- * and 3, "Errors").
+ * Of the gateway, federation, communication and payment (contracts 2 and 3, "Errors"): `code` is
+ * constant for a kind of error.
  */
-interface CodedErrorBody {
-  readonly error: {
-    /** Constant for a kind of error, in UPPER_SNAKE. */
-    readonly code: string;
-    readonly message: string;
-    readonly details: Readonly<Record<string, unknown>>;
-  };
-}
-
-export const codedErrorBody: RenderError = ({ code, message, details }) =>
-  ({ error: { code, message, details } }) satisfies CodedErrorBody;
+export const codedErrorBody: RenderError = ({ code, message, details }) => ({ error: { code, message, details } });

@@ -27,7 +27,8 @@ export function createPathMethods(): PathMethods {
   };
 }
 
-function matches(pattern: readonly string[], segments: readonly string[]): boolean {
+/** Whether the segments of a path fit those of a pattern. */
+export function matches(pattern: readonly string[], segments: readonly string[]): boolean {
   const open = pattern.at(-1) === '*';
   const fixed = open ? pattern.slice(0, -1) : pattern;
   if (open ? segments.length < pattern.length : segments.length !== pattern.length) return false;

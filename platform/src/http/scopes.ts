@@ -1,3 +1,5 @@
+import { matches } from './path-methods.ts';
+
 /**
  * What a caller's token may hold for the operations of Rollcall itself. Services have scopes of
  * their own.
@@ -129,13 +131,7 @@ const restRows: readonly RestRow[] = operations.flatMap((operation) =>
 export function restOperation(method: string, path: string): Operation | undefined {
   const asked = method === 'HEAD' ? 'GET' : method;
   const segments = path.split('/').slice(1).map(decoded);
-  return restRows.find((row) => row.method === asked && fits(segments, row.pattern))?.operation;
-}
-
-function fits(segments: readonly string[], pattern: readonly string[]): boolean {
-  const isOpen = pattern.at(-1) === '*';
-  if (isOpen ? segments.length < pattern.length : segments.length !== pattern.length) return false;
-  return pattern.every((part, index) => part === '*' || part.startsWith(':') || part === segments[index]);
+  return restRows.find((row) => row.method === asked && matches(row.pattern, segments))?.operation;
 }
 
 function decoded(segment: string): string {

@@ -1,5 +1,5 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
-import { retryTrailers } from '@rollcall/platform/grpc/status.ts';
+import { retryPushback } from '@rollcall/platform/grpc/status.ts';
 import type { ErrorCode } from '../common/errors.ts';
 import { answers, domainError } from '../http/errors.ts';
 
@@ -41,8 +41,6 @@ export function failure(errorCode: ErrorCode, details: string): CallFailure {
 
 /** It passes: the caller should come back. */
 export function unavailable(details: string, metadata = new Metadata()): CallFailure {
-  const retry = retryTrailers(status.UNAVAILABLE, details, RETRY_AFTER_MS);
-  metadata.set('grpc-retry-pushback-ms', retry.pushbackMs);
-  metadata.set('grpc-status-details-bin', retry.details);
+  metadata.set('grpc-retry-pushback-ms', retryPushback(RETRY_AFTER_MS));
   return { code: status.UNAVAILABLE, details, metadata };
 }

@@ -1,4 +1,4 @@
-import { encodeGrpcMessage, type GrpcStatus, grpcStatus, retryTrailers } from '@rollcall/platform/grpc/status.ts';
+import { encodeGrpcMessage, type GrpcStatus, grpcStatus, retryPushback } from '@rollcall/platform/grpc/status.ts';
 import { errorCatalogue, GatewayError } from '../../errors.ts';
 
 /** Trailers by name; an array where a name comes several times. */
@@ -26,11 +26,7 @@ export class Refusal extends Error {
       'grpc-status': String(this.status),
       'grpc-message': encodeGrpcMessage(this.message),
     };
-    if (this.retryAfterMs !== undefined) {
-      const { pushbackMs, details } = retryTrailers(this.status, this.message, this.retryAfterMs);
-      trailers['grpc-retry-pushback-ms'] = pushbackMs;
-      trailers['grpc-status-details-bin'] = details.toString('base64').replace(/=+$/, '');
-    }
+    if (this.retryAfterMs !== undefined) trailers['grpc-retry-pushback-ms'] = retryPushback(this.retryAfterMs);
     return trailers;
   }
 }

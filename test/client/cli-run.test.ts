@@ -110,7 +110,7 @@ describe('rollcall run', () => {
     const running = startRollcall(runOf("console.log('started')"));
     await vi.waitFor(() => expect(server.calls).toHaveLength(1), { timeout: 10_000 });
     running.child.kill('SIGTERM');
-    expect(await running.ended).toMatchObject({ code: 143, out: '' });
+    expect(await running.ended).toMatchObject({ signal: 'SIGTERM', out: '' });
   }, 30_000);
 });
 

@@ -17,8 +17,16 @@ interface ListOptions {
 export function addJobCommands(program: Command, deps: CliDeps): void {
   addListCommand(program, deps);
   addShowCommand(program, deps);
-  addPromoteCommand(program, deps);
-  addAbortCommand(program, deps);
+  addSteeringCommand(program, deps, {
+    name: 'promote',
+    description: 'let a paused job go on with its next step',
+    wanted: 'Succeeded',
+  });
+  addSteeringCommand(program, deps, {
+    name: 'abort',
+    description: 'stop a job and return all traffic to the old version; with --wait fails unless that is what happened',
+    wanted: 'RolledBack',
+  });
 }
 
 function addListCommand(program: Command, deps: CliDeps): void {
@@ -58,42 +66,26 @@ function addShowCommand(program: Command, deps: CliDeps): void {
   });
 }
 
-function addPromoteCommand(program: Command, deps: CliDeps): void {
-  const command = program
-    .command('promote')
-    .description('let a paused job go on with its next step')
-    .argument('<job>', 'id of the job');
-  addWaitOptions(
-    withExamples(addSecretOption(command), [
-      'rollcall promote deploy-shop-1.4.0-1795257600',
-      'rollcall promote deploy-shop-1.4.0-1795257600 --wait',
-    ]),
-  ).action(async function (this: Command, jobId: string) {
-    const isWaiting = wantsToWait(this);
-    const secret = secretOf(this, deps);
-    const client = createRegistryClient(connectionOf(this, deps));
-    const body = await client.promoteJob(jobId, { secret });
-    if (isWaiting) await waitForJob(this, deps, { client, jobId, wanted: 'Succeeded' });
-    else printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
-  });
+interface Steering {
+  readonly name: 'promote' | 'abort';
+  readonly description: string;
+  /** How a job that obeys ends. */
+  readonly wanted: JobPhase;
 }
 
-function addAbortCommand(program: Command, deps: CliDeps): void {
-  const command = program
-    .command('abort')
-    .description('stop a job and return all traffic to the old version; with --wait fails unless that is what happened')
-    .argument('<job>', 'id of the job');
+function addSteeringCommand(program: Command, deps: CliDeps, { name, description, wanted }: Steering): void {
+  const command = program.command(name).description(description).argument('<job>', 'id of the job');
   addWaitOptions(
     withExamples(addSecretOption(command), [
-      'rollcall abort deploy-shop-1.4.0-1795257600',
-      'rollcall abort deploy-shop-1.4.0-1795257600 --wait --timeout 60',
+      `rollcall ${name} deploy-shop-1.4.0-1795257600`,
+      `rollcall ${name} deploy-shop-1.4.0-1795257600 --wait --timeout 60`,
     ]),
   ).action(async function (this: Command, jobId: string) {
     const isWaiting = wantsToWait(this);
     const secret = secretOf(this, deps);
     const client = createRegistryClient(connectionOf(this, deps));
-    const body = await client.abortJob(jobId, { secret });
-    if (isWaiting) await waitForJob(this, deps, { client, jobId, wanted: 'RolledBack' });
+    const body = await (name === 'promote' ? client.promoteJob : client.abortJob)(jobId, { secret });
+    if (isWaiting) await waitForJob(this, deps, { client, jobId, wanted });
     else printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
   });
 }

@@ -2,7 +2,7 @@ import { type Registration, register } from '@rollcall/client/registration.ts';
 import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { Capability } from '@rollcall/client/registry-types.ts';
 import type { Command } from 'commander';
-import { catchSignals, runChild } from '../child.ts';
+import { runChild } from '../child.ts';
 import { capabilitiesOption, connectionOf, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
@@ -42,16 +42,14 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
     .action(async function (this: Command, command: string, args: string[]) {
       const { name, url, capability }: RunOptions = this.opts();
       const connection = connectionOf(this, deps);
-      const signals = catchSignals({ isSharedTerminal: deps.hasTerminal });
       const report = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
       const registration = register({ ...connection, name, url, capabilities: capability });
       reportEvents(registration, report);
       try {
-        await Promise.race([firstOutcome(registration), signals.first]);
-        deps.exitWith(await runChild({ command, args, signals, report }));
+        await firstOutcome(registration);
+        deps.exitWith(await runChild({ command, args, isSharedTerminal: deps.hasTerminal, report }));
       } finally {
         await registration[Symbol.asyncDispose]();
-        signals.release();
       }
     });
 }

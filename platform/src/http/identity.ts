@@ -94,11 +94,7 @@ export function createIdentityReader({ service, issuer, jwksUrl, clock }: Identi
  * for routes that are open to all: `identityHeaders.service` has the name there, too.
  */
 export function isIdentityFor(service: string, token: string): boolean {
-  try {
-    return decodeJwt(token).aud === identityAudience(service);
-  } catch {
-    return false;
-  }
+  return claimsOf(token).aud === identityAudience(service);
 }
 
 /**
@@ -106,19 +102,20 @@ export function isIdentityFor(service: string, token: string): boolean {
  * nothing else.
  */
 export function unverifiedSubject(token: string): string | undefined {
-  try {
-    return decodeJwt(token).sub;
-  } catch {
-    return undefined;
-  }
+  return claimsOf(token).sub;
 }
 
 /** What an identity may do. Nothing is verified: good for refusing, and for nothing else. */
 export function unverifiedScopes(token: string): ReadonlySet<string> {
+  return scopesOf(claimsOf(token));
+}
+
+/** None where it is no token. */
+function claimsOf(token: string): JWTPayload {
   try {
-    return scopesOf(decodeJwt(token));
+    return decodeJwt(token);
   } catch {
-    return new Set();
+    return {};
   }
 }
 

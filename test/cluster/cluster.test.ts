@@ -39,7 +39,7 @@ describe.skipIf(noCluster)('pods', () => {
       await expect.poll(count, POLL).toBeGreaterThan(1000);
       return failuresSince(before, await readLoad(namespace, 'client'));
     };
-    await expect.poll(failuresOfAThousand, { timeout: 60_000 }).toEqual([]);
+    await expect.poll(failuresOfAThousand, { timeout: 180_000 }).toEqual([]);
     expect(await failuresOfAThousand()).toEqual([]);
     expect(Object.keys((await readLoad(namespace, 'client')).answers)).toEqual(['v1']);
     const served = await Promise.all((await podsOf('shop')).map((pod) => readPod(namespace, pod, '/count')));

@@ -76,9 +76,10 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     expect(await call('POST', '/services/register', shop)).toMatchObject({ status: 200, body: { ttl: 60 } });
     expect(await call('POST', '/services/shop/heartbeat')).toMatchObject({ status: 200 });
     expect(await call('GET', '/services/shop')).toMatchObject({ status: 200, body: { service_url: shop.service_url } });
-    expect(await kubectl('get', 'serviceregistrations')).toMatch(
-      /^shop +shop +http:\/\/shop\.example:8080 .*Registered/m,
-    );
+    // The operator says so a moment later.
+    await expect
+      .poll(() => kubectl('get', 'serviceregistrations'), POLL)
+      .toMatch(/^shop +shop +http:\/\/shop\.example:8080 .*Registered/m);
   });
 
   test('finds its own registry, which the operator has imported', async () => {

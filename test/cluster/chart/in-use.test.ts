@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { signWebhook } from '@rollcall/client/webhook-signature.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { appDeployment, appService } from '../support/manifests.ts';
 import {
   type ClusterNamespace,
@@ -9,6 +9,7 @@ import {
   sharedCluster,
   waitForRollout,
 } from '../support/namespace.ts';
+import { slowness } from '../support/traffic.ts';
 import { type Access, type Answer, openGateway, openRegistry, registryToken } from './support/access.ts';
 import { createApiClient, tokenOf } from './support/api-client.ts';
 import { rollcall } from './support/cli.ts';
@@ -22,7 +23,7 @@ const STEADY = ['steady-1', 'steady-2', 'steady-3'];
 const SECRET = 'the secret of the shop';
 /** By contract, and as long after it as an operator may take. */
 const TTL_MS = 60_000;
-const LATEST_MS = TTL_MS + 10_000;
+const LATE_MS = 10_000;
 
 /** Requests a second that come by the gateway. */
 const OUTER_RATE = 60;
@@ -119,6 +120,8 @@ describe.skipIf(noChart)('the chart in use', () => {
     return found === '' ? undefined : JSON.parse(found);
   };
 
+  const phaseOf = async (name: string): Promise<string | undefined> => (await registration(name))?.status?.phase;
+
   /**
    * What must not be lost: who is registered as what, which jobs there are, and what was deployed.
    */
@@ -133,13 +136,15 @@ describe.skipIf(noChart)('the chart in use', () => {
     const names = ['member-stays', 'member-leaves', 'member-dies'];
     await users.apply(...names.map((name) => memberPod(name, image('v1'), installation.registryUrl)));
     await users.kubectl('wait', '--for=condition=Ready', ...names.map((name) => `pod/${name}`), '--timeout=120s');
-    for (const name of names) expect((await registration(name))?.status.phase).toBe('Registered');
+    // The operator says so a moment later.
+    for (const name of names) await expect.poll(() => phaseOf(name), POLL).toBe('Registered');
     await users.kubectl('delete', 'pod', 'member-leaves');
-    expect(await registration('member-leaves')).toBeUndefined();
-    expect(await call('GET', '/services/member-leaves')).toMatchObject({ status: 404 });
+    await expect.poll(() => registration('member-leaves'), POLL).toBeUndefined();
+    // Any replica may answer, and learns of it a moment later.
+    await expect.poll(() => call('GET', '/services/member-leaves'), POLL).toMatchObject({ status: 404 });
     killedAt = Date.now();
     await users.kubectl('exec', 'member-dies', '--', '/bin/node', '-e', KILL_MEMBER);
-    expect((await registration('member-dies'))?.status.phase).toBe('Registered');
+    expect(await phaseOf('member-dies')).toBe('Registered');
   });
 
   test('lets clients call a program that has registered itself', async () => {
@@ -227,14 +232,14 @@ describe.skipIf(noChart)('the chart in use', () => {
   });
 
   test('expires a program that was killed, and no other', async () => {
-    await expect.poll(async () => (await registration('member-dies'))?.status.phase, POLL).toBe('Expired');
-    const since = Date.parse((await registration('member-dies'))?.status.phaseSince ?? '');
+    await expect.poll(() => phaseOf('member-dies'), POLL).toBe('Expired');
+    const since = Date.parse((await registration('member-dies'))?.status?.phaseSince ?? '');
     console.log(`expired ${((since - killedAt) / 1000).toFixed(1)} s after the kill`);
     // Its last heartbeat was up to half a TTL before it was killed; phaseSince has whole seconds.
     expect(since - killedAt).toBeGreaterThan(TTL_MS / 2 - 5000);
-    expect(since - killedAt).toBeLessThan(LATEST_MS);
-    expect(await call('GET', '/services/member-dies')).toMatchObject({ status: 404 });
-    expect((await registration('member-stays'))?.status.phase).toBe('Registered');
+    expect(since - killedAt).toBeLessThan(TTL_MS + LATE_MS * slowness());
+    await expect.poll(() => call('GET', '/services/member-dies'), POLL).toMatchObject({ status: 404 });
+    expect(await phaseOf('member-stays')).toBe('Registered');
   });
 
   test.each([
@@ -284,7 +289,7 @@ describe.skipIf(noChart)('the chart in use', () => {
   );
 
   test('works after all of this', async () => {
-    expect((await registration('member-stays'))?.status.phase).toBe('Registered');
+    expect(await phaseOf('member-stays')).toBe('Registered');
     expect(await installation.test()).toMatch(/Phase:\s+Succeeded/);
   });
 
@@ -310,11 +315,14 @@ describe.skipIf(noChart)('the chart in use', () => {
   /** A pod of the component; of the operators the one that leads. */
   async function victimOf(component: string): Promise<PodView> {
     const path = '--output=jsonpath={.spec.holderIdentity}';
-    const holder = await installation.namespace.kubectl('get', 'lease', 'operator.rollcall.dev', path);
-    const pods = await listPods(installation.namespace, component);
-    const victim = pods.find(({ metadata }) => component !== 'operator' || holder.startsWith(`${metadata.name}_`));
-    if (victim === undefined) throw new Error(`No ${component} to kill; ${holder} leads`);
-    return victim;
+    // After an upgrade the next one may not lead yet.
+    return vi.waitFor(async () => {
+      const holder = await installation.namespace.kubectl('get', 'lease', 'operator.rollcall.dev', path);
+      const pods = await listPods(installation.namespace, component);
+      const victim = pods.find(({ metadata }) => component !== 'operator' || holder.startsWith(`${metadata.name}_`));
+      if (victim === undefined) throw new Error(`No ${component} to kill; ${holder} leads`);
+      return victim;
+    }, POLL);
   }
 
   async function killAndWait(victim: PodView): Promise<void> {
@@ -339,7 +347,8 @@ const KILL_MEMBER = `
 
 interface Registration {
   readonly metadata: { readonly uid: string };
-  readonly status: { readonly phase: string; readonly phaseSince: string };
+  /** Of the operator. */
+  readonly status?: { readonly phase: string; readonly phaseSince: string };
 }
 
 function image(tag: string): string {
@@ -362,7 +371,7 @@ function appPod(name: string, app: string): object {
     name: 'app',
     image: image('v1'),
     env: [{ name: 'APP_VERSION', value: name }],
-    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1 },
+    readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1, timeoutSeconds: 10 },
   };
   const metadata = { name, labels: { app } };
   return {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connect } from '../../gateway/websocket-client.ts';
+import { connect, type ServerMessage } from '../../gateway/websocket-client.ts';
 import { connectGrpc } from '../../registry/grpc-client.ts';
 import { type EventStream, openEventStream, type StreamEvent } from '../../support/event-stream.ts';
 import { type Answer, callApi } from '../../support/replica.ts';
@@ -163,9 +163,10 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       const name = `told-${kind.toLowerCase()}`;
       await using socket = await connect(`${url.replace(/^http/, 'ws')}/api/ws`, token);
       socket.send({ type: 'subscribe', id: '1', channel: 'registrations' });
-      await socket.until(({ type }) => type === 'subscribed');
+      await socket.until(({ type }) => type === 'subscribed', POLL.timeout);
       await register(name);
-      const heard = await socket.until(({ payload }) => JSON.stringify(payload ?? {}).includes(name));
+      const isOfIt = ({ payload }: ServerMessage) => JSON.stringify(payload ?? {}).includes(name);
+      const heard = await socket.until(isOfIt, POLL.timeout);
       expect(heard.at(-1)).toMatchObject({ channel: 'registrations' });
       await call('DELETE', `/services/${name}`);
     });
@@ -198,7 +199,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       let lastEventId: string | undefined;
       {
         await using stream = await openEventStream(watch, undefined, token);
-        await stream.until('synced');
+        await stream.until('synced', POLL.timeout);
         await register(name);
         const added = await nextOf(stream, name);
         expect(added).toMatchObject({ type: 'added', data: { service_name: name } });
@@ -265,7 +266,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
 
 /** The next event about a service. */
 async function nextOf(stream: EventStream, name: string): Promise<StreamEvent> {
-  for (let event = await stream.next(); ; event = await stream.next()) {
+  for (let event = await stream.next(POLL.timeout); ; event = await stream.next(POLL.timeout)) {
     if (event.data['service_name'] === name) return event;
   }
 }

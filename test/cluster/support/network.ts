@@ -1,3 +1,4 @@
+import { waitUntil } from '@rollcall/local/wait.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { type ClusterNamespace, sharedCluster } from './namespace.ts';
 
@@ -104,7 +105,7 @@ export async function enforcesPolicies(namespace: ClusterNamespace): Promise<boo
   const caller = { ...canary, name: 'caller', labels: { app: 'caller' } };
   const targets = await startNetworkPods([canary, caller]);
   const isReached = async () => (await reachOf([caller], targets))['caller']?.includes('canary:8080') ?? false;
-  if (!(await isReached())) throw new Error('A pod does not reach another one where no policy is');
+  await waitUntil('a pod reaches another one where no policy is', isReached, { timeoutMs: REACH_POLL.timeout });
   const spec = { podSelector: { matchLabels: canary.labels }, policyTypes: ['Ingress'] };
   await namespace.apply(networkPolicy('canary', spec));
   const deadline = performance.now() + ENFORCED_WITHIN_MS;

@@ -32,7 +32,7 @@ export function memberPod(name: string, image: string, registryUrl: string): obj
             { name: 'URL', value: 'http://$(ADDRESS):8080' },
           ],
           volumeMounts: [{ name: 'rollcall-token', mountPath: '/var/run/secrets/rollcall', readOnly: true }],
-          readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
+          readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: 10 },
         },
       ],
     },

@@ -47,15 +47,9 @@ export interface ControllersDeps {
 }
 
 /** All controllers of the operator. They observe from the beginning and act once started. */
-export interface Controllers {
-  /** Call when this process leads and {@link Informers.start} has resolved. */
-  start(): void;
-  stop(): Promise<void>;
-  /** Whether work is waiting. */
-  isBusy(): boolean;
-}
+export type Controllers = ReturnType<typeof createControllers>;
 
-export function createControllers(deps: ControllersDeps): Controllers {
+export function createControllers(deps: ControllersDeps) {
   const { informers, events, log } = deps;
   const services = [...new Set([...informers.services, ...informers.delivery.services])];
   const reads = createDirectReads(deps.connection);
@@ -100,14 +94,16 @@ export function createControllers(deps: ControllersDeps): Controllers {
     if (!stopped) controller.start();
   }
   return {
-    isBusy: () => all.some(({ controller }) => controller.isBusy()),
-    start() {
+    /** Whether work is waiting. */
+    isBusy: (): boolean => all.some(({ controller }) => controller.isBusy()),
+    /** Call when this process leads and {@link Informers.start} has resolved. */
+    start(): void {
       for (const startable of all) void startWhenReady(startable);
       strays.start();
       const unsynced = informers.unsynced();
       if (unsynced !== undefined) log.warn({ unsynced }, 'not everything is worked on yet');
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopped = true;
       await Promise.all([...all.map(({ controller }) => controller.stop()), strays.stop()]);
     },

@@ -1,20 +1,12 @@
 import { labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
-import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import {
-  type EndpointSlice,
-  endpointSliceKind,
-  type Lease,
-  leaseKind,
-  type Service,
-  serviceKind,
-} from '@rollcall/platform/kube/builtin-kinds.ts';
+import { endpointSliceKind, leaseKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { createDeliveryInformers, type DeliveryInformers } from './delivery/observe/informers.ts';
+import { createDeliveryInformers } from './delivery/observe/informers.ts';
 import { trimLease, trimRegistration } from './registration/trim.ts';
 import { FIELD_MANAGER } from './runtime/field-manager.ts';
 import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim.ts';
@@ -25,26 +17,7 @@ import { trimDeliverableService, trimEndpointSlice, trimService } from './servic
 const RESYNC_MS = 600_000;
 
 /** Local copies of all that the operator decides on. */
-export interface Informers {
-  readonly registrations: Informer<ServiceRegistration>;
-  readonly leases: Informer<Lease>;
-  /** None where Services are not imported. */
-  readonly services: readonly Informer<Service>[];
-  readonly endpointSlices: readonly Informer<EndpointSlice>[];
-  readonly delivery: DeliveryInformers;
-  /**
-   * Resolves when registrations and Leases are complete; what the others need may come later, or
-   * never without rights.
-   */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Resolves when Services and EndpointSlices are complete. */
-  readonly importsSynced: Promise<void>;
-  /** Resolves when all that deliveries rest on is complete. */
-  readonly deliverySynced: Promise<void>;
-  /** What is not complete yet; undefined when everything is. */
-  unsynced(): string | undefined;
-}
+export type Informers = ReturnType<typeof createInformers>;
 
 /** No namespaces: all of them. */
 interface Scope {
@@ -60,7 +33,7 @@ export interface InformersDeps {
   readonly log: Logger;
 }
 
-export function createInformers(deps: InformersDeps): Informers {
+export function createInformers(deps: InformersDeps) {
   const { connection, namespace, importing, delivering, clock, log } = deps;
   const common = { connection, clock, log };
   const registrations = createInformer({
@@ -93,17 +66,25 @@ export function createInformers(deps: InformersDeps): Informers {
   return {
     registrations,
     leases,
+    /** None where Services are not imported. */
     services: services.importing,
     endpointSlices,
     delivery,
-    async start() {
+    /**
+     * Resolves when registrations and Leases are complete; what the others need may come later, or
+     * never without rights.
+     */
+    async start(): Promise<void> {
       for (const informer of all) informer.start();
       await Promise.all([registrations.synced, leases.synced]);
     },
-    stop: async () => void (await Promise.all(all.map((informer) => informer.stop()))),
+    stop: async (): Promise<void> => void (await Promise.all(all.map((informer) => informer.stop()))),
+    /** Resolves when Services and EndpointSlices are complete. */
     importsSynced: allSynced([...services.importing, ...endpointSlices]),
+    /** Resolves when all that deliveries rest on is complete. */
     deliverySynced: allSynced([jobs, policies, ...Object.values(perNamespace).flat()]),
-    unsynced() {
+    /** What is not complete yet; undefined when everything is. */
+    unsynced(): string | undefined {
       const missing = Object.entries(everything).filter(([, list]) => list.some((informer) => !informer.hasSynced()));
       return missing.length === 0 ? undefined : `no complete copy yet of: ${missing.map(([name]) => name).join(', ')}`;
     },

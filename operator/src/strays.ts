@@ -9,10 +9,11 @@ import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
-import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { EventRecorder } from './runtime/events.ts';
+import { list } from './runtime/list.ts';
 
 const PERIOD_MS = 10_000;
 /** Whoever is there for an object has written its status by then. */
@@ -20,7 +21,7 @@ const GRACE_MS = 5000;
 /** So many of each kind and namespace are listed: one is enough to report. */
 const LIST_LIMIT = 500;
 
-const kinds: readonly ResourceKind<KubeObject>[] = [
+const kinds: readonly ResourceKind<CustomObject>[] = [
   deliveryJobKind,
   deliveryPolicyKind,
   serviceRegistrationKind,
@@ -51,24 +52,16 @@ export interface StraysDeps {
  * Reports custom resources in namespaces where nobody reads them by an Event, as far as this
  * process may list them.
  */
-export interface Strays {
-  start(): void;
-  stop(): Promise<void>;
-}
-
-export function createStrays({ connection, namespace, namespaces, events, clock, log }: StraysDeps): Strays {
+export function createStrays({ connection, namespace, namespaces, events, clock, log }: StraysDeps) {
   const stopping = new AbortController();
   /** By uid: each is reported once. */
   const told = new Set<string>();
   let running: Promise<void> | undefined;
 
   /** None where this process may not list, or there is no such kind. */
-  async function list(kind: ResourceKind<KubeObject>, place: string | undefined): Promise<readonly CustomObject[]> {
+  async function listIn(place: string | undefined, kind: ResourceKind<CustomObject>): Promise<readonly CustomObject[]> {
     try {
-      const path = collectionPath(kind, place);
-      const query = { limit: String(LIST_LIMIT) };
-      const { items } = await connection.request<{ items: readonly CustomObject[] }>({ method: 'GET', path, query });
-      return items.map((item) => ({ ...item, apiVersion: kind.apiVersion, kind: kind.kind }));
+      return await list(connection, kind, { namespace: place, query: { limit: String(LIST_LIMIT) } });
     } catch (error) {
       if (error instanceof KubeApiError) return [];
       throw error;
@@ -77,7 +70,7 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
 
   async function check(): Promise<void> {
     const places = namespaces.length === 0 ? [undefined] : namespaces.filter((name) => name !== namespace);
-    const lists = await Promise.all(places.flatMap((place) => kinds.map((kind) => list(kind, place))));
+    const lists = await Promise.all(places.flatMap((place) => kinds.map((kind) => listIn(place, kind))));
     const others = lists.flat().filter(({ metadata }) => metadata.namespace !== namespace);
     for (const stray of findStrays(others, clock.now())) {
       const { uid = '' } = stray.metadata;
@@ -96,8 +89,8 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
   }
 
   return {
-    start: () => void (running ??= run()),
-    async stop() {
+    start: (): void => void (running ??= run()),
+    async stop(): Promise<void> {
       stopping.abort();
       await running;
     },

@@ -28,26 +28,7 @@ interface Candidate {
  * The last sign of life is the latest Lease change less the age of the heartbeat that it carries
  * or, without a Lease, the moment when that was first seen.
  */
-export interface Deadlines {
-  /**
-   * A Lease was written. A heartbeat older than one that is known does not replace it: replicas of
-   * the registry write theirs in any order.
-   *
-   * @returns whether the registration's time may now be up earlier than before, as when its TTL got
-   * shorter.
-   */
-  heartbeatSeen(key: string, heartbeat: Heartbeat, nowMs: number): boolean;
-  /** A Lease is gone. */
-  leaseGone(key: string, nowMs: number): void;
-  registrationSeen(key: string, candidate: Candidate, nowMs: number): void;
-  registrationGone(key: string): void;
-  /**
-   * @param connectedSinceMs since when nothing was missed; undefined while blind.
-   * @returns monotonic ms; undefined while blind, when no deadline is known, and for what was never
-   * seen.
-   */
-  deadlineMs(key: string, connectedSinceMs: number | undefined): number | undefined;
-}
+export type Deadlines = ReturnType<typeof createDeadlines>;
 
 interface Beat extends Heartbeat {
   /** When the service was last alive. */
@@ -59,7 +40,7 @@ interface Registration extends Candidate {
   leaselessSinceMs: number | undefined;
 }
 
-export function createDeadlines(): Deadlines {
+export function createDeadlines() {
   const beats = new Map<string, Beat>();
   const registrations = new Map<string, Registration>();
 
@@ -78,7 +59,14 @@ export function createDeadlines(): Deadlines {
   }
 
   return {
-    heartbeatSeen(key, heartbeat, nowMs) {
+    /**
+     * A Lease was written. A heartbeat older than one that is known does not replace it: replicas of
+     * the registry write theirs in any order.
+     *
+     * @returns whether the registration's time may now be up earlier than before, as when its TTL got
+     * shorter.
+     */
+    heartbeatSeen(key: string, heartbeat: Heartbeat, nowMs: number): boolean {
       const registration = registrations.get(key);
       const known = beats.get(key);
       const ttlMs = heartbeat.ttlMs ?? registration?.ttlMs ?? 0;
@@ -90,7 +78,8 @@ export function createDeadlines(): Deadlines {
       registration.leaselessSinceMs = own ? undefined : (registration.leaselessSinceMs ?? nowMs);
       return ttlMs < (known?.ttlMs ?? registration.ttlMs);
     },
-    leaseGone(key, nowMs) {
+    /** A Lease is gone. */
+    leaseGone(key: string, nowMs: number): void {
       const lapsedAtMs = lapseMs(key);
       beats.delete(key);
       const registration = registrations.get(key);
@@ -100,14 +89,19 @@ export function createDeadlines(): Deadlines {
       const lapsed = lapsedAtMs !== undefined && lapsedAtMs <= nowMs;
       registration.leaselessSinceMs ??= lapsed ? lapsedAtMs - registration.ttlMs : nowMs;
     },
-    registrationSeen(key, candidate, nowMs) {
+    registrationSeen(key: string, candidate: Candidate, nowMs: number): void {
       const known = registrations.get(key);
       const since = known?.uid === candidate.uid ? known.leaselessSinceMs : undefined;
       const own = ownBeat(key, candidate.uid) !== undefined;
       registrations.set(key, { ...candidate, leaselessSinceMs: own ? undefined : (since ?? nowMs) });
     },
-    registrationGone: (key) => void registrations.delete(key),
-    deadlineMs(key, connectedSinceMs) {
+    registrationGone: (key: string): void => void registrations.delete(key),
+    /**
+     * @param connectedSinceMs since when nothing was missed; undefined while blind.
+     * @returns monotonic ms; undefined while blind, when no deadline is known, and for what was never
+     * seen.
+     */
+    deadlineMs(key: string, connectedSinceMs: number | undefined): number | undefined {
       const registration = registrations.get(key);
       const lapsesAtMs = lapseMs(key);
       if (connectedSinceMs === undefined || registration === undefined || lapsesAtMs === undefined) return undefined;

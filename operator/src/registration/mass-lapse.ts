@@ -5,27 +5,22 @@ const MORE_THAN_SHARE = 0.2;
 /**
  * Notices when very many registrations lapse at once: that is more often a broken network than that
  * many broken services.
- */
-export interface MassLapse {
-  /**
-   * Counts one expiry.
-   *
-   * @param alive how many registrations are alive after it.
-   * @returns how many lapsed within the window, once at the beginning of each mass lapse; else
-   * undefined.
-   */
-  expired(alive: number, nowMs: number): number | undefined;
-}
-
-/**
+ *
  * A mass lapse begins with more than 100 and more than 20 % within 10 s; it is over when no more
  * than 100 lapse in as long.
  */
-export function createMassLapse(): MassLapse {
+export function createMassLapse() {
   let expiries: number[] = [];
   let active = false;
   return {
-    expired(alive, nowMs) {
+    /**
+     * Counts one expiry.
+     *
+     * @param alive how many registrations are alive after it.
+     * @returns how many lapsed within the window, once at the beginning of each mass lapse; else
+     * undefined.
+     */
+    expired(alive: number, nowMs: number): number | undefined {
       const firstWithin = expiries.findIndex((atMs) => atMs > nowMs - WINDOW_MS);
       if (firstWithin !== 0) expiries = firstWithin === -1 ? [] : expiries.slice(firstWithin);
       expiries.push(nowMs);

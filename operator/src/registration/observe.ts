@@ -30,18 +30,7 @@ export interface ObserverDeps {
 }
 
 /** Follows both informers from before they start, whether this process leads or not. */
-export interface RegistrationObserver {
-  /** @throws as the API server's client, when a missing Lease has to be confirmed. */
-  observe(key: string): Promise<RegistrationSnapshot | undefined>;
-  /**
-   * @param listener called when a deadline is earlier than it was; later ones are found when the
-   * earlier one comes.
-   */
-  onEarlierDeadline(listener: (key: string, deadlineMs: number) => void): void;
-  /** How many registrations are not Expired. */
-  alive(): number;
-  census(): Census;
-}
+export type RegistrationObserver = ReturnType<typeof createRegistrationObserver>;
 
 export interface Census {
   /** Unknown: no operator has observed them yet. */
@@ -50,7 +39,7 @@ export interface Census {
   readonly inGrace: number;
 }
 
-export function createRegistrationObserver(deps: ObserverDeps): RegistrationObserver {
+export function createRegistrationObserver(deps: ObserverDeps) {
   const { registrations, leases, connectivity, clock } = deps;
   const listeners: ((key: string, deadlineMs: number) => void)[] = [];
   const signs = watchVitalSigns({ registrations, leases, clock, onEarlier: tellEarlier });
@@ -98,13 +87,14 @@ export function createRegistrationObserver(deps: ObserverDeps): RegistrationObse
   }
 
   function deleteAtMs(registration: ServiceRegistration): number | undefined {
-    const sinceMs = signs.retention.sinceMs(registration.metadata.uid ?? '');
+    const sinceMs = signs.expiredSinceMs(registration.metadata.uid ?? '');
     if (sinceMs === undefined || deps.endpoints?.keeps(registration) === true) return undefined;
     return sinceMs + deps.retentionMs;
   }
 
   return {
-    async observe(key) {
+    /** @throws as the API server's client, when a missing Lease has to be confirmed. */
+    async observe(key: string): Promise<RegistrationSnapshot | undefined> {
       const registration = registrations.store.get(key);
       if (registration === undefined) return undefined;
       const known = livenessOf(registration);
@@ -113,9 +103,14 @@ export function createRegistrationObserver(deps: ObserverDeps): RegistrationObse
       const [nowMs, now] = [clock.monotonicMs(), clock.now()];
       return { registration, liveness, deleteAtMs: deleteAtMs(registration), nowMs, now };
     },
-    onEarlierDeadline: (listener) => void listeners.push(listener),
-    alive: () => registrations.store.size - signs.retention.size(),
-    census() {
+    /**
+     * @param listener called when a deadline is earlier than it was; later ones are found when the
+     * earlier one comes.
+     */
+    onEarlierDeadline: (listener: (key: string, deadlineMs: number) => void): void => void listeners.push(listener),
+    /** How many registrations are not Expired. */
+    alive: (): number => registrations.store.size - signs.expiredCount(),
+    census(): Census {
       const phases = { Registered: 0, Expired: 0, Unknown: 0 };
       let inGrace = 0;
       const graceEndsMs = (connectivity.sinceMs() ?? Number.POSITIVE_INFINITY) - clock.monotonicMs();

@@ -4,8 +4,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
-import { createDeadlines, type Deadlines } from './deadlines.ts';
-import { createRetention, type Retention } from './retention.ts';
+import { createDeadlines } from './deadlines.ts';
 
 export interface VitalSignsDeps {
   readonly registrations: Informer<ServiceRegistration>;
@@ -15,18 +14,15 @@ export interface VitalSignsDeps {
   readonly onEarlier: (key: string) => void;
 }
 
-/** What both informers have received of registrations, by when this process saw it. */
-export interface VitalSigns {
-  readonly deadlines: Pick<Deadlines, 'deadlineMs'>;
-  readonly retention: Pick<Retention, 'sinceMs' | 'size'>;
-  /** RFC 3339 time of the last heartbeat on a Lease that is gone. */
-  lastHeartbeatAt(key: string): string | undefined;
-}
-
-/** Listens to both informers, which must not have been started yet. */
-export function watchVitalSigns({ registrations, leases, clock, onEarlier }: VitalSignsDeps): VitalSigns {
+/**
+ * What both informers have received of registrations, by when this process saw it.
+ *
+ * Listens to both informers, which must not have been started yet.
+ */
+export function watchVitalSigns({ registrations, leases, clock, onEarlier }: VitalSignsDeps) {
   const deadlines = createDeadlines();
-  const retention = createRetention();
+  /** By uid, monotonic. */
+  const expiredSince = new Map<string, number>();
   const lastHeartbeats = new Map<string, string>();
 
   function onLease({ type, object }: StoreChange<Lease>): void {
@@ -51,16 +47,21 @@ export function watchVitalSigns({ registrations, leases, clock, onEarlier }: Vit
     const nowMs = clock.monotonicMs();
     if (type === 'deleted') {
       deadlines.registrationGone(key);
-      retention.forget(uid);
+      expiredSince.delete(uid);
       lastHeartbeats.delete(key);
       return;
     }
     const ttlMs = heartbeatTtlMs(object);
     if (ttlMs === undefined) deadlines.registrationGone(key);
     else deadlines.registrationSeen(key, { uid, ttlMs }, nowMs);
-    if (object.status?.phase === 'Expired') retention.expiredSeen(uid, expiredForMs(object), nowMs);
+    const isNews = object.status?.phase === 'Expired' && !expiredSince.has(uid);
+    if (isNews) expiredSince.set(uid, nowMs - Math.max(0, expiredForMs(object)));
   }
 
+  /**
+   * 0 when the change was watched. For what was Expired before this process started it is by the
+   * wall clock, which from then on may step without effect.
+   */
   function expiredForMs({ status }: ServiceRegistration): number {
     const watched = registrations.connectivity() === 'connected';
     return watched || status?.phaseSince === undefined ? 0 : clock.now().getTime() - Date.parse(status.phaseSince);
@@ -68,7 +69,14 @@ export function watchVitalSigns({ registrations, leases, clock, onEarlier }: Vit
 
   registrations.onChange(onRegistration);
   leases.onChange(onLease);
-  return { deadlines, retention, lastHeartbeatAt: (key) => lastHeartbeats.get(key) };
+  return {
+    deadlines,
+    /** RFC 3339 time of the last heartbeat on a Lease that is gone. */
+    lastHeartbeatAt: (key: string) => lastHeartbeats.get(key),
+    /** Monotonic ms; undefined when it was never seen Expired. */
+    expiredSinceMs: (uid: string) => expiredSince.get(uid),
+    expiredCount: () => expiredSince.size,
+  };
 }
 
 /** How long a registration lives without heartbeats, in ms; undefined when it needs none. */

@@ -43,20 +43,9 @@ export interface ApplierDeps {
 }
 
 /** The only writer of the operator. */
-export interface Applier {
-  /**
-   * Makes one change; making it again changes nothing.
-   *
-   * @throws StaleError when the object is not the one that was observed; the caches then hold what
-   * it is now.
-   * @throws TerminalError when the API server rejects the object itself.
-   * @throws RefusedError when it answers anything else than that the change is made.
-   * @throws KubeUnreachableError without an answer.
-   */
-  apply(change: Change): Promise<void>;
-}
+export type Applier = ReturnType<typeof createApplier>;
 
-export function createApplier({ connection, fieldManager, caches, events }: ApplierDeps): Applier {
+export function createApplier({ connection, fieldManager, caches, events }: ApplierDeps) {
   const clients = new Map<string, ResourceClient<KubeObject>>();
 
   function clientFor(kind: ResourceKind<KubeObject>, namespace: string): ResourceClient<KubeObject> {
@@ -117,7 +106,16 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
   }
 
   return {
-    async apply(change) {
+    /**
+     * Makes one change; making it again changes nothing.
+     *
+     * @throws StaleError when the object is not the one that was observed; the caches then hold what
+     * it is now.
+     * @throws TerminalError when the API server rejects the object itself.
+     * @throws RefusedError when it answers anything else than that the change is made.
+     * @throws KubeUnreachableError without an answer.
+     */
+    async apply(change: Change): Promise<void> {
       if (change.action === 'event') return events.record(change);
       const { namespace = '', name = '' } =
         change.action === 'create' ? change.manifest.metadata : change.object.metadata;

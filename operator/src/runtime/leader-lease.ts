@@ -19,23 +19,7 @@ export interface LeaderLeaseDeps {
 }
 
 /** One candidate's view of the Lease that all compete for. */
-export interface LeaderLease {
-  /**
-   * Renews the Lease where it is ours and acquires it where it is free. It is free when nobody
-   * holds it, and when it has not changed for as long as it says, timed from when this process saw
-   * its last change: no two clocks are compared.
-   *
-   * @returns whether it is ours.
-   * @throws as the API server's client; then that is unknown.
-   */
-  acquireOrRenew(): Promise<boolean>;
-  /** Leaves it without a holder, so that another acquires it with its next read. */
-  release(): Promise<void>;
-  /** As last seen; undefined before the first answer. */
-  observed(): Lease | undefined;
-}
-
-export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
+export function createLeaderLease(deps: LeaderLeaseDeps) {
   const { leases, name, identity, durationMs, owner, clock } = deps;
   let observed: Lease | undefined;
   let observedAtMs = 0;
@@ -101,7 +85,15 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
   }
 
   return {
-    async acquireOrRenew() {
+    /**
+     * Renews the Lease where it is ours and acquires it where it is free. It is free when nobody
+     * holds it, and when it has not changed for as long as it says, timed from when this process saw
+     * its last change: no two clocks are compared.
+     *
+     * @returns whether it is ours.
+     * @throws as the API server's client; then that is unknown.
+     */
+    async acquireOrRenew(): Promise<boolean> {
       try {
         return await write();
       } catch (error) {
@@ -114,12 +106,14 @@ export function createLeaderLease(deps: LeaderLeaseDeps): LeaderLease {
         return winner?.spec?.holderIdentity === identity ? write() : false;
       }
     },
-    async release() {
+    /** Leaves it without a holder, so that another acquires it with its next read. */
+    async release(): Promise<void> {
       if (observed?.spec?.holderIdentity !== identity) return;
       const spec = { holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
       observed = await patch(observed, { spec });
     },
-    observed: () => observed,
+    /** As last seen; undefined before the first answer. */
+    observed: (): Lease | undefined => observed,
   };
 }
 

@@ -9,15 +9,11 @@ interface Bucket {
 }
 
 /** A token bucket per object: 25 Events at once, then one every five minutes. */
-export interface SpamFilter {
-  /** @returns whether an Event on this object may be sent now; if so it has been counted. */
-  allow(objectKey: string, nowMs: number): boolean;
-}
-
-export function createSpamFilter(): SpamFilter {
+export function createSpamFilter() {
   const buckets = new Map<string, Bucket>();
   return {
-    allow(objectKey, nowMs) {
+    /** @returns whether an Event on this object may be sent now; if so it has been counted. */
+    allow(objectKey: string, nowMs: number): boolean {
       const bucket = buckets.get(objectKey) ?? { tokens: BURST, filledAtMs: nowMs };
       const tokens = Math.min(BURST, bucket.tokens + (nowMs - bucket.filledAtMs) / REFILL_MS);
       const allowed = tokens >= 1;

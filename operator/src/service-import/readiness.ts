@@ -9,20 +9,7 @@ interface Slice {
  * Which Services have a ready endpoint and, for the others, since when they have none (monotonic
  * ms).
  */
-export interface Readiness {
-  sliceSeen(slice: Slice, ready: boolean, nowMs: number): void;
-  sliceGone(slice: Slice, nowMs: number): void;
-  isReady(serviceKey: string): boolean;
-  /**
-   * Since when a Service has had no ready endpoint, at the latest since the first time that this
-   * was asked.
-   */
-  unreadySinceMs(serviceKey: string, nowMs: number): number | undefined;
-  /** Nobody asks for this Service any more. */
-  forget(serviceKey: string): void;
-}
-
-export function createReadiness(): Readiness {
+export function createReadiness() {
   const readySlices = new Map<string, Set<string>>();
   const unreadySince = new Map<string, number>();
 
@@ -34,7 +21,7 @@ export function createReadiness(): Readiness {
   }
 
   return {
-    sliceSeen(slice, ready, nowMs) {
+    sliceSeen(slice: Slice, ready: boolean, nowMs: number): void {
       if (!ready) return sliceGone(slice, nowMs);
       const { serviceKey, name } = slice;
       const slices = readySlices.get(serviceKey) ?? new Set();
@@ -42,13 +29,18 @@ export function createReadiness(): Readiness {
       unreadySince.delete(serviceKey);
     },
     sliceGone,
-    isReady: (serviceKey) => readySlices.has(serviceKey),
-    unreadySinceMs(serviceKey, nowMs) {
+    isReady: (serviceKey: string): boolean => readySlices.has(serviceKey),
+    /**
+     * Since when a Service has had no ready endpoint, at the latest since the first time that this
+     * was asked.
+     */
+    unreadySinceMs(serviceKey: string, nowMs: number): number | undefined {
       if (readySlices.has(serviceKey)) return undefined;
       const since = unreadySince.get(serviceKey) ?? nowMs;
       unreadySince.set(serviceKey, since);
       return since;
     },
-    forget: (serviceKey) => void unreadySince.delete(serviceKey),
+    /** Nobody asks for this Service any more. */
+    forget: (serviceKey: string): void => void unreadySince.delete(serviceKey),
   };
 }

@@ -40,7 +40,11 @@ const podsBehind = async ({ connection, namespace }: World) => {
 
 const conditionsOf = async ({ connection, namespace }: World, pod: string) => {
   const selector = `kubernetes.io/service-name=${SERVICE}`;
-  const slices = await createDirectReads(connection).listEndpointSlices(namespace, selector);
+  const slices = await createDirectReads(connection).listEndpointSlices(
+    namespace,
+    selector,
+    AbortSignal.timeout(10_000),
+  );
   const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
   return endpoints.find(({ targetRef }) => targetRef?.name === pod)?.conditions;
 };

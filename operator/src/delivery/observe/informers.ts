@@ -1,15 +1,7 @@
 import { deliveryJobKind, deliveryPolicyKind, labels } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
-import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import {
-  type Deployment,
-  deploymentKind,
-  type Pod,
-  podKind,
-  replicaSetKind,
-  type Service,
-} from '@rollcall/platform/kube/builtin-kinds.ts';
+import { deploymentKind, podKind, replicaSetKind, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
@@ -27,20 +19,7 @@ const RESYNC_MS = 600_000;
  * Local copies of all that a delivery rests on, but for what only few jobs need: HTTPRoutes and
  * what jobs have saved.
  */
-export interface DeliveryInformers {
-  readonly jobs: Informer<DeliveryJob>;
-  readonly policies: Informer<DeliveryPolicy>;
-  /**
-   * Those labelled with a service. Of these and the following there is one per namespace, or a
-   * single one of all.
-   */
-  readonly deployments: readonly Informer<Deployment>[];
-  /** Objects that jobs made. */
-  readonly extraDeployments: readonly Informer<Deployment>[];
-  readonly replicaSets: readonly Informer<DigestedReplicaSet>[];
-  readonly pods: readonly Informer<Pod>[];
-  readonly services: readonly Informer<Service>[];
-}
+export type DeliveryInformers = ReturnType<typeof createDeliveryInformers>;
 
 export interface DeliveryInformersDeps {
   readonly connection: KubeConnection;
@@ -54,7 +33,7 @@ export interface DeliveryInformersDeps {
   readonly log: Logger;
 }
 
-export function createDeliveryInformers(deps: DeliveryInformersDeps): DeliveryInformers {
+export function createDeliveryInformers(deps: DeliveryInformersDeps) {
   const { connection, clock, log, namespace } = deps;
   const common = { connection, clock, log, ownFieldsOf: FIELD_MANAGER };
   const scopes = deps.namespaces.length === 0 ? [{}] : deps.namespaces.map((name) => ({ namespace: name }));
@@ -70,7 +49,12 @@ export function createDeliveryInformers(deps: DeliveryInformersDeps): DeliveryIn
   return {
     jobs: createInformer({ ...common, kind: deliveryJobKind, namespace, transform: trimJob, resyncMs: RESYNC_MS }),
     policies: createInformer({ ...common, kind: deliveryPolicyKind, namespace }),
+    /**
+     * Those labelled with a service. Of these and the following there is one per namespace, or a
+     * single one of all.
+     */
     deployments: everywhere(deploymentKind, { transform: trimDeployment, labelSelector: labels.service }),
+    /** Objects that jobs made. */
     extraDeployments: everywhere(deploymentKind, { transform: trimDeployment, labelSelector: labels.job }),
     replicaSets: everywhere(digested, { transform: trimReplicaSet }),
     pods: everywhere(podKind, { transform: trimPod }),

@@ -28,25 +28,7 @@ export interface VerificationKey {
  * reconcile. A result is kept until {@link Measurements.recorded} is called with it; what a crash
  * loses is measured again.
  */
-export interface Measurements {
-  /**
-   * Results since the last ones that were recorded. Cancels whatever belongs to another
-   * verification of the job.
-   */
-  completed(verification: VerificationKey): readonly Measurement[];
-  /**
-   * Starts what is due and not under way.
-   *
-   * @param subject called when a measurement really begins.
-   */
-  start(verification: VerificationKey, due: readonly DueCheck[], subject: () => CheckSubject): void;
-  /** The results are in the job's status, or nobody wants them. */
-  recorded(jobKey: string, results: readonly Measurement[]): void;
-  /** Cancels everything of the job. */
-  forget(jobKey: string): void;
-  /** Cancels everything; resolves when nothing is under way. */
-  stop(): Promise<void>;
-}
+export type Measurements = ReturnType<typeof createMeasurements>;
 
 interface Entry {
   readonly id: string;
@@ -56,7 +38,7 @@ interface Entry {
   done: readonly Measurement[];
 }
 
-export function createMeasurements({ checks, clock, concurrency, onCompleted }: MeasurementsDeps): Measurements {
+export function createMeasurements({ checks, clock, concurrency, onCompleted }: MeasurementsDeps) {
   const limiter = createLimiter({ most: concurrency });
   const entries = new Map<string, Entry>();
   const running = new Set<Promise<void>>();
@@ -96,8 +78,17 @@ export function createMeasurements({ checks, clock, concurrency, onCompleted }: 
   }
 
   return {
-    completed: (verification) => entryOf(verification)?.done ?? [],
-    start(verification, due, subject) {
+    /**
+     * Results since the last ones that were recorded. Cancels whatever belongs to another
+     * verification of the job.
+     */
+    completed: (verification: VerificationKey): readonly Measurement[] => entryOf(verification)?.done ?? [],
+    /**
+     * Starts what is due and not under way.
+     *
+     * @param subject called when a measurement really begins.
+     */
+    start(verification: VerificationKey, due: readonly DueCheck[], subject: () => CheckSubject): void {
       if (stopped) return;
       const { jobKey, id } = verification;
       const entry = entryOf(verification) ?? { id, cancelled: new AbortController(), underWay: new Set(), done: [] };
@@ -111,12 +102,15 @@ export function createMeasurements({ checks, clock, concurrency, onCompleted }: 
         track(measure(jobKey, entry, { due: next, subject }));
       }
     },
-    recorded(jobKey, results) {
+    /** The results are in the job's status, or nobody wants them. */
+    recorded(jobKey: string, results: readonly Measurement[]): void {
       const entry = entries.get(jobKey);
       if (entry !== undefined) entry.done = entry.done.filter((result) => !results.includes(result));
     },
+    /** Cancels everything of the job. */
     forget,
-    async stop() {
+    /** Cancels everything; resolves when nothing is under way. */
+    async stop(): Promise<void> {
       stopped = true;
       for (const jobKey of entries.keys()) forget(jobKey);
       await Promise.all(running);

@@ -28,21 +28,9 @@ export interface DeliveryObserverDeps {
 }
 
 /** Gathers all that a decision about a job rests on. */
-export interface DeliveryObserver {
-  /**
-   * Undefined for a job that is gone, or has ended and handed everything back. Has measurements
-   * made that are due.
-   *
-   * @throws as the API server's client.
-   */
-  observe(jobKey: string): Promise<JobSnapshot | undefined>;
-  /** The changes that rest on the snapshot are made. */
-  applied(snapshot: JobSnapshot): void;
-  /** After a failure nobody knows which changes were made. */
-  failed(job: DeliveryJob): void;
-}
+export type DeliveryObserver = ReturnType<typeof createDeliveryObserver>;
 
-export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObserver {
+export function createDeliveryObserver(deps: DeliveryObserverDeps) {
   const { informers, relations, savedStates, measurements, refusals } = deps;
   const isThere = (job: DeliveryJob) => informers.jobs.store.get(objectKey(job))?.metadata.uid === job.metadata.uid;
 
@@ -64,7 +52,13 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
   }
 
   return {
-    async observe(jobKey) {
+    /**
+     * Undefined for a job that is gone, or has ended and handed everything back. Has measurements
+     * made that are due.
+     *
+     * @throws as the API server's client.
+     */
+    async observe(jobKey: string): Promise<JobSnapshot | undefined> {
       const job = informers.jobs.store.get(jobKey);
       if (job === undefined) return undefined;
       if (isFinished(job) && job.metadata.finalizers?.includes(finalizers.delivery) !== true) {
@@ -101,8 +95,10 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps): DeliveryObse
       startMeasurements(snapshot);
       return snapshot;
     },
-    failed: (job) => savedStates.forget(job),
-    applied({ job, measurements: results }) {
+    /** After a failure nobody knows which changes were made. */
+    failed: (job: DeliveryJob): void => savedStates.forget(job),
+    /** The changes that rest on the snapshot are made. */
+    applied({ job, measurements: results }: JobSnapshot): void {
       measurements.recorded(objectKey(job), results);
       refusals.forget(job);
     },

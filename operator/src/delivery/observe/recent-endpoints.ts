@@ -22,18 +22,16 @@ type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
  * What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old
  * at most.
  */
-export interface RecentEndpoints {
-  /** By the names of the Services. @throws as the API server's client. */
-  list(namespace: string, services: readonly string[]): Promise<EndpointsAnswer>;
-}
+export type RecentEndpoints = ReturnType<typeof createRecentEndpoints>;
 
 export function createRecentEndpoints(
   reads: Pick<DirectReads, 'listEndpointSlices'>,
   clock: Pick<Clock, 'monotonicMs'>,
-): RecentEndpoints {
+) {
   const recent = createRecentAnswers<EndpointsAnswer>(clock, MAX_AGE_MS);
   return {
-    list: (namespace, services) =>
+    /** By the names of the Services. @throws as the API server's client. */
+    list: (namespace: string, services: readonly string[]): Promise<EndpointsAnswer> =>
       recent.get(`${namespace}/${services.join(',')}`, async () => {
         const selector = `${SERVICE_LABEL} in (${services.join(',')}),${OWN_SLICES}`;
         try {

@@ -1,7 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type HttpRoute, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
-import type { WriteCache } from '../../runtime/apply.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createRecentAnswers } from './recent-answers.ts';
 
@@ -9,21 +8,16 @@ import { createRecentAnswers } from './recent-answers.ts';
 const MAX_AGE_MS = 1000;
 
 /** HTTPRoutes, of which nobody keeps a copy as only few jobs need them, at most a second old. */
-export interface RecentRoutes {
-  /** Undefined where the API has no such kind. @throws as the API server's client. */
-  list(namespace: string): Promise<readonly HttpRoute[] | undefined>;
-  /** What the operator writes, or finds to be other than it thought, is read anew. */
-  readonly writeCache: WriteCache;
-}
+export type RecentRoutes = ReturnType<typeof createRecentRoutes>;
 
-export function createRecentRoutes(
-  reads: Pick<DirectReads, 'listRoutes'>,
-  clock: Pick<Clock, 'monotonicMs'>,
-): RecentRoutes {
+export function createRecentRoutes(reads: Pick<DirectReads, 'listRoutes'>, clock: Pick<Clock, 'monotonicMs'>) {
   const recent = createRecentAnswers<readonly HttpRoute[] | undefined>(clock, MAX_AGE_MS);
   const forget = ({ metadata }: KubeObject) => recent.forget(metadata.namespace ?? '');
   return {
-    list: (namespace) => recent.get(namespace, () => reads.listRoutes(namespace)),
+    /** Undefined where the API has no such kind. @throws as the API server's client. */
+    list: (namespace: string): Promise<readonly HttpRoute[] | undefined> =>
+      recent.get(namespace, () => reads.listRoutes(namespace)),
+    /** What the operator writes, or finds to be other than it thought, is read anew. */
     writeCache: { kind: httpRouteKind, informer: { recordWrite: forget, recordDelete: forget } },
   };
 }

@@ -15,13 +15,7 @@ const USUAL_FAILURES = 5;
 const KEPT_MS = 10_000;
 
 /** What the API server refuses of the changes of each job, since the last ones that it made. */
-export interface Refusals {
-  of(job: DeliveryJob): Refusal | undefined;
-  /** @returns what is new of it, to be reported as an Event too. */
-  note(job: DeliveryJob, error: unknown): Refusal | undefined;
-  /** All changes of the job were made, or it is gone. */
-  forget(job: DeliveryJob): void;
-}
+export type Refusals = ReturnType<typeof createRefusals>;
 
 interface Entry {
   readonly failures: number;
@@ -29,12 +23,14 @@ interface Entry {
   readonly atMs: number;
 }
 
-export function createRefusals(clock: Pick<Clock, 'monotonicMs'>): Refusals {
+export function createRefusals(clock: Pick<Clock, 'monotonicMs'>) {
   const entries = new Map<string, Entry>();
   return {
-    of: (job) => entries.get(keyOf(job))?.refusal,
-    forget: (job) => void entries.delete(keyOf(job)),
-    note(job, error) {
+    of: (job: DeliveryJob): Refusal | undefined => entries.get(keyOf(job))?.refusal,
+    /** All changes of the job were made, or it is gone. */
+    forget: (job: DeliveryJob): void => void entries.delete(keyOf(job)),
+    /** @returns what is new of it, to be reported as an Event too. */
+    note(job: DeliveryJob, error: unknown): Refusal | undefined {
       const known = entries.get(keyOf(job));
       const failures = (known?.failures ?? 0) + 1;
       const nowMs = clock.monotonicMs();

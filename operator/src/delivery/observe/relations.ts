@@ -1,60 +1,42 @@
 import { annotations, labels } from '@rollcall/crds/kinds.ts';
-import type { DeliveryJob, DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
-import type { Deployment, Pod, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
-import { isFinished, isRunning, type JobOrder, jobOrder } from '../start/queue.ts';
+import { isFinished, isRunning, jobOrder } from '../start/queue.ts';
 import { claimOn } from '../workload/claim.ts';
 import type { DeliveryInformers } from './informers.ts';
-import { indexBy, type ObjectIndex } from './object-index.ts';
-import type { DigestedReplicaSet } from './trim.ts';
+import { indexBy } from './object-index.ts';
 
 /** What belongs to what, so that no event and no observation has to go through everything. */
-export interface Relations {
-  readonly jobsByUid: ObjectIndex<DeliveryJob>;
-  /** By service name. */
-  readonly unfinishedJobs: ObjectIndex<DeliveryJob>;
-  /** Of the jobs of one service. */
-  readonly jobOrder: JobOrder;
-  /** By the namespace of the workload. */
-  readonly runningJobs: ObjectIndex<DeliveryJob>;
-  /** By service name. */
-  readonly policies: ObjectIndex<DeliveryPolicy>;
-  /** By service name. */
-  readonly deployments: ObjectIndex<Deployment>;
-  readonly deploymentsByUid: ObjectIndex<Deployment>;
-  /** By the uid of the job whose claim stands on them. */
-  readonly claimedDeployments: ObjectIndex<Deployment>;
-  /** By the uid of the job that made them. */
-  readonly extraDeployments: ObjectIndex<Deployment>;
-  readonly extraDeploymentsByUid: ObjectIndex<Deployment>;
-  /** By the uid of their Deployment. */
-  readonly replicaSets: ObjectIndex<DigestedReplicaSet>;
-  readonly replicaSetsByUid: ObjectIndex<DigestedReplicaSet>;
-  /** By the uid of their ReplicaSet. */
-  readonly pods: ObjectIndex<Pod>;
-  /** By namespace. */
-  readonly services: ObjectIndex<Service>;
-}
+export type Relations = ReturnType<typeof createRelations>;
 
 /** Must be made before the informers start. */
-export function createRelations(informers: DeliveryInformers): Relations {
+export function createRelations(informers: DeliveryInformers) {
   const { jobs, policies, deployments, extraDeployments, replicaSets, pods, services } = informers;
   return {
     jobsByUid: indexBy([jobs], uidOf),
+    /** Of the jobs of one service. */
     jobOrder: jobOrder(firstSeen([jobs])),
+    /** By service name. */
     unfinishedJobs: indexBy([jobs], (job) => (isFinished(job) ? undefined : job.spec.serviceName)),
+    /** By the namespace of the workload. */
     runningJobs: indexBy([jobs], (job) => (isRunning(job) ? job.status?.workload?.namespace : undefined)),
+    /** By service name. */
     policies: indexBy([policies], ({ spec }) => spec.serviceName),
+    /** By service name. */
     deployments: indexBy(deployments, serviceNameOf),
     deploymentsByUid: indexBy(deployments, uidOf),
+    /** By the uid of the job whose claim stands on them. */
     claimedDeployments: indexBy(deployments, (deployment) => claimOn(deployment)?.uid),
+    /** By the uid of the job that made them. */
     extraDeployments: indexBy(extraDeployments, jobUidOf),
     extraDeploymentsByUid: indexBy(extraDeployments, uidOf),
+    /** By the uid of their Deployment. */
     replicaSets: indexBy(replicaSets, controllerUidOf),
     replicaSetsByUid: indexBy(replicaSets, uidOf),
+    /** By the uid of their ReplicaSet. */
     pods: indexBy(pods, controllerUidOf),
+    /** By namespace. */
     services: indexBy(services, ({ metadata }) => metadata.namespace),
   };
 }

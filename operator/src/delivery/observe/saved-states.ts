@@ -2,30 +2,19 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
-import type { WriteCache } from '../../runtime/apply.ts';
 import { readSavedState } from '../job/saved-state.ts';
 import type { SavedState } from '../job/snapshot.ts';
 import { isFinished, isRunning } from '../start/queue.ts';
 import type { DirectReads } from './direct-reads.ts';
 
 /** What jobs have saved. It never changes as long as they run, so it is read once. */
-export interface SavedStates {
-  /** Undefined for a job that has saved nothing. @throws as the API server's client. */
-  find(job: DeliveryJob): Promise<SavedState | undefined>;
-  /** The next observation reads. */
-  forget(job: DeliveryJob): void;
-  /** What the operator writes, or finds to be there already, need not be read. */
-  readonly writeCache: WriteCache;
-}
+export type SavedStates = ReturnType<typeof createSavedStates>;
 
 /**
  * @param jobs that have not been deleted: nothing is kept of another one, since nothing would
  * remove it.
  */
-export function createSavedStates(
-  reads: Pick<DirectReads, 'findRevision'>,
-  jobs: Pick<Store<DeliveryJob>, 'get'>,
-): SavedStates {
+export function createSavedStates(reads: Pick<DirectReads, 'findRevision'>, jobs: Pick<Store<DeliveryJob>, 'get'>) {
   /**
    * By uid of the job; undefined: while it waits or prepares, as who is to save will find out if
    * somebody else has.
@@ -38,7 +27,8 @@ export function createSavedStates(
   }
 
   return {
-    async find(job) {
+    /** Undefined for a job that has saved nothing. @throws as the API server's client. */
+    async find(job: DeliveryJob): Promise<SavedState | undefined> {
       const { uid = '' } = job.metadata;
       if (!isRunning(job) && !isFinished(job)) {
         // One that has returned to the queue saves anew.
@@ -52,7 +42,9 @@ export function createSavedStates(
       if (saved !== undefined || isPreparing) keep(job, saved);
       return saved;
     },
-    forget: ({ metadata }) => void states.delete(metadata.uid ?? ''),
+    /** The next observation reads. */
+    forget: ({ metadata }: DeliveryJob): void => void states.delete(metadata.uid ?? ''),
+    /** What the operator writes, or finds to be there already, need not be read. */
     writeCache: {
       kind: controllerRevisionKind,
       informer: {
@@ -60,7 +52,7 @@ export function createSavedStates(
           const job = jobs.get(objectKey(revision));
           if (job !== undefined) keep(job, readSavedState(job, revision));
         },
-        recordDelete(revision) {
+        recordDelete(revision: KubeObject) {
           const job = jobs.get(objectKey(revision));
           if (job !== undefined) states.delete(job.metadata.uid ?? '');
         },

@@ -21,17 +21,9 @@ export interface WorkloadsDeps {
 }
 
 /** Finds the Deployment that a job is about. */
-export interface Workloads {
-  /**
-   * The API server is asked before it is said that there is none, or more than one: the copy may be
-   * behind, and the job would end.
-   */
-  findByName(serviceName: string): Promise<FoundByName>;
-  /** The one that the job began with, whatever its labels are by now; undefined when it is gone. */
-  findByReference(reference: WorkloadReference): Promise<Deployment | undefined>;
-}
+export type Workloads = ReturnType<typeof createWorkloads>;
 
-export function createWorkloads({ relations, reads, namespaces, record }: WorkloadsDeps): Workloads {
+export function createWorkloads({ relations, reads, namespaces, record }: WorkloadsDeps) {
   async function read(serviceName: string): Promise<readonly Deployment[]> {
     const selector = selectorOf(serviceName);
     const scopes = namespaces.length === 0 ? [undefined] : namespaces;
@@ -51,7 +43,11 @@ export function createWorkloads({ relations, reads, namespaces, record }: Worklo
   }
 
   return {
-    async findByName(serviceName) {
+    /**
+     * The API server is asked before it is said that there is none, or more than one: the copy may be
+     * behind, and the job would end.
+     */
+    async findByName(serviceName: string): Promise<FoundByName> {
       const known = runningService(relations.deployments.get(serviceName), serviceName);
       const certain = known.length === 1 ? known : runningService(await read(serviceName), serviceName);
       const [deployment] = certain;
@@ -60,7 +56,8 @@ export function createWorkloads({ relations, reads, namespaces, record }: Worklo
         ? { found: 'one', deployment }
         : { found: 'many', names: certain.map(objectKey).toSorted() };
     },
-    async findByReference({ namespace, name, uid }) {
+    /** The one that the job began with, whatever its labels are by now; undefined when it is gone. */
+    async findByReference({ namespace, name, uid }: WorkloadReference): Promise<Deployment | undefined> {
       const known = relations.deploymentsByUid.get(uid).find(isThere);
       if (known !== undefined) return known;
       const current = await reads.findDeployment(namespace, name);

@@ -25,7 +25,7 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
       start: () => import('@rollcall/operator/main.ts'),
     },
     fetch: {
-      about: 'brings a binary into a pod; see rollcall fetch --help',
+      about: 'brings a binary into a pod; deliveries write its command',
       start: () => import('@rollcall/fetcher/main.ts'),
       takesArguments: true,
     },

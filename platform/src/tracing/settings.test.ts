@@ -17,7 +17,7 @@ test('an endpoint alone: the defaults of the specification', () => {
   expect(tracingSettings(ENDPOINT)).toEqual({
     collector: 'http://collector:4318',
     sampler: { parentBased: true, ratio: 1 },
-    batch: { scheduledDelayMillis: 5000, maxQueueSize: 2048, maxExportBatchSize: 512 },
+    batch: { scheduledDelayMillis: 5000, exportTimeoutMillis: 30_000, maxQueueSize: 2048, maxExportBatchSize: 512 },
   });
 });
 
@@ -27,11 +27,12 @@ test('what is set for traces alone wins', () => {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces.example/own',
     OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
     OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf',
+    OTEL_BSP_EXPORT_TIMEOUT: '2000',
     OTEL_BSP_MAX_QUEUE_SIZE: '100',
   });
   expect(made).toMatchObject({
     collector: 'https://traces.example',
-    batch: { maxQueueSize: 100, maxExportBatchSize: 100 },
+    batch: { exportTimeoutMillis: 2000, maxQueueSize: 100, maxExportBatchSize: 100 },
   });
 });
 

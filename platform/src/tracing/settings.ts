@@ -24,6 +24,7 @@ const schema = Type.Object({
   ),
   OTEL_TRACES_SAMPLER_ARG: Type.Number({ minimum: 0, maximum: 1, default: 1 }),
   OTEL_BSP_SCHEDULE_DELAY: Type.Integer({ minimum: 1, maximum: 60_000, default: 5000 }),
+  OTEL_BSP_EXPORT_TIMEOUT: Type.Integer({ minimum: 1, maximum: 60_000, default: 30_000 }),
   OTEL_BSP_MAX_QUEUE_SIZE: Type.Integer({ minimum: 1, maximum: 65_536, default: 2048 }),
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: Type.Integer({ minimum: 1, maximum: 65_536, default: 512 }),
 });
@@ -46,6 +47,7 @@ export interface TracingSettings {
   };
   readonly batch: {
     readonly scheduledDelayMillis: number;
+    readonly exportTimeoutMillis: number;
     /** Spans that wait; more are dropped. */
     readonly maxQueueSize: number;
     readonly maxExportBatchSize: number;
@@ -76,6 +78,7 @@ export function tracingSettings(environment: Environment): TracingSettings | und
     sampler: samplerOf(parsed.OTEL_TRACES_SAMPLER, parsed.OTEL_TRACES_SAMPLER_ARG),
     batch: {
       scheduledDelayMillis: parsed.OTEL_BSP_SCHEDULE_DELAY,
+      exportTimeoutMillis: parsed.OTEL_BSP_EXPORT_TIMEOUT,
       maxQueueSize: parsed.OTEL_BSP_MAX_QUEUE_SIZE,
       maxExportBatchSize: Math.min(parsed.OTEL_BSP_MAX_EXPORT_BATCH_SIZE, parsed.OTEL_BSP_MAX_QUEUE_SIZE),
     },

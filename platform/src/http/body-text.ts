@@ -2,6 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { HttpError } from './errors.ts';
 
+/** The library says the same of such members, by which who copies them may change every object. */
+const NO_JSON = 'must be JSON, and have no member __proto__, nor one constructor with a member prototype';
+
 type Parsed = (error: Error | null, body?: unknown) => void;
 type ParseJson = (request: FastifyRequest, body: Buffer, parsed: Parsed) => void;
 
@@ -18,8 +21,10 @@ export function jsonParser(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): 
   return (request, body, parsed) => {
     const text = utf8Text(body);
     return void parse(request, text, (error, value) => {
-      const isText = error !== null || !SURROGATE_ESCAPE.test(text) || isWellFormed(value);
-      parsed(isText ? error : notText('must not have escapes of unpaired surrogates'), value);
+      if (error !== null) parsed(text === '' ? error : notText(NO_JSON));
+      else if (SURROGATE_ESCAPE.test(text) && !isWellFormed(value))
+        parsed(notText('must not have escapes of unpaired surrogates'));
+      else parsed(error, value);
     });
   };
 }

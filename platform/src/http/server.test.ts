@@ -72,6 +72,13 @@ function put(payload: string, contentType: string) {
 const deep = `${'{"a":'.repeat(40_000)}1${'}'.repeat(40_000)}`;
 
 test.each([
+  ['{"name": ', 'The body must be JSON'],
+  ['{"name": "a", "__proto__": {}}', 'have no member __proto__'],
+])('what is wrong with the body %j is said', async (payload, message) => {
+  expect((await post(payload)).json()).toEqual({ error: 'Invalid request', message: expect.stringContaining(message) });
+});
+
+test.each([
   ['no JSON', 400, () => post('{"name": ')],
   ['nothing at all', 400, () => post('')],
   ['JSON of another shape', 400, () => post('[]')],

@@ -21,7 +21,12 @@ export async function readLoad(namespace: ClusterNamespace, pod: string): Promis
 
 /** GET of a path on port 8080 of a pod, through the API server. */
 export function readPod(namespace: ClusterNamespace, pod: string, path: string): Promise<string> {
-  return namespace.kubectl('get', '--raw', `/api/v1/namespaces/${namespace.name}/pods/${pod}:8080/proxy${path}`);
+  return namespace.kubectl('get', '--raw', proxyPath(namespace, pod, path));
+}
+
+/** By which the API server leads to a path on port 8080 of a pod. */
+export function proxyPath({ name }: ClusterNamespace, pod: string, path: string): string {
+  return `/api/v1/namespaces/${name}/pods/${pod}:8080/proxy${path}`;
 }
 
 /** All requests that have got an answer or failed. */

@@ -12,9 +12,9 @@ const TOLERANCE = 5;
 const SETTLED_REQUESTS = 500;
 /**
  * Enough for a share to be as expected, give or take {@link TOLERANCE}, where a choice is made every
- * other request: a busy machine takes longer for them. 15 s on an idle one.
+ * other request: four times its standard deviation. 10 s on an idle machine.
  */
-const MEASURED_REQUESTS = 4500;
+const MEASURED_REQUESTS = 3000;
 /**
  * Until connections from before have been used up and routers know, at most: a second on an idle
  * machine.

@@ -10,14 +10,7 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';
 import type { StreamCaller } from '../feeds/stream-limits.ts';
-import {
-  type Authentication,
-  type Credentials,
-  credentialsOf,
-  refuseOtherNames,
-  subjectOf,
-} from '../http/authentication.ts';
-import { requireScope } from '../http/scopes.ts';
+import { type Authentication, admit, type Credentials, credentialsOf } from '../http/authentication.ts';
 import { streamCaller } from '../http/stream-caller.ts';
 import { endCallSpan, startCallSpan } from './call-span.ts';
 import { type CallFailure, statusOfError } from './errors.ts';
@@ -94,12 +87,12 @@ export function createCalls({ log, metrics, authentication, tracer }: CallsDeps)
   }
 
   /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
-  async function callerOf(name: string, credentials: Credentials): Promise<string | undefined> {
-    refuseOtherNames(credentials);
-    const subject = await subjectOf(authentication, credentials, READS.has(name));
-    requireScope(methodOperation(name), credentials);
-    return subject;
-  }
+  const callerOf = (name: string, shown: Credentials): Promise<string | undefined> =>
+    admit(authentication, {
+      operation: methodOperation(name),
+      access: READS.has(name) ? 'read' : undefined,
+      shown,
+    });
 
   const calls: Calls = {
     unary: (name, method) => (call, callback) => void answer({ name, method }, call, callback),

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { identityHeaders, isIdentityFor } from '@rollcall/platform/http/identity.ts';
+import { identityHeaders, isIdentityFor, unverifiedScopes } from '@rollcall/platform/http/identity.ts';
+import { hasScope, type Operation, restOperation } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../common/errors.ts';
 
@@ -13,16 +14,25 @@ declare module 'fastify' {
      * Who may call the route where authentication is on: anybody (`public`), or anybody unless
      * reads need credentials, too (`read`). By default only who shows credentials.
      */
-    access?: 'public' | 'read';
+    access?: Access;
+    /** What the route is in the table of scopes. */
+    operation?: Operation;
   }
 }
+
+type Access = 'public' | 'read';
 
 /** What a call shows of who makes it. */
 export interface Credentials {
   /** The bearer token. */
   readonly token: string | undefined;
-  /** Of a client of the gateway's, as the gateway has signed it. */
+  /**
+   * Of a client of the gateway's, as the gateway has signed it. Over gRPC everybody that comes by
+   * the gateway has one.
+   */
   readonly identity: string | undefined;
+  /** By which name the gateway let a request of REST in. */
+  readonly service: string | undefined;
 }
 
 /**
@@ -46,7 +56,7 @@ export interface Authentication {
  * @param isRead whether the call changes nothing.
  * @throws RegistryError UNAUTHENTICATED; the errors of {@link Authenticate}.
  */
-export async function subjectOf(
+async function subjectOf(
   authentication: Authentication | undefined,
   shown: Credentials,
   isRead: boolean,
@@ -68,14 +78,6 @@ export async function subjectOf(
 /** By which the gateway knows the registry, and its rules. */
 export const OWN_NAME = 'registry';
 
-/** By which name the gateway let a call in; both undefined: it did not come by the gateway. */
-export interface LetInBy {
-  /** Over REST, and there on every request. */
-  readonly service?: string | undefined;
-  /** Of who had to say who it is, which is everybody over gRPC. */
-  readonly identity: string | undefined;
-}
-
 /**
  * Who registers the registry's URL under another name gets around the scopes that the gateway asks
  * for at the registry's own, or around tokens altogether where a route to that name is open to all.
@@ -83,23 +85,67 @@ export interface LetInBy {
  *
  * @throws RegistryError LET_IN_FOR_ANOTHER.
  */
-export function refuseOtherNames({ service, identity }: LetInBy): void {
+function refuseOtherNames({ service, identity }: Credentials): void {
   const isOwn = service === undefined || service === OWN_NAME;
   if (isOwn && (identity === undefined || isIdentityFor(OWN_NAME, identity))) return;
   throw new RegistryError('LET_IN_FOR_ANOTHER');
 }
 
+/**
+ * Refuses a client of the gateway whose token lacks the scope of an operation. Who calls directly
+ * has no scopes: names belong to their subjects, and webhooks are signed.
+ *
+ * The scopes are read without verifying the identity. Whoever comes by the gateway can neither
+ * change nor leave out its own, and a made up one opens nothing that a call without any does not.
+ *
+ * @throws RegistryError INSUFFICIENT_SCOPE; UNAUTHENTICATED where the gateway let somebody in that
+ * showed no token.
+ */
+function requireScope({ scope }: Operation, { service, identity }: Credentials): void {
+  if (scope === undefined || (service === undefined && identity === undefined)) return;
+  if (identity === undefined) throw new RegistryError('UNAUTHENTICATED');
+  if (hasScope({ scopes: unverifiedScopes(identity) }, scope)) return;
+  throw new RegistryError('INSUFFICIENT_SCOPE', `The token lacks the scope ${scope}`);
+}
+
+/** What is called, and by whom. */
+export interface AskedFor {
+  /** Undefined: nothing that there is. */
+  readonly operation: Operation | undefined;
+  /** See {@link FastifyContextConfig}. */
+  readonly access: Access | undefined;
+  readonly shown: Credentials;
+}
+
+/**
+ * Lets a call in, by whichever door.
+ *
+ * @returns who calls; undefined where nobody has to say.
+ * @throws RegistryError LET_IN_FOR_ANOTHER, UNAUTHENTICATED, INSUFFICIENT_SCOPE; the errors of
+ * {@link Authenticate}.
+ */
+export async function admit(
+  authentication: Authentication | undefined,
+  { operation, access, shown }: AskedFor,
+): Promise<string | undefined> {
+  refuseOtherNames(shown);
+  const subject = access === 'public' ? undefined : await subjectOf(authentication, shown, access === 'read');
+  if (operation !== undefined) requireScope(operation, shown);
+  return subject;
+}
+
 /** @param find reads a header, or metadata, by its name. */
 export function credentialsOf(find: (name: string) => string | undefined): Credentials {
-  return { token: bearerToken(find('authorization')), identity: find(identityHeaders.token) };
+  return {
+    token: bearerToken(find('authorization')),
+    identity: find(identityHeaders.token),
+    service: find(identityHeaders.service),
+  };
 }
 
 /** What a request of HTTP shows. */
 export function headerCredentials(headers: IncomingHttpHeaders): Credentials {
-  return credentialsOf((name) => {
-    const value = headers[name];
-    return typeof value === 'string' ? value : undefined;
-  });
+  return credentialsOf((name) => headers[name]?.toString());
 }
 
 /**
@@ -110,23 +156,22 @@ function bearerToken(authorization: string | undefined): string | undefined {
 }
 
 /**
- * Requires credentials, such as a bearer token (RFC 6750), on every route of the app but those
- * whose `access` says otherwise; and of who comes by the gateway on all of them, that it came for
- * the registry.
+ * Requires credentials, such as a bearer token (RFC 6750), on every route that is added from now on
+ * but those whose `access` says otherwise; and of who comes by the gateway the scope of the route,
+ * and that it came for the registry.
+ *
+ * @throws Error for a route that the table of scopes lacks.
  */
 export function requireCredentials(app: App, authentication: Authentication | undefined): void {
   app.decorateRequest('subject', undefined);
-  app.addHook('onRequest', ({ headers }, _reply, done) => {
-    refuseOtherNames({
-      service: headers[identityHeaders.service]?.toString(),
-      identity: headers[identityHeaders.token]?.toString(),
-    });
-    done();
+  app.addHook('onRoute', (route) => {
+    const path = route.url.slice(app.prefix.length);
+    const [operation] = [route.method].flat().map((method) => restOperation(method, path));
+    if (operation === undefined) throw new Error(`The table of scopes lacks ${route.method.toString()} ${path}`);
+    route.config = { ...route.config, operation };
   });
-  if (authentication === undefined) return;
   app.addHook('onRequest', async (request) => {
-    const { access } = request.routeOptions.config;
-    if (access === 'public') return;
-    request.subject = await subjectOf(authentication, headerCredentials(request.headers), access === 'read');
+    const { access, operation } = request.routeOptions.config;
+    request.subject = await admit(authentication, { operation, access, shown: headerCredentials(request.headers) });
   });
 }

@@ -6,7 +6,6 @@ import { type Authentication, requireCredentials } from '../http/authentication.
 import { documentation, openApiRoute } from '../http/documentation.ts';
 import { mapError } from '../http/errors.ts';
 import { refuseMisspeltMembers } from '../http/misspelt-members.ts';
-import { requireScopes } from '../http/scopes.ts';
 
 const BODY_LIMIT_BYTES = 256 * 1024;
 /** `GET /`: where to go. */
@@ -48,7 +47,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
       const api = scope as App;
       await documentation(api, version);
       requireCredentials(api, authentication);
-      requireScopes(api);
       refuseMisspeltMembers(api);
       for (const register of routes) register(api);
       openApiRoute(api);

@@ -1,9 +1,7 @@
-import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
-import { type ApiConfig, apiConfig, apiSettings, portSetting } from '@rollcall/platform/process/settings.ts';
+import { apiConfig, apiSettings, portSetting } from '@rollcall/platform/process/settings.ts';
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
-import type { WebhookRules } from './webhooks/domain/call-admission.ts';
 
 /** Stands for the audience of the API server. */
 const API_SERVER = 'api-server';
@@ -41,65 +39,49 @@ const schema = Type.Object({
   ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'cluster' }),
 });
 
-export interface AuthenticationConfig {
-  /** Of service accounts' tokens. Undefined: the API server. */
-  readonly audience: string | undefined;
-  /** Whether reads need credentials, too. */
-  readonly reads: 'open' | 'authenticated';
-  /** Whose clients may call, too. */
-  readonly gateway: { readonly jwksUrl: URL; readonly issuer: string } | undefined;
-}
-
 /** Settings of the registry process. */
-export interface RegistryConfig extends ApiConfig {
-  readonly grpcPort: number;
-  readonly databaseUrl: string;
-  /** Given to every registration; 60 by contract. */
-  readonly ttlSeconds: number;
-  /** Undefined: anyone may call (contract 1, "Authentication"). */
-  readonly authentication: AuthenticationConfig | undefined;
-  /** How many registrations one authenticated subject may have. */
-  readonly registrationsPerSubject: number;
-  /** Which calls of webhooks may be made. */
-  readonly webhookRules: WebhookRules;
-  /** How long finished delivery jobs are kept in the cluster; the history keeps them. */
-  readonly jobRetentionMs: number;
-  /** Name of the Secret in which the secrets of webhooks are kept. */
-  readonly webhookSecrets: string;
-  /** Where notifications may go. */
-  readonly webhookAddresses: AllowedAddresses;
-  /** Where services may be registered. */
-  readonly serviceAddresses: AllowedAddresses;
-}
+export type RegistryConfig = ReturnType<typeof registryConfig>;
 
 /** @throws ConfigError naming every faulty variable. */
-export function registryConfig(environment: Environment): RegistryConfig {
+export function registryConfig(environment: Environment) {
   const parsed: Static<typeof schema> = parseConfig(schema, environment);
   return {
     ...apiConfig(parsed),
     grpcPort: parsed.ROLLCALL_GRPC_PORT,
     databaseUrl: parsed.ROLLCALL_DATABASE_URL,
+    /** Given to every registration; 60 by contract. */
     ttlSeconds: parsed.ROLLCALL_TTL_SECONDS,
-    authentication: authentication(parsed),
+    authentication: parsed.ROLLCALL_AUTHENTICATION === 'off' ? undefined : authentication(parsed),
+    /** How many registrations one authenticated subject may have. */
     registrationsPerSubject: parsed.ROLLCALL_REGISTRATIONS_PER_SUBJECT,
+    /** Which calls of webhooks may be made. */
     webhookRules: {
       allowUnsigned: parsed.ROLLCALL_WEBHOOK_ALLOW_UNSIGNED,
       legacySignatures: parsed.ROLLCALL_WEBHOOK_LEGACY_SIGNATURES,
       plainSignatures: parsed.ROLLCALL_WEBHOOK_PLAIN_SIGNATURES,
     },
+    /** How long finished delivery jobs are kept in the cluster; the history keeps them. */
     jobRetentionMs: parsed.ROLLCALL_JOB_RETENTION_SECONDS * 1000,
+    /** Name of the Secret in which the secrets of webhooks are kept. */
     webhookSecrets: parsed.ROLLCALL_WEBHOOK_SECRET_STORE,
+    /** Where notifications may go. */
     webhookAddresses: parsed.ROLLCALL_WEBHOOK_ADDRESSES,
+    /** Where services may be registered. */
     serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
   };
 }
 
-function authentication(parsed: Static<typeof schema>): RegistryConfig['authentication'] {
-  if (parsed.ROLLCALL_AUTHENTICATION === 'off') return undefined;
+function authentication(parsed: Static<typeof schema>) {
   const { ROLLCALL_GATEWAY_KEYS_URL: url, ROLLCALL_GATEWAY_ISSUER: issuer } = parsed;
   const fault = url === undefined ? undefined : httpUrlFault(url);
   if (fault !== undefined) throw new Error(`Invalid configuration:\n  ROLLCALL_GATEWAY_KEYS_URL ${fault}`);
-  const gateway = url === undefined ? undefined : { jwksUrl: new URL(url), issuer };
   const { ROLLCALL_TOKEN_AUDIENCE: audience, ROLLCALL_READS: reads } = parsed;
-  return { audience: audience === API_SERVER ? undefined : audience, reads, gateway };
+  return {
+    /** Of service accounts' tokens. Undefined: the API server. */
+    audience: audience === API_SERVER ? undefined : audience,
+    /** Whether reads need credentials, too. */
+    reads,
+    /** Whose clients may call, too. */
+    gateway: url === undefined ? undefined : { jwksUrl: new URL(url), issuer },
+  };
 }

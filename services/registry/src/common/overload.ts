@@ -6,29 +6,16 @@ const PLACES = 100;
 /** The other places are for other services. */
 const WAITING_OF_SERVICE_MAX = 20;
 const WAIT_MAX_MS = 10_000;
-
-export interface LookupLimiter extends Pick<Limiter, 'run'> {
-  /** How many lookups there were, refused ones included. */
-  readonly runs: number;
-}
+const LOOKUPS = 16;
 
 /**
  * Keeps lookups of names that are not known here from using all connections.
  *
  * @returns a limiter whose refusals are RegistryError OVERLOADED.
  */
-export function createLookupLimiter(most: number): LookupLimiter {
-  const limiter = createLimiter({ most, places: most, refuse: tooManyLookups });
-  let runs = 0;
-  return {
-    run(name, work) {
-      runs += 1;
-      return limiter.run(name, work);
-    },
-    get runs() {
-      return runs;
-    },
-  };
+export function createLookupLimiter(most = LOOKUPS): Limiter {
+  const refuse = () => new RegistryError('OVERLOADED', 'Too many lookups of unknown names');
+  return createLimiter({ most, places: most, refuse });
 }
 
 /**
@@ -51,8 +38,4 @@ export function createServiceLimiter(most: number, refusal: string): Limiter {
       return new RegistryError('OVERLOADED', reason === 'late' ? late : refusal);
     },
   });
-}
-
-function tooManyLookups(): RegistryError {
-  return new RegistryError('OVERLOADED', 'Too many lookups of unknown names');
 }

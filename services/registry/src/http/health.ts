@@ -1,7 +1,25 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
-import { HealthReport } from './health-schema.ts';
-import { timestamp } from './schemas.ts';
+import { Type } from 'typebox';
+import { Timestamp, timestamp } from './schemas.ts';
+
+/** Contract 1, "Health report". */
+const HealthReport = Type.Object({
+  status: Type.Union([Type.Literal('healthy'), Type.Literal('unhealthy')]),
+  service: Type.String(),
+  version: Type.String(),
+  store: Type.Union([Type.Literal('connected'), Type.Literal('disconnected')], { description: 'The Kubernetes API' }),
+  database: Type.Union([Type.Literal('connected'), Type.Literal('disconnected')], {
+    description: 'PostgreSQL, which holds history and releases; discovery does without it',
+  }),
+  cache: Type.Object({
+    size: Type.Integer({ description: 'Services in memory' }),
+    hits: Type.Integer(),
+    misses: Type.Integer({ description: 'Lookups that went to the backing store' }),
+    hit_ratio: Type.Number({ description: 'hits / (hits + misses); 0 before the first lookup' }),
+    last_refresh: Timestamp,
+  }),
+});
 
 export interface HealthRoutesDeps {
   readonly version: string;

@@ -4,8 +4,6 @@ import type { DeliveryJob, DeliveryPolicy, WebhookConfig } from '@rollcall/crds/
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
-import { versionOf } from '@rollcall/platform/kube/store.ts';
-import type { AllowedAddresses } from '@rollcall/platform/outbound/address-rules.ts';
 import { createDatabase } from '@rollcall/platform/postgres/database.ts';
 import type { OutboxRetries } from '@rollcall/platform/postgres/outbox.ts';
 import type { Pool } from '@rollcall/platform/postgres/pool.ts';
@@ -14,8 +12,8 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createCallLedger } from '@rollcall/platform/webhooks/call-ledger.ts';
 import type { Registry } from 'prom-client';
 import { createLookupLimiter } from '../common/overload.ts';
-import type { FeedSource } from '../feeds/catch-up.ts';
-import { createFeed, type Feed } from '../feeds/feed.ts';
+import type { RegistryConfig } from '../config.ts';
+import { createFeed } from '../feeds/feed.ts';
 import { createEventStreams } from '../http/event-streams.ts';
 import { isFinished, type Job } from '../jobs/domain/jobs.ts';
 import { jobRequestRoutes } from '../jobs/routes/job-requests.ts';
@@ -23,11 +21,10 @@ import { jobRecord } from '../jobs/routes/job-schemas.ts';
 import { createJobStreams } from '../jobs/routes/job-streams.ts';
 import { jobRoutes, jobWatchRoute } from '../jobs/routes/jobs.ts';
 import { createAutomaticDeployments } from '../jobs/store/automatic-deployments.ts';
-import { createDeliveryJobs, toJob } from '../jobs/store/delivery-jobs.ts';
+import { createDeliveryJobs, createJobDirectory, toJob } from '../jobs/store/delivery-jobs.ts';
 import { createDeliveryPolicies } from '../jobs/store/delivery-policies.ts';
-import { createJobDirectory } from '../jobs/store/job-directory.ts';
 import { createRecorder } from '../jobs/workers/recorder.ts';
-import { newestVersionReader } from '../kube/newest-version.ts';
+import { followInformer } from '../kube/feed-source.ts';
 import { sendNotification } from '../notifications/domain/sending.ts';
 import { notificationRoutes } from '../notifications/routes/notifications.ts';
 import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
@@ -37,7 +34,6 @@ import { historyRoutes } from '../releases/routes/history.ts';
 import { releaseRoutes } from '../releases/routes/releases.ts';
 import { createHistoryStore } from '../releases/store/history.ts';
 import { createReleaseStore } from '../releases/store/releases.ts';
-import type { WebhookRules } from '../webhooks/domain/call-admission.ts';
 import { webhookConfigRoutes } from '../webhooks/routes/webhook-configs.ts';
 import { createWebhookConfigs } from '../webhooks/store/webhook-configs.ts';
 import type { Routes } from './app.ts';
@@ -46,26 +42,20 @@ import type { Routes } from './app.ts';
 const databaseSchema = 'registry';
 
 const RESYNC_MS = 60_000;
-const MAX_MISSES = 16;
 const FEED_CAPACITY = 10_000;
 /** Thirteen attempts within two to three hours. */
 const RETRIES: OutboxRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800, relaySeconds: 15 };
 
-export interface DeliveryDeps {
+type DeliveryConfig = Pick<
+  RegistryConfig,
+  'databaseUrl' | 'webhookSecrets' | 'webhookRules' | 'webhookAddresses' | 'jobRetentionMs'
+>;
+
+export interface DeliveryDeps extends DeliveryConfig {
   readonly connection: KubeConnection;
   readonly namespace: string;
   /** With the schema `registry` as its search path. */
   readonly pool: Pool;
-  /** Of the same database, for the queue's own connections. */
-  readonly databaseUrl: string;
-  /** Name of the Secret in which the secrets of webhooks are kept. */
-  readonly webhookSecrets: string;
-  /** Which calls of webhooks may be made. */
-  readonly webhookRules: WebhookRules;
-  /** Where notifications may go. */
-  readonly webhookAddresses: AllowedAddresses;
-  /** How long finished delivery jobs are kept in the cluster. */
-  readonly jobRetentionMs: number;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -111,18 +101,14 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   });
   // The policy may be another one by now than it was for a job that has finished.
   const describe = (job: Job) => jobRecord(job, isFinished(job) ? undefined : policies.find(job.serviceName)?.strategy);
-  const streams = createJobStreams({ directory: store.directory, describe });
   const feed = createFeed<Job>({
     capacity: FEED_CAPACITY,
     keyOf: ({ id }) => id,
     show: (job) => JSON.stringify(describe(job)),
   });
-  followJobs(informers.jobs, feed);
-  const source: FeedSource = {
-    connected: () => informers.jobs.connectivity() === 'connected',
-    newestVersion: newestVersionReader({ ...deps, kind: deliveryJobKind }),
-  };
+  const source = followInformer({ ...deps, kind: deliveryJobKind, informer: informers.jobs, feed, toItem: toJob });
   const watchers = createEventStreams();
+  const streams = createJobStreams({ directory: store.directory, feed, describe });
   const common = { ...store, rules: deps.webhookRules, clock, currentVersion };
   const recorder = createRecorder({
     informer: informers.jobs,
@@ -144,7 +130,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
       (app) => webhookConfigRoutes(app, common),
       (app) => notificationRoutes(app, common),
       (app) => jobWatchRoute(app, { directory: store.directory, describe, feed, source, streams: watchers }),
-      (app) => jobRoutes(app, { ...common, describe, streams, misses: createLookupLimiter(MAX_MISSES) }),
+      (app) => jobRoutes(app, { ...common, describe, streams, misses: createLookupLimiter() }),
     ],
     actors: [database, outbox, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,
@@ -185,14 +171,6 @@ function createStores(
     automatic: createAutomaticDeployments(pool),
     notifications: createNotificationRecords(pool, onNewNotification),
   };
-}
-
-function followJobs(informer: Informer<DeliveryJob>, feed: Feed<Job>): void {
-  informer.onStream((news) => {
-    if (news.type === 'listed') feed.replace(news.objects.map(toJob), Number(news.resourceVersion));
-    else feed.apply({ version: versionOf(news.object), item: toJob(news.object), deleted: news.type === 'deleted' });
-  });
-  informer.onBookmark((version) => feed.reach(Number(version)));
 }
 
 /** Started last, when everybody listens; it does not wait for the API server. */

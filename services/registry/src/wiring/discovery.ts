@@ -5,7 +5,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
-import { objectKey, versionOf } from '@rollcall/platform/kube/store.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
@@ -14,25 +14,22 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { RegistryError } from '../common/errors.ts';
 import { createLookupLimiter } from '../common/overload.ts';
 import type { RegistryConfig } from '../config.ts';
-import type { FeedSource } from '../feeds/catch-up.ts';
 import type { RegistryBackend } from '../grpc/registry-service.ts';
 import { createEventStreams } from '../http/event-streams.ts';
 import type { CacheState } from '../http/health.ts';
 import type { Rendered } from '../http/rendered.ts';
-import { newestVersionReader } from '../kube/newest-version.ts';
+import { followInformer } from '../kube/feed-source.ts';
 import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
-import { createRegistrationFeed, type RegistrationFeed } from '../registrations/domain/feed.ts';
+import { createRegistrationFeed } from '../registrations/domain/feed.ts';
 import { createHeartbeats, type Heartbeats } from '../registrations/domain/heartbeats.ts';
 import type { RegistrationsDeps } from '../registrations/domain/registrations.ts';
 import { renderRegistration } from '../registrations/routes/rendering.ts';
 import { reportRoutes } from '../registrations/routes/reports.ts';
 import { serviceRoutes, serviceWatchRoute } from '../registrations/routes/services.ts';
-import { toRegistration } from '../registrations/store/registration-objects.ts';
-import { createRegistrationStore, isCanonical } from '../registrations/store/registrations.ts';
+import { createRegistrationStore, isCanonical, toRegistration } from '../registrations/store/registrations.ts';
 import type { Routes } from './app.ts';
 
 const FEED_CAPACITY = 10_000;
-const MAX_MISSES = 16;
 
 export interface DiscoveryDeps {
   readonly connection: KubeConnection;
@@ -73,6 +70,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const directory = createDirectory({ render: renderRegistration, lastBeatAt: (id) => heartbeats.lastBeatAt(id) });
   const feed = createRegistrationFeed(FEED_CAPACITY);
   let hits = 0;
+  let misses = 0;
 
   const store = createRegistrationStore({
     ...common,
@@ -94,12 +92,17 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     onBeat: (serviceName) => directory.touch(serviceName),
     onFlushFailure: (serviceName, message) => log.warn({ serviceName, message }, 'heartbeat not written yet'),
   });
-  const misses = createLookupLimiter(MAX_MISSES);
+  const lookups = createLookupLimiter();
   const registrations: RegistrationsDeps = {
     store,
     heartbeats,
     oneByOne: createLimiter({ mostPerKey: 1 }),
-    misses,
+    misses: {
+      run(name, work) {
+        misses += 1;
+        return lookups.run(name, work);
+      },
+    },
     mayConnect: addressRules[serviceAddresses],
     clock,
     ttlSeconds,
@@ -107,13 +110,14 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   };
 
   followLeases({ registrationInformer, leaseInformer, heartbeats, directory, namespace, ttlSeconds });
-  followRegistrations(registrationInformer, feed);
-
   const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
-  const source: FeedSource = {
-    connected: () => registrationInformer.connectivity() === 'connected',
-    newestVersion: newestVersionReader({ connection, kind: serviceRegistrationKind, namespace }),
-  };
+  const source = followInformer({
+    ...deps,
+    kind: serviceRegistrationKind,
+    informer: registrationInformer,
+    feed,
+    toItem: (object) => (isCanonical(object) ? toRegistration(object) : undefined),
+  });
   const streams = createEventStreams();
   const onHit = () => {
     hits += 1;
@@ -121,7 +125,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const cache = () => ({
     size: directory.size,
     hits,
-    misses: misses.runs,
+    misses,
     lastRefreshAt: registrationInformer.lastContactAt(),
   });
   observe(metrics, { cache, watchers: () => streams.size, pending: () => heartbeats.pending() });
@@ -217,18 +221,6 @@ function followLeases(deps: LeaseFollower): void {
     const lease = change.type === 'added' ? leaseInformer.store.get(objectKey(change.object)) : undefined;
     if (lease !== undefined) note(lease, false);
   });
-}
-
-function followRegistrations(registrationInformer: Informer<ServiceRegistration>, feed: RegistrationFeed): void {
-  registrationInformer.onStream((news) => {
-    if (news.type === 'listed') {
-      feed.replace(news.objects.filter(isCanonical).map(toRegistration), Number(news.resourceVersion));
-    } else if (isCanonical(news.object)) {
-      const deleted = news.type === 'deleted';
-      feed.apply({ version: versionOf(news.object), item: toRegistration(news.object), deleted });
-    }
-  });
-  registrationInformer.onBookmark((version) => feed.reach(Number(version)));
 }
 
 interface Observed {

@@ -4,7 +4,7 @@ import { connect, type KubeConnection } from '@rollcall/platform/kube/connection
 import { createPool } from '@rollcall/platform/postgres/pool.ts';
 import { closingLimitMs, httpServer } from '@rollcall/platform/process/http-server.ts';
 import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/platform/process/main.ts';
-import { type AuthenticationConfig, type RegistryConfig, registryConfig } from '../config.ts';
+import { type RegistryConfig, registryConfig } from '../config.ts';
 import { createGrpcServer } from '../grpc/server.ts';
 import { type Authentication, OWN_NAME } from '../http/authentication.ts';
 import { authenticator } from '../http/authenticator.ts';
@@ -100,13 +100,13 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
 
 function createAuthentication(
   common: { readonly connection: KubeConnection; readonly clock: Clock },
-  config: AuthenticationConfig | undefined,
+  config: RegistryConfig['authentication'],
 ): Authentication | undefined {
   if (config === undefined) return undefined;
   const { audience, reads, gateway } = config;
   const authenticate = authenticator({
     review: tokenReviewer({ ...common, audience }),
-    gateway: gateway === undefined ? undefined : createIdentityReader({ ...common, ...gateway, service: OWN_NAME }),
+    gateway: gateway && createIdentityReader({ ...common, ...gateway, service: OWN_NAME }),
   });
   return { authenticate, reads };
 }

@@ -103,12 +103,6 @@ export interface JobDirectory {
   /** @throws RegistryError STORE_UNAVAILABLE before the copy is complete. */
   all(): Job[];
   find(jobId: string): Job | undefined;
-  /**
-   * @param listener called with every change of the job, and with `gone` that its object is no
-   * longer there.
-   * @returns a function that ends the subscription.
-   */
-  follow(jobId: string, listener: (job: Job, gone: boolean) => void): () => void;
 }
 
 /** What is asked of a running job. */

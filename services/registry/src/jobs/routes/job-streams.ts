@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Feed } from '../../feeds/feed.ts';
 import { createEventStreams } from '../../http/event-streams.ts';
 import { isFinished, type Job, type JobDirectory } from '../domain/jobs.ts';
 
 export interface JobStreamsDeps {
-  readonly directory: Pick<JobDirectory, 'find' | 'follow'>;
+  readonly directory: Pick<JobDirectory, 'find'>;
+  readonly feed: Pick<Feed<Job>, 'subscribe'>;
   /** The job as the API shows it. */
   readonly describe: (job: Job) => object;
 }
@@ -21,7 +23,7 @@ export interface JobStreams {
  * The stream ends after the record of the finished job; after `removed` when the job was deleted
  * before it started.
  */
-export function createJobStreams({ directory, describe }: JobStreamsDeps): JobStreams {
+export function createJobStreams({ directory, feed, describe }: JobStreamsDeps): JobStreams {
   const streams = createEventStreams();
 
   return {
@@ -29,26 +31,28 @@ export function createJobStreams({ directory, describe }: JobStreamsDeps): JobSt
       const stream = streams.open(reply);
       if (stream === undefined) return;
       let published: string | undefined;
-      const publish = (event: 'job' | 'removed', next: Job) => {
+      const publish = (next: Job, isGone: boolean) => {
+        const data = JSON.stringify(describe(next));
+        const isEnd = isGone || isFinished(next);
+        if (data === published && !isEnd) return;
+        published = data;
         const id = next.revision === undefined ? '' : `id: ${next.revision}\n`;
-        published = JSON.stringify(describe(next));
-        stream.write(`${id}event: ${event}\ndata: ${published}\n\n`);
-      };
-      const follow = (next: Job, gone: boolean) => {
-        const isEnd = gone || isFinished(next);
-        if (isEnd) publish(isFinished(next) ? 'job' : 'removed', next);
-        // Finalizers and labels are nothing that the record shows.
-        else if (JSON.stringify(describe(next)) !== published) publish('job', next);
+        stream.write(`${id}event: ${isGone && !isFinished(next) ? 'removed' : 'job'}\ndata: ${data}\n\n`);
         if (isEnd) stream.end();
       };
       stream.write('retry: 1000\n\n');
       // It may have changed since it was read.
       const present = newer(job, directory.find(job.id));
+      const unsubscribe = feed.subscribe(({ type, item }) => {
+        // What was read may be ahead of the feed.
+        if (item.id === job.id && (type === 'removed' || newer(present, item) === item))
+          publish(item, type === 'removed');
+      });
+      stream.onClose(unsubscribe);
       if (!isFinished(present) && `${present.revision}` === request.headers['last-event-id']) {
         published = JSON.stringify(describe(present));
       }
-      stream.onClose(directory.follow(job.id, follow));
-      follow(present, false);
+      publish(present, false);
     },
     closeAll: () => streams.closeAll(),
   };

@@ -2,17 +2,18 @@ import { annotations, deliveryJobKind, finalizers, isLabelValue, labels, objectN
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import {
-  collectionPath,
   type Manifest,
   preconditionsOf,
   type ResourceClient,
   resourceClient,
 } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
-import { fieldIs } from '../../kube/field-selector.ts';
+import { RegistryError } from '../../common/errors.ts';
+import { listObjects } from '../../kube/list.ts';
 import { refusal } from '../../kube/refusal.ts';
-import type { Job, JobCommands } from '../domain/jobs.ts';
+import type { Job, JobCommands, JobDirectory } from '../domain/jobs.ts';
 import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/requested-job.ts';
 
 const OBJECT_NAME_MAX_LENGTH = 253;
@@ -67,12 +68,7 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
       return object !== undefined && jobIdOf(object) === jobId ? toJob(object) : undefined;
     },
     async fetchOf(serviceName) {
-      const { items } = await connection.request<{ items: readonly DeliveryJob[] }>({
-        method: 'GET',
-        path: collectionPath(deliveryJobKind, namespace),
-        query: { fieldSelector: fieldIs('spec.serviceName', serviceName) },
-      });
-      return items.map(toJob);
+      return (await listObjects({ connection, namespace }, deliveryJobKind, serviceName)).map(toJob);
     },
     async command(job, command) {
       try {
@@ -96,6 +92,23 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
         (object.metadata.finalizers ?? []).filter((name) => name !== finalizers.history),
       ),
     delete: async ({ metadata }) => void (await objects.delete(metadata.name, preconditionsOf(metadata))),
+  };
+}
+
+/** The jobs in the local copy. */
+export function createJobDirectory(
+  informer: Pick<Informer<DeliveryJob>, 'store' | 'hasSynced'>,
+  namespace: string,
+): JobDirectory {
+  return {
+    all() {
+      if (informer.hasSynced()) return Array.from(informer.store.values(), toJob);
+      throw new RegistryError('STORE_UNAVAILABLE', 'The jobs have not been read from the Kubernetes API yet');
+    },
+    find(jobId) {
+      const object = informer.store.get(`${namespace}/${objectNameOf(jobId)}`);
+      return object !== undefined && jobIdOf(object) === jobId ? toJob(object) : undefined;
+    },
   };
 }
 

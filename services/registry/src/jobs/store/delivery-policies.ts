@@ -3,7 +3,7 @@ import { deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
-import { collectionPath } from '@rollcall/platform/kube/resource-client.ts';
+import { listObjects } from '../../kube/list.ts';
 import type { Policy, PolicyStore } from '../domain/automatic-deployment.ts';
 
 export interface DeliveryPoliciesDeps {
@@ -16,13 +16,7 @@ export interface DeliveryPoliciesDeps {
 export function createDeliveryPolicies({ connection, namespace, informer }: DeliveryPoliciesDeps): PolicyStore {
   return {
     find: (serviceName) => choose([...informer.store.values()], serviceName),
-    async fetch(serviceName) {
-      const { items } = await connection.request<{ items: readonly DeliveryPolicy[] }>({
-        method: 'GET',
-        path: collectionPath(deliveryPolicyKind, namespace),
-      });
-      return choose(items, serviceName);
-    },
+    fetch: async (serviceName) => choose(await listObjects({ connection, namespace }, deliveryPolicyKind), serviceName),
   };
 }
 

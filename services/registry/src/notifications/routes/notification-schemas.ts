@@ -4,8 +4,7 @@ import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { channelRules } from '../../webhooks/domain/webhook-configs.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
-import type { Notification } from '../domain/notifications.ts';
-import { messageRules } from '../domain/notify.ts';
+import { messageRules, type Notification } from '../domain/notifications.ts';
 
 const State = Type.Enum([...outboxStates], { description: 'dead: given up, can be replayed' });
 

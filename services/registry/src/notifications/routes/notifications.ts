@@ -6,10 +6,10 @@ import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import {
   listNotifications,
   type NotificationsDeps,
+  notify,
   readNotification,
   replayNotification,
 } from '../domain/notifications.ts';
-import { type NotifyDeps, notify } from '../domain/notify.ts';
 import {
   NotificationParams,
   NotificationRecord,
@@ -24,12 +24,8 @@ import {
 
 const tags = ['webhooks'];
 
-export interface NotificationRoutesDeps extends NotificationsDeps, NotifyDeps {
-  readonly notifications: NotificationsDeps['notifications'];
-}
-
 /** What is sent to channels: to ask for, to read, and to send again. */
-export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void {
+export function notificationRoutes(app: App, deps: NotificationsDeps): void {
   app.get(
     '/webhooks/deliveries',
     {
@@ -89,7 +85,7 @@ export function notificationRoutes(app: App, deps: NotificationRoutesDeps): void
   });
 }
 
-function notifyRoute(app: App, deps: NotificationRoutesDeps): void {
+function notifyRoute(app: App, deps: NotificationsDeps): void {
   app.post(
     '/webhooks/notify',
     {

@@ -8,6 +8,7 @@ import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/pl
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { preconditionsOf, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { refusal } from '../../kube/refusal.ts';
 import { storedAgeMs } from '../domain/heartbeats.ts';
@@ -20,7 +21,6 @@ import {
   type RegistrationStore,
   type ServiceReport,
 } from '../domain/registration.ts';
-import { toRegistration } from './registration-objects.ts';
 
 const LEASE_TRIES = 4;
 
@@ -91,6 +91,24 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
  */
 export function isCanonical(object: ServiceRegistration): boolean {
   return object.metadata.name === objectNameFor(object.spec.serviceName);
+}
+
+/** The domain's view of a ServiceRegistration that the API server stored. */
+export function toRegistration(object: ServiceRegistration): Registration {
+  const { metadata, spec, status } = object;
+  return {
+    serviceName: spec.serviceName,
+    url: spec.url,
+    id: metadata.uid ?? '',
+    capabilities: spec.capabilities,
+    source: spec.source,
+    ttlSeconds: spec.ttlSeconds,
+    registeredAt: new Date(status?.registeredAt ?? metadata.creationTimestamp ?? 0),
+    phase: status?.phase ?? 'Registered',
+    currentVersion: status?.currentVersion,
+    owner: metadata.annotations?.[annotations.owner],
+    version: versionOf(object),
+  };
 }
 
 async function fetchRegistration(context: Context, serviceName: string): Promise<Registration | undefined> {

@@ -3,9 +3,9 @@ import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
-import { collectionPath, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
+import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { fieldIs } from '../../kube/field-selector.ts';
+import { listObjects } from '../../kube/list.ts';
 import { refusal } from '../../kube/refusal.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../domain/webhook-settings.ts';
 import {
@@ -108,10 +108,7 @@ async function obsoleteOf(
   serviceName: string,
 ): Promise<readonly string[]> {
   const objectName = objectNameFor(serviceName);
-  const { items } = await context.connection.request<{ items: readonly WebhookConfig[] }>({
-    method: 'GET',
-    path: collectionPath(webhookConfigKind, context.namespace),
-  });
+  const items = await listObjects(context, webhookConfigKind);
   const named = new Set(items.map(({ spec }) => `${spec.secretRef?.name}/${spec.secretRef?.key}`));
   const long = context.clock.now().getTime() - UNNAMED_MS;
   const obsolete = kept.filter(
@@ -122,13 +119,8 @@ async function obsoleteOf(
   return obsolete.map(({ ref }) => ref.key);
 }
 
-async function findConfig({ connection, namespace }: Context, serviceName: string): Promise<WebhookConfig | undefined> {
-  const { items } = await connection.request<{ items: readonly WebhookConfig[] }>({
-    method: 'GET',
-    path: collectionPath(webhookConfigKind, namespace),
-    query: { fieldSelector: fieldIs('spec.serviceName', serviceName) },
-  });
-  return chooseConfig(items, serviceName);
+async function findConfig(context: Context, serviceName: string): Promise<WebhookConfig | undefined> {
+  return chooseConfig(await listObjects(context, webhookConfigKind, serviceName), serviceName);
 }
 
 /**

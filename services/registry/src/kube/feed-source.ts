@@ -1,6 +1,10 @@
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { collectionPath, type KubeObject } from '@rollcall/platform/kube/resource-client.ts';
+import { versionOf } from '@rollcall/platform/kube/store.ts';
+import type { FeedSource } from '../feeds/catch-up.ts';
+import type { Feed } from '../feeds/feed.ts';
 
 const TIMEOUT_MS = 2000;
 
@@ -10,12 +14,40 @@ interface Collection<T extends KubeObject> {
   readonly namespace: string;
 }
 
+export interface FollowerDeps<T extends KubeObject, Item> extends Collection<T> {
+  readonly informer: Informer<T>;
+  readonly feed: Feed<Item>;
+  /** @returns undefined for an object that is none. */
+  readonly toItem: (object: T) => Item | undefined;
+}
+
+/** Has a feed follow what an informer receives. @returns what the feed follows. */
+export function followInformer<T extends KubeObject, Item>(deps: FollowerDeps<T, Item>): FeedSource {
+  const { informer, feed, toItem } = deps;
+  informer.onStream((news) => {
+    if (news.type === 'listed') {
+      feed.replace(
+        news.objects.flatMap((object) => toItem(object) ?? []),
+        Number(news.resourceVersion),
+      );
+      return;
+    }
+    const item = toItem(news.object);
+    if (item !== undefined) feed.apply({ version: versionOf(news.object), item, deleted: news.type === 'deleted' });
+  });
+  informer.onBookmark((version) => feed.reach(Number(version)));
+  return {
+    connected: () => informer.connectivity() === 'connected',
+    newestVersion: newestVersionReader(deps),
+  };
+}
+
 /**
  * Asks the API server, and it etcd, for its newest resource version, of whatever kind. One request
  * is under way at a time; later callers share the next one, for its answer may be older than what
  * they know.
  */
-export function newestVersionReader<T extends KubeObject>({
+function newestVersionReader<T extends KubeObject>({
   connection,
   kind,
   namespace,

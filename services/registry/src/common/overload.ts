@@ -14,8 +14,11 @@ const LOOKUPS = 16;
  * @returns a limiter whose refusals are RegistryError OVERLOADED.
  */
 export function createLookupLimiter(most = LOOKUPS): Limiter {
-  const refuse = () => new RegistryError('OVERLOADED', 'Too many lookups of unknown names');
-  return createLimiter({ most, places: most, refuse });
+  return createLimiter({ most, places: most, refuse: tooManyLookups });
+}
+
+function tooManyLookups(): RegistryError {
+  return new RegistryError('OVERLOADED', 'Too many lookups of unknown names');
 }
 
 /**

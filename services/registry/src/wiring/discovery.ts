@@ -30,6 +30,7 @@ import { createRegistrationStore, isCanonical, toRegistration } from '../registr
 import type { Routes } from './app.ts';
 
 const FEED_CAPACITY = 10_000;
+const HEARTBEATS = `${labels.heartbeat}=true`;
 
 export interface DiscoveryDeps {
   readonly connection: KubeConnection;
@@ -60,11 +61,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const { ttlSeconds, registrationsPerSubject, serviceAddresses } = deps.config;
   const common = { connection, namespace, clock, log };
   const registrationInformer = createInformer({ ...common, kind: serviceRegistrationKind });
-  const leaseInformer = createInformer<Lease>({
-    ...common,
-    kind: leaseKind,
-    labelSelector: `${labels.heartbeat}=true`,
-  });
+  const leaseInformer = createInformer<Lease>({ ...common, kind: leaseKind, labelSelector: HEARTBEATS });
   const informers = [registrationInformer, leaseInformer];
   const connected = () => informers.every((informer) => informer.connectivity() === 'connected');
   const directory = createDirectory({ render: renderRegistration, lastBeatAt: (id) => heartbeats.lastBeatAt(id) });
@@ -122,12 +119,8 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const onHit = () => {
     hits += 1;
   };
-  const cache = () => ({
-    size: directory.size,
-    hits,
-    misses,
-    lastRefreshAt: registrationInformer.lastContactAt(),
-  });
+  const lastRefreshAt = () => registrationInformer.lastContactAt();
+  const cache = () => ({ size: directory.size, hits, misses, lastRefreshAt: lastRefreshAt() });
   observe(metrics, { cache, watchers: () => streams.size, pending: () => heartbeats.pending() });
 
   return {

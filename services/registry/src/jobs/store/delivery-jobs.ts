@@ -122,7 +122,7 @@ export function objectNameOf(jobId: string): string {
  * The annotation counts where it belongs to the name: an id leads to one object, and that one has
  * the id.
  */
-export function jobIdOf({ metadata }: DeliveryJob): string {
+function jobIdOf({ metadata }: DeliveryJob): string {
   const jobId = metadata.annotations?.[annotations.jobId];
   return jobId !== undefined && objectNameOf(jobId) === metadata.name ? jobId : metadata.name;
 }

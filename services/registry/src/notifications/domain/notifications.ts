@@ -132,7 +132,7 @@ export async function replayNotification(deps: NotificationsDeps, id: string, pr
 }
 
 /** What is answered where too many wait for a channel. */
-export function channelFull({ serviceName, channel }: Pick<Notification, 'serviceName' | 'channel'>): RegistryError {
+function channelFull({ serviceName, channel }: Pick<Notification, 'serviceName' | 'channel'>): RegistryError {
   const reason = `Too many notifications wait for channel '${channel}' of service '${serviceName}'`;
   return new RegistryError('CHANNEL_FULL', reason);
 }

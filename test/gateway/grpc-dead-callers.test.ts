@@ -10,7 +10,6 @@ const WAIT = { timeoutMs: 10_000 };
 const IMPATIENT = { pingIntervalMs: 1000, pingTimeoutMs: 1000 };
 const GOAWAY = { type: frameType.GOAWAY, payload: Buffer.alloc(8) };
 const BIDI = { ':path': '/rollcall.test.v1.Echo/Bidi', authorization: `Bearer ${TOKEN}` };
-const WATCH = { ':path': '/grpc.health.v1.Health/Watch' };
 
 /** A caller with a call that the backend has answered, and not ended. */
 async function callerWithCall(proxy: TestProxy): Promise<RawPeer> {
@@ -90,24 +89,4 @@ test('an idle connection that is closed is gone though its peer keeps its side o
   await waitUntil('it is there', async () => (await gaugeOf(proxy, 'connections')) === 1, WAIT);
   await once(socket, 'end');
   await expect.poll(() => left(proxy), POLL).toEqual(NOTHING);
-});
-
-/** How many calls are over. */
-function ended({ frames }: RawPeer): number {
-  return frames.filter(({ type, flags }) => type === frameType.HEADERS && (flags & 1) === 1).length;
-}
-
-describe('watches of health', () => {
-  test('over a connection’s share are refused, and others have theirs', async () => {
-    await using proxy = await startProxy({ backendPort: 1, limits: { watchesPerConnection: 3 } });
-    for (let connection = 0; connection < 2; connection += 1) {
-      const caller = await rawCaller(proxy.port);
-      onTestFinished(() => void caller.socket.destroy());
-      for (let index = 0; index < 5; index += 1) caller.call(1 + index * 2, WATCH, Buffer.alloc(5));
-      await waitUntil('two are refused', async () => ended(caller) >= 2, WAIT);
-      const told = () => caller.frames.filter(({ type }) => type === frameType.DATA).length;
-      await waitUntil('three are told', async () => told() === 3, WAIT);
-      expect(ended(caller)).toBe(2);
-    }
-  });
 });

@@ -12,17 +12,7 @@ import { gzipSync } from 'node:zlib';
 import { status } from '@grpc/grpc-js';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  type Backend,
-  createEchoClient,
-  gaugeOf,
-  startBackend,
-  startProxy,
-  statusOf,
-  TOKEN,
-  targetAt,
-} from './grpc-fixture.ts';
-import { frameType, rawCaller } from './raw-http2.ts';
+import { type Backend, createEchoClient, startBackend, startProxy, statusOf, TOKEN, targetAt } from './grpc-fixture.ts';
 
 const hello = Buffer.from('hello');
 const MiB = 1024 * 1024;
@@ -435,7 +425,7 @@ test('connections over the limit are not taken where all have calls, and others 
 
 test('who resets call after call is disconnected, and others go on', async () => {
   await using backend = await startBackend();
-  await using proxy = await startProxy({ backendPort: backend.port, limits: { resetBurst: 50, resetsPerSecond: 1 } });
+  await using proxy = await startProxy({ backendPort: backend.port, limits: { resetsPerSecond: 2 } });
   using client = createEchoClient(proxy.port, { token: TOKEN });
   const attacker = connect(`http://127.0.0.1:${proxy.port}`);
   attacker.on('error', () => undefined);
@@ -487,48 +477,17 @@ test('headers over the limit are refused, those within it are not, and the conne
   expect(await answered(5000)).toBe(200);
 });
 
-test('stopping: calls under way are finished, watchers of health get it, and new calls find the door closed', async () => {
+test('stopping: calls under way are finished, and new calls find the door closed', async () => {
   await using backend = await startBackend();
   await using proxy = await startProxy({ backendPort: backend.port });
   using client = createEchoClient(proxy.port, { token: TOKEN });
-  const watcher = await rawCaller(proxy.port);
-  onTestFinished(() => void watcher.socket.destroy());
-  watcher.call(1, { ':path': '/grpc.health.v1.Health/Watch' }, Buffer.alloc(5));
-  const told = () => watcher.frames.filter(({ type }) => type === frameType.DATA).map(({ payload }) => payload.at(-1));
-  await expect.poll(told).toEqual([1]);
   const { unary } = await client.stats();
   const answer = client.unary(hello, { 'delay-ms': '1500' });
   await waitUntil('the call arrives', async () => (await client.stats()).unary > unary, { timeoutMs: 10_000 });
   const stopped = proxy.stop();
   expect((await answer).error).toBeUndefined();
   await stopped;
-  expect(told()).toEqual([1, 2]);
   expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
-});
-
-test('stopping: who learns of it in the first step may still begin a call, and learns in the second which were accepted', async () => {
-  await using proxy = await startProxy({ backendPort: 1, closingLimitMs: 60_000 });
-  const caller = await rawCaller(proxy.port);
-  onTestFinished(() => void caller.socket.destroy());
-  const lastIds = () =>
-    caller.frames.filter(({ type }) => type === frameType.GOAWAY).map(({ payload }) => payload.readUInt32BE(0));
-  const ended = (streamId: number) =>
-    caller.frames.some((frame) => frame.streamId === streamId && (frame.flags & 1) === 1);
-  const bytesOf = (streamId: number) =>
-    Buffer.concat(caller.frames.filter((frame) => frame.streamId === streamId).map(({ payload }) => payload)).length;
-  await waitUntil('it is there', async () => (await gaugeOf(proxy, 'connections')) === 1, { timeoutMs: 10_000 });
-  // Until it acknowledges its ping, or a second has passed, it may not have heard.
-  const began = performance.now();
-  const stopped = proxy.stop();
-  await expect.poll(lastIds).toEqual([2 ** 31 - 1]);
-  caller.call(1, { ':path': '/grpc.health.v1.Health/Check' }, Buffer.alloc(5));
-  // Nobody would end it any more.
-  caller.call(3, { ':path': '/grpc.health.v1.Health/Watch' }, Buffer.alloc(5));
-  await expect.poll(() => [ended(1), ended(3)]).toEqual([true, true]);
-  expect(bytesOf(1)).toBeGreaterThan(0);
-  await expect.poll(() => lastIds().at(-1), { timeout: 5000 }).toBe(3);
-  await stopped;
-  expect(performance.now() - began).toBeLessThan(20_000);
 });
 
 test('stopping: what does not end in time is ended', async () => {

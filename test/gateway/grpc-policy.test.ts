@@ -3,7 +3,7 @@ import { connect } from 'node:http2';
 import { status } from '@grpc/grpc-js';
 import type { Verdict } from '@rollcall/gateway/admission/limits.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import {
   type Backend,
   callerNamed,
@@ -346,18 +346,20 @@ describe('health of the gateway', () => {
     expect((await request(path('Check'), message)).head['grpc-status']).toBe(String(code));
   });
 
-  test('whoever watches hears that the gateway stops', async () => {
-    await using stopping = await startProxy({ backendPort: backend.port, drainMs: 300 });
+  test('is NOT_SERVING while the gateway stops, and nobody watches it', async () => {
+    await using stopping = await startProxy({ backendPort: backend.port, drainMs: 1000 });
     const session = connect(`http://127.0.0.1:${stopping.port}`);
-    const stream = session.request({ ...path('Watch'), ':method': 'POST', 'content-type': 'application/grpc' });
-    stream.end(Buffer.alloc(5));
-    const [first] = (await once(stream, 'data')) as [Buffer];
-    expect(first).toEqual(serving);
-    const ended = once(stream, 'trailers');
-    const second = once(stream, 'data');
-    await stopping.stop();
-    expect(await second).toEqual([Buffer.from([0, 0, 0, 0, 2, 0x08, 2])]);
-    expect((await ended)[0]).toMatchObject({ 'grpc-status': String(status.UNAVAILABLE) });
+    onTestFinished(() => session.destroy());
+    const ask = async (method: string): Promise<unknown> => {
+      const stream = session.request({ ...path(method), ':method': 'POST', 'content-type': 'application/grpc' });
+      stream.end(Buffer.alloc(5));
+      const [answer] = await once(stream, method === 'Check' ? 'data' : 'response');
+      return answer;
+    };
+    expect(await ask('Watch')).toMatchObject({ 'grpc-status': String(status.UNIMPLEMENTED) });
+    const stopped = stopping.stop();
+    expect(await ask('Check')).toEqual(Buffer.from([0, 0, 0, 0, 2, 0x08, 2]));
     session.close();
+    await stopped;
   });
 });

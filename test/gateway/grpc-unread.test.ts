@@ -11,12 +11,11 @@ import {
 import { status } from '@grpc/grpc-js';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { callerNamed, createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { callerNamed, createEchoClient, gaugeOf, startBackend, startProxy, TOKEN } from './grpc-fixture.ts';
 
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
 const hello = Buffer.from('hello');
 const message = Buffer.from([0, 0, 0, 0, 1, 7]);
-const WAIT = { timeoutMs: 15_000 };
 const KiB = 1024;
 
 /** A backend that answers each call as it is told to. */
@@ -87,7 +86,7 @@ describe('a caller that does not read the midst of an answer', () => {
     const port = await backendThat((stream) => {
       sends(200 * KiB)(stream);
     });
-    await using proxy = await startProxy({ backendPort: port, limits: { readingGraceMs: 1500 } });
+    await using proxy = await startProxy({ backendPort: port, limits: { readingGraceMs: 3000 } });
     const session = await connectTo(proxy.port, { initialWindowSize: 20_000 });
     const call = begin(session);
     call.end(message);
@@ -98,7 +97,7 @@ describe('a caller that does not read the midst of an answer', () => {
       setTimeout(() => call.resume(), 300);
     });
     await waitUntil('all of it is read', async () => read === 200 * KiB, { timeoutMs: 30_000 });
-    await new Promise((done) => setTimeout(done, 3000));
+    await new Promise((done) => setTimeout(done, 5000));
     expect(call.closed).toBe(false);
     expect(await gaugeOf(proxy, 'open_calls')).toBe(1);
   });
@@ -126,94 +125,22 @@ function readSteadily(call: ClientHttp2Stream, { bytes, everyMs }: { bytes: numb
   });
 }
 
-describe('what is kept of answers that are not read is bounded', () => {
-  // Ten calls of 64 KiB and what Node takes besides.
-  const limits = { unreadBytes: 960 * KiB, windowBytes: 64 * KiB };
-
-  test('those that have waited for longest end, and who reads is not concerned', async () => {
-    await using backend = await startBackend();
-    await using proxy = await startProxy({ backendPort: backend.port, limits });
-    const port = await backendThat(sends(200 * KiB));
-    using reader = createEchoClient(proxy.port, { token: TOKEN });
-    const before = reader.serverStream({ messages: 400, bytes: 50_000 });
-    let bytes = 0;
-    before.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-    });
-    const ended = new Promise<number>((resolve) => {
-      before.on('status', ({ code }) => resolve(code));
-    });
-    await once(before, 'data');
-    proxy.registered.set('rollcall.test', targetAt('rollcall.test', port));
-    const session = await connectTo(proxy.port, { initialWindowSize: 0 });
-    const calls: ClientHttp2Stream[] = [];
-    for (let count = 0; count < 40; count += 1) {
-      const call = begin(session);
-      call.end(message);
-      await once(call, 'response');
-      calls.push(call);
-    }
-    await waitUntil('some are ended', async () => calls.filter(({ closed }) => closed).length >= 30, WAIT);
-    expect(calls.slice(0, 25).every(({ closed }) => closed)).toBe(true);
-    expect(calls.filter(({ closed }) => !closed).length).toBeGreaterThanOrEqual(5);
-    expect(await ended).toBe(status.OK);
-    expect(bytes).toBe(400 * 50_000);
-  });
-
-  test('of whoever has most of them: what one caller does not read ends no call of another, which reads', async () => {
-    const size = 300 * KiB;
-    const port = await backendThat((stream) => {
-      stream.resume();
+test('what is kept of a call to be sent again is bounded: one of more than 16 KiB is made once', async () => {
+  let count = 0;
+  const port = await backendThat((stream) => {
+    count += 1;
+    stream.resume();
+    if (count % 2 === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    else {
       stream.respond(HEAD, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
-      stream.end(Buffer.alloc(size));
-    });
-    await using proxy = await startProxy({ backendPort: port, limits });
-    proxy.callers.set('bob', callerNamed('bob'));
-    const read = begin(await connectTo(proxy.port, { initialWindowSize: 20_000 }), 'bob');
-    read.end(message);
-    readSteadily(read, { bytes: 1, everyMs: 300 });
-    let bytes = 0;
-    read.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-    });
-    await once(read, 'data');
-    const session = await connectTo(proxy.port, { initialWindowSize: 0 });
-    for (let count = 0; count < 20; count += 1) begin(session).end(message);
-    await once(read, 'close');
-    expect([bytes, read.rstCode]).toEqual([size, constants.NGHTTP2_NO_ERROR]);
+      stream.end(message);
+    }
   });
-
-  test('also where each keeps so little that its backend is not stopped', async () => {
-    const port = await backendThat(sends(12 * KiB));
-    await using proxy = await startProxy({ backendPort: port, limits: { ...limits, unreadBytes: 480 * KiB } });
-    const session = await connectTo(proxy.port, { initialWindowSize: 0 });
-    const calls = Array.from({ length: 100 }, () => begin(session));
-    for (const call of calls) call.end(message);
-    const open = () => calls.filter(({ closed }) => !closed).length;
-    await waitUntil('some are ended', async () => open() < 100, WAIT);
-    await new Promise((done) => setTimeout(done, 1500));
-    expect(open() * 12).toBeLessThanOrEqual(480);
-    expect(open() * 12).toBeGreaterThan(300);
-  });
-
-  test('what is kept to be sent again, too: a call of more than 16 KiB is made once', async () => {
-    let count = 0;
-    const port = await backendThat((stream) => {
-      count += 1;
-      stream.resume();
-      if (count % 2 === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM);
-      else {
-        stream.respond(HEAD, { waitForTrailers: true });
-        stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
-        stream.end(message);
-      }
-    });
-    await using proxy = await startProxy({ backendPort: port });
-    using client = createEchoClient(proxy.port, { token: TOKEN });
-    expect((await client.unary(Buffer.alloc(16_000))).error).toBeUndefined();
-    expect((await client.unary(Buffer.alloc(17_000))).error?.code).toBe(status.UNAVAILABLE);
-  });
+  await using proxy = await startProxy({ backendPort: port });
+  using client = createEchoClient(proxy.port, { token: TOKEN });
+  expect((await client.unary(Buffer.alloc(16_000))).error).toBeUndefined();
+  expect((await client.unary(Buffer.alloc(17_000))).error?.code).toBe(status.UNAVAILABLE);
 });
 
 test('one subject has so many calls under way, and others have theirs', async () => {

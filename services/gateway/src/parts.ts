@@ -11,7 +11,6 @@ import { type AccessLog, createAccessLog } from './access-log.ts';
 import type { TrustedProxies } from './admission/client-address.ts';
 import { createLimits, type Limits, type LimitsDeps } from './admission/limits.ts';
 import type { GatewayConfig } from './config.ts';
-import { resetLimits } from './doors/grpc/limits.ts';
 import { createGrpcProxy } from './doors/grpc/proxy.ts';
 import { grpcTargets } from './doors/grpc/targets.ts';
 import { requestOrigin } from './doors/request-origin.ts';
@@ -145,7 +144,7 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
     grpc: createGrpcProxy({
       host: config.host,
       port: config.grpcPort,
-      limits: resetLimits(config.grpcResetsPerSecond),
+      limits: { resetsPerSecond: config.grpcResetsPerSecond },
       drainMs: config.drainMs,
       authenticator,
       requestLimits: limits,

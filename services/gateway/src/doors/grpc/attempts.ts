@@ -2,7 +2,7 @@ import { type ClientHttp2Stream, constants } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
 import type { Accepted } from './accept.ts';
-import type { BackendConnection, Place } from './backend-connection.ts';
+import type { BackendConnection } from './backend-connection.ts';
 import { Refusal } from './refusal.ts';
 import type { KnownCall, Serving } from './serving.ts';
 import { formatTimeout } from './timeout.ts';
@@ -28,8 +28,7 @@ export function attemptsAt({ backends, deps }: Serving, known: KnownCall, accept
     headers.push(...timeout, ...head.forwarded, ...identity);
     if (trace !== undefined) headers.push('traceparent', trace.traceparent);
     if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
-    const place = { origin, endpoint, endpoints };
-    return new Attempt(place, headers, backends.connectionTo(place));
+    return new Attempt(backends.connectionTo({ origin, endpoint, endpoints }), headers);
   };
 }
 
@@ -60,18 +59,15 @@ const NEVER_SENT: ReadonlySet<string> = new Set(['ERR_HTTP2_GOAWAY_SESSION', 'ER
  * connection that is lost before an answer counts against it.
  */
 export class Attempt {
-  readonly #place: Place;
-  readonly #headers: readonly string[];
   readonly #connection: BackendConnection;
+  readonly #headers: readonly string[];
   #stream: ClientHttp2Stream | undefined;
   #isOver = false;
   #isAnswered = false;
-  #isAbandoned = false;
 
-  constructor(place: Place, headers: readonly string[], connection: BackendConnection) {
-    this.#place = place;
-    this.#headers = headers;
+  constructor(connection: BackendConnection, headers: readonly string[]) {
     this.#connection = connection;
+    this.#headers = headers;
     connection.calls += 1;
   }
 
@@ -101,17 +97,16 @@ export class Attempt {
     }
     this.#stream.once('response', () => {
       this.#isAnswered = true;
-      this.#place.endpoint.breaker.succeeded();
+      connection.answered();
     });
-    this.#stream.once('close', () => this.#over(!this.#isAbandoned && this.wasLost()));
+    this.#stream.once('close', () => this.#over(this.wasLost()));
     // `close` says all that matters.
     return this.#stream.on('error', () => undefined);
   }
 
   /** Gives it up: nobody waits for it. That says nothing of the endpoint. */
   abandon(): void {
-    this.#isAbandoned = true;
-    if (this.#stream === undefined) this.#over(false);
+    this.#over(false);
     this.#stream?.close(NGHTTP2_CANCEL);
     // With what was answered and nobody will read: a stream that has that is never closed by
     // itself.
@@ -121,14 +116,9 @@ export class Attempt {
   /** Whether the backend may have processed it: who repeats it may have it done twice. */
   mayBeAccepted(): boolean {
     const stream = this.#stream;
-    if (stream === undefined) return false;
+    if (stream?.id === undefined) return false;
     const failure: NodeJS.ErrnoException | null = stream.errored;
-    return !(
-      stream.rstCode === NGHTTP2_REFUSED_STREAM ||
-      NEVER_SENT.has(failure?.code ?? '') ||
-      stream.id === undefined ||
-      this.#connection.isBeyondGoaway(stream.id)
-    );
+    return stream.rstCode !== NGHTTP2_REFUSED_STREAM && !NEVER_SENT.has(failure?.code ?? '');
   }
 
   /** Whether the connection to the backend is gone, or never was. */
@@ -139,9 +129,9 @@ export class Attempt {
   #over(isLost: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#connection.closed();
+    this.#connection.calls -= 1;
     if (this.#isAnswered) return;
-    if (isLost) this.#connection.blame(this.#place);
-    else this.#place.endpoint.breaker.abandoned();
+    if (isLost) this.#connection.blame();
+    else this.#connection.abandoned();
   }
 }

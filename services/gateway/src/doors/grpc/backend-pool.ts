@@ -1,3 +1,4 @@
+import type { Endpoint } from '../../upstream/discovery/endpoints.ts';
 import { BackendConnection, type BackendDeps, type Place } from './backend-connection.ts';
 import { CHECK_INTERVAL_MS } from './peer-watch.ts';
 
@@ -8,8 +9,8 @@ import { CHECK_INTERVAL_MS } from './peer-watch.ts';
 export class BackendPool {
   readonly #deps: BackendDeps;
   readonly #timer: NodeJS.Timeout;
-  /** By origin and address, until they are closed. */
-  readonly #connections = new Map<string, Set<BackendConnection>>();
+  /** Until they are closed. */
+  readonly #connections = new Map<Endpoint, Set<BackendConnection>>();
 
   constructor(deps: BackendDeps) {
     this.#deps = deps;
@@ -20,18 +21,18 @@ export class BackendPool {
 
   /** @returns one for a call, which may yet have to be made. */
   connectionTo(place: Place): BackendConnection {
-    const { callsPerSession, sessionsPerTarget } = this.#deps.limits;
-    const key = `${place.origin} ${place.endpoint.address ?? ''}`;
-    let least: BackendConnection | undefined;
-    let count = 0;
-    for (const connection of this.#connections.get(key) ?? []) {
-      if (!connection.acceptsCalls()) continue;
-      count += 1;
-      if (least === undefined || connection.calls < least.calls) least = connection;
-    }
-    if (least === undefined) return this.#add(key, place);
-    const isFull = least.calls >= Math.min(callsPerSession, least.room);
-    return isFull && count < sessionsPerTarget ? this.#add(key, place) : least;
+    const ofEndpoint = this.#connections.get(place.endpoint) ?? new Set();
+    const open = [...ofEndpoint].filter((connection) => connection.acceptsCalls());
+    const [least] = open.toSorted((one, other) => one.calls - other.calls);
+    const isEnough = open.length >= this.#deps.limits.sessionsPerTarget;
+    if (least !== undefined && (isEnough || !least.isFull())) return least;
+    const connection = new BackendConnection(place, this.#deps);
+    this.#connections.set(place.endpoint, ofEndpoint.add(connection));
+    connection.session.once('close', () => {
+      ofEndpoint.delete(connection);
+      if (ofEndpoint.size === 0) this.#connections.delete(place.endpoint);
+    });
+    return connection;
   }
 
   get size(): number {
@@ -46,16 +47,5 @@ export class BackendPool {
 
   #all(): Iterable<BackendConnection> {
     return this.#connections.values().flatMap((ofOne) => ofOne);
-  }
-
-  #add(key: string, place: Place): BackendConnection {
-    const connection = new BackendConnection(place, this.#deps);
-    const ofKey = this.#connections.get(key) ?? new Set();
-    this.#connections.set(key, ofKey.add(connection));
-    connection.session.on('close', () => {
-      ofKey.delete(connection);
-      if (ofKey.size === 0) this.#connections.delete(key);
-    });
-    return connection;
   }
 }

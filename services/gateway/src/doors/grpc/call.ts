@@ -104,12 +104,6 @@ export class Forwarding {
     downstream.close(NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  /** What is kept of it at the backend's side. */
-  get unreadBytes(): number {
-    const upstream = this.#upstream;
-    return upstream === undefined ? 0 : upstream.readableLength + upstream.writableLength;
-  }
-
   #giveUp(status: GrpcStatus | undefined): void {
     this.#finish(status);
     this.#attempt?.abandon();

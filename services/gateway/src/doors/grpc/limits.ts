@@ -1,16 +1,8 @@
-const KiB = 1024;
-const MiB = 1024 * KiB;
-
-/** A burst is what a connection may save up in 20 s. */
-export function resetLimits(resetsPerSecond: number): Pick<GrpcLimits, 'resetBurst' | 'resetsPerSecond'> {
-  return { resetsPerSecond, resetBurst: 20 * resetsPerSecond };
-}
-
 /** How much one replica of the proxy serves, and for how long it waits. */
 export type GrpcLimits = { readonly [Name in keyof typeof defaultLimits]: number };
 
 export const defaultLimits = {
-  /** Of callers; a new one replaces the one that has been without a call for longest. */
+  /** Of callers; more are closed at once. */
   connections: 10_000,
   /** Calls under way at once, on all connections; more get UNAVAILABLE. */
   calls: 10_000,
@@ -20,9 +12,7 @@ export const defaultLimits = {
   callsPerSubject: 1000,
   /** Of what is held for one connection; at the limit it gets no further calls. */
   connectionMemoryMiB: 64,
-  /** A connection may reset so many calls at once... */
-  resetBurst: 2000,
-  /** ...and so many in each second after. */
+  /** A connection may reset so many calls in a second, and save up those of 20 s. */
   resetsPerSecond: 100,
   /**
    * How long a caller that reads nothing may keep an answer waiting that the gateway has ended, and
@@ -31,13 +21,7 @@ export const defaultLimits = {
   lingerMs: 5000,
   /** ...and how long what its backend has answered, of which it reads some 50 KiB at a time. */
   readingGraceMs: 60_000,
-  /** What may be kept of all calls because one of their sides does not read it. */
-  unreadBytes: 64 * MiB,
-  /** Anyone may watch the gateway's health, so nobody gets all places. */
-  watchesPerConnection: 20,
-  maxHeaderBytes: 32 * KiB,
-  /** How much of a call may be on its way before somebody reads it. */
-  windowBytes: 64 * KiB,
+  maxHeaderBytes: 32 * 1024,
   /** Who has connected and not begun to speak HTTP/2 by then is disconnected. */
   handshakeTimeoutMs: 10_000,
   /** A connection without calls is closed after that. */

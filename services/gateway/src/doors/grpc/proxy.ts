@@ -39,7 +39,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     onCall: (stream, raw) => serveCall(serving, stream, raw),
   });
   const lookup = deps.lookups.within(limits.connectTimeoutMs / 2);
-  const backends = new BackendPool({ limits, lookup, clock, log });
+  const backends = new BackendPool({ limits, lookup, log });
   const calls = new Set<KnownCall>();
   const health = createOwnHealth(limits);
   const callMetrics = createCallMetrics({
@@ -54,7 +54,9 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
   });
   const concurrency = createLimiter({ mostPerKey: limits.callsPerSubject });
   const serving: Serving = { deps, limits, calls, concurrency, seen: new Set(), health, backends, callMetrics };
-  const timer = setInterval(() => sweep(calls, limits, authenticator), SWEEP_INTERVAL_MS).unref();
+  const timer = setInterval(() => {
+    for (const known of calls) sweep(known, limits, authenticator);
+  }, SWEEP_INTERVAL_MS).unref();
 
   return {
     name: 'gRPC proxy',
@@ -68,16 +70,17 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
     async stop() {
       health.stop();
       await sleep(deps.drainMs);
-      health.endWatches();
-      if (!(await connections.drain(deps.closingLimitMs))) {
-        const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
-        for (const { forwarded } of calls) forwarded?.call.fail(refusal);
-        await connections.drain(LAST_WORDS_MS);
-      }
+      // With GOAWAY to all callers; those of their calls that are not accepted any more are made
+      // again by their libraries.
+      const closed = new Promise((resolve) => server.close(resolve));
+      await Promise.race([closed, sleep(deps.closingLimitMs)]);
+      const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
+      for (const { forwarded } of calls) forwarded?.call.fail(refusal);
+      await Promise.race([closed, sleep(LAST_WORDS_MS)]);
       connections.destroy();
       backends.close();
       clearInterval(timer);
-      await new Promise((resolve) => server.close(resolve));
+      await closed;
     },
     get port() {
       const address = server.address();
@@ -90,18 +93,16 @@ function createHttp2Server(limits: GrpcLimits): Http2Server {
   const server = createServer({
     settings: {
       enablePush: false,
-      initialWindowSize: limits.windowBytes,
       maxConcurrentStreams: limits.callsPerConnection,
       maxHeaderListSize: limits.maxHeaderBytes,
     },
     maxSessionMemory: limits.connectionMemoryMiB,
     // Rapid reset (CVE-2023-44487): who cancels more calls than that is disconnected.
-    streamResetBurst: limits.resetBurst,
+    streamResetBurst: 20 * limits.resetsPerSecond,
     streamResetRate: limits.resetsPerSecond,
     strictSingleValueFields: false,
   });
-  // Connections that are being ended still count for a moment.
-  server.maxConnections = Math.ceil(limits.connections * 1.1);
+  server.maxConnections = limits.connections;
   // What is no HTTP/2 costs its own connection alone.
   server.on('sessionError', () => undefined);
   return server;

@@ -123,8 +123,8 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
       'x-ratelimit-remaining': '999',
       'x-ratelimit-reset': expect.stringMatching(/^\d+$/),
     });
-    const clients = await kubectl('get', 'apiclients', `--namespace=${installation.clientsNamespace}`);
-    expect(clients).toMatch(/^buyer +buyer +Premium +\["\*"\] +True/m);
+    const clients = () => kubectl('get', 'apiclients', `--namespace=${installation.clientsNamespace}`);
+    await expect.poll(clients, POLL).toMatch(/^buyer +buyer +Premium +\["\*"\] +True/m);
     // One replica has seen the token, the other has not, and both have one key.
     for (let times = 0; times < 4; times += 1) {
       await using access = await openGateway(installation.namespace, token);

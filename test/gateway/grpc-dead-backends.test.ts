@@ -1,10 +1,14 @@
+import { lookup } from 'node:dns';
 import { once } from 'node:events';
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { status } from '@grpc/grpc-js';
+import { BackendConnection } from '@rollcall/gateway/doors/grpc/backend-connection.ts';
+import { defaultLimits } from '@rollcall/gateway/doors/grpc/limits.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { createLogger } from '@rollcall/platform/process/log.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
 import { frameType, rawBackend } from './raw-http2.ts';
 
@@ -49,6 +53,24 @@ describe('a backend that accepts connections and says nothing', () => {
     await using proxy = await startProxy({ backendPort: silent.port, limits: { connectTimeoutMs: 200 } });
     using client = createEchoClient(proxy.port, { token: TOKEN });
     expect((await client.unary(hello)).error?.code).toBe(status.UNAVAILABLE);
+  });
+
+  test('is counted once, though its connection closes only later', async () => {
+    await using silent = await rawBackend({ isSilent: true });
+    const { endpoints } = targetAt('rollcall.test', silent.port);
+    const endpoint = endpoints.acquire();
+    if (endpoint === undefined) throw new Error('No endpoint');
+    const failed = vi.spyOn(endpoint.breaker, 'failed');
+    const abandoned = vi.spyOn(endpoint.breaker, 'abandoned');
+    const connection = new BackendConnection(
+      { origin: `http://127.0.0.1:${silent.port}`, endpoint, endpoints },
+      { limits: { ...defaultLimits, connectTimeoutMs: 200 }, lookup, log: createLogger('test', 'silent') },
+    );
+    const closed = once(connection.session, 'close');
+    await connection.made;
+    await closed.catch(() => undefined);
+    await pause(50);
+    expect([failed.mock.calls.length, abandoned.mock.calls.length]).toEqual([1, 0]);
   });
 });
 

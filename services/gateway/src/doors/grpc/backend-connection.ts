@@ -55,6 +55,7 @@ export class BackendConnection {
     const session = connect(origin, options);
     const settle = (): void => {
       clearTimeout(overdue);
+      session.off('close', settle);
       if (!this.#isMade) this.blame();
       resolve();
     };

@@ -21,14 +21,7 @@ import {
 } from './headers.ts';
 import { passOnInformation } from './information.ts';
 import type { Upload } from './upload.ts';
-import {
-  type Attempt,
-  InvalidAnswerError,
-  outcomeOf,
-  TokenEndedError,
-  type UpstreamFailure,
-  UpstreamTimeoutError,
-} from './upstream-failure.ts';
+import { type Attempt, AttemptError, outcomeOf, type UpstreamFailure } from './upstream-failure.ts';
 
 export interface ExchangeDeps {
   readonly dispatchers: Dispatchers;
@@ -175,13 +168,15 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     const isCallersTurn = upload?.waitsForCaller === true || response.writableNeedDrain;
     const limitMs = response.headersSent ? deps.bodyTimeoutMs : headersTimeoutMs;
     const taken = upload?.taken ?? 0;
-    if (this.#patience.check({ taken, isCallersTurn }, limitMs)) this.#giveUp(new UpstreamTimeoutError(limitMs));
+    if (this.#patience.check({ taken, isCallersTurn }, limitMs))
+      this.#giveUp(new AttemptError('UPSTREAM_TIMEOUT', 'service', `nothing came within ${limitMs} ms`));
     if (response.headersSent && !this.#isHeadSent) {
       this.#isHeadSent = true;
       response.flushHeaders();
     }
     this.#checks += 1;
-    if (this.#checks % CHECKS_PER_TOKEN_CHECK === 0 && this.#hasLostToken()) this.#giveUp(new TokenEndedError());
+    if (this.#checks % CHECKS_PER_TOKEN_CHECK === 0 && this.#hasLostToken())
+      this.#giveUp(new AttemptError('INVALID_TOKEN', 'caller', 'the bearer token does not hold any more'));
   }
 
   #giveUp(error: Error): void {
@@ -215,7 +210,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     if (!this.#isTrouble() && breaker.state() !== 'closed') breaker.succeeded();
     const coding = headers['transfer-encoding'];
     if (coding !== undefined && !isChunkedAlone(coding)) {
-      controller.abort(new InvalidAnswerError('The answer has a transfer coding other than chunked'));
+      controller.abort(invalidAnswer('The answer has a transfer coding other than chunked'));
       return;
     }
     response.sendDate = headers['date'] === undefined;
@@ -223,9 +218,9 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
       // Its reason phrase stays here: it means nothing (RFC 9112, section 4), and may be what Node
       // refuses to send.
       response.writeHead(status, responseHeaders(status, headers, addedHeaders));
-    } catch (error) {
+    } catch {
       response.sendDate = true;
-      controller.abort(new InvalidAnswerError('The answer cannot be passed on', { cause: error }));
+      controller.abort(invalidAnswer('The answer cannot be passed on'));
     }
   }
 
@@ -294,6 +289,10 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #isTrouble(): boolean {
     return TROUBLE.has(this.#status) && this.#proxied.target.endpoints.canSpare(this.#options.endpoint);
   }
+}
+
+function invalidAnswer(message: string): AttemptError {
+  return new AttemptError('UPSTREAM_INVALID', 'service', message);
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { BodyTooLargeError, UploadBrokenOffError } from './upstream-failure.ts';
+import { AttemptError } from './upstream-failure.ts';
 
 /**
  * The body of a request on its way to a service, which may want none of it, or only a part. What it
@@ -13,7 +13,7 @@ export class Upload extends Readable {
   #received = 0;
 
   /**
-   * @param limitBytes a longer body ends with {@link BodyTooLargeError}; of the rest, as much again
+   * @param limitBytes a longer body ends with BODY_TOO_LARGE; of the rest, as much again
    * is dropped.
    */
   constructor(request: IncomingMessage, limitBytes: number) {
@@ -54,13 +54,14 @@ export class Upload extends Readable {
     if (this.destroyed) {
       if (this.#received > 2 * this.#limitBytes) this.#request.destroy();
     } else if (this.#received > this.#limitBytes) {
-      this.destroy(new BodyTooLargeError('The body has too many bytes'));
+      this.destroy(new AttemptError('BODY_TOO_LARGE', 'caller', 'The body has too many bytes'));
     } else if (!this.push(chunk)) {
       this.#request.pause();
     }
   };
 
   readonly #breakOff = (): void => {
-    if (!this.#request.complete) this.destroy(new UploadBrokenOffError());
+    if (!this.#request.complete)
+      this.destroy(new AttemptError('UPSTREAM_UNREACHABLE', 'caller', 'the caller broke its body off'));
   };
 }

@@ -4,39 +4,6 @@ import { errors } from 'undici';
 import type { ErrorCode } from '../../errors.ts';
 import { isOfLookup } from '../../upstream/discovery/lookups.ts';
 
-/** Thrown into an upload that turns out to be too long. */
-export class BodyTooLargeError extends Error {}
-
-/** Thrown into an upload whose caller has gone. */
-export class UploadBrokenOffError extends Error {
-  constructor() {
-    super('the caller broke its body off');
-    this.name = 'UploadBrokenOffError';
-  }
-}
-
-/** Given to an attempt whose answer is one that cannot be passed on. */
-export class InvalidAnswerError extends Error {}
-
-/** Given to an attempt whose answer, or the next piece of it, did not come in time. */
-export class UpstreamTimeoutError extends Error {
-  constructor(limitMs: number) {
-    super(`nothing came within ${limitMs} ms`);
-    this.name = 'UpstreamTimeoutError';
-  }
-}
-
-/**
- * Given to an attempt whose caller's token was revoked meanwhile, or expired under a stream that
- * has no end.
- */
-export class TokenEndedError extends Error {
-  constructor() {
-    super('the bearer token does not hold any more');
-    this.name = 'TokenEndedError';
-  }
-}
-
 /** Why a service gave no answer. */
 export interface UpstreamFailure {
   readonly code: Extract<
@@ -64,6 +31,17 @@ export interface UpstreamFailure {
   readonly reason: string;
 }
 
+/** Ends an attempt, or the upload of one, for a reason that is known here. */
+export class AttemptError extends Error {
+  readonly failure: Pick<UpstreamFailure, 'code' | 'blame'>;
+
+  constructor(code: UpstreamFailure['code'], blame: UpstreamFailure['blame'], message: string) {
+    super(message);
+    this.name = 'AttemptError';
+    this.failure = { code, blame };
+  }
+}
+
 /** What became of a request that was sent to a service once. */
 export type Attempt =
   | { readonly type: 'answered'; readonly status: number }
@@ -75,11 +53,7 @@ export type Attempt =
 export function outcomeOf(error: unknown): UpstreamFailure {
   const reason = errorMessage(error);
   const failure = { retryable: false, unsent: false, blame: 'service', reason } as const;
-  if (error instanceof BodyTooLargeError) return { ...failure, code: 'BODY_TOO_LARGE', blame: 'caller' };
-  if (error instanceof TokenEndedError) return { ...failure, code: 'INVALID_TOKEN', blame: 'caller' };
-  if (error instanceof UploadBrokenOffError) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
-  if (error instanceof InvalidAnswerError) return { ...failure, code: 'UPSTREAM_INVALID' };
-  if (error instanceof UpstreamTimeoutError) return { ...failure, code: 'UPSTREAM_TIMEOUT' };
+  if (error instanceof AttemptError) return { ...failure, ...error.failure };
   if (error instanceof AddressRefusedError)
     return { ...failure, code: 'ADDRESS_REFUSED', unsent: true, blame: 'unclear' };
   const code = codeOf(error);

@@ -10,7 +10,6 @@ const LIFETIME_SECONDS = 60;
  * proxying.
  */
 const REUSE_MS = 30_000;
-const TURN_MS = REUSE_MS / 2;
 
 export interface BackendIdentityDeps {
   readonly keys: Pick<KeyStore, 'signing'>;
@@ -23,22 +22,21 @@ export type IdentityHeaders = readonly string[];
 
 /** By which a service knows who is calling. */
 export interface BackendIdentity {
-  /** @returns at once where the same was asked for not long ago. */
   headersFor(caller: Caller, service: string): IdentityHeaders | Promise<IdentityHeaders>;
 }
 
-/** By service. */
-type Signed = Map<string, IdentityHeaders | Promise<IdentityHeaders>>;
+interface Signed {
+  readonly headers: Promise<IdentityHeaders>;
+  readonly untilMs: number;
+}
 
 /**
  * Signs the identity of callers for one service each, so that none can pass on to another what it
- * was shown. What is signed within {@link TURN_MS} is kept together, and dropped together: a
- * caller's token may be remembered for an hour, and there may be many of both.
+ * was shown.
  */
 export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDeps): BackendIdentity {
-  let young = new WeakMap<Caller, Signed>();
-  let old = new WeakMap<Caller, Signed>();
-  let turnAtMs = Number.NEGATIVE_INFINITY;
+  /** By service. */
+  const signedFor = new WeakMap<Caller, Map<string, Signed>>();
 
   async function sign({ subject, tier, scopes }: Caller, service: string): Promise<IdentityHeaders> {
     const { kid, key } = keys.signing();
@@ -56,33 +54,16 @@ export function createBackendIdentity({ keys, issuer, clock }: BackendIdentityDe
     return [identity, token, by, encodeURIComponent(subject), of, tier, allowed, scope];
   }
 
-  function turn(): void {
-    const nowMs = clock.monotonicMs();
-    if (nowMs < turnAtMs) return;
-    const isInTime = nowMs < turnAtMs + TURN_MS;
-    old = isInTime ? young : new WeakMap();
-    young = new WeakMap();
-    turnAtMs = (isInTime ? turnAtMs : nowMs) + TURN_MS;
-  }
-
   return {
     headersFor(caller, service) {
-      turn();
-      const known = young.get(caller)?.get(service) ?? old.get(caller)?.get(service);
-      if (known !== undefined) return known;
-      const ofCaller: Signed = young.get(caller) ?? new Map();
-      if (ofCaller.size === 0) young.set(caller, ofCaller);
-      const headers = sign(caller, service).then(
-        (made) => {
-          ofCaller.set(service, made);
-          return made;
-        },
-        (err: unknown) => {
-          ofCaller.delete(service);
-          throw err;
-        },
-      );
-      ofCaller.set(service, headers);
+      const nowMs = clock.monotonicMs();
+      const ofCaller = signedFor.get(caller) ?? new Map<string, Signed>();
+      const known = ofCaller.get(service);
+      if (known !== undefined && nowMs < known.untilMs) return known.headers;
+      for (const [name, { untilMs }] of ofCaller) if (nowMs >= untilMs) ofCaller.delete(name);
+      const headers = sign(caller, service);
+      headers.catch(() => ofCaller.delete(service));
+      signedFor.set(caller, ofCaller.set(service, { headers, untilMs: nowMs + REUSE_MS }));
       return headers;
     },
   };

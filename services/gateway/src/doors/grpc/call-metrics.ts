@@ -1,6 +1,6 @@
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { createServiceSeries, type ServiceSeriesDeps } from '../../service-series.ts';
+import { forgetGoneServices, type ServiceSeriesDeps } from '../../service-series.ts';
 
 /** What a finished call is counted under. */
 interface FinishedCall {
@@ -38,8 +38,6 @@ export function createCallMetrics({ registry, sizes, clock, isKnown: isRegistere
   const registers = [registry];
   // Calls that went to no service are counted, too, under the empty name.
   const isKnown = (service: string): boolean => service === '' || isRegistered(service);
-  const counts = createServiceSeries<{ inc(): void }>({ clock, isKnown });
-  const durations = createServiceSeries<{ observe(seconds: number): void }>({ clock, isKnown });
   const calls = new Counter({
     name: 'rollcall_gateway_grpc_calls_total',
     help: 'gRPC calls by the service they went to and the status they ended with.',
@@ -53,6 +51,7 @@ export function createCallMetrics({ registry, sizes, clock, isKnown: isRegistere
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30, 300],
     registers,
   });
+  forgetGoneServices([calls, duration], { clock, isKnown });
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
       name,
@@ -67,16 +66,9 @@ export function createCallMetrics({ registry, sizes, clock, isKnown: isRegistere
   gauge('rollcall_gateway_grpc_upstream_connections', 'Connections to gRPC backends.', sizes.upstreamConnections);
   return {
     observe({ service, status, ms }) {
-      const code = statusName(status ?? grpcStatus.CANCELLED);
-      const count = counts.of(service, code, () => {
-        const labels = { service, code };
-        return { child: calls.labels(labels), remove: () => calls.remove(labels) };
-      });
-      count?.inc();
-      const series = durations.of(service, '', () => {
-        return { child: duration.labels(service), remove: () => duration.remove(service) };
-      });
-      series?.observe(ms / 1000);
+      if (!isKnown(service)) return;
+      calls.inc({ service, code: statusName(status ?? grpcStatus.CANCELLED) });
+      duration.observe({ service }, ms / 1000);
     },
   };
 }

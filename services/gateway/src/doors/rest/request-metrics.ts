@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { Counter, Histogram, type Registry } from 'prom-client';
-import { createServiceSeries } from '../../service-series.ts';
+import { forgetGoneServices } from '../../service-series.ts';
 import type { Targets } from '../../upstream/discovery/targets.ts';
 import type { Outcome } from './rest.ts';
 
@@ -20,8 +20,6 @@ export interface RequestMetrics {
 
 export function createRequestMetrics({ metrics, targets, clock }: RequestMetricsDeps): RequestMetrics {
   const isKnown = (service: string): boolean => targets.find(service) !== undefined;
-  const durations = createServiceSeries<{ observe(seconds: number): void }>({ isKnown, clock });
-  const repetitions = createServiceSeries<{ inc(count: number): void }>({ isKnown, clock });
   const duration = new Histogram({
     name: 'rollcall_gateway_upstream_duration_seconds',
     help: 'Requests to services from their arrival at the gateway to the end of their answer.',
@@ -35,19 +33,12 @@ export function createRequestMetrics({ metrics, targets, clock }: RequestMetrics
     labelNames: ['service'],
     registers: [metrics],
   });
+  forgetGoneServices([duration, retries], { isKnown, clock });
   return {
     observe({ service, method }, { outcome, seconds }) {
-      const result = resultOf(outcome);
-      const series = durations.of(service, `${method} ${result}`, () => {
-        const labels = { service, method, result };
-        return { child: duration.labels(labels), remove: () => duration.remove(labels) };
-      });
-      series?.observe(seconds);
-      if (outcome.retries === 0) return;
-      const counter = repetitions.of(service, '', () => {
-        return { child: retries.labels(service), remove: () => retries.remove(service) };
-      });
-      counter?.inc(outcome.retries);
+      if (!isKnown(service)) return;
+      duration.observe({ service, method, result: resultOf(outcome) }, seconds);
+      if (outcome.retries > 0) retries.inc({ service }, outcome.retries);
     },
   };
 }

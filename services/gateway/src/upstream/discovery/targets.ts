@@ -157,17 +157,6 @@ function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
     },
   });
   services.set({ breaker: 'closed' }, 0);
-  const ejected = new Gauge({
-    name: 'rollcall_gateway_ejected_addresses',
-    help: 'Addresses of registered services that are left out because requests to them fail.',
-    registers: [metrics],
-    collect() {
-      let count = 0;
-      for (const target of known.values()) count += ejectedOf(target);
-      this.set(count);
-    },
-  });
-  ejected.set(0);
 }
 
 function best(states: readonly BreakerState[]): BreakerState {
@@ -182,10 +171,4 @@ function worst(states: readonly BreakerState[]): BreakerState {
 
 function endpointsOf({ endpoints, grpcEndpoints }: Target): readonly Endpoints[] {
   return grpcEndpoints === undefined ? [endpoints] : [endpoints, grpcEndpoints];
-}
-
-function ejectedOf(target: Target): number {
-  return endpointsOf(target)
-    .flatMap((endpoints) => endpoints.states())
-    .filter((state) => state === 'open').length;
 }

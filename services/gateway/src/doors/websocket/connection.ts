@@ -53,12 +53,12 @@ export function createConnection(deps: ConnectionDeps): Connection {
   function end(code: number, reason: string): void {
     if (isEnding) return;
     release();
-    stats.closed(code);
+    stats.closed.inc({ code });
     socket.close(code, reason);
   }
 
   function onTooSlow(): void {
-    stats.slowConsumers += 1;
+    stats.slowConsumers.inc();
     end(closeCodes.TOO_SLOW, `more than ${limits.bufferBytes} bytes wait to be read`);
   }
 

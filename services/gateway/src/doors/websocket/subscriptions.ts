@@ -35,12 +35,12 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
 
   function count(events: number): void {
     eventsSent += events;
-    stats.eventsSent += events;
+    stats.eventsSent.inc(events);
   }
 
   function remove(channel: string): void {
     active.get(channel)?.();
-    if (active.delete(channel)) stats.subscriptions -= 1;
+    if (active.delete(channel)) stats.subscriptions.dec();
   }
 
   return {
@@ -71,7 +71,7 @@ export function createSubscriptions({ caller, sources, sender, stats }: Subscrip
         unsubscribe?.();
         forget?.();
       });
-      stats.subscriptions += 1;
+      stats.subscriptions.inc();
       // It may have been too much already.
       if (isOver) remove(channel);
     },

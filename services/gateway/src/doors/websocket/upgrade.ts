@@ -123,10 +123,10 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   /** Keeps nothing of the request itself: there are many connections, and they last. */
   function recordEnd(webSocket: WebSocket, { asked, connection }: Opened): void {
     const openedAtMs = deps.clock.monotonicMs();
-    stats.opened();
+    stats.opened.inc();
     webSocket.on('close', (code) => {
       const ms = deps.clock.monotonicMs() - openedAtMs;
-      stats.ended(ms);
+      stats.durations.observe(ms / 1000);
       deps.accessLog?.write({ ...asked, result: code, events: connection.eventsSent, ms: rounded(ms) });
     });
   }
@@ -139,7 +139,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
   function fail(error: unknown, request: IncomingMessage, socket: Duplex): void {
     const answer = answerTo(error);
     const asked = upgrading.get(request);
-    stats.refused(answer.code);
+    stats.refused.inc({ code: answer.code });
     spans?.end(socket, answer.statusCode);
     if (asked !== undefined) record(asked, { result: answer.statusCode, code: answer.code });
     if (answer.statusCode === 500) log.error({ err: error }, 'WebSocket upgrade failed');

@@ -5,7 +5,7 @@ import { channelScope } from '@rollcall/platform/http/scopes.ts';
 import { serviceNameFault } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
 import type { ChannelSource } from './channel-source.ts';
-import { createTopic, type Topic } from './topic.ts';
+import { createTopic, sourceOf, type Topic } from './topic.ts';
 
 const CHANNEL = 'jobs';
 const OF_ONE_SERVICE = `${CHANNEL}.`;
@@ -63,7 +63,7 @@ export function createJobsTopic(): Topic<JobRecord, 'removed'> {
 
 export function jobsSource(topic: Topic<JobRecord, 'removed'>): ChannelSource {
   const common = { scope: SCOPE, payload: JobEvent };
-  return {
+  return sourceOf(topic, {
     channels: [
       { ...common, address: CHANNEL, summary: 'All delivery jobs, then what happens to them' },
       { ...common, address: `${OF_ONE_SERVICE}{service_name}`, summary: 'The same of one service' },
@@ -71,7 +71,5 @@ export function jobsSource(topic: Topic<JobRecord, 'removed'>): ChannelSource {
     serves: (channel) =>
       channel === CHANNEL ||
       (channel.startsWith(OF_ONE_SERVICE) && serviceNameFault(channel.slice(OF_ONE_SERVICE.length)) === undefined),
-    scopeFor: () => SCOPE,
-    subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
-  };
+  });
 }

@@ -3,7 +3,7 @@ import { sameFacts } from '@rollcall/client/watch.ts';
 import { channelScope } from '@rollcall/platform/http/scopes.ts';
 import { Type } from 'typebox';
 import type { ChannelSource } from './channel-source.ts';
-import { createTopic, type Topic } from './topic.ts';
+import { createTopic, sourceOf, type Topic } from './topic.ts';
 
 const CHANNEL = 'registrations';
 const SCOPE = channelScope(CHANNEL);
@@ -37,17 +37,9 @@ export function createRegistrationsTopic(): Topic<ServiceRecord, GoneRegistratio
 }
 
 export function registrationsSource(topic: Topic<ServiceRecord, GoneRegistration>): ChannelSource {
-  return {
-    channels: [
-      {
-        address: CHANNEL,
-        summary: 'All that is registered, then what is added, modified, expired or removed',
-        scope: SCOPE,
-        payload: RegistrationEvent,
-      },
-    ],
+  const summary = 'All that is registered, then what is added, modified, expired or removed';
+  return sourceOf(topic, {
+    channels: [{ address: CHANNEL, summary, scope: SCOPE, payload: RegistrationEvent }],
     serves: (channel) => channel === CHANNEL,
-    scopeFor: () => SCOPE,
-    subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
-  };
+  });
 }

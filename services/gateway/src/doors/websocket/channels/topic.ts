@@ -5,7 +5,7 @@ import {
   type ListedEvent,
 } from '@rollcall/client/listed-cache.ts';
 import { type EventParts, encodeEvent } from '../protocol.ts';
-import type { Frame, Opening, Subscriber, Subscription } from './channel-source.ts';
+import type { ChannelSource, Frame, Opening, Subscriber, Subscription } from './channel-source.ts';
 import { keptFrame, listedFrames } from './kept-frames.ts';
 
 export interface TopicOptions<Item extends object, Gone extends string> extends ListedCacheOptions<Item> {
@@ -144,6 +144,20 @@ export function createTopic<Item extends object, Gone extends string>(
         if (channel.members.size === 0 && channels.get(name) === channel) channels.delete(name);
       };
     },
+  };
+}
+
+/** A topic as a source of channels, which all need the scope of the first. */
+export function sourceOf(
+  topic: Pick<Topic<object, string>, 'subscribe'>,
+  { channels, serves }: Pick<ChannelSource, 'channels' | 'serves'>,
+): ChannelSource {
+  const scope = channels[0]?.scope ?? '';
+  return {
+    channels,
+    serves,
+    scopeFor: () => scope,
+    subscribe: (subscription, subscriber) => topic.subscribe(subscription, subscriber),
   };
 }
 

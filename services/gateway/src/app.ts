@@ -2,7 +2,7 @@ import { codedErrorBody } from '@rollcall/platform/http/errors.ts';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { AccessLog } from './access-log.ts';
 import { endSlowCallers, type SlowCallersPolicy } from './admission/slow-callers.ts';
 import { allowOrigins } from './cors.ts';
@@ -68,20 +68,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   app.server.maxConnections = MAX_CONNECTIONS;
   endSlowCallers(app, metrics, SLOW_CALLERS);
-  countDropped(app, metrics);
   if (corsOrigins.size > 0) allowOrigins(app, corsOrigins);
   for (const register of routes) {
     await app.register(async (scope) => register(scope as App));
   }
   return app;
-}
-
-/** A connection over the limit is closed without an answer. */
-function countDropped({ server }: App, metrics: Registry): void {
-  const dropped = new Counter({
-    name: 'rollcall_gateway_dropped_connections_total',
-    help: 'Connections closed at once because there were as many as the replica may have',
-    registers: [metrics],
-  });
-  server.on('drop', () => dropped.inc());
 }

@@ -73,7 +73,7 @@ const issuersSchema = Type.Array(
 const DEFAULT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 
 /** The Secret with the keys that tokens and identities are signed with. */
-export interface KeysConfig {
+interface KeysConfig {
   /** Undefined: that of the ApiClients. */
   readonly namespace: string | undefined;
   readonly secretName: string;

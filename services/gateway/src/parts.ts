@@ -9,14 +9,14 @@ import { createLimiter } from '@rollcall/platform/work/limiter.ts';
 import { fetch } from 'undici';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import type { TrustedProxies } from './admission/client-address.ts';
-import { createLimits, type Limits, type LimitsDeps } from './admission/limits.ts';
+import { createLimits, type Limits } from './admission/limits.ts';
 import type { GatewayConfig } from './config.ts';
 import { createGrpcProxy } from './doors/grpc/proxy.ts';
 import { grpcTargets } from './doors/grpc/targets.ts';
 import { requestOrigin } from './doors/request-origin.ts';
 import { createRestProxy } from './doors/rest/rest.ts';
 import { createWebSockets } from './doors/websocket/websockets.ts';
-import { createIdentity, type GatewayIdentity, type IdentityDeps } from './identity/identity.ts';
+import { createIdentity, type GatewayIdentity } from './identity/identity.ts';
 import { defaultBreakerPolicy } from './upstream/breaker.ts';
 import { endpointsBy } from './upstream/discovery/endpoints.ts';
 import { guardedResolve } from './upstream/discovery/guarded-resolve.ts';
@@ -44,7 +44,7 @@ export type Parts = Awaited<ReturnType<typeof createParts>>;
 
 /** Makes the parts; none of them does anything yet. */
 export async function createParts(deps: PartsDeps) {
-  const { config, component, log, clock, environment, tracing } = deps;
+  const { config, component, log, clock, metrics, environment, tracing } = deps;
   const requestTracing = tracing && tracingOfRequests(tracing.tracer, config.trustedProxies);
   const connection = await connect({
     clock,
@@ -55,10 +55,19 @@ export async function createParts(deps: PartsDeps) {
   });
   const namespace = config.namespace ?? connection.namespace;
   const upstream = createUpstream(deps);
-  const { redisUrl: url, redisTimeoutMs: waitMs } = config;
-  const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs, log });
-  const limits = limitsOf(deps, redis);
-  const identity = identityOf(deps, { connection, namespace, dispatcher: upstream.dispatchers.byName });
+  const { limits: tiers, trustedProxies, redisUrl: url, redisPrefix, redisTimeoutMs } = config;
+  const redis = url === undefined ? undefined : createRedis({ url, name: 'gateway', waitMs: redisTimeoutMs, log });
+  const limits = createLimits({
+    limits: tiers,
+    trustedProxies,
+    redis,
+    redisPrefix,
+    redisTimeoutMs,
+    metrics,
+    log,
+    clock,
+  });
+  const identity = createIdentity(deps, { connection, namespace, dispatcher: upstream.dispatchers.byName });
   const accessLog = config.accessLog ? createAccessLog(log) : undefined;
   return {
     requestTracing,
@@ -159,34 +168,6 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
       accessLog,
     }),
   };
-}
-
-function limitsOf({ config, log, clock, metrics }: PartsDeps, redis: LimitsDeps['redis']): Limits {
-  return createLimits({
-    limits: config.limits,
-    trustedProxies: config.trustedProxies,
-    redis,
-    redisPrefix: config.redisPrefix,
-    redisTimeoutMs: config.redisTimeoutMs,
-    metrics,
-    log,
-    clock,
-  });
-}
-
-type IdentityParts = Pick<IdentityDeps, 'connection' | 'namespace' | 'dispatcher'>;
-
-function identityOf({ config, log, clock }: PartsDeps, parts: IdentityParts): GatewayIdentity {
-  return createIdentity({
-    connection: parts.connection,
-    namespace: parts.namespace,
-    dispatcher: parts.dispatcher,
-    keys: config.keys,
-    token: config.token,
-    externalIssuers: config.externalIssuers,
-    clock,
-    log,
-  });
 }
 
 function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {

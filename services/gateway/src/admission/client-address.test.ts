@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress, clientNetwork, parseTrustedProxies } from './client-address.ts';
+import { clientAddress, networkOf, parseTrustedProxies } from './client-address.ts';
 
 const trusted = parseTrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8']);
 
@@ -49,7 +49,7 @@ describe('clientAddress', () => {
   });
 });
 
-describe('clientNetwork', () => {
+describe('networkOf', () => {
   test.each<[what: string, remote: string, forwardedFor: string | undefined, expected: string]>([
     ['an IPv4 address', '10.1.2.3', '203.0.113.5', '203.0.113.5'],
     ['a mapped address', '::ffff:10.1.2.3', undefined, '10.1.2.3'],
@@ -60,7 +60,7 @@ describe('clientNetwork', () => {
     ['an address with a zone', 'fe80::1%eth0', undefined, 'fe80:0:0:0::/64'],
     ['loopback', '::1', undefined, '0:0:0:0::/64'],
   ])('is %s', (_what, ...[remoteAddress, forwardedFor, expected]) => {
-    expect(clientNetwork(remoteAddress, forwardedFor, trusted)).toBe(expected);
+    expect(networkOf(clientAddress(remoteAddress, forwardedFor, trusted))).toBe(expected);
   });
 });
 

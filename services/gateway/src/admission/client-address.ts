@@ -54,15 +54,6 @@ export function clientAddress(
   return known;
 }
 
-/**
- * Whom to count a request for, by the address of {@link clientAddress}.
- *
- * @returns as {@link networkOf}.
- */
-export function clientNetwork(...request: Parameters<typeof clientAddress>): string {
-  return networkOf(clientAddress(...request));
-}
-
 function isTrusted(address: string, trusted: TrustedProxies): boolean {
   const family = isIP(address);
   return family !== 0 && trusted.check(address, family === 6 ? 'ipv6' : 'ipv4');

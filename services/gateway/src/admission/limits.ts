@@ -10,7 +10,7 @@ import type { Redis } from '@rollcall/platform/redis/client.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { GatewayError } from '../errors.ts';
 import type { Caller } from './caller.ts';
-import { clientNetwork, type TrustedProxies } from './client-address.ts';
+import { clientAddress, networkOf, type TrustedProxies } from './client-address.ts';
 import { limitFor, type Policy, type RouteLimits, type TierLimits } from './limit-for.ts';
 
 export interface LimitsDeps {
@@ -149,7 +149,7 @@ function whoAsks(
   trusted: TrustedProxies,
 ) {
   if (caller !== undefined) return shortened(caller.subject);
-  const network = clientNetwork(remoteAddress, forwardedFor, trusted);
+  const network = networkOf(clientAddress(remoteAddress, forwardedFor, trusted));
   return claimed === undefined ? network : `${network} ${shortened(claimed)}`;
 }
 

@@ -1,8 +1,7 @@
 import type { RawRefusal } from '@rollcall/platform/http/raw-refusals.ts';
 import { type App, pathOf } from '@rollcall/platform/http/server.ts';
-import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
-import { givenTraceContext } from '../doors/trace-context.ts';
+import { givenTraceContext, traceIdFor } from '../doors/trace-context.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -29,10 +28,9 @@ export function logRequests(app: App, accessLog: AccessLog | undefined): void {
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { headers, method, span, told } = request;
-    const given = givenTraceContext(headers);
     accessLog.write({
       reqId: request.id,
-      trace_id: span?.traceId ?? (given === undefined ? undefined : traceIdOf(given.traceparent)),
+      trace_id: traceIdFor(span, givenTraceContext(headers)),
       method,
       path: pathOf(request.raw.url),
       ...told,

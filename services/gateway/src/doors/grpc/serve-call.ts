@@ -1,9 +1,9 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { requestIdOf } from '@rollcall/platform/http/request-id.ts';
-import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { rounded } from '../../access-log.ts';
 import { answerTo } from '../../errors.ts';
+import { traceIdFor } from '../trace-context.ts';
 import { type Accepted, accept } from './accept.ts';
 import { faultOfRequest, refuse, refuseRequest } from './answer.ts';
 import { attemptsAt, deadlineExceeded } from './attempts.ts';
@@ -82,7 +82,7 @@ function record(serving: Serving, known: KnownCall, status: GrpcStatus | undefin
   span?.end(status);
   accessLog?.write({
     reqId: requestId,
-    trace_id: span?.traceId ?? (head.trace === undefined ? undefined : traceIdOf(head.trace.traceparent)),
+    trace_id: traceIdFor(span, head.trace),
     method: head.method,
     path: head.path,
     service: service === '' ? undefined : service,

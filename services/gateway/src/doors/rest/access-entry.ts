@@ -1,7 +1,8 @@
 import { pathOf } from '@rollcall/platform/http/server.ts';
-import { type TraceContext, traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
+import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { FastifyRequest } from 'fastify';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../../access-log.ts';
+import { traceIdFor } from '../trace-context.ts';
 import type { Outcome } from './rest.ts';
 
 /** A request, as far as it is known when it ends. */
@@ -37,8 +38,7 @@ export function logRefusal(
 
 function fieldsOf({ request, trace, service, subject }: EndedRequest): Omit<AccessEntry, 'result' | 'ms'> {
   const { method, span, raw } = request;
-  const trace_id = span?.traceId ?? (trace === undefined ? undefined : traceIdOf(trace.traceparent));
-  return { reqId: request.id, trace_id, method, path: pathOf(raw.url), service, subject };
+  return { reqId: request.id, trace_id: traceIdFor(span, trace), method, path: pathOf(raw.url), service, subject };
 }
 
 function resultOf(outcome: Outcome): AccessEntry['result'] {

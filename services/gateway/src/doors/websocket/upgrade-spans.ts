@@ -16,10 +16,8 @@ import type { Span } from '@rollcall/platform/tracing/tracer.ts';
  */
 export interface UpgradeSpans {
   begin(request: IncomingMessage, socket: Duplex): void;
-  /** Once it is known who asks for it, and for the right thing. */
-  admit(socket: Duplex, subject: string): void;
   /** Undefined: it has ended. */
-  traceIdOf(socket: Duplex): string | undefined;
+  of(socket: Duplex): Span | undefined;
   end(socket: Duplex, status: number): void;
 }
 
@@ -41,8 +39,7 @@ export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestT
       spans.set(socket, span);
       socket.once('close', () => end(socket, undefined));
     },
-    traceIdOf: (socket) => spans.get(socket)?.traceId,
-    admit: (socket, subject) => spans.get(socket)?.set({ 'rollcall.client': subject }),
+    of: (socket) => spans.get(socket),
     end,
   };
 }

@@ -7,7 +7,6 @@ import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { toOriginForm } from '@rollcall/platform/http/request-target.ts';
 import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { traceIdOf } from '@rollcall/platform/tracing/trace-context.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';
 import { type Arrived, admit } from '../../admission/admission.ts';
@@ -15,7 +14,7 @@ import { unauthenticated } from '../../admission/bearer.ts';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';
 import { answerTo, GatewayError } from '../../errors.ts';
-import { givenTraceContext } from '../trace-context.ts';
+import { givenTraceContext, traceIdFor } from '../trace-context.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { tokenOf } from './credentials.ts';
@@ -104,7 +103,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     checkSlots();
     const holder = await identify(deps, asked);
     const { subject } = holder.caller;
-    spans?.admit(socket, subject);
+    spans?.of(socket)?.set({ 'rollcall.client': subject });
     checkSlots();
     slots.checkFor(subject);
     server.handleUpgrade(request, socket, head, (webSocket) => {
@@ -129,11 +128,6 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
       stats.durations.observe(ms / 1000);
       deps.accessLog?.write({ ...asked, result: code, events: connection.eventsSent, ms: rounded(ms) });
     });
-  }
-
-  function traceOf({ headers }: IncomingMessage, socket: Duplex): string | undefined {
-    const given = givenTraceContext(headers);
-    return spans?.traceIdOf(socket) ?? (given === undefined ? undefined : traceIdOf(given.traceparent));
   }
 
   function fail(error: unknown, request: IncomingMessage, socket: Duplex): void {
@@ -161,7 +155,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     spans?.begin(request, socket);
     const requestId = requestIdOf(request.headers['x-request-id']);
     const answerHeaders = { 'x-request-id': requestId };
-    const traceId = traceOf(request, socket);
+    const traceId = traceIdFor(spans?.of(socket), givenTraceContext(request.headers));
     const asked: Asked = { request, requestId, traceId, askedAtMs: deps.clock.monotonicMs(), answerHeaders };
     upgrading.set(request, asked);
     upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));

@@ -29,7 +29,7 @@ function trickle({ url = '' }: IncomingMessage, response: ServerResponse): void 
 
 /** Before the backend; each request has a token that expires while it is answered. */
 async function startProxy(backend: Backend): Promise<{ readonly url: string; readonly outcomes: Outcome[] }> {
-  const dispatchers = createDispatchers({ connectTimeoutMs: 1000, lookups: createLookups() }, systemClock);
+  const dispatchers = createDispatchers({ connectTimeoutMs: 1000, lookups: createLookups() });
   stack.defer(() => dispatchers.destroy());
   const proxy = createRestProxy({
     dispatchers,

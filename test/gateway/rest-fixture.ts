@@ -44,7 +44,7 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
   }
 
   function newProxy(lookups = createLookups()): RestProxy {
-    const dispatchers = createDispatchers({ connectTimeoutMs: 1000, lookups }, systemClock);
+    const dispatchers = createDispatchers({ connectTimeoutMs: 1000, lookups });
     stack.defer(() => dispatchers.destroy());
     return createRestProxy({
       dispatchers,

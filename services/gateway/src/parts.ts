@@ -95,7 +95,7 @@ type Upstream = ReturnType<typeof createUpstream>;
 function createUpstream({ config, log, clock, metrics }: PartsDeps) {
   const mayConnect = addressRules[config.serviceAddresses];
   const lookups = createLookups(guardedResolve(resolveBySystem, { mayConnect, except: configuredHosts(config) }));
-  const dispatchers = createDispatchers({ connectTimeoutMs: config.upstream.connectMs, lookups }, clock);
+  const dispatchers = createDispatchers({ connectTimeoutMs: config.upstream.connectMs, lookups });
   const registry = { servers: config.registry.urls, fetch };
   const endpoints = {
     resolve: lookups.resolve,

@@ -1,7 +1,7 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { passOverUnexpectedContinue } from '@rollcall/platform/outbound/unexpected-continue.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from './discovery/addresses.ts';
+import type { Endpoint } from './discovery/endpoints.ts';
 import type { Lookups } from './discovery/lookups.ts';
 
 export interface DispatcherOptions {
@@ -13,27 +13,16 @@ export interface DispatcherOptions {
 /** The HTTP/1.1 connections to all services. */
 export interface Dispatchers {
   /**
-   * @param origin `http://host:port`; by its host certificates are checked and `Host` is set.
-   * @param address of that host to connect to; undefined: whichever accepts the connection.
+   * @param origin `http://host:port` of the endpoint; by its host certificates are checked and
+   * `Host` is set.
    */
-  of(origin: string, address: string | undefined): Dispatcher;
+  of(origin: string, endpoint: Endpoint): Dispatcher;
   /** To wherever a host name leads. */
   readonly byName: Dispatcher;
-  /** Ends all connections, and with them what is still under way. */
+  /** Ends all connections by name; those to one address end with their requests. */
   destroy(): Promise<void>;
 }
 
-interface Pinned {
-  readonly pool: Pool;
-  usedAtMs: number;
-}
-
-const CHECK_INTERVAL_MS = 30_000;
-/**
- * Connections to an address that nothing was sent to for so long are closed once what is under way
- * is over.
- */
-const IDLE_MS = 60_000;
 /**
  * A connection that carries nothing for so long is closed by the gateway, before a server that
  * stops closes it: Rollcall's own, and most that drain, wait longer. A request that meets such a
@@ -47,52 +36,23 @@ const connections = { allowH2: false, keepAliveTimeout: KEEP_ALIVE_MS, keepAlive
  * registered for one origin share its connections, so a bound here would let the requests of one
  * wait for those of another.
  */
-export function createDispatchers(options: DispatcherOptions, clock: Clock): Dispatchers {
+export function createDispatchers({ connectTimeoutMs, lookups }: DispatcherOptions): Dispatchers {
   passOverUnexpectedContinue();
-  const { connectTimeoutMs, lookups } = options;
   // Half of the time: who fails by then knows that it is the lookup, which does not count against a
   // service.
   const lookup = lookups.within(connectTimeoutMs / 2);
   const byName = new Agent({ ...connections, connect: { timeout: connectTimeoutMs, lookup } });
-  const byAddress = new Map<string, Pinned>();
-  const closing = new Set<Pool>();
-
-  function pin(key: string, origin: string, address: string): Pinned {
-    const connect = { timeout: connectTimeoutMs, lookup: always(address) };
-    const pinned = { pool: new Pool(origin, { ...connections, connect }), usedAtMs: 0 };
-    byAddress.set(key, pinned);
-    return pinned;
-  }
-
-  async function close(pool: Pool): Promise<void> {
-    closing.add(pool);
-    await pool.close();
-    closing.delete(pool);
-  }
-
-  const timer = setInterval(() => {
-    const beforeMs = clock.monotonicMs() - IDLE_MS;
-    for (const [key, { pool, usedAtMs }] of byAddress) {
-      if (usedAtMs > beforeMs) continue;
-      byAddress.delete(key);
-      void close(pool);
-    }
-  }, CHECK_INTERVAL_MS);
-  timer.unref();
+  const byAddress = new WeakMap<Endpoint, Pool>();
 
   return {
     byName,
-    of(origin, address) {
-      if (address === undefined) return byName;
-      const key = `${origin} ${address}`;
-      const pinned = byAddress.get(key) ?? pin(key, origin, address);
-      pinned.usedAtMs = clock.monotonicMs();
-      return pinned.pool;
+    of(origin, endpoint) {
+      if (endpoint.address === undefined) return byName;
+      const connect = { timeout: connectTimeoutMs, lookup: always(endpoint.address) };
+      const pool = byAddress.get(endpoint) ?? new Pool(origin, { ...connections, connect });
+      byAddress.set(endpoint, pool);
+      return pool;
     },
-    async destroy() {
-      clearInterval(timer);
-      const pools = [...byAddress.values()].map(({ pool }) => pool);
-      await Promise.all([byName, ...pools, ...closing].map((dispatcher) => dispatcher.destroy()));
-    },
+    destroy: () => byName.destroy(),
   };
 }

@@ -102,7 +102,7 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
     },
   });
   response.once('close', handler.onCallerGone);
-  deps.dispatchers.of(target.origin, endpoint.address).dispatch(
+  deps.dispatchers.of(target.origin, endpoint).dispatch(
     {
       origin: target.origin,
       path: `${target.basePath}${path}`,

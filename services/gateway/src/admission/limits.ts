@@ -67,8 +67,10 @@ export interface Limits {
 const SUBJECT_LENGTH_MAX = 128;
 
 export function createLimits(deps: LimitsDeps): Limits {
-  const { limits, trustedProxies, metrics } = deps;
-  const { limiter, start, stop } = createLimiter(deps);
+  const { limits, trustedProxies, metrics, clock = systemClock } = deps;
+  const own = new MemoryLimiter({ clock });
+  const shared = createShared(own, deps);
+  const limiter: Limiter = shared ?? own;
   const refusals = new Counter({
     name: 'rollcall_gateway_rate_limited_total',
     help: 'Requests refused because a rate limit was used up, by policy',
@@ -96,51 +98,43 @@ export function createLimits(deps: LimitsDeps): Limits {
         ? decision.then((decided) => verdictOf(policy, decided))
         : verdictOf(policy, decision);
     },
-    start,
-    stop,
+    start: async () => shared?.start(),
+    stop: async () => shared?.stop(),
   };
 }
 
-interface StartedLimiter {
-  readonly limiter: Limiter;
-  readonly start: () => Promise<void>;
-  readonly stop: () => Promise<void>;
-}
-
-function createLimiter(deps: LimitsDeps): StartedLimiter {
-  const { redis, redisPrefix, redisTimeoutMs, metrics, log, clock = systemClock } = deps;
-  const own = new MemoryLimiter({ clock });
+/** @returns undefined where there is no Redis. */
+function createShared(own: MemoryLimiter, deps: LimitsDeps): FailoverLimiter | undefined {
+  const { redis, redisPrefix: prefix, redisTimeoutMs: timeoutMs, metrics, log, clock = systemClock } = deps;
+  const registers = [metrics];
   const fallbacks = new Counter({
     name: 'rollcall_gateway_limiter_fallbacks_total',
     help: 'Requests counted by this replica alone because Redis was unavailable or too slow',
-    registers: [metrics],
+    registers,
   });
+  const onFallback = (): void => fallbacks.inc();
   const shared =
     redis &&
     new FailoverLimiter({
-      shared: new RedisLimiter({ redis, prefix: redisPrefix, clock }),
+      shared: new RedisLimiter({ redis, prefix, clock }),
       own,
-      timeoutMs: redisTimeoutMs,
+      timeoutMs,
       clock,
       log,
-      onFallback: () => fallbacks.inc(),
+      onFallback,
     });
   void new Gauge({
     name: 'rollcall_gateway_limiter_store',
     help: 'Where requests are counted: 1 for the store in use, 0 for the other',
     labelNames: ['store'],
-    registers: [metrics],
+    registers,
     collect() {
       const usesShared = shared?.usesShared === true;
       this.set({ store: 'redis' }, usesShared ? 1 : 0);
       this.set({ store: 'memory' }, usesShared ? 0 : 1);
     },
   });
-  return {
-    limiter: shared ?? own,
-    start: async () => shared?.start(),
-    stop: async () => shared?.stop(),
-  };
+  return shared;
 }
 
 /** Ends the key that a request is counted by. */

@@ -60,19 +60,15 @@ export function isWebSocketUpgrade({ headers }: IncomingMessage): boolean {
 /** An upgrade that is asked for, and what is known of it. */
 interface Asked {
   readonly request: IncomingMessage;
-  readonly requestId: string;
-  readonly traceId: string | undefined;
+  /** By which the access log names it. */
+  readonly names: Names;
   readonly askedAtMs: number;
   /** For the answer, whatever it is. */
   readonly answerHeaders: Record<string, string>;
-  subject?: string | undefined;
 }
 
-type Names = Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path' | 'subject'>;
-
-interface Opened {
-  readonly asked: Names;
-  readonly connection: Pick<Connection, 'eventsSent'>;
+interface Names extends Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path'> {
+  subject?: string | undefined;
 }
 
 type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -109,24 +105,23 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     server.handleUpgrade(request, socket, head, (webSocket) => {
       spans?.end(socket, 101);
       record(asked, { result: 101 });
-      const connection = deps.open(webSocket, holder);
-      recordEnd(webSocket, { asked: namesOf(asked), connection });
+      recordEnd(webSocket, asked.names, deps.open(webSocket, holder));
     });
   }
 
   function record(asked: Asked, outcome: Pick<AccessEntry, 'result' | 'code'>): void {
     const ms = rounded(deps.clock.monotonicMs() - asked.askedAtMs);
-    deps.accessLog?.write({ ...namesOf(asked), ...outcome, ms });
+    deps.accessLog?.write({ ...asked.names, ...outcome, ms });
   }
 
   /** Keeps nothing of the request itself: there are many connections, and they last. */
-  function recordEnd(webSocket: WebSocket, { asked, connection }: Opened): void {
+  function recordEnd(webSocket: WebSocket, names: Names, connection: Pick<Connection, 'eventsSent'>): void {
     const openedAtMs = deps.clock.monotonicMs();
     stats.opened.inc();
     webSocket.on('close', (code) => {
       const ms = deps.clock.monotonicMs() - openedAtMs;
       stats.durations.observe(ms / 1000);
-      deps.accessLog?.write({ ...asked, result: code, events: connection.eventsSent, ms: rounded(ms) });
+      deps.accessLog?.write({ ...names, result: code, events: connection.eventsSent, ms: rounded(ms) });
     });
   }
 
@@ -153,17 +148,18 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     socket.on('error', () => socket.destroy());
     toOriginForm(request);
     spans?.begin(request, socket);
-    const requestId = requestIdOf(request.headers['x-request-id']);
-    const answerHeaders = { 'x-request-id': requestId };
-    const traceId = traceIdFor(spans?.of(socket), givenTraceContext(request.headers));
-    const asked: Asked = { request, requestId, traceId, askedAtMs: deps.clock.monotonicMs(), answerHeaders };
+    const { headers, method = '', url } = request;
+    const reqId = requestIdOf(headers['x-request-id']);
+    const trace_id = traceIdFor(spans?.of(socket), givenTraceContext(headers));
+    const asked: Asked = {
+      request,
+      names: { reqId, trace_id, method, path: pathOf(url) },
+      askedAtMs: deps.clock.monotonicMs(),
+      answerHeaders: { 'x-request-id': reqId },
+    };
     upgrading.set(request, asked);
     upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));
   };
-}
-
-function namesOf({ request: { method = '', url }, requestId, traceId, subject }: Asked): Names {
-  return { reqId: requestId, trace_id: traceId, method, path: pathOf(url), subject };
 }
 
 /** Scopes are asked for with each channel. */
@@ -176,7 +172,7 @@ async function identify({ authenticator, requestLimits, slots }: UpgradeDeps, as
       forwardedFor: request.headers['x-forwarded-for'],
       token: () => tokenOf(request),
       onCounted({ caller, headers }) {
-        asked.subject = caller?.subject;
+        asked.names.subject = caller?.subject;
         Object.assign(asked.answerHeaders, headers);
       },
     };

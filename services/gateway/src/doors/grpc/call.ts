@@ -168,7 +168,11 @@ export class Forwarding {
   #attach(attempt: Attempt, stream: ClientHttp2Stream): void {
     const downstream = this.#downstream;
     this.#upstream = stream;
-    stream.on('response', (_headers, flags, raw) => this.#answer(stream, flags, raw));
+    stream.on('response', (head, flags, raw) => {
+      const fault = faultOfAnswer(head);
+      if (fault === undefined) this.#answer(stream, flags, raw);
+      else this.fail(fault);
+    });
     stream.on('close', () => this.#upstreamClosed(attempt, stream));
     for (const chunk of this.#replay ?? []) stream.write(chunk);
     if (this.#hasEnded) stream.end();
@@ -183,8 +187,6 @@ export class Forwarding {
     if (isClosed(downstream)) return this.closed();
     this.#hasHead = true;
     this.#replay = undefined;
-    const fault = faultOfAnswer(raw);
-    if (fault !== undefined) return this.fail(fault);
     const head = responseHead(raw, this.#addedHeaders);
     if ((flags & NGHTTP2_FLAG_END_STREAM) !== 0) {
       this.#answered(stream, readTrailers(raw));

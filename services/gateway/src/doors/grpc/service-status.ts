@@ -1,31 +1,21 @@
-import { constants } from 'node:http2';
+import { constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { type GrpcStatus, grpcStatus, grpcStatusOfHttp } from '@rollcall/platform/grpc/status.ts';
 import { isGrpc } from './headers.ts';
 import { Refusal, type Trailers } from './refusal.ts';
 
-const STATUSES: ReadonlyMap<string, GrpcStatus> = new Map(
-  Object.values(grpcStatus).map((code) => [String(code), code]),
-);
-
 /** What a service ended a call with; UNKNOWN where it says nothing that is a status. */
-export function statusOf(trailers: Trailers): GrpcStatus {
-  const status = trailers['grpc-status'];
-  return (typeof status === 'string' ? STATUSES.get(status) : undefined) ?? grpcStatus.UNKNOWN;
+export function statusOf({ 'grpc-status': status }: Trailers): GrpcStatus {
+  return Object.values(grpcStatus).find((code) => String(code) === status) ?? grpcStatus.UNKNOWN;
 }
 
-/** An answer that is none of gRPC's; undefined: it is one. @param raw names and values in turn. */
-export function faultOfAnswer(raw: readonly string[]): Refusal | undefined {
-  const status = valueOf(raw, ':status');
-  if (status !== '200') {
+/** An answer that is none of gRPC's; undefined: it is one. */
+export function faultOfAnswer(head: IncomingHttpHeaders & IncomingHttpStatusHeader): Refusal | undefined {
+  const { ':status': status, 'content-type': type = '' } = head;
+  if (status !== 200) {
     return new Refusal(grpcStatusOfHttp(Number(status)), `The service answered with HTTP status ${status}`);
   }
-  if (isGrpc(valueOf(raw, 'content-type'))) return undefined;
+  if (isGrpc(type)) return undefined;
   return new Refusal(grpcStatus.UNKNOWN, 'The service answered with something that is no gRPC');
-}
-
-function valueOf(raw: readonly string[], name: string): string {
-  for (let index = 0; index < raw.length; index += 2) if (raw[index] === name) return raw[index + 1] ?? '';
-  return '';
 }
 
 /**
@@ -38,20 +28,22 @@ export function lost(mayBeAccepted: boolean): Refusal {
 }
 
 /** By the code of RST_STREAM (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). */
+const RESETS: ReadonlyMap<number, [status: GrpcStatus, message: string]> = new Map([
+  [constants.NGHTTP2_REFUSED_STREAM, [grpcStatus.UNAVAILABLE, 'The service refused the call']],
+  [constants.NGHTTP2_CANCEL, [grpcStatus.CANCELLED, 'The service cancelled the call']],
+  [
+    constants.NGHTTP2_ENHANCE_YOUR_CALM,
+    [
+      grpcStatus.RESOURCE_EXHAUSTED,
+      'The service accepts no more calls at the moment, or answered with too much metadata',
+    ],
+  ],
+  [
+    constants.NGHTTP2_INADEQUATE_SECURITY,
+    [grpcStatus.PERMISSION_DENIED, 'The service accepts no calls over such a connection'],
+  ],
+]);
+
 export function refusalOfReset(code: number): Refusal {
-  switch (code) {
-    case constants.NGHTTP2_REFUSED_STREAM:
-      return new Refusal(grpcStatus.UNAVAILABLE, 'The service refused the call');
-    case constants.NGHTTP2_CANCEL:
-      return new Refusal(grpcStatus.CANCELLED, 'The service cancelled the call');
-    case constants.NGHTTP2_ENHANCE_YOUR_CALM:
-      return new Refusal(
-        grpcStatus.RESOURCE_EXHAUSTED,
-        'The service accepts no more calls at the moment, or answered with too much metadata',
-      );
-    case constants.NGHTTP2_INADEQUATE_SECURITY:
-      return new Refusal(grpcStatus.PERMISSION_DENIED, 'The service accepts no calls over such a connection');
-    default:
-      return new Refusal(grpcStatus.INTERNAL, 'The service reset the call');
-  }
+  return new Refusal(...(RESETS.get(code) ?? [grpcStatus.INTERNAL, 'The service reset the call']));
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { sleep } from '@rollcall/platform/retry.ts';
 import type { Limiter } from '@rollcall/platform/work/limiter.ts';
 import { networkOf } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
@@ -65,7 +66,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
       const isRepeated = mayRepeat(proxied, { outcome, upload, retries }) && endpoints.retries.tryWithdraw();
       if (!isRepeated) return { ...outcome, retries };
       last = { endpoint, outcome };
-      await pause(RETRY_PAUSE_MS * (1 + Math.random()));
+      await sleep(RETRY_PAUSE_MS * (1 + Math.random()));
     }
   }
 
@@ -119,10 +120,4 @@ function mayRepeat({ request }: ProxiedRequest, { outcome, upload, retries }: Tr
   if (outcome.type !== 'failed' || outcome.begun || retries >= MAX_RETRIES) return false;
   const { unsent, retryable } = outcome.failure;
   return retryable && (unsent || (upload === undefined && REPEATABLE.has(request.method ?? '')));
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

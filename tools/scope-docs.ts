@@ -5,7 +5,7 @@ const file = new URL('../docs/scopes.md', import.meta.url);
 
 /** docs/scopes.md, from the table that gateway and registry ask. */
 export function generateScopeDocs(): string {
-  const rows = operations.map(({ name, scope, rest, grpc, webSocket }) => {
+  const rows = operations.map(({ name, scope, rest, grpc = [], webSocket = [] }) => {
     const columns = [rest, grpc, webSocket].map((entries) => entries.map((entry) => `\`${entry}\``).join(', '));
     return `| ${name} | ${scope === undefined ? 'none' : `\`${scope}\``} | ${columns.join(' | ')} |`;
   });

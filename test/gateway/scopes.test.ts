@@ -119,11 +119,12 @@ describe.each(operations.filter(({ scope }) => scope !== undefined))('$name', (o
 
   test('over gRPC', async () => {
     for (const client of await clientsWith(others)) {
-      for (const method of operation.grpc) expect([method, await code(client, method)]).toEqual([method, FORBIDDEN]);
+      for (const method of operation.grpc ?? [])
+        expect([method, await code(client, method)]).toEqual([method, FORBIDDEN]);
       client[Symbol.dispose]();
     }
     for (const client of await clientsWith([scope])) {
-      for (const method of operation.grpc) expect(await code(client, method)).not.toBe(FORBIDDEN);
+      for (const method of operation.grpc ?? []) expect(await code(client, method)).not.toBe(FORBIDDEN);
       client[Symbol.dispose]();
     }
   });
@@ -135,7 +136,7 @@ describe.each(operations.filter(({ scope }) => scope !== undefined))('$name', (o
       client.send({ type: 'subscribe', channel });
       return await client.next();
     };
-    for (const address of operation.webSocket) {
+    for (const address of operation.webSocket ?? []) {
       const channel = address.replace('{service_name}', 'nothing');
       expect(await answers(others, channel)).toMatchObject({ type: 'error', payload: { code: 'INSUFFICIENT_SCOPE' } });
       expect(await answers([scope], channel)).toMatchObject({ type: 'subscribed', channel });

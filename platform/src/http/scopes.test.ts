@@ -80,7 +80,7 @@ test('channels take the scope of reading the same', () => {
 
 test('each route, method and channel is in one row', () => {
   for (const column of ['rest', 'grpc', 'webSocket'] as const) {
-    const all = operations.flatMap((operation) => operation[column]);
+    const all = operations.flatMap((operation) => operation[column] ?? []);
     expect(all).toEqual([...new Set(all)]);
   }
 });

@@ -21,9 +21,9 @@ export interface Operation {
    */
   readonly rest: readonly string[];
   /** Methods of rollcall.registry.v1.Registry. */
-  readonly grpc: readonly string[];
+  readonly grpc?: readonly string[];
   /** Channels of the gateway's WebSocket endpoint. */
-  readonly webSocket: readonly string[];
+  readonly webSocket?: readonly string[];
 }
 
 /**
@@ -43,7 +43,6 @@ export const operations: readonly Operation[] = [
     scope: 'registrations:write',
     rest: ['POST /services/register', 'POST /services/:service_name/heartbeat', 'DELETE /services/:service_name'],
     grpc: ['Register', 'Heartbeat', 'Unregister'],
-    webSocket: [],
   },
   {
     // Whoever only reports need not be able to deploy.
@@ -51,13 +50,11 @@ export const operations: readonly Operation[] = [
     scope: 'registrations:write',
     rest: ['POST /webhooks/health', 'POST /webhooks/lifecycle'],
     grpc: ['ReportHealth', 'ReportLifecycle'],
-    webSocket: [],
   },
   {
     name: 'Read and watch delivery jobs',
     scope: 'jobs:read',
     rest: ['GET /jobs', 'GET /jobs/watch', 'GET /jobs/:job_id', 'GET /jobs/:job_id/events'],
-    grpc: [],
     webSocket: ['jobs', 'jobs.{service_name}'],
   },
   {
@@ -70,16 +67,12 @@ export const operations: readonly Operation[] = [
       'GET /updates/statistics',
       'POST /webhooks/check-updates',
     ],
-    grpc: [],
-    webSocket: [],
   },
   {
     // The URLs of webhooks often hold what lets anybody call them.
     name: 'Read the configuration of webhooks and what was sent to them',
     scope: 'jobs:read',
     rest: ['GET /webhooks/config', 'GET /webhooks/deliveries', 'GET /webhooks/deliveries/:id'],
-    grpc: [],
-    webSocket: [],
   },
   {
     // Who deploys runs programs.
@@ -95,16 +88,12 @@ export const operations: readonly Operation[] = [
       'POST /jobs/:job_id/promote',
       'POST /jobs/:job_id/abort',
     ],
-    grpc: [],
-    webSocket: [],
   },
-  { name: "Read the registry's metrics", scope: 'metrics:read', rest: ['GET /metrics'], grpc: [], webSocket: [] },
+  { name: "Read the registry's metrics", scope: 'metrics:read', rest: ['GET /metrics'] },
   {
     name: 'Read health and documentation',
     scope: undefined,
     rest: ['GET /health', 'GET /openapi.json', 'GET /docs', 'GET /docs/*'],
-    grpc: [],
-    webSocket: [],
   },
 ];
 
@@ -144,12 +133,12 @@ function decoded(segment: string): string {
 
 /** What a gRPC call to the registry asks for. @param method of rollcall.registry.v1.Registry. */
 export function grpcOperation(method: string): Operation | undefined {
-  return operations.find(({ grpc }) => grpc.includes(method));
+  return operations.find(({ grpc }) => grpc?.includes(method) === true);
 }
 
 /** @param channel as the table has it. @throws Error where it is not in the table. */
 export function channelScope(channel: string): Scope {
-  const scope = operations.find(({ webSocket }) => webSocket.includes(channel))?.scope;
+  const scope = operations.find(({ webSocket }) => webSocket?.includes(channel) === true)?.scope;
   if (scope === undefined) throw new Error(`The table of scopes has no channel '${channel}'`);
   return scope;
 }

@@ -25,7 +25,6 @@ import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
 import { toOriginForm } from './request-target.ts';
 import { describeSchemaFaults } from './schema-faults.ts';
-import { Unroutable } from './unroutable.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -90,7 +89,10 @@ export interface ServerOptions {
 const KEEP_ALIVE_TIMEOUT_MS = 95_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const CHECKING_INTERVAL_MS = 30_000;
-const MAX_PARAM_LENGTH = 12_000;
+/** More than a request line can have. */
+const MAX_PARAM_LENGTH = 100_000;
+/** No route has this path, and none but one for all paths matches it. */
+const NO_ROUTE = '/%25';
 const TURNS_UNTIL_READ = 3;
 
 /**
@@ -105,7 +107,6 @@ export function createServer(options: ServerOptions): App {
   const logRawRefusal: RawRefusalOptions['onRawRefusal'] = ({ error, request, requestId: reqId }) =>
     log.debug({ reqId, method: request?.method, code: error.statusCode, reason: error.message }, 'request refused');
   const rawRefusals = createRawRefusals({ renderError, onRawRefusal: options.onRawRefusal ?? logRawRefusal });
-  const unroutable = new Unroutable();
   const app = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
@@ -128,12 +129,8 @@ export function createServer(options: ServerOptions): App {
     // What comes over an open connection while the server closes is still answered; the answer
     // closes the connection.
     return503OnClosing: false,
-    frameworkErrors(error, { raw }, reply) {
-      unroutable.detour(raw, fromFastify(error) ?? internalError());
-      app.routing(raw, reply.raw);
-    },
     clientErrorHandler: (error, socket) => rawRefusals.onClientError(error, socket),
-    rewriteUrl: (request) => toOriginForm(request),
+    rewriteUrl: (request) => toRoutable(request),
   }).withTypeProvider<TypeBoxTypeProvider>();
   rawRefusals.watch(app.server);
   // So many bytes as a head may have are no more fields than that; Node would drop what is beyond
@@ -142,8 +139,8 @@ export function createServer(options: ServerOptions): App {
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   app.removeContentTypeParser(['application/json', 'text/plain']);
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, jsonParser(app));
-  app.addHook('onRequest', ({ raw, id }, reply, done) => {
-    unroutable.restore(raw);
+  app.addHook('onRequest', ({ raw, id, originalUrl }, reply, done) => {
+    if (raw.url === NO_ROUTE) raw.url = toOriginForm({ url: originalUrl, headers: raw.headers });
     reply.header(REQUEST_ID_HEADER, id);
     done();
   });
@@ -160,9 +157,7 @@ export function createServer(options: ServerOptions): App {
   // any body is asked for.
   app.addHook('preParsing', (...[request, reply, , done]) => {
     const { raw } = request;
-    const refusal = expectsTooMuch(raw)
-      ? expectationFailed()
-      : (unroutable.refusalOf(raw) ?? requestFault(raw) ?? headFault(request));
+    const refusal = expectsTooMuch(raw) ? expectationFailed() : (requestFault(raw) ?? headFault(request));
     if (refusal !== undefined) done(refusal);
     else if (request.is404) answerUnrouted(request, reply);
     else done();
@@ -231,18 +226,25 @@ function expectationFailed(): HttpError {
   return serverError('EXPECTATION_FAILED', { message: 'The server meets no expectation but 100-continue' });
 }
 
+/**
+ * The path to route a request by. The router would refuse one that cannot be decoded without any
+ * hook: the answer had no id and no line in a log, and no page could read it. {@link headFault}
+ * refuses it behind the hooks.
+ */
+function toRoutable(request: IncomingMessage): string {
+  const url = toOriginForm(request);
+  return isDecodablePath(pathOf(url)) ? url : NO_ROUTE;
+}
+
 /** What is wrong with a request whatever it asks for. */
 function headFault({ raw, routeOptions }: FastifyRequest): HttpError | undefined {
   const [path = '', ...query] = (raw.url ?? '').split('?');
-  if (!isDecodablePath(path)) return invalidPath();
+  if (!isDecodablePath(path))
+    return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
   const fault = headerFault(raw);
   if (fault !== undefined) return new HttpError(400, 'Invalid request', { message: fault });
   if (routeOptions.config?.hasOpaqueQuery === true || isDecodableQuery(query.join('?'))) return undefined;
   return new HttpError(400, 'Invalid request', { message: 'The query must be of percent-encoded UTF-8' });
-}
-
-function invalidPath(): HttpError {
-  return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
 }
 
 /**
@@ -283,9 +285,8 @@ function internalError(): HttpError {
  */
 function fromFastify(error: unknown): HttpError | undefined {
   if (!(error instanceof Error)) return undefined;
-  const { statusCode, code: name, validation, message }: Partial<FastifyError> & Error = error;
+  const { statusCode, validation, message }: Partial<FastifyError> & Error = error;
   if (validation !== undefined) return new HttpError(400, 'Invalid request', { message });
-  if (name === 'FST_ERR_BAD_URL') return invalidPath();
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
   const isKnown = ([, { status }]: [string, { readonly status: number }]) => status === statusCode && status !== 400;
   const [code, known] = Object.entries(serverErrors).find(isKnown) ?? [];

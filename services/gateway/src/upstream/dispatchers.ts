@@ -32,9 +32,9 @@ const KEEP_ALIVE_MS = 2000;
 const connections = { allowH2: false, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS } as const;
 
 /**
- * As many connections as are needed: how many requests are under way bounds them. Services that are
- * registered for one origin share its connections, so a bound here would let the requests of one
- * wait for those of another.
+ * As many connections as are needed: how many requests are under way bounds them. Services of one
+ * origin share the connections by name, so a bound here would let the requests of one wait for those
+ * of another.
  */
 export function createDispatchers({ connectTimeoutMs, lookups }: DispatcherOptions): Dispatchers {
   passOverUnexpectedContinue();

@@ -10,3 +10,8 @@ export function asMembers(columns: string): string {
 function memberOf(column: string): string {
   return column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
+
+/** The other way: `job_uid` of `jobUid`. */
+export function columnOf(member: string): string {
+  return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -37,12 +37,10 @@ import type { WatchStreams } from './watch.ts';
 /** What the HTTP routes work on, too. */
 export interface RegistryBackend {
   readonly registrations: RegistrationsDeps;
-  readonly directory: Pick<Directory<unknown>, 'find' | 'entries'>;
+  readonly directory: Pick<Directory<unknown>, 'lookUp' | 'entries'>;
   readonly feed: RegistrationFeed;
   readonly source: FeedSource;
   readonly lastBeatAt: (id: string) => Date | undefined;
-  /** A lookup was answered from the local copy. */
-  readonly onHit: () => void;
 }
 
 const PAGE_SIZE = 1000;
@@ -98,8 +96,7 @@ async function register(
 }
 
 async function find(backend: RegistryBackend, serviceName: string): Promise<ServiceMessage> {
-  const known = backend.directory.find(serviceName)?.registration;
-  if (known !== undefined) backend.onHit();
+  const known = backend.directory.lookUp(serviceName)?.registration;
   const registration = known ?? (await lookUpService(backend.registrations, serviceName));
   return serviceMessage(registration, backend.lastBeatAt(registration.id));
 }

@@ -1,6 +1,5 @@
 import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
-import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
@@ -30,7 +29,6 @@ import { createRegistrationStore, isCanonical, toRegistration } from '../registr
 import type { Routes } from './app.ts';
 
 const FEED_CAPACITY = 10_000;
-const HEARTBEATS = `${labels.heartbeat}=true`;
 
 export interface DiscoveryDeps {
   readonly connection: KubeConnection;
@@ -58,21 +56,17 @@ export interface Discovery {
 
 export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const { connection, namespace, clock, log, metrics } = deps;
-  const { ttlSeconds, registrationsPerSubject, serviceAddresses } = deps.config;
   const common = { connection, namespace, clock, log };
-  const registrationInformer = createInformer({ ...common, kind: serviceRegistrationKind });
-  const leaseInformer = createInformer<Lease>({ ...common, kind: leaseKind, labelSelector: HEARTBEATS });
-  const informers = [registrationInformer, leaseInformer];
-  const connected = () => informers.every((informer) => informer.connectivity() === 'connected');
-  const directory = createDirectory({ render: renderRegistration, lastBeatAt: (id) => heartbeats.lastBeatAt(id) });
+  const informers = createInformers(common);
+  const connected = () => Object.values(informers).every((informer) => informer.connectivity() === 'connected');
+  const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
+  const directory = createDirectory({ render: renderRegistration, lastBeatAt });
   const feed = createRegistrationFeed(FEED_CAPACITY);
-  let hits = 0;
   let misses = 0;
 
   const store = createRegistrationStore({
     ...common,
-    registrations: registrationInformer,
-    leases: leaseInformer,
+    ...informers,
     onChange(registration, deleted) {
       if (deleted) directory.remove(registration.serviceName, registration.id);
       else directory.put(registration);
@@ -100,37 +94,33 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
         return lookups.run(name, work);
       },
     },
-    mayConnect: addressRules[serviceAddresses],
+    mayConnect: addressRules[deps.config.serviceAddresses],
+    ...deps.config,
     clock,
-    ttlSeconds,
-    registrationsPerSubject,
   };
 
-  followLeases({ registrationInformer, leaseInformer, heartbeats, directory, namespace, ttlSeconds });
-  const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
+  followLeases({ informers, heartbeats, directory, namespace, ttlSeconds: deps.config.ttlSeconds });
   const source = followInformer({
     ...deps,
     kind: serviceRegistrationKind,
-    informer: registrationInformer,
+    informer: informers.registrations,
     feed,
     toItem: (object) => (isCanonical(object) ? toRegistration(object) : undefined),
   });
   const streams = createEventStreams();
-  const onHit = () => {
-    hits += 1;
-  };
-  const lastRefreshAt = () => registrationInformer.lastContactAt();
-  const cache = () => ({ size: directory.size, hits, misses, lastRefreshAt: lastRefreshAt() });
+  const lastRefreshAt = () => informers.registrations.lastContactAt();
+  const cache = () => ({ size: directory.size, hits: directory.hits, misses, lastRefreshAt: lastRefreshAt() });
+  const backend = { registrations, directory, feed, source, lastBeatAt };
   observe(metrics, { cache, watchers: () => streams.size, pending: () => heartbeats.pending() });
 
   return {
     routes: [
-      (app) => serviceWatchRoute(app, { directory, feed, source, streams, lastBeatAt }),
-      (app) => serviceRoutes(app, { registrations, directory, onHit }),
-      (app) => reportRoutes(app, { registrations }),
+      (app) => serviceWatchRoute(app, { ...backend, directory, streams }),
+      (app) => serviceRoutes(app, { registrations, directory }),
+      (app) => reportRoutes(app, backend),
     ],
-    backend: { registrations, directory, feed, source, lastBeatAt, onHit },
-    actors: [informersActor({ registrationInformer, leaseInformer, heartbeats })],
+    backend,
+    actors: [informersActor({ informers, heartbeats })],
     connected,
     currentVersion: (serviceName) => {
       const registration = store.find(serviceName);
@@ -141,22 +131,31 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   };
 }
 
-function informersActor(deps: Pick<LeaseFollower, 'registrationInformer' | 'leaseInformer' | 'heartbeats'>): Actor {
-  const { registrationInformer, leaseInformer, heartbeats } = deps;
+type Informers = ReturnType<typeof createInformers>;
+
+function createInformers(options: Pick<DiscoveryDeps, 'connection' | 'namespace' | 'clock' | 'log'>) {
+  return {
+    registrations: createInformer({ ...options, kind: serviceRegistrationKind }),
+    leases: createInformer<Lease>({ ...options, kind: leaseKind, labelSelector: `${labels.heartbeat}=true` }),
+  };
+}
+
+function informersActor({ informers, heartbeats }: Pick<LeaseFollower, 'informers' | 'heartbeats'>): Actor {
+  const { registrations, leases } = informers;
   return {
     name: 'informers',
     async start() {
-      registrationInformer.start();
-      await registrationInformer.synced;
-      leaseInformer.start();
-      await leaseInformer.synced;
+      registrations.start();
+      await registrations.synced;
+      leases.start();
+      await leases.synced;
       // Ready means that /health says so too: a copy that is complete but not followed yet is one
       // that can grow stale.
-      await Promise.all([untilConnected(registrationInformer), untilConnected(leaseInformer)]);
+      await Promise.all([untilConnected(registrations), untilConnected(leases)]);
     },
     async stop() {
       await heartbeats.flushAll();
-      await Promise.all([registrationInformer.stop(), leaseInformer.stop()]);
+      await Promise.all([registrations.stop(), leases.stop()]);
     },
   };
 }
@@ -175,8 +174,7 @@ async function untilConnected({
 }
 
 interface LeaseFollower {
-  readonly registrationInformer: Informer<ServiceRegistration>;
-  readonly leaseInformer: Informer<Lease>;
+  readonly informers: Informers;
   readonly heartbeats: Heartbeats;
   readonly directory: Directory<Rendered>;
   readonly namespace: string;
@@ -185,11 +183,11 @@ interface LeaseFollower {
 
 /** Heartbeats that other replicas wrote count here as if they had come here. */
 function followLeases(deps: LeaseFollower): void {
-  const { registrationInformer, leaseInformer, heartbeats, directory, namespace } = deps;
+  const { informers, heartbeats, directory, namespace } = deps;
 
   function note(lease: Lease, isNews: boolean): void {
     const { ownerUid: id, renewTime, ageMs, ttlSeconds = deps.ttlSeconds } = heartbeatOf(lease);
-    const registration = registrationInformer.store.get(`${namespace}/${lease.metadata.name}`);
+    const registration = informers.registrations.store.get(`${namespace}/${lease.metadata.name}`);
     // What is left of an earlier life would be remembered for ever.
     if (id === undefined || renewTime === undefined || registration?.metadata.uid !== id) return;
     const { serviceName } = registration.spec;
@@ -199,19 +197,19 @@ function followLeases(deps: LeaseFollower): void {
     directory.touch(serviceName);
   }
 
-  leaseInformer.onStream((news) => {
+  informers.leases.onStream((news) => {
     if (news.type === 'stored') note(news.object, true);
     else if (news.type === 'listed') for (const lease of news.objects) note(lease, false);
   });
   // Without its Lease a registration is over, or its heartbeats begin anew: nothing may be absorbed
   // any more.
-  leaseInformer.onChange((change) => {
+  informers.leases.onChange((change) => {
     const id = change.type === 'deleted' ? heartbeatOf(change.object).ownerUid : undefined;
     if (id !== undefined) heartbeats.forget(id);
   });
   // A Lease may come before its registration does.
-  registrationInformer.onChange((change) => {
-    const lease = change.type === 'added' ? leaseInformer.store.get(objectKey(change.object)) : undefined;
+  informers.registrations.onChange((change) => {
+    const lease = change.type === 'added' ? informers.leases.store.get(objectKey(change.object)) : undefined;
     if (lease !== undefined) note(lease, false);
   });
 }

@@ -1,22 +1,14 @@
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
 import type { Release, ReleaseStore } from '../../releases/domain/release.ts';
-import { checkVersion, parseRelease, type ReleaseInput } from '../../releases/domain/release-input.ts';
+import { checkRelease, checkVersion } from '../../releases/domain/release-input.ts';
 import type { DeliveryJobStore, DeliveryOperation, DeliveryStrategy, RequestedJob } from './requested-job.ts';
 
 const REQUESTED_BY_MAX_LENGTH = 253;
 
-const strategies: Readonly<Record<StrategyName, DeliveryStrategy>> = {
-  rolling: 'Rolling',
-  'blue-green': 'BlueGreen',
-  canary: 'Canary',
-};
-
-/** A strategy as callers spell it (contract 1, "Webhooks"). */
-type StrategyName = 'rolling' | 'blue-green' | 'canary';
-
-export interface DeploymentInput extends ReleaseInput {
-  readonly strategy: StrategyName | undefined;
+export interface DeploymentInput {
+  readonly release: Release;
+  readonly strategy: DeliveryStrategy | undefined;
   /** The authenticated caller; undefined where nobody has to say who he is. */
   readonly subject: string | undefined;
   /** When it was asked for: the job is named after the second. */
@@ -27,7 +19,7 @@ export interface RollbackInput {
   readonly serviceName: string;
   readonly version: string;
   /** Undefined: as the policy of the service says. */
-  readonly strategy: StrategyName | undefined;
+  readonly strategy: DeliveryStrategy | undefined;
   /** Whether it goes before all other jobs, and as fast as can be. */
   readonly immediate: boolean;
   readonly subject: string | undefined;
@@ -47,9 +39,9 @@ export interface DeliveryRequestsDeps {
  * has the id.
  */
 export async function requestDeployment(deps: DeliveryRequestsDeps, input: DeploymentInput): Promise<string> {
-  const release = parseRelease(input);
-  const strategy = input.strategy === undefined ? undefined : strategies[input.strategy];
-  const job = newJob({ operation: 'Deploy', release, strategy, requestedBy: requesterOf(input), at: input.at });
+  const { release, strategy, at } = input;
+  checkRelease(release);
+  const job = newJob({ operation: 'Deploy', release, strategy, requestedBy: requesterOf(input), at });
   // What is refused must not become what is rolled back to. What a crash leaves unrecorded is
   // recorded when it has succeeded.
   return deps.releases.recordWith(release, () => createJob(deps, job));
@@ -69,11 +61,10 @@ export async function requestRollback(deps: DeliveryRequestsDeps, input: Rollbac
     const message = `Version '${input.version}' of service '${input.serviceName}' was never announced or deployed`;
     throw new RegistryError('RELEASE_NOT_FOUND', message);
   }
-  const { at, immediate } = input;
-  if (immediate && input.strategy !== undefined && input.strategy !== 'rolling') {
+  const { at, immediate, strategy } = input;
+  if (immediate && strategy !== undefined && strategy !== 'Rolling') {
     throw new RegistryError('INVALID_REQUEST', 'An immediate rollback is rolling: leave strategy out, or immediate');
   }
-  const strategy = input.strategy === undefined ? undefined : strategies[input.strategy];
   const requestedBy = requesterOf(input);
   return createJob(deps, newJob({ operation: 'Rollback', release, strategy, requestedBy, immediate, at }));
 }

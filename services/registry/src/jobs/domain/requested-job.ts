@@ -3,6 +3,9 @@ import type { Release } from '../../releases/domain/release.ts';
 export type DeliveryOperation = 'Deploy' | 'Rollback';
 export type DeliveryStrategy = 'Rolling' | 'BlueGreen' | 'Canary';
 
+/** As callers spell them (contract 1, "Webhooks"). */
+export const strategyNames = { Rolling: 'rolling', BlueGreen: 'blue-green', Canary: 'canary' } as const;
+
 /** A job as a webhook call asks for it. */
 export interface RequestedJob {
   /** `deploy-<service_name>-<version>-<unix_seconds>`, or `rollback-…` (contract 1, "Webhooks"). */

@@ -1,12 +1,12 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { withRawBody } from '../../http/raw-body.ts';
-import { releaseInput } from '../../releases/routes/release-schemas.ts';
+import { releaseOf } from '../../releases/routes/release-schemas.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import { type DeliveryRequestsDeps, requestDeployment, requestRollback } from '../domain/job-requests.ts';
-import { DeployBody, JobResponse, RollbackBody } from './request-schemas.ts';
+import { DeployBody, JobResponse, RollbackBody, strategyNamed } from './request-schemas.ts';
 
 export interface JobRequestRoutesDeps extends DeliveryRequestsDeps, AdmissionDeps {}
 
@@ -37,7 +37,7 @@ function deployRoute(app: App, deps: JobRequestRoutesDeps): void {
     async (request) => {
       const { service_name, version, strategy } = request.body;
       const admission = await authorizeCall(deps, service_name, proofOf(request, request.body));
-      const input = { ...releaseInput(request.body), strategy, subject: request.subject };
+      const input = { release: releaseOf(request.body), strategy: strategyNamed(strategy), subject: request.subject };
       const job_id = await admission.carryOut((at) => requestDeployment(deps, { ...input, at }));
       const message = `Deployment of '${service_name}' version ${version} was requested`;
       return { status: 'accepted' as const, job_id, message, service_name, version };
@@ -61,7 +61,13 @@ function rollbackRoute(app: App, deps: JobRequestRoutesDeps): void {
     async (request) => {
       const { service_name, version, strategy, immediate = false } = request.body;
       const admission = await authorizeCall(deps, service_name, proofOf(request, request.body));
-      const input = { serviceName: service_name, version, strategy, immediate, subject: request.subject };
+      const input = {
+        serviceName: service_name,
+        version,
+        strategy: strategyNamed(strategy),
+        immediate,
+        subject: request.subject,
+      };
       const job_id = await admission.carryOut((at) => requestRollback(deps, { ...input, at }));
       const message = `Rollback of '${service_name}' to version ${version} was requested`;
       return { status: 'accepted' as const, job_id, message, service_name, version };

@@ -4,7 +4,7 @@ import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { Secret } from '../../webhooks/routes/schemas.ts';
 import { type Job, type JobCommand, phaseOf } from '../domain/jobs.ts';
-import type { DeliveryStrategy } from '../domain/requested-job.ts';
+import { type DeliveryStrategy, strategyNames } from '../domain/requested-job.ts';
 
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const Phase = Type.Enum([...deliveryPhases], { description: 'Succeeded, RolledBack and Failed are the ends' });
@@ -15,7 +15,7 @@ export const JobRecord = Type.Object({
   operation: Type.Enum(['deploy', 'rollback']),
   version: Type.String({ description: 'What runs when the job has succeeded' }),
   old_version: orNull(Type.String()),
-  strategy: orNull(Type.Enum(['rolling', 'blue-green', 'canary'])),
+  strategy: orNull(Type.Enum(Object.values(strategyNames))),
   phase: Phase,
   stage: orNull(Type.String({ description: 'More exact than the phase' })),
   step: orNull(Type.Integer({ description: "Of the strategy's steps, counted from 0" })),
@@ -73,12 +73,6 @@ export const SteerResponse = Type.Object({
   message: Type.String({ description: 'For people' }),
 });
 
-const strategies: Readonly<Record<DeliveryStrategy, 'rolling' | 'blue-green' | 'canary'>> = {
-  Rolling: 'rolling',
-  BlueGreen: 'blue-green',
-  Canary: 'canary',
-};
-
 /**
  * @param policyStrategy what will count where neither the job nor the operator has named a strategy
  * yet.
@@ -92,7 +86,7 @@ export function jobRecord(job: Job, policyStrategy: DeliveryStrategy | undefined
     operation: job.operation === 'Deploy' ? 'deploy' : 'rollback',
     version: job.version,
     old_version: job.oldVersion ?? null,
-    strategy: strategy === undefined ? null : strategies[strategy],
+    strategy: strategy === undefined ? null : strategyNames[strategy],
     phase: phaseOf(job),
     stage: job.stage ?? null,
     step: job.step ?? null,

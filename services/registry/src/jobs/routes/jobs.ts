@@ -5,9 +5,9 @@ import { withRawBody } from '../../http/raw-body.ts';
 import { rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional, eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
 import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
-import type { AdmissionDeps, WebhookCall } from '../../webhooks/domain/call-admission.ts';
+import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
-import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
+import { boundProofOf, PROOF_REFUSALS } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import {
   type Job,
@@ -146,29 +146,15 @@ function steerRoute(app: App, deps: JobRoutesDeps, command: JobCommand): void {
     },
     async (request) => {
       const { job_id } = request.params;
-      const { job_id: namedId, action } = request.body ?? {};
-      if ((namedId ?? job_id) !== job_id) {
-        throw new RegistryError('INVALID_REQUEST', 'job_id of the body is not that of the path');
-      }
-      const proof = {
-        ...proofOf(request, request.body),
-        isBound: namedId !== undefined && action !== undefined,
-      };
-      const job = await steer(deps, { jobId: job_id, command, proof });
+      const proof = boundProofOf(request, 'job_id', job_id);
+      const { serviceName } = await readJob(deps, job_id);
+      const admission = await authorizeCall(deps, serviceName, proof);
+      const job = await admission.carryOut((at, isAgain) =>
+        steerJob(deps, job_id, { command, firstAskedAt: isAgain ? at : undefined }),
+      );
       const { id: reqId, subject, log } = request;
       log.info({ reqId, job: job.id, service: job.serviceName, subject, command }, 'job steered');
       return { status: 'accepted' as const, job_id, message: `Job '${job_id}' of '${job.serviceName}' ${done}` };
     },
-  );
-}
-
-async function steer(
-  deps: JobRoutesDeps,
-  { jobId, command, proof }: { readonly jobId: string; readonly command: JobCommand; readonly proof: WebhookCall },
-): Promise<Job> {
-  const { serviceName } = await readJob(deps, jobId);
-  const admission = await authorizeCall(deps, serviceName, proof);
-  return admission.carryOut((at, isAgain) =>
-    steerJob(deps, jobId, { command, firstAskedAt: isAgain ? at : undefined }),
   );
 }

@@ -1,18 +1,27 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { documented } from '../../http/documented.ts';
 import { ServiceName } from '../../http/schemas.ts';
 import { artifactRules } from '../../releases/domain/release-input.ts';
 import { release, Version } from '../../releases/routes/release-schemas.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
+import { type DeliveryStrategy, strategyNames } from '../domain/requested-job.ts';
+
+const Strategy = Type.Optional(
+  Type.Enum(Object.values(strategyNames), {
+    description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
+  }),
+);
+
+/** @param name as callers spell it. */
+export function strategyNamed(name: Static<typeof Strategy> | undefined): DeliveryStrategy | undefined {
+  const strategies: readonly DeliveryStrategy[] = ['Rolling', 'BlueGreen', 'Canary'];
+  return strategies.find((strategy) => strategyNames[strategy] === name);
+}
 
 export const DeployBody = Type.Object(
   {
     ...release,
-    strategy: Type.Optional(
-      Type.Enum(['rolling', 'blue-green', 'canary'], {
-        description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
-      }),
-    ),
+    strategy: Strategy,
   },
   documented(artifactRules),
 );
@@ -28,11 +37,7 @@ export const RollbackBody = Type.Object(
   {
     service_name: ServiceName,
     version: Version,
-    strategy: Type.Optional(
-      Type.Enum(['rolling', 'blue-green', 'canary'], {
-        description: 'Absent: as the DeliveryPolicy of the service says, else rolling',
-      }),
-    ),
+    strategy: Strategy,
     immediate: Type.Optional(
       Type.Boolean({
         description: 'The job that runs is undone for it, waiting jobs are cancelled, and all pods roll at once',

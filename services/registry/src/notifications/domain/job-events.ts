@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { isFinished, type Job, type Milestone, phaseOf } from '../../jobs/domain/jobs.ts';
 import type { ChannelDirectory } from './channel-directory.ts';
-import type { NewNotification, NotificationPayload, NotificationStore, Severity } from './notifications.ts';
+import type { NewNotification, NotificationStore, Severity } from './notifications.ts';
 import { laneOf } from './notifications.ts';
 
 type JobEventType = 'job.started' | 'job.step' | 'job.succeeded' | 'job.failed' | 'job.rolled_back';
@@ -105,34 +105,26 @@ export async function announceJobEvents(deps: JobEventsDeps, job: Job): Promise<
   const channels = [...(await deps.channels.find(job.serviceName, announced.size === 0))];
   for (const event of news) {
     const createdAt = clock.now();
+    const { type, severity, at = createdAt } = event;
+    const { serviceName: service_name } = job;
+    const message = sentenceOf(event.job, type);
+    const said = { type, service_name, message, severity, timestamp: at.toISOString(), job: deps.describe(event.job) };
     const messages = channels.map(([channel, url]): NewNotification => {
-      const payload = payloadOf(deps, { event, channel, createdAt });
-      const { serviceName } = job;
-      return { id: randomUUID(), serviceName, channel, event: event.type, payload, lane: laneOf(url), createdAt };
+      const payload = { ...said, channel };
+      return {
+        id: randomUUID(),
+        serviceName: service_name,
+        channel,
+        event: type,
+        payload,
+        lane: laneOf(url),
+        createdAt,
+      };
     });
     await notifications.announce({ jobUid: job.uid, event: event.key }, messages);
     announced.add(event.key);
   }
   return announced;
-}
-
-interface Occasion {
-  readonly event: JobEvent;
-  readonly channel: string;
-  readonly createdAt: Date;
-}
-
-function payloadOf({ describe }: JobEventsDeps, { event, channel, createdAt }: Occasion): NotificationPayload {
-  const { job, at = createdAt } = event;
-  return {
-    type: event.type,
-    service_name: job.serviceName,
-    channel,
-    message: sentenceOf(job, event.type),
-    severity: event.severity,
-    timestamp: at.toISOString(),
-    job: describe(job),
-  };
 }
 
 function sentenceOf(job: Job, type: JobEventType): string {

@@ -1,7 +1,6 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import { RegistryError } from '../../common/errors.ts';
 import { withRawBody } from '../../http/raw-body.ts';
-import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
+import { boundProofOf, PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import {
   listNotifications,
@@ -73,12 +72,7 @@ export function notificationRoutes(app: App, deps: NotificationsDeps): void {
       },
       async (request) => {
         const { id } = request.params;
-        const { delivery_id: namedId, action } = request.body ?? {};
-        if ((namedId ?? id) !== id) {
-          throw new RegistryError('INVALID_REQUEST', 'delivery_id of the body is not that of the path');
-        }
-        const isBound = namedId !== undefined && action !== undefined;
-        await replayNotification(deps, id, { ...proofOf(request, request.body), isBound });
+        await replayNotification(deps, id, boundProofOf(request, 'delivery_id', id));
         return { status: 'accepted' as const, id };
       },
     );

@@ -17,6 +17,9 @@ export interface DirectoryDeps<Rendered> {
 export interface Directory<Rendered> {
   /** Undefined when the name is unknown or its registration expired. */
   find(serviceName: string): DirectoryEntry<Rendered> | undefined;
+  /** As {@link find}, for a caller that asks for the service: counts in `hits`. */
+  lookUp(serviceName: string): DirectoryEntry<Rendered> | undefined;
+  readonly hits: number;
   /** All entries by name, in the order of UTF-16 code units: the same on every replica. */
   entries(): Generator<DirectoryEntry<Rendered>, void>;
   readonly size: number;
@@ -40,6 +43,7 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
   const slots = new Map<string, Slot<Rendered>>();
   let revision = 0;
   let names: string[] | undefined;
+  let hits = 0;
 
   function entryOf(slot: Slot<Rendered>): DirectoryEntry<Rendered> {
     slot.entry ??= {
@@ -49,10 +53,20 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
     return slot.entry;
   }
 
+  function find(serviceName: string): DirectoryEntry<Rendered> | undefined {
+    const slot = slots.get(serviceName);
+    return slot === undefined ? undefined : entryOf(slot);
+  }
+
   return {
-    find(serviceName) {
-      const slot = slots.get(serviceName);
-      return slot === undefined ? undefined : entryOf(slot);
+    find,
+    lookUp(serviceName) {
+      const entry = find(serviceName);
+      if (entry !== undefined) hits += 1;
+      return entry;
+    },
+    get hits() {
+      return hits;
     },
     *entries() {
       names ??= [...slots.keys()].sort();

@@ -29,8 +29,6 @@ import { cachedList, renderList } from './rendering.ts';
 export interface ServiceRoutesDeps {
   readonly registrations: RegistrationsDeps;
   readonly directory: Directory<Rendered>;
-  /** A lookup was answered from the local copy. */
-  readonly onHit: () => void;
 }
 
 const tags = ['services'];
@@ -116,7 +114,7 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
   );
 }
 
-function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutesDeps): void {
+function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): void {
   const everything = cachedList(directory);
   app.get(
     '/services',
@@ -167,8 +165,7 @@ function readRoutes(app: App, { registrations, directory, onHit }: ServiceRoutes
     },
     (request, reply) => {
       const serviceName = request.params.service_name;
-      const entry = directory.find(serviceName);
-      if (entry !== undefined) onHit();
+      const entry = directory.lookUp(serviceName);
       if (entry === undefined) return lookUp(serviceName).then((found) => sendRendered(request, reply, found.rendered));
       sendRendered(request, reply, entry.rendered);
       return undefined;

@@ -2,7 +2,7 @@ import { httpUrlFault, httpUrlRules, URL_MAX_LENGTH } from '@rollcall/platform/s
 import { isLongerThan } from '@rollcall/platform/text-rules.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName, versionFault } from '../../common/validation.ts';
-import type { Artifact, ArtifactType, Release } from './release.ts';
+import type { Artifact, Release } from './release.ts';
 
 const sha256 = 'sha256:[0-9a-fA-F]{64}';
 const checksumPattern = `^(?:${sha256}|sha512:[0-9a-fA-F]{128})$`;
@@ -14,7 +14,7 @@ const imageTag = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}';
 const imagePattern = `^(${imageHost})?${imagePart}(/${imagePart})*(:${imageTag})?(@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128}))?$`;
 const IMAGE_REFERENCE = new RegExp(imagePattern);
 
-/** Of an artifact in the members of a body, as JSON Schema has it: the same as {@link parseRelease} asks for. */
+/** Of an artifact in the members of a body, as JSON Schema has it: the same as {@link checkRelease} asks for. */
 export const artifactRules = {
   if: { properties: { artifact_type: { const: 'binary' } }, required: ['artifact_type'] },
   // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
@@ -33,36 +33,20 @@ export const artifactRules = {
   },
 };
 
-/** A release as callers describe it. */
-export interface ReleaseInput {
-  readonly serviceName: string;
-  readonly version: string;
-  readonly artifactUrl: string;
-  readonly artifactType: ArtifactType | undefined;
-  /** Empty counts as absent. */
-  readonly checksum: string | undefined;
-}
-
 /**
- * A release with a legal name, version and artifact (DESIGN section 5). The rules are those of the
- * custom resource: what passes here can be delivered.
+ * Checks that a release has a legal name, version and artifact (DESIGN section 5). The rules are
+ * those of the custom resource: what passes here can be delivered.
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST.
  */
-export function parseRelease(input: ReleaseInput): Release {
-  checkServiceName(input.serviceName);
-  checkVersion(input.version);
-  const artifact: Artifact = {
-    url: input.artifactUrl,
-    type: input.artifactType ?? 'image',
-    checksum: input.checksum === '' ? undefined : input.checksum,
-  };
+export function checkRelease({ serviceName, version, artifact }: Release): void {
+  checkServiceName(serviceName);
+  checkVersion(version);
   const fault = artifactFault(artifact);
   if (fault !== undefined) throw new RegistryError('INVALID_REQUEST', fault);
-  return { serviceName: input.serviceName, version: input.version, artifact };
 }
 
-/** Whether the release has a version and an artifact that {@link parseRelease} accepts. */
+/** Whether the release has a version and an artifact that {@link checkRelease} accepts. */
 export function isDeliverable({ version, artifact }: Release): boolean {
   return versionFault(version) === undefined && artifactFault(artifact) === undefined;
 }

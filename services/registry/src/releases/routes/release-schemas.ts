@@ -3,7 +3,8 @@ import { versionRules } from '../../common/validation.ts';
 import { documented } from '../../http/documented.ts';
 import { ServiceName } from '../../http/schemas.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
-import { artifactRules, type ReleaseInput } from '../domain/release-input.ts';
+import type { Release } from '../domain/release.ts';
+import { artifactRules } from '../domain/release-input.ts';
 
 export const Version = Type.String({
   description: "1 to 128 characters without white space, control characters and '/', not '.' or '..'",
@@ -43,19 +44,8 @@ export const CheckUpdatesResponse = Type.Object({
   update_available: Type.Boolean(),
 });
 
-/** The release that a body describes. */
-export function releaseInput({
-  service_name,
-  version,
-  artifact_url,
-  artifact_type,
-  checksum,
-}: Static<typeof UpdateBody>): ReleaseInput {
-  return {
-    serviceName: service_name,
-    version,
-    artifactUrl: artifact_url,
-    artifactType: artifact_type,
-    checksum,
-  };
+/** The release that a body describes; an empty checksum counts as absent. */
+export function releaseOf(body: Static<typeof UpdateBody>): Release {
+  const { service_name: serviceName, version, artifact_url: url, artifact_type: type = 'image', checksum = '' } = body;
+  return { serviceName, version, artifact: { url, type, checksum: checksum === '' ? undefined : checksum } };
 }

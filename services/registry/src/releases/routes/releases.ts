@@ -10,15 +10,9 @@ import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 import { PROOF_REFUSALS, proofOf } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import type { ReleaseStore } from '../domain/release.ts';
-import { parseRelease } from '../domain/release-input.ts';
+import { checkRelease } from '../domain/release-input.ts';
 import { checkForUpdate } from '../domain/releases.ts';
-import {
-  AcceptedResponse,
-  CheckUpdatesBody,
-  CheckUpdatesResponse,
-  releaseInput,
-  UpdateBody,
-} from './release-schemas.ts';
+import { AcceptedResponse, CheckUpdatesBody, CheckUpdatesResponse, releaseOf, UpdateBody } from './release-schemas.ts';
 
 export interface ReleaseRoutesDeps extends AutoDeployDeps, AdmissionDeps {
   readonly releases: ReleaseStore;
@@ -51,7 +45,8 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
       const proof = { ...proofOf(request, request.body), isHarmless: !isDeployed };
       const admission = await authorizeCall(deps, service_name, proof);
       const job_id = await admission.carryOut(async (at) => {
-        const release = parseRelease(releaseInput(request.body));
+        const release = releaseOf(request.body);
+        checkRelease(release);
         await deps.releases.record(release);
         return isDeployed ? deployAutomatically(deps, { release, at }) : undefined;
       });

@@ -1,6 +1,6 @@
 import { readPage } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
-import { asMembers } from '../../common/columns.ts';
+import { asMembers, columnOf } from '../../common/columns.ts';
 import type { Job, JobHistory, JobPhase } from '../../jobs/domain/jobs.ts';
 import type { DeliveryStrategy } from '../../jobs/domain/requested-job.ts';
 import { objectNameOf } from '../../jobs/store/delivery-jobs.ts';
@@ -33,38 +33,23 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `rollcall-history-${record.serviceName}`,
   ]);
+  const { artifact, oldRelease, ...facts } = record;
+  const row = {
+    ...facts,
+    durationSeconds: (record.finishedAt.getTime() - record.startedAt.getTime()) / 1000,
+    artifactUrl: artifact.url,
+    artifactType: artifact.type,
+    checksum: artifact.checksum ?? '',
+  };
+  const columns = Object.keys(row).map(columnOf);
+  const places = columns.map((_column, index) => `$${index + 1}`);
   const { rowCount } = await client.query(
-    `INSERT INTO history (job_uid, job_name, service_name, operation, old_version, new_version, started_at, finished_at,
-       duration_seconds, outcome, artifact_url, artifact_type, checksum, requested_by, job_id, strategy, reason, message,
-       created_at, is_update)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-     ON CONFLICT (job_uid) DO NOTHING`,
-    [
-      record.jobUid,
-      record.jobName,
-      record.serviceName,
-      record.operation,
-      record.oldVersion,
-      record.newVersion,
-      record.startedAt,
-      record.finishedAt,
-      (record.finishedAt.getTime() - record.startedAt.getTime()) / 1000,
-      record.outcome,
-      record.artifact.url,
-      record.artifact.type,
-      record.artifact.checksum ?? '',
-      record.requestedBy,
-      record.jobId,
-      record.strategy ?? null,
-      record.reason ?? null,
-      record.message ?? null,
-      record.createdAt,
-      record.isUpdate,
-    ],
+    `INSERT INTO history (${columns.join()}) VALUES (${places.join()}) ON CONFLICT (job_uid) DO NOTHING`,
+    Object.values(row),
   );
   if (rowCount === 0) return false;
   if (record.outcome !== 'success') return true;
-  const { serviceName, newVersion: version, artifact, finishedAt, oldRelease } = record;
+  const { serviceName, newVersion: version, finishedAt } = record;
   await keepRelease(client, { serviceName, version, artifact }, finishedAt.toISOString());
   // Nobody has announced it: it is older than all that were.
   if (oldRelease !== undefined) await keepRelease(client, oldRelease, '-infinity');

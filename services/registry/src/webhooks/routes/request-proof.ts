@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { ErrorCode } from '../../common/errors.ts';
+import { type ErrorCode, RegistryError } from '../../common/errors.ts';
 import type { WebhookCall } from '../domain/call-admission.ts';
 
 /** What a call is refused with whose proof is missing, wrong or cannot be checked. */
@@ -44,6 +44,26 @@ export function proofOf(request: ProvingRequest, body: ProvingBody | null): Webh
     },
     secrets: [body?.webhook_secret, body?.secret],
   };
+}
+
+/** A body that may name what the path does, too, and the action. */
+type BindingBody<Name extends string> = (ProvingBody & { readonly [Key in Name | 'action']?: string }) | null;
+
+/**
+ * The proof of a call whose path says what it is for. A signature of the plain kind covers the body
+ * alone, which so has to name both.
+ *
+ * @param name of the member that is to be as in the path.
+ * @throws RegistryError INVALID_REQUEST where it is not.
+ */
+export function boundProofOf<Name extends string>(
+  request: ProvingRequest & { readonly body: BindingBody<Name> },
+  name: Name,
+  id: string,
+): WebhookCall {
+  const { [name]: named, action } = request.body ?? {};
+  if ((named ?? id) !== id) throw new RegistryError('INVALID_REQUEST', `${name} of the body is not that of the path`);
+  return { ...proofOf(request, request.body), isBound: named !== undefined && action !== undefined };
 }
 
 /**

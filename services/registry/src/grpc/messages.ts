@@ -1,5 +1,10 @@
 import { RegistryError } from '../common/errors.ts';
-import type { Registration, ReportDetails } from '../registrations/domain/registration.ts';
+import {
+  type Capability,
+  capabilityNames,
+  type Registration,
+  type ReportDetails,
+} from '../registrations/domain/registration.ts';
 
 /**
  * The messages of registry.proto, as they are read and written; fields that are absent have their
@@ -10,7 +15,7 @@ export interface Timestamp {
   readonly nanos: number;
 }
 
-export interface Duration {
+interface Duration {
   readonly seconds: number;
 }
 
@@ -90,20 +95,11 @@ interface Value {
   readonly listValue?: { readonly values: readonly Value[] };
 }
 
-type Capability = Registration['capabilities'][number];
-
-const CAPABILITIES: ReadonlyMap<string | number, Capability> = new Map([
-  ['CAPABILITY_REST', 'rest'],
-  ['CAPABILITY_GRAPHQL', 'graphql'],
-  ['CAPABILITY_GRPC', 'grpc'],
-  ['CAPABILITY_MCP', 'mcp'],
-]);
-
 const DETAILS_MAX_DEPTH = 32;
 
 /** @throws RegistryError INVALID_REQUEST for one that is unknown or unspecified. */
 export function readCapability(name: string | number): Capability {
-  const capability = CAPABILITIES.get(name);
+  const capability = capabilityNames.find((each) => enumName(each) === name);
   if (capability === undefined) throw new RegistryError('INVALID_REQUEST', `${name} is no capability`);
   return capability;
 }
@@ -132,17 +128,14 @@ export function readDetails(struct: Struct | null): ReportDetails {
 }
 
 function readStruct({ fields }: Struct, depth: number): Record<string, unknown> {
-  if (depth > DETAILS_MAX_DEPTH) throw new RegistryError('INVALID_REQUEST', 'details are nested too deeply');
   return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, readValue(value, depth)]));
 }
 
 function readValue(value: Value, depth: number): unknown {
+  if (depth > DETAILS_MAX_DEPTH) throw new RegistryError('INVALID_REQUEST', 'details are nested too deeply');
   const { structValue, listValue, stringValue, numberValue, boolValue } = value;
   if (structValue !== undefined) return readStruct(structValue, depth + 1);
-  if (listValue !== undefined) {
-    if (depth > DETAILS_MAX_DEPTH) throw new RegistryError('INVALID_REQUEST', 'details are nested too deeply');
-    return listValue.values.map((item) => readValue(item, depth + 1));
-  }
+  if (listValue !== undefined) return listValue.values.map((item) => readValue(item, depth + 1));
   return stringValue ?? numberValue ?? boolValue ?? null;
 }
 
@@ -158,12 +151,12 @@ export function serviceMessage(
     serviceId: registration.id,
     registeredAt: timestampMessage(registeredAt),
     lastHeartbeat: timestampMessage(lastBeatAt < registeredAt ? registeredAt : lastBeatAt),
-    capabilities: capabilityNames(registration.capabilities),
+    capabilities: registration.capabilities.map(enumName),
   };
 }
 
-export function capabilityNames(capabilities: readonly Capability[]): string[] {
-  return capabilities.map((capability) => `CAPABILITY_${capability.toUpperCase()}`);
+function enumName(capability: Capability): string {
+  return `CAPABILITY_${capability.toUpperCase()}`;
 }
 
 export function timestampMessage(at: Date): Timestamp {

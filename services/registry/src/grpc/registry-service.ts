@@ -14,8 +14,6 @@ import {
 } from '../registrations/domain/registrations.ts';
 import type { Calls } from './calls.ts';
 import {
-  capabilityNames,
-  type Duration,
   type ListRequest,
   type ListResponse,
   type NameRequest,
@@ -30,7 +28,6 @@ import {
   readTimestamp,
   type ServiceMessage,
   serviceMessage,
-  timestampMessage,
 } from './messages.ts';
 import type { WatchStreams } from './watch.ts';
 
@@ -62,7 +59,7 @@ export function registryService(
     Get: calls.unary('Get', async ({ serviceName }: NameRequest) => ({ service: await find(backend, serviceName) })),
     List: calls.unary('List', (request: ListRequest) => list(backend, request)),
     Heartbeat: calls.unary('Heartbeat', async ({ serviceName }: NameRequest, subject) => ({
-      ttl: duration(await recordHeartbeat(registrations, serviceName, subject)),
+      ttl: { seconds: await recordHeartbeat(registrations, serviceName, subject) },
     })),
     ReportHealth: calls.unary('ReportHealth', (request: ReportHealthRequest, subject) =>
       report(registrations, request, { kind: 'health', word: request.status, subject }),
@@ -85,14 +82,7 @@ async function register(
     capabilities: readCapabilities(capabilities),
     owner: subject,
   });
-  return {
-    serviceName: registered.serviceName,
-    serviceUrl: registered.url,
-    serviceId: registered.id,
-    registeredAt: timestampMessage(registered.registeredAt),
-    capabilities: capabilityNames(registered.capabilities),
-    ttl: duration(registered.ttlSeconds ?? registrations.ttlSeconds),
-  };
+  return { ...serviceMessage(registered), ttl: { seconds: registered.ttlSeconds ?? registrations.ttlSeconds } };
 }
 
 async function find(backend: RegistryBackend, serviceName: string): Promise<ServiceMessage> {
@@ -128,8 +118,4 @@ async function report(
   const whole = { ...said, at, details: readDetails(details) };
   await reportService(registrations, { serviceName, subject, report: whole });
   return {};
-}
-
-function duration(seconds: number): Duration {
-  return { seconds };
 }

@@ -82,14 +82,10 @@ function requesterOf({ subject = 'webhook' }: { readonly subject: string | undef
 }
 
 async function createJob({ jobs }: DeliveryRequestsDeps, job: RequestedJob): Promise<string> {
-  if ((await jobs.create(job)) === 'different') throw conflict(job);
-  return job.jobId;
+  if (await jobs.create(job)) return job.jobId;
+  throw new RegistryError('JOB_CONFLICT', `A different job with the id '${job.jobId}' exists; try again in a second`);
 }
 
 function jobId(operation: DeliveryOperation, { serviceName, version }: Release, at: Date): string {
   return `${operation.toLowerCase()}-${serviceName}-${version}-${Math.floor(at.getTime() / 1000)}`;
-}
-
-function conflict({ jobId }: RequestedJob): RegistryError {
-  return new RegistryError('JOB_CONFLICT', `A different job with the id '${jobId}' exists; try again in a second`);
 }

@@ -30,17 +30,17 @@ interface CheckResult {
   readonly name: string;
   readonly measurements: number;
   readonly failures: number;
-  readonly message: string | undefined;
+  readonly message?: string;
 }
 
 /** A phase that a job came to between its start and its end. */
 export interface Milestone {
   readonly phase: JobPhase;
-  readonly step: number | undefined;
+  readonly step?: number | undefined;
   /** When the phase began. */
   readonly at: Date;
   /** At that time. */
-  readonly weight: number | undefined;
+  readonly weight?: number | undefined;
 }
 
 /** A delivery job as it stands. What is not known yet is undefined. */
@@ -127,9 +127,9 @@ export interface JobHistory {
   findJob(jobId: string): Promise<Job | undefined>;
 }
 
-export interface ReadJobsDeps {
+export interface JobsDeps {
   readonly directory: JobDirectory;
-  readonly jobs: Pick<JobCommands, 'fetch'>;
+  readonly jobs: JobCommands;
   readonly history: JobHistory;
   /** Keeps lookups of unknown ids from using all connections. */
   readonly misses: Pick<Limiter, 'run'>;
@@ -149,7 +149,7 @@ export interface JobQuery {
  * @throws RegistryError INVALID_REQUEST, INVALID_SERVICE_NAME, STORE_UNAVAILABLE.
  */
 export function listJobs(
-  { directory }: Pick<ReadJobsDeps, 'directory'>,
+  { directory }: Pick<JobsDeps, 'directory'>,
   { serviceName, phase, limit }: JobQuery,
 ): { readonly jobs: readonly Job[]; readonly total: number } {
   const most = parseLimit(limit);
@@ -167,7 +167,7 @@ export function listJobs(
  * @throws RegistryError JOB_NOT_FOUND; the errors of the stores where it is in the local copy of
  * none.
  */
-export async function readJob(deps: ReadJobsDeps, jobId: string): Promise<Job> {
+export async function readJob(deps: JobsDeps, jobId: string): Promise<Job> {
   // No store accepts them, let alone has them.
   if (jobId.length > ID_MAX_LENGTH || jobId.includes('\0')) throw notFound(jobId);
   const known = deps.directory.find(jobId);
@@ -178,17 +178,12 @@ export async function readJob(deps: ReadJobsDeps, jobId: string): Promise<Job> {
 }
 
 /** The history answers for what is gone even while the API server does not answer. */
-async function lookUp({ jobs, history }: ReadJobsDeps, jobId: string): Promise<Job | undefined> {
+async function lookUp({ jobs, history }: JobsDeps, jobId: string): Promise<Job | undefined> {
   const [stored, recorded] = await Promise.allSettled([jobs.fetch(jobId), history.findJob(jobId)]);
   if (stored.status === 'fulfilled' && stored.value !== undefined) return stored.value;
   if (recorded.status === 'fulfilled' && recorded.value !== undefined) return recorded.value;
   for (const outcome of [stored, recorded]) if (outcome.status === 'rejected') throw outcome.reason;
   return undefined;
-}
-
-export interface SteerJobDeps {
-  readonly jobs: JobCommands;
-  readonly history: JobHistory;
 }
 
 interface Steering {
@@ -206,7 +201,7 @@ interface Steering {
  * changing.
  */
 export async function steerJob(
-  { jobs, history }: SteerJobDeps,
+  { jobs, history }: Pick<JobsDeps, 'jobs' | 'history'>,
   jobId: string,
   { command, firstAskedAt }: Steering,
 ): Promise<Job> {

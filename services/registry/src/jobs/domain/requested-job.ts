@@ -21,13 +21,7 @@ export interface RequestedJob {
   readonly immediate: boolean;
 }
 
-/** How a requested job compares with the one that is stored under its id. */
-export type JobComparison = 'absent' | 'same' | 'different';
-
 export interface DeliveryJobStore {
-  /**
-   * @returns `absent` when the job was created now, else how it compares with the one that was
-   * there first.
-   */
-  create(job: RequestedJob): Promise<JobComparison>;
+  /** @returns false when a different job was there first under its id; the same one is as good. */
+  create(job: RequestedJob): Promise<boolean>;
 }

@@ -99,6 +99,11 @@ export function jobRecord(job: Job, policyStrategy: DeliveryStrategy | undefined
     created_at: timestamp(job.createdAt),
     started_at: startedAt === undefined ? null : timestamp(startedAt),
     finished_at: finishedAt === undefined ? null : timestamp(finishedAt),
-    analysis: job.checks.map((check) => ({ ...check, message: check.message ?? null })),
+    analysis: job.checks.map(({ name, measurements, failures, message = null }) => ({
+      name,
+      measurements,
+      failures,
+      message,
+    })),
   };
 }

@@ -9,21 +9,11 @@ import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
 import { boundProofOf, PROOF_REFUSALS } from '../../webhooks/routes/request-proof.ts';
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
-import {
-  type Job,
-  type JobCommand,
-  listJobs,
-  type ReadJobsDeps,
-  readJob,
-  type SteerJobDeps,
-  steerJob,
-} from '../domain/jobs.ts';
+import { type Job, type JobCommand, type JobsDeps, listJobs, readJob, steerJob } from '../domain/jobs.ts';
 import { JobParams, JobRecord, JobsQuery, JobsResponse, SteerResponse, steerBody } from './job-schemas.ts';
 import type { JobStreams } from './job-streams.ts';
 
-export interface JobRoutesDeps extends ReadJobsDeps, SteerJobDeps, AdmissionDeps {
-  readonly jobs: SteerJobDeps['jobs'];
-  readonly history: SteerJobDeps['history'];
+export interface JobRoutesDeps extends JobsDeps, AdmissionDeps {
   /** The job as the API shows it. */
   readonly describe: (job: Job) => Static<typeof JobRecord>;
   readonly streams: JobStreams;

@@ -14,7 +14,7 @@ import { RegistryError } from '../../common/errors.ts';
 import { listObjects } from '../../kube/list.ts';
 import { refusal } from '../../kube/refusal.ts';
 import type { Job, JobCommands, JobDirectory } from '../domain/jobs.ts';
-import type { DeliveryJobStore, JobComparison, RequestedJob } from '../domain/requested-job.ts';
+import type { DeliveryJobStore, RequestedJob } from '../domain/requested-job.ts';
 
 const OBJECT_NAME_MAX_LENGTH = 253;
 const OBJECT_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -43,24 +43,18 @@ export interface DeliveryJobsDeps {
 export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJobsDeps): DeliveryJobObjects {
   const objects = resourceClient(connection, deliveryJobKind, namespace);
 
-  async function compare(job: RequestedJob): Promise<JobComparison> {
-    const stored = await objects.find(objectNameOf(job.jobId));
-    if (stored === undefined) return 'absent';
-    return isSameJob(stored, job) ? 'same' : 'different';
-  }
-
   return {
     async create(job) {
       for (;;) {
         try {
           onWrite(await objects.create(manifestOf(job)));
-          return 'absent';
+          return true;
         } catch (error) {
           if (isInvalid(error)) throw refusal(error, 'the job');
           if (!isAlreadyExists(error)) throw error;
         }
-        const comparison = await compare(job);
-        if (comparison !== 'absent') return comparison;
+        const stored = await objects.find(objectNameOf(job.jobId));
+        if (stored !== undefined) return isSameJob(stored, job);
       }
     },
     async fetch(jobId) {
@@ -223,18 +217,8 @@ export function toJob(object: DeliveryJob): Job {
     ...whyOf(status),
     startedAt: toDate(status?.startedAt),
     finishedAt: toDate(status?.finishedAt),
-    checks: (status?.analysis ?? []).map(({ name, measurements, failures, message }) => ({
-      name,
-      measurements,
-      failures,
-      message,
-    })),
-    milestones: (status?.milestones ?? []).map(({ phase, step, weight, at }) => ({
-      phase,
-      step,
-      weight,
-      at: new Date(at),
-    })),
+    checks: status?.analysis ?? [],
+    milestones: (status?.milestones ?? []).map(({ at, ...rest }) => ({ ...rest, at: new Date(at) })),
     aborted: spec.abort,
     promoted: spec.promote && !isPromoteUsed(object),
     promoteUsed: spec.promote && isPromoteUsed(object),

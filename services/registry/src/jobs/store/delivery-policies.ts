@@ -21,8 +21,5 @@ export function createDeliveryPolicies({ connection, namespace, informer }: Deli
 }
 
 function choose(policies: readonly DeliveryPolicy[], serviceName: string): Policy | undefined {
-  const policy = effectivePolicy(serviceName, (name) => policies.filter(({ spec }) => spec.serviceName === name));
-  if (policy === undefined) return undefined;
-  const { strategy, autoDeploy, preReleases } = policy.spec;
-  return { strategy, autoDeploy, preReleases };
+  return effectivePolicy(serviceName, (name) => policies.filter(({ spec }) => spec.serviceName === name))?.spec;
 }

@@ -1,5 +1,6 @@
 /** The protocols a service may say that it speaks (contract 1, "Service registration"). */
-type Capability = 'rest' | 'graphql' | 'grpc' | 'mcp';
+export const capabilityNames = ['rest', 'graphql', 'grpc', 'mcp'] as const;
+export type Capability = (typeof capabilityNames)[number];
 
 /**
  * Who made a registration: a program over HTTP, a manifest applied by hand, the operator from a

@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { documented } from '../../http/documented.ts';
 import { named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
-import type { Registration } from '../domain/registration.ts';
+import { capabilityNames, type Registration } from '../domain/registration.ts';
 
-const CapabilityName = Type.Enum(['rest', 'graphql', 'grpc', 'mcp'], { description: 'mcp: Model Context Protocol' });
+const CapabilityName = Type.Enum([...capabilityNames], { description: 'mcp: Model Context Protocol' });
 
 const Capabilities = Type.Array(CapabilityName, { uniqueItems: true, maxItems: 4 });
 
@@ -20,21 +20,22 @@ export const RegisterBody = Type.Object({
   capabilities: Type.Optional(Capabilities),
 });
 
-export const RegisterResponse = Type.Object({
+const identity = {
   service_name: ServiceName,
   service_url: ServiceUrl,
   service_id: Type.String({ format: 'uuid' }),
   registered_at: Timestamp,
+};
+
+export const RegisterResponse = Type.Object({
+  ...identity,
   capabilities: Capabilities,
   ttl: Type.Integer({ description: 'Seconds until the registration expires without a heartbeat' }),
 });
 
 /** Contract 1, "Service registration", as lists and lookups have it. */
 export const RegistrationRecord = Type.Object({
-  service_name: ServiceName,
-  service_url: ServiceUrl,
-  service_id: Type.String({ format: 'uuid' }),
-  registered_at: Timestamp,
+  ...identity,
   last_heartbeat: Type.String({
     format: 'date-time',
     description:

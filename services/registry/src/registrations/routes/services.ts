@@ -2,7 +2,7 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { notFoundAsBadRequest } from '../../http/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
-import { ConditionalHeaders, conditional, timestamp } from '../../http/schemas.ts';
+import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
 import type { Directory, DirectoryEntry } from '../domain/directory.ts';
 import type { Registration } from '../domain/registration.ts';
@@ -102,14 +102,7 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
         capabilities,
         owner: request.subject,
       });
-      return {
-        service_name: registered.serviceName,
-        service_url: registered.url,
-        service_id: registered.id,
-        registered_at: timestamp(registered.registeredAt),
-        capabilities: [...registered.capabilities],
-        ttl: registered.ttlSeconds ?? registrations.ttlSeconds,
-      };
+      return { ...registrationRecord(registered), ttl: registered.ttlSeconds ?? registrations.ttlSeconds };
     },
   );
 }

@@ -1,7 +1,5 @@
 import { objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
 import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
-import type { Clock } from '@rollcall/platform/clock.ts';
-import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { RegistryError } from '../../common/errors.ts';
@@ -28,13 +26,9 @@ export interface WebhookConfigsStoreDeps extends WebhookSecretsDeps {
   readonly onWrite: (config: WebhookConfig) => void;
 }
 
-interface Context {
-  readonly connection: KubeConnection;
-  readonly namespace: string;
-  readonly clock: Clock;
+interface Context extends WebhookConfigsStoreDeps {
   readonly configs: ResourceClient<WebhookConfig>;
   readonly secrets: WebhookSecrets;
-  readonly onWrite: (config: WebhookConfig) => void;
 }
 
 /**

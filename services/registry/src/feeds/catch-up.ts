@@ -37,15 +37,13 @@ export async function catchUp(feed: Followed, version: number, { source, signal 
   if (!source.connected()) throw behind();
   const over = new AbortController();
   const end = () => over.abort();
-  const timer = setTimeout(end, LIMIT_MS);
   let newest: number | undefined;
   const compare = (at: number) => {
     newest = at;
     if (at < version) end();
   };
   void source.newestVersion().then(compare, end);
-  await feed.whenReached(version, AbortSignal.any([over.signal, signal]));
-  clearTimeout(timer);
+  await feed.whenReached(version, AbortSignal.any([over.signal, signal, AbortSignal.timeout(LIMIT_MS)]));
   if (feed.reached >= version || signal.aborted) return;
   if (newest === undefined || !source.connected()) throw behind();
 }

@@ -6,7 +6,7 @@ import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createRetryQueue } from '@rollcall/platform/work/retry-queue.ts';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Gauge, type Registry } from 'prom-client';
 import { announceJobEvents, dueEvents, type JobEventsDeps } from '../../notifications/domain/job-events.ts';
 import type { HistoryStore } from '../../releases/domain/history-store.ts';
 import type { Job } from '../domain/jobs.ts';
@@ -46,12 +46,6 @@ interface Stored {
 export function createRecorder(deps: RecorderDeps): Actor {
   const { informer, jobs, history, retentionMs, clock, log, metrics } = deps;
   const stored = new Map<string, Stored>();
-  const counter = new Counter({
-    name: 'rollcall_history_entries_recorded_total',
-    help: 'Finished delivery jobs that this replica wrote into the history.',
-    labelNames: ['status'],
-    registers: [metrics],
-  });
 
   async function work(key: string): Promise<void> {
     const object = informer.store.get(key);
@@ -78,7 +72,6 @@ export function createRecorder(deps: RecorderDeps): Actor {
   async function record(job: Job): Promise<void> {
     const entry = historyRecord(job, clock.now());
     if (entry === undefined || !(await history.record(entry))) return;
-    counter.inc({ status: entry.outcome });
     log.info({ job: job.name, service: job.serviceName, status: entry.outcome }, 'delivery job recorded');
   }
 

@@ -1,11 +1,8 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
-import { createOutbox, type Outbox, type OutboxRetries } from '@rollcall/platform/postgres/outbox.ts';
+import { createOutbox, type Outbox, type OutboxOptions } from '@rollcall/platform/postgres/outbox.ts';
 import type { OutboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
-import type { Pool } from '@rollcall/platform/postgres/pool.ts';
-import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { OutboxAttempt } from '@rollcall/platform/work/outbox-states.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { Notification } from '../domain/notifications.ts';
@@ -15,37 +12,30 @@ import type { QueuedNotification } from '../store/notifications.ts';
 const TIMEOUT_MS = 10_000;
 const QUEUE_SCHEMA = 'registry_queue';
 
-export interface NotificationOutboxOptions {
-  readonly databaseUrl: string;
-  /** Of the same database. */
-  readonly pool: Pool;
-  readonly retries: OutboxRetries;
+type Shared = Pick<OutboxOptions<QueuedNotification>, 'databaseUrl' | 'pool' | 'retries' | 'clock' | 'log'>;
+
+export interface NotificationOutboxOptions extends Shared {
   readonly notifications: OutboxTable<QueuedNotification>;
   /** Makes one attempt. @throws when what says where and how to send cannot be read. */
   readonly attempt: (notification: Notification) => Promise<OutboxAttempt>;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly metrics: Registry;
 }
 
 /** Sends the notifications that are stored. */
 export function createNotificationOutbox(options: NotificationOutboxOptions): Outbox {
-  const { databaseUrl, pool, retries, notifications, clock, log } = options;
+  const { notifications, log, metrics, ...shared } = options;
   const attempts = new Counter({
     name: 'rollcall_notification_attempts_total',
     help: 'Attempts of this replica to send a notification.',
     labelNames: ['result'],
-    registers: [options.metrics],
+    registers: [metrics],
   });
   return createOutbox({
+    ...shared,
+    log,
     name: 'notifications',
-    databaseUrl,
-    pool,
     schema: QUEUE_SCHEMA,
     messages: notifications,
-    retries,
-    clock,
-    log,
     async attempt(notification) {
       try {
         return await options.attempt(notification);

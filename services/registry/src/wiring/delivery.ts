@@ -18,7 +18,6 @@ import { createEventStreams } from '../http/event-streams.ts';
 import { isFinished, type Job } from '../jobs/domain/jobs.ts';
 import { jobRequestRoutes } from '../jobs/routes/job-requests.ts';
 import { jobRecord } from '../jobs/routes/job-schemas.ts';
-import { createJobStreams } from '../jobs/routes/job-streams.ts';
 import { jobRoutes, jobWatchRoute } from '../jobs/routes/jobs.ts';
 import { createAutomaticDeployments } from '../jobs/store/automatic-deployments.ts';
 import { createDeliveryJobs, createJobDirectory, toJob } from '../jobs/store/delivery-jobs.ts';
@@ -108,7 +107,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   });
   const source = followInformer({ ...deps, kind: deliveryJobKind, informer: informers.jobs, feed, toItem: toJob });
   const watchers = createEventStreams();
-  const streams = createJobStreams({ directory: store.directory, feed, describe });
+  const jobStreams = createEventStreams();
   const common = { ...store, rules: deps.webhookRules, clock, currentVersion };
   const recorder = createRecorder({
     informer: informers.jobs,
@@ -130,12 +129,12 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
       (app) => webhookConfigRoutes(app, common),
       (app) => notificationRoutes(app, common),
       (app) => jobWatchRoute(app, { directory: store.directory, describe, feed, source, streams: watchers }),
-      (app) => jobRoutes(app, { ...common, describe, streams, misses: createLookupLimiter() }),
+      (app) => jobRoutes(app, { ...common, describe, feed, jobStreams, misses: createLookupLimiter() }),
     ],
     actors: [database, outbox, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,
     closeStreams() {
-      streams.closeAll();
+      jobStreams.closeAll();
       watchers.closeAll();
     },
   };

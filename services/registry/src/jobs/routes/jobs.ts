@@ -11,12 +11,12 @@ import { boundProofOf, PROOF_REFUSALS } from '../../webhooks/routes/request-proo
 import { SignatureHeaders } from '../../webhooks/routes/schemas.ts';
 import { type Job, type JobCommand, type JobsDeps, listJobs, readJob, steerJob } from '../domain/jobs.ts';
 import { JobParams, JobRecord, JobsQuery, JobsResponse, SteerResponse, steerBody } from './job-schemas.ts';
-import type { JobStreams } from './job-streams.ts';
+import { type JobStreamDeps, streamJob } from './job-streams.ts';
 
-export interface JobRoutesDeps extends JobsDeps, AdmissionDeps {
+export interface JobRoutesDeps extends JobsDeps, AdmissionDeps, JobStreamDeps {
+  readonly directory: JobsDeps['directory'];
   /** The job as the API shows it. */
   readonly describe: (job: Job) => Static<typeof JobRecord>;
-  readonly streams: JobStreams;
 }
 
 const tags = ['jobs'];
@@ -39,7 +39,7 @@ export function jobRoutes(app: App, deps: JobRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      deps.streams.open(await readJob(deps, request.params.job_id), request, reply);
+      streamJob(deps, await readJob(deps, request.params.job_id), reply);
     },
   );
   withRawBody(app, (signed) => {

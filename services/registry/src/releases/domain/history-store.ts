@@ -45,8 +45,6 @@ export interface HistoryEntry {
   readonly durationSeconds: number;
   readonly artifactUrl: string;
   readonly checksum: string;
-  readonly artifactPath: string;
-  readonly backupPath: string;
 }
 
 export interface HistoryQuery {

@@ -112,8 +112,9 @@ export function fullEntry(entry: HistoryEntry): Static<typeof FullEntry> {
     ...shortEntry(entry),
     artifact_url: entry.artifactUrl,
     checksum: entry.checksum,
-    artifact_path: entry.artifactPath,
-    backup_path: entry.backupPath,
+    // Artifacts are pulled by the cluster, and what ran before is there to be pulled again.
+    artifact_path: '',
+    backup_path: '',
   };
 }
 

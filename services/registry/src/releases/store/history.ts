@@ -113,7 +113,7 @@ const isOlderThan = (id: string) => `(finished_at, id) < (SELECT finished_at, id
 async function readEntries(pool: Pool, { serviceName, limit, after }: HistoryQuery) {
   const { rows: entries, total } = await readPage<HistoryEntry>(pool, {
     columns: `id::text AS cursor, ${asMembers('service_name, old_version, new_version, finished_at, status')},
-      ${asMembers('duration_seconds, artifact_url, checksum, artifact_path, backup_path')}`,
+      ${asMembers('duration_seconds, artifact_url, checksum')}`,
     table: 'history',
     where: serviceName === undefined ? 'is_update' : 'is_update AND service_name = $1',
     after: after === undefined ? undefined : { condition: isOlderThan, cursor: after },

@@ -1,17 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
-import { type ErrorCode, errorCatalogue } from '../services/registry/src/common/errors.ts';
-import { answers } from '../services/registry/src/http/errors.ts';
+import { errorCatalogue } from '../services/registry/src/common/errors.ts';
 
 const file = new URL('../docs/errors.md', import.meta.url);
 
-/** docs/errors.md, from the error catalogues and their HTTP answers. */
+/** docs/errors.md, from the error catalogues. */
 export function generateErrorDocs(): string {
-  const rows = (Object.keys(errorCatalogue) as ErrorCode[]).map((code) => {
-    const { status, error } = answers[code];
-    return `| ${status} | ${error} | ${errorCatalogue[code]} | ${code} |`;
-  });
+  const rows = Object.entries(errorCatalogue).map(
+    ([code, [status, error, when]]) => `| ${status} | ${error} | ${when} | ${code} |`,
+  );
   const general = Object.entries(serverErrors).map(
     ([code, { status, error, when }]) => `| ${status} | ${error} | ${when} | ${code} |`,
   );

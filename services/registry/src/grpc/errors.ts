@@ -1,7 +1,7 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { retryPushback } from '@rollcall/platform/grpc/status.ts';
-import type { ErrorCode } from '../common/errors.ts';
-import { answers, domainError } from '../http/errors.ts';
+import { type ErrorCode, errorCatalogue } from '../common/errors.ts';
+import { domainError } from '../http/errors.ts';
 
 /** How a call ends that failed. */
 export type CallFailure = Pick<StatusObject, 'code' | 'details'> & Partial<Pick<StatusObject, 'metadata'>>;
@@ -33,7 +33,7 @@ export function statusOfError(error: unknown): CallFailure | undefined {
 
 /** The end of a call that fails with this error. */
 export function failure(errorCode: ErrorCode, details: string): CallFailure {
-  const code = EXACT[errorCode] ?? STATUSES[answers[errorCode].status] ?? status.UNKNOWN;
+  const code = EXACT[errorCode] ?? STATUSES[errorCatalogue[errorCode][0]] ?? status.UNKNOWN;
   const metadata = new Metadata();
   metadata.set('rollcall-error', errorCode);
   return code === status.UNAVAILABLE ? unavailable(details, metadata) : { code, details, metadata };

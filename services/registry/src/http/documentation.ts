@@ -5,7 +5,6 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import { type ErrorCode, errorCatalogue } from '../common/errors.ts';
 import { completed, documented } from './documented.ts';
-import { answers } from './errors.ts';
 import { components, named } from './schemas.ts';
 
 declare module 'fastify' {
@@ -121,7 +120,8 @@ function serverRefusals(hasBody: boolean): readonly Refusal[] {
 }
 
 function domainRefusal(code: ErrorCode): Refusal {
-  return { ...answers[code], when: errorCatalogue[code] };
+  const [status, error, when] = errorCatalogue[code];
+  return { status, error, when };
 }
 
 const RETRY_AFTER = { 'Retry-After': { type: 'string', pattern: '^[0-9]+$', description: 'Seconds, where it passes' } };

@@ -10,12 +10,10 @@ test('works without any setting', () => {
     import: { namespaces: [], ttlMs: 60_000 },
     delivery: {
       namespaces: 'own',
-      concurrency: 20,
       artifact: { fetcherImage: undefined, maxBytes: 1_073_741_824, allowPrivateAddresses: false },
       checkAddresses: 'cluster',
     },
     retentionMs: 3_600_000,
-    concurrency: 50,
     leaderLease: 'operator.rollcall.dev',
     pod: undefined,
   });
@@ -30,12 +28,10 @@ test('reads every setting', () => {
     ROLLCALL_IMPORT_NAMESPACES: 'a, b,,a',
     ROLLCALL_IMPORT_TTL_SECONDS: '30',
     ROLLCALL_RETENTION_SECONDS: '5',
-    ROLLCALL_CONCURRENCY: '7',
     ROLLCALL_LEADER_LEASE: 'other',
     ROLLCALL_POD_NAME: 'operator-x',
     ROLLCALL_POD_UID: '5b3d',
     ROLLCALL_DELIVERY_NAMESPACES: 'shop, billing',
-    ROLLCALL_DELIVERY_CONCURRENCY: '3',
     ROLLCALL_FETCHER_IMAGE: 'registry.example.com/rollcall:1.0.0',
     ROLLCALL_FETCHER_MAX_BYTES: '1000',
     ROLLCALL_FETCHER_ALLOW_PRIVATE: 'true',
@@ -49,7 +45,6 @@ test('reads every setting', () => {
     import: { namespaces: ['a', 'b'], ttlMs: 30_000 },
     delivery: {
       namespaces: ['shop', 'billing'],
-      concurrency: 3,
       artifact: {
         fetcherImage: 'registry.example.com/rollcall:1.0.0',
         maxBytes: 1000,
@@ -58,7 +53,6 @@ test('reads every setting', () => {
       checkAddresses: 'public',
     },
     retentionMs: 5000,
-    concurrency: 7,
     leaderLease: 'other',
     pod: { name: 'operator-x', uid: '5b3d' },
   });
@@ -67,6 +61,6 @@ test('reads every setting', () => {
 });
 
 test('reports every fault at once', () => {
-  const environment = { ROLLCALL_ADMIN_PORT: 'high', ROLLCALL_LOG_LEVEL: 'loud', ROLLCALL_CONCURRENCY: '0' };
-  expect(() => operatorConfig(environment)).toThrow(/ADMIN_PORT[^]*LOG_LEVEL[^]*CONCURRENCY/);
+  const environment = { ROLLCALL_ADMIN_PORT: 'high', ROLLCALL_LOG_LEVEL: 'loud', ROLLCALL_RETENTION_SECONDS: '-1' };
+  expect(() => operatorConfig(environment)).toThrow(/ADMIN_PORT[^]*LOG_LEVEL[^]*RETENTION_SECONDS/);
 });

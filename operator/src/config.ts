@@ -10,12 +10,10 @@ const schema = Type.Object({
   ROLLCALL_IMPORT_NAMESPACES: Type.String({ default: '', description: 'Separated by commas; absent: all' }),
   ROLLCALL_IMPORT_TTL_SECONDS: Type.Integer({ minimum: 1, maximum: 86_400, default: 60 }),
   ROLLCALL_RETENTION_SECONDS: Type.Integer({ minimum: 0, maximum: 30 * 86_400, default: 3600 }),
-  ROLLCALL_CONCURRENCY: Type.Integer({ minimum: 1, maximum: 500, default: 50 }),
   ROLLCALL_DELIVERY_NAMESPACES: Type.String({
     default: '',
     description: "Where Deployments may be delivered to, separated by commas; absent: Rollcall's own namespace; *: all",
   }),
-  ROLLCALL_DELIVERY_CONCURRENCY: Type.Integer({ minimum: 1, maximum: 500, default: 20 }),
   ROLLCALL_FETCHER_IMAGE: Type.Optional(
     Type.String({
       minLength: 1,
@@ -49,8 +47,6 @@ interface ImportConfig {
 export interface DeliveryConfig {
   /** Where Deployments may be delivered to. */
   readonly namespaces: 'own' | 'all' | readonly string[];
-  /** How many jobs are worked on at once. */
-  readonly concurrency: number;
   readonly artifact: ArtifactSettings;
   /** Where the checks of policies may send requests. */
   readonly checkAddresses: AllowedAddresses;
@@ -68,11 +64,6 @@ export interface OperatorConfig extends ProcessConfig {
   readonly delivery: DeliveryConfig;
   /** How long an Expired registration is kept. */
   readonly retentionMs: number;
-  /**
-   * How many registrations are worked on at once, and so the most requests to the API server under
-   * way.
-   */
-  readonly concurrency: number;
   /** Name of the Lease that the replicas compete for. */
   readonly leaderLease: string;
   /** Undefined: the process is in no pod, or it is not known. */
@@ -91,7 +82,6 @@ export function operatorConfig(environment: Environment): OperatorConfig {
     import: parsed.ROLLCALL_IMPORT ? importing : undefined,
     delivery: {
       namespaces: deliveryNamespaces(namesIn(parsed.ROLLCALL_DELIVERY_NAMESPACES)),
-      concurrency: parsed.ROLLCALL_DELIVERY_CONCURRENCY,
       artifact: {
         fetcherImage: parsed.ROLLCALL_FETCHER_IMAGE,
         maxBytes: parsed.ROLLCALL_FETCHER_MAX_BYTES,
@@ -100,7 +90,6 @@ export function operatorConfig(environment: Environment): OperatorConfig {
       checkAddresses: parsed.ROLLCALL_CHECK_ADDRESSES,
     },
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
-    concurrency: parsed.ROLLCALL_CONCURRENCY,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,
     pod: podIn(parsed),
   };

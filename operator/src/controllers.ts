@@ -23,14 +23,18 @@ import { type Controller, createController } from './runtime/controller.ts';
 import type { EventRecorder } from './runtime/events.ts';
 import type { RuntimeMetrics } from './runtime/runtime-metrics.ts';
 import { createImportObserver, type ImportObserver } from './service-import/observe.ts';
-import { importReconciler } from './service-import/reconciler.ts';
+import { planImport } from './service-import/plan.ts';
 import { createStrays } from './strays.ts';
 
 const IMPORT_CONCURRENCY = 4;
 const POLICY_CONCURRENCY = 1;
+const REGISTRATION_CONCURRENCY = 50;
+const DELIVERY_CONCURRENCY = 20;
+/** How much is worked on at once, each with at most one request to the API server under way. */
+export const CONCURRENCY = IMPORT_CONCURRENCY + POLICY_CONCURRENCY + REGISTRATION_CONCURRENCY + DELIVERY_CONCURRENCY;
 
 export interface ControllersDeps {
-  readonly config: Pick<OperatorConfig, 'concurrency' | 'retentionMs' | 'import' | 'delivery'>;
+  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery'>;
   readonly connection: KubeConnection;
   readonly namespace: string;
   /** Where Deployments may be delivered to; none: everywhere. */
@@ -47,8 +51,6 @@ export interface ControllersDeps {
 }
 
 /** All controllers of the operator. They observe from the beginning and act once started. */
-export type Controllers = ReturnType<typeof createControllers>;
-
 export function createControllers(deps: ControllersDeps) {
   const { informers, events, log } = deps;
   const services = [...new Set([...informers.services, ...informers.delivery.services])];
@@ -72,6 +74,7 @@ export function createControllers(deps: ControllersDeps) {
   const registration = registrationController(common, imports);
   const delivery = createDelivery({
     ...common,
+    concurrency: DELIVERY_CONCURRENCY,
     routes,
     savedStates,
     informers: informers.delivery,
@@ -126,8 +129,18 @@ function policyController(deps: WithApplier): Controller {
   return controller;
 }
 
+/** Keeps one registration for each annotated Service; see docs/internals.md, "Import Kubernetes Services". */
 function importController(deps: WithApplier, imports: ImportObserver, registration: Controller): Controller {
-  const controller = createController(importReconciler(imports, IMPORT_CONCURRENCY), deps);
+  const controller = createController(
+    {
+      name: 'service-import',
+      concurrency: IMPORT_CONCURRENCY,
+      keys: () => imports.serviceKeys(),
+      observe: (key) => imports.observe(key),
+      plan: planImport,
+    },
+    deps,
+  );
   imports.onChange((serviceKey, registrationKeys) => {
     controller.enqueue(serviceKey);
     for (const key of registrationKeys) registration.enqueue(key);
@@ -152,12 +165,13 @@ function registrationController(deps: WithApplier, imports: ImportObserver | und
     endpoints: imports,
     clock,
     retentionMs: config.retentionMs,
+    onEarlierDeadline: (key, deadlineMs) => controller.enqueueAfter(key, deadlineMs - clock.monotonicMs()),
   });
   const reconciler = registrationReconciler({
     ...deps,
     store: registrations.store,
     observer,
-    concurrency: config.concurrency,
+    concurrency: REGISTRATION_CONCURRENCY,
     metrics: createRegistrationMetrics(registry, () => observer.census()),
   });
   const controller = createController(reconciler, deps);
@@ -169,6 +183,5 @@ function registrationController(deps: WithApplier, imports: ImportObserver | und
   leases.onChange(({ type, object }) => {
     if (type === 'deleted') controller.enqueue(objectKey(object));
   });
-  observer.onEarlierDeadline((key, deadlineMs) => controller.enqueueAfter(key, deadlineMs - clock.monotonicMs()));
   return controller;
 }

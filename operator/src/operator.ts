@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { OwnerReference } from '@rollcall/crds/object-meta.ts';
 import { connect, type KubeConnection } from '@rollcall/platform/kube/connection.ts';
-import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ProcessContext, ProcessDefinition, ProcessParts } from '@rollcall/platform/process/main.ts';
 import { type DeliveryConfig, type OperatorConfig, operatorConfig } from './config.ts';
-import { type Controllers, createControllers } from './controllers.ts';
-import { createInformers, type Informers } from './informers.ts';
+import { CONCURRENCY, createControllers } from './controllers.ts';
+import { createInformers } from './informers.ts';
 import { createEventRecorder } from './runtime/events.ts';
 import { FIELD_MANAGER } from './runtime/field-manager.ts';
 import { createLeaderElection, defaultTimings, LeadershipLostError } from './runtime/leader-election.ts';
@@ -44,7 +43,7 @@ async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<P
   const connection = await connect({
     ...link,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
-    maxSockets: config.concurrency + config.delivery.concurrency + SPARE_SOCKETS,
+    maxSockets: CONCURRENCY + SPARE_SOCKETS,
   });
   const electionConnection = await connect({ ...link, requestTimeoutMs: ELECTION_TIMEOUT_MS, maxSockets: 2 });
   const namespace = config.namespace ?? connection.namespace;
@@ -96,11 +95,12 @@ async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<P
 
   return {
     actors: [
-      connectionsActor([connection, electionConnection]),
-      informersActor(informers),
+      { name: 'connections', start: nothing, stop: () => closeAll([connection, electionConnection]) },
+      { name: 'informers', start: () => informers.start(), stop: () => informers.stop() },
       events,
       election,
-      controllersActor(controllers),
+      // They are started by becoming the leader.
+      { name: 'controllers', start: nothing, stop: () => controllers.stop() },
     ],
     waitsFor: () => informers.unsynced(),
     onReady: () => log.info({ namespace }, 'operator is ready'),
@@ -118,19 +118,8 @@ function namespacesOf({ namespaces }: DeliveryConfig, own: string): readonly str
   return namespaces === 'own' ? [own] : namespaces;
 }
 
-function connectionsActor(connections: readonly KubeConnection[]): Actor {
-  return {
-    name: 'connections',
-    start: async () => {},
-    stop: async () => void (await Promise.all(connections.map((connection) => connection.close()))),
-  };
-}
+async function nothing(): Promise<void> {}
 
-function informersActor(informers: Informers): Actor {
-  return { name: 'informers', start: () => informers.start(), stop: () => informers.stop() };
-}
-
-/** They are started by becoming the leader. */
-function controllersActor(controllers: Controllers): Actor {
-  return { name: 'controllers', start: async () => {}, stop: () => controllers.stop() };
+async function closeAll(connections: readonly KubeConnection[]): Promise<void> {
+  await Promise.all(connections.map((connection) => connection.close()));
 }

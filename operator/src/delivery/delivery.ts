@@ -32,6 +32,8 @@ const MEASUREMENTS_AT_ONCE = 32;
 
 export interface DeliveryDeps {
   readonly config: { readonly delivery: DeliveryConfig };
+  /** How many jobs are worked on at once. */
+  readonly concurrency: number;
   readonly connection: KubeConnection;
   /** Of the custom resources. */
   readonly namespace: string;
@@ -57,7 +59,7 @@ export type Delivery = Pick<Controller, 'start' | 'stop' | 'isBusy'>;
 
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { config, connection, namespace, informers, registry, clock } = deps;
-  const { concurrency, artifact, checkAddresses } = config.delivery;
+  const { artifact, checkAddresses } = config.delivery;
   const relations = createRelations(informers);
   const reads = createDirectReads(connection);
   const deployments = deploymentCache(informers).informer;
@@ -98,7 +100,7 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const reconciler = deliveryReconciler({
     jobs: store,
     observer,
-    concurrency,
+    concurrency: deps.concurrency,
     metrics,
     events: deps.events,
     refusals,

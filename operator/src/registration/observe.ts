@@ -27,6 +27,10 @@ export interface ObserverDeps {
   readonly endpoints: EndpointLiveness | undefined;
   readonly clock: Clock;
   readonly retentionMs: number;
+  /**
+   * Called when a deadline is earlier than it was; later ones are found when the earlier one comes.
+   */
+  readonly onEarlierDeadline: (key: string, deadlineMs: number) => void;
 }
 
 /** Follows both informers from before they start, whether this process leads or not. */
@@ -41,12 +45,11 @@ export interface Census {
 
 export function createRegistrationObserver(deps: ObserverDeps) {
   const { registrations, leases, connectivity, clock } = deps;
-  const listeners: ((key: string, deadlineMs: number) => void)[] = [];
   const signs = watchVitalSigns({ registrations, leases, clock, onEarlier: tellEarlier });
 
   function tellEarlier(key: string): void {
     const deadlineMs = signs.deadlines.deadlineMs(key, connectivity.sinceMs());
-    if (deadlineMs !== undefined) for (const listener of listeners) listener(key, deadlineMs);
+    if (deadlineMs !== undefined) deps.onEarlierDeadline(key, deadlineMs);
   }
 
   function ownLease(registration: ServiceRegistration): Lease | undefined {
@@ -103,11 +106,6 @@ export function createRegistrationObserver(deps: ObserverDeps) {
       const [nowMs, now] = [clock.monotonicMs(), clock.now()];
       return { registration, liveness, deleteAtMs: deleteAtMs(registration), nowMs, now };
     },
-    /**
-     * @param listener called when a deadline is earlier than it was; later ones are found when the
-     * earlier one comes.
-     */
-    onEarlierDeadline: (listener: (key: string, deadlineMs: number) => void): void => void listeners.push(listener),
     /** How many registrations are not Expired. */
     alive: (): number => registrations.store.size - signs.expiredCount(),
     census(): Census {

@@ -9,7 +9,7 @@ import {
   type ResourceClient,
   resourceClient,
 } from '@rollcall/platform/kube/resource-client.ts';
-import { type Change, TerminalError } from './decision.ts';
+import { type Change, type EventChange, TerminalError } from './decision.ts';
 import type { EventRecorder } from './events.ts';
 
 /**
@@ -34,6 +34,8 @@ export interface WriteCache {
   readonly informer: Pick<Informer<KubeObject>, 'recordWrite' | 'recordDelete'>;
 }
 
+type Write = Exclude<Change, EventChange>;
+
 export interface ApplierDeps {
   readonly connection: KubeConnection;
   /** Owner of the fields set by server-side apply. */
@@ -46,18 +48,6 @@ export interface ApplierDeps {
 export type Applier = ReturnType<typeof createApplier>;
 
 export function createApplier({ connection, fieldManager, caches, events }: ApplierDeps) {
-  const clients = new Map<string, ResourceClient<KubeObject>>();
-
-  function clientFor(kind: ResourceKind<KubeObject>, namespace: string): ResourceClient<KubeObject> {
-    const key = `${kind.plural}/${namespace}`;
-    let client = clients.get(key);
-    if (client === undefined) {
-      client = resourceClient(connection, kind, namespace);
-      clients.set(key, client);
-    }
-    return client;
-  }
-
   function cacheOf(kind: ResourceKind<KubeObject>): WriteCache['informer'] | undefined {
     return caches.find((cache) => cache.kind.plural === kind.plural && cache.kind.apiVersion === kind.apiVersion)
       ?.informer;
@@ -67,19 +57,16 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
    * Reads what another writer left and puts it into the cache, so that the next observation sees it
    * however late the watch is.
    */
-  async function refresh(change: Exclude<Change, { action: 'event' }>, namespace: string, name: string): Promise<void> {
+  async function refresh(client: ResourceClient<KubeObject>, change: Write, name: string): Promise<void> {
     const cache = cacheOf(change.kind);
     if (cache === undefined) return;
-    const current = await clientFor(change.kind, namespace).find(name);
+    const current = await client.find(name);
     if (current !== undefined) cache.recordWrite(current);
     else if (change.action !== 'create') cache.recordDelete(change.object);
   }
 
   /** @returns the object as it is now; undefined when it is gone. */
-  async function send(
-    client: ResourceClient<KubeObject>,
-    change: Exclude<Change, { action: 'event' }>,
-  ): Promise<KubeObject | undefined> {
+  async function send(client: ResourceClient<KubeObject>, change: Write): Promise<KubeObject | undefined> {
     if (change.action === 'create') return client.create(change.manifest);
     const { name } = change.object.metadata;
     const preconditions = preconditionsOf(change.object.metadata);
@@ -98,7 +85,7 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
     return undefined;
   }
 
-  async function write(client: ResourceClient<KubeObject>, change: Exclude<Change, { action: 'event' }>) {
+  async function write(client: ResourceClient<KubeObject>, change: Write) {
     const written = await send(client, change);
     const cache = cacheOf(change.kind);
     if (written !== undefined) cache?.recordWrite(written);
@@ -119,11 +106,12 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
       if (change.action === 'event') return events.record(change);
       const { namespace = '', name = '' } =
         change.action === 'create' ? change.manifest.metadata : change.object.metadata;
+      const client = resourceClient(connection, change.kind, namespace);
       try {
-        await write(clientFor(change.kind, namespace), change);
+        await write(client, change);
       } catch (error) {
         if (isConflict(error) || isAlreadyExists(error) || (isNotFound(error) && change.action !== 'create')) {
-          await refresh(change, namespace, name);
+          await refresh(client, change, name);
           throw new StaleError(`${change.kind.kind} ${name} changed meanwhile`, { cause: error });
         }
         if (!(error instanceof KubeApiError)) throw error;

@@ -112,10 +112,8 @@ function claim(snapshot: JobSnapshot, cluster: ClusterView): Decision {
       ? ''
       : ` (if nothing runs that job, remove the annotation ${annotations.delivering})`;
   const waits = `job ${other.namespace}/${other.name} delivers to Deployment ${deployment.metadata.name}${hint}`;
-  const decision = waitFor(snapshot, { reason: 'WorkloadClaimed', waits, message: `Waits: ${waits}` });
-  const { requeueAfterMs } = decision;
-  if (requeueAfterMs === undefined) return decision;
-  return { ...decision, requeueAfterMs: Math.min(requeueAfterMs, CLAIM_RECHECK_MS) };
+  const message = `Waits: ${waits}`;
+  return waitFor(snapshot, { reason: 'WorkloadClaimed', waits, message, recheckMs: CLAIM_RECHECK_MS });
 }
 
 /** What the API server refuses for ever must not keep the queue waiting. */
@@ -233,13 +231,9 @@ function replicasInsteadOfRoutes({ canary }: DeliveryPolicySpec, cluster: Cluste
       };
 }
 
-function waitForCalm(snapshot: JobSnapshot, waits: string, graceMs = Infinity): Decision {
+function waitForCalm(snapshot: JobSnapshot, waits: string, recheckMs = Infinity): Decision {
   const message = `Waits for a stable Deployment: ${waits}`;
-  const decision = waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message });
-  const { requeueAfterMs } = decision;
-  return requeueAfterMs === undefined
-    ? decision
-    : { ...decision, requeueAfterMs: Math.min(requeueAfterMs, Math.max(graceMs, 0)) };
+  return waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message, recheckMs: Math.max(recheckMs, 0) });
 }
 
 interface Waiting {
@@ -247,15 +241,17 @@ interface Waiting {
   readonly reason: string;
   readonly waits: string;
   readonly message: string;
+  /** When to look again, at the latest. */
+  readonly recheckMs: number;
 }
 
-function waitFor(snapshot: JobSnapshot, { reason, waits, message }: Waiting): Decision {
+function waitFor(snapshot: JobSnapshot, { reason, waits, message, recheckMs }: Waiting): Decision {
   const { job, policy, now } = snapshot;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const endMs = preparedByMs(snapshot);
   if (now.getTime() >= endMs) return failBefore(snapshot, { reason, message: `${waits}, after ${seconds} s` });
   const status = buildStatus(job, now, { phase: 'Progressing', stage: 'Preparing', message });
-  return { changes: writeStatus(job, status), requeueAfterMs: endMs - now.getTime() };
+  return { changes: writeStatus(job, status), requeueAfterMs: Math.min(endMs - now.getTime(), recheckMs) };
 }
 
 /** Checks may still see what is to be got rid of. */

@@ -1,4 +1,3 @@
-import { annotations } from '@rollcall/crds/kinds.ts';
 import { type HttpRoute, httpRouteKind, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../../runtime/decision.ts';
 import { disown } from '../../runtime/field-manager.ts';
@@ -6,7 +5,7 @@ import type { JobContext } from '../job/context.ts';
 import { changedFromOutside } from '../job/failures.ts';
 import { isSameJson } from '../workload/fingerprint.ts';
 import { canaryServiceName } from '../workload/names.ts';
-import type { Steering } from './selector.ts';
+import { patchAndMark, type Steering } from './selector.ts';
 
 type Rules = NonNullable<HttpRoute['spec']['rules']>;
 type BackendRef = NonNullable<Rules[number]['backendRefs']>[number];
@@ -147,7 +146,9 @@ export function steerRoutes(context: JobContext, weight: number | undefined): St
       return { changes: [], done: false, failure: changedFromOutside(`HTTPRoute ${route.metadata.name}`) };
     }
     const wanted = wantedRules(context, saved, weight);
-    if (!isSameJson(route.spec.rules, wanted)) changes.push(patchRoute(route, { spec: { rules: wanted } }));
+    if (!isSameJson(route.spec.rules, wanted)) {
+      changes.push({ action: 'patch', kind: httpRouteKind, object: route, patch: { spec: { rules: wanted } } });
+    }
   }
   return { changes, done: changes.length === 0 };
 }
@@ -159,9 +160,7 @@ export function steerRoutesBack(context: JobContext): readonly Change[] {
     const { route } = saved;
     const rules = rulesBefore(context, saved);
     const isThere = isSameJson(route.spec.rules ?? [], rules);
-    if (isThere && route.metadata.annotations?.[annotations.rollingBack] === uid) return [];
-    const marked = { metadata: { annotations: { [annotations.rollingBack]: uid } } };
-    return [patchRoute(route, isThere ? marked : { ...marked, spec: { rules } })];
+    return patchAndMark({ kind: httpRouteKind, object: route }, uid, isThere ? undefined : { rules });
   });
 }
 
@@ -170,11 +169,9 @@ export function releaseRoutes(context: JobContext): readonly Change[] {
   return savedRoutes(context).flatMap((saved) => {
     const { route } = saved;
     const rules = rulesBefore(context, saved);
-    const isMarked = route.metadata.annotations?.[annotations.rollingBack] !== undefined;
     const isThere = isSameJson(route.spec.rules ?? [], rules);
-    if (isThere && !isMarked) return disown(httpRouteKind, route, []);
-    const unmarked = isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {};
-    return [patchRoute(route, isThere ? unmarked : { ...unmarked, spec: { rules } })];
+    const changes = patchAndMark({ kind: httpRouteKind, object: route }, null, isThere ? undefined : { rules });
+    return changes.length > 0 ? changes : disown(httpRouteKind, route, []);
   });
 }
 
@@ -218,8 +215,4 @@ function weightsOf({ policy }: JobContext): readonly number[] {
   return maxSurge === undefined
     ? steps.map(({ weight }) => weight)
     : Array.from({ length: 101 }, (_, weight) => weight);
-}
-
-function patchRoute(route: HttpRoute, patch: object): Change {
-  return { action: 'patch', kind: httpRouteKind, object: route, patch };
 }

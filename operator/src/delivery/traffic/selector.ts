@@ -1,6 +1,8 @@
 import { annotations } from '@rollcall/crds/kinds.ts';
+import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import { type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Change } from '../../runtime/decision.ts';
 import { disown } from '../../runtime/field-manager.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
@@ -161,25 +163,31 @@ export function steerBack(context: JobContext, hash: string): readonly Change[] 
     const isOurs = isSameJson(withoutPin(service), selector);
     const wanted = isOurs ? hash : '';
     const isThere = (pinOf(service) ?? '') === wanted;
-    if (isThere && service.metadata.annotations?.[annotations.rollingBack] === uid) return [];
-    const patch = {
-      metadata: { annotations: { [annotations.rollingBack]: uid } },
-      ...(isThere ? {} : { spec: { selector: { [HASH_LABEL]: wanted === '' ? null : wanted } } }),
-    };
-    return [{ action: 'patch', kind: serviceKind, object: service, patch } as const];
+    const spec = isThere ? undefined : { selector: { [HASH_LABEL]: wanted === '' ? null : wanted } };
+    return patchAndMark({ kind: serviceKind, object: service }, uid, spec);
   });
 }
 
 /** Leaves the Services as their users made them. */
 export function releaseServices(context: JobContext): readonly Change[] {
   return savedServices(context).flatMap(({ service }) => {
-    const isPinned = pinOf(service) !== undefined;
-    const isMarked = service.metadata.annotations?.[annotations.rollingBack] !== undefined;
-    if (!isPinned && !isMarked) return disown(serviceKind, service, []);
-    const patch = {
-      ...(isMarked ? { metadata: { annotations: { [annotations.rollingBack]: null } } } : {}),
-      ...(isPinned ? { spec: { selector: { [HASH_LABEL]: null } } } : {}),
-    };
-    return [{ action: 'patch', kind: serviceKind, object: service, patch } as const];
+    const spec = pinOf(service) === undefined ? undefined : { selector: { [HASH_LABEL]: null } };
+    const changes = patchAndMark({ kind: serviceKind, object: service }, null, spec);
+    return changes.length > 0 ? changes : disown(serviceKind, service, []);
   });
+}
+
+/**
+ * Marks an object as being rolled back by the job with this uid, null being: by none, and patches
+ * its spec. Nothing where all of that is so.
+ */
+export function patchAndMark(
+  target: { readonly kind: ResourceKind<KubeObject>; readonly object: KubeObject },
+  uid: string | null,
+  spec: object | undefined,
+): readonly Change[] {
+  const isMarked = (target.object.metadata.annotations?.[annotations.rollingBack] ?? null) === uid;
+  if (isMarked && spec === undefined) return [];
+  const mark = isMarked ? {} : { metadata: { annotations: { [annotations.rollingBack]: uid } } };
+  return [{ action: 'patch', ...target, patch: { ...mark, ...(spec === undefined ? {} : { spec }) } }];
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { annotations, deliveryPolicyKind, isLabelValue, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
@@ -17,14 +18,11 @@ export interface PolicySnapshot {
 export function planPolicy(snapshot: PolicySnapshot): Decision {
   const { policy, now } = snapshot;
   const observedGeneration = policy.metadata.generation ?? 0;
-  const known = policy.status?.conditions ?? [];
-  const used: Omit<Condition, 'lastTransitionTime'> = { type: 'Used', observedGeneration, ...usageOf(snapshot) };
-  const before = known.find(({ type }) => type === used.type);
-  const isSame = (['status', 'reason', 'message', 'observedGeneration'] as const).every(
-    (field) => before?.[field] === used[field],
-  );
-  if (isSame) return { changes: [] };
-  const status = { observedGeneration, conditions: setCondition(known, used, now.toISOString()) };
+  const known = policy.status?.conditions?.filter(({ type }) => type === 'Used') ?? [];
+  const used = { type: 'Used', observedGeneration, ...usageOf(snapshot) };
+  const conditions = setCondition(known, used, now.toISOString());
+  if (isDeepStrictEqual(known, conditions)) return { changes: [] };
+  const status = { observedGeneration, conditions };
   return { changes: [{ action: 'status', kind: deliveryPolicyKind, object: policy, status }] };
 }
 

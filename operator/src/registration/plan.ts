@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
+import { pick } from '../runtime/trim.ts';
 
 /** What keeps a registration alive. Deadlines and now are monotonic ms. */
 export type Liveness =
@@ -133,14 +135,6 @@ function describeLife(liveness: Liveness): { reason: string; message: string } {
   return { reason: 'Heartbeating', message: `A heartbeat is due every ${liveness.ttlMs / 1000} s at the latest` };
 }
 
-interface OwnedStatus {
-  readonly phase: 'Registered' | 'Expired';
-  readonly phaseSince: string;
-  readonly registeredAt: string;
-  readonly observedGeneration: number;
-  readonly conditions: readonly Condition[];
-}
-
 /** Every status field that the operator owns; server-side apply removes what it leaves out. */
 function buildStatus(
   { metadata, status }: ServiceRegistration,
@@ -149,26 +143,26 @@ function buildStatus(
     readonly phaseSince: string;
     readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
   },
-): OwnedStatus {
+) {
   const observedGeneration = metadata.generation ?? 0;
-  const known = status?.conditions?.filter((condition) => condition.type === 'Ready') ?? [];
   return {
     phase: next.phase,
     phaseSince: next.phaseSince,
     registeredAt: status?.registeredAt ?? metadata.creationTimestamp ?? next.phaseSince,
     observedGeneration,
-    conditions: setCondition(known, { type: 'Ready', ...next.ready, observedGeneration }, next.phaseSince),
+    conditions: setCondition(
+      ownConditions(status),
+      { type: 'Ready', ...next.ready, observedGeneration },
+      next.phaseSince,
+    ),
   };
 }
 
-function isSameStatus({ status }: ServiceRegistration, next: OwnedStatus): boolean {
-  const known = status?.conditions?.find((condition) => condition.type === 'Ready');
-  const ready = next.conditions[0];
-  return (
-    status?.phase === next.phase &&
-    status.observedGeneration === next.observedGeneration &&
-    known?.status === ready?.status &&
-    known?.reason === ready?.reason &&
-    known?.message === ready?.message
-  );
+function isSameStatus({ status }: ServiceRegistration, next: ReturnType<typeof buildStatus>): boolean {
+  const known = pick(status, 'phase', 'phaseSince', 'registeredAt', 'observedGeneration');
+  return isDeepStrictEqual({ ...known, conditions: ownConditions(status) }, next);
+}
+
+function ownConditions(status: ServiceRegistration['status']): readonly Condition[] {
+  return status?.conditions?.filter(({ type }) => type === 'Ready') ?? [];
 }

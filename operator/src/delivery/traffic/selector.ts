@@ -188,6 +188,7 @@ export function patchAndMark(
 ): readonly Change[] {
   const isMarked = (target.object.metadata.annotations?.[annotations.rollingBack] ?? null) === uid;
   if (isMarked && spec === undefined) return [];
-  const mark = isMarked ? {} : { metadata: { annotations: { [annotations.rollingBack]: uid } } };
+  // The mark goes with each write of a way back; without one there is nothing to take away.
+  const mark = isMarked && uid === null ? {} : { metadata: { annotations: { [annotations.rollingBack]: uid } } };
   return [{ action: 'patch', ...target, patch: { ...mark, ...(spec === undefined ? {} : { spec }) } }];
 }

@@ -166,7 +166,7 @@ function fieldsOf({ headers }: Response): string[] {
 
 test.each([
   ['registry', ['/api/v1/docs', '/api/v1/openapi.json', '/api/v1/health', '/api/v1/services']],
-  ['gateway', ['/api/health', '/.well-known/jwks.json', '/api/v1/registry/docs']],
+  ['gateway', ['/api/health', '/.well-known/jwks.json', '/api/docs', '/api/openapi.json']],
 ])('GET / of the %s says where to go, without a token', async (service, paths) => {
   const { url } = service === 'registry' ? registry : gateway;
   const answer = await fetch(`${url}/`);

@@ -166,22 +166,56 @@ test('a gateway that gets SIGTERM says goodbye to its WebSockets, and ends well 
   });
 });
 
-describe("the registry's documentation, to a browser that shows no token", () => {
-  test.each(['docs', 'docs/', 'docs/static/index.html'])(
+async function entry(): Promise<Record<string, string>> {
+  return (await (await fetch(`${gateway.url}/`)).json()) as Record<string, string>;
+}
+
+describe('documentation, to a browser that shows no token', () => {
+  test.each(['registry/docs', 'registry/docs/', 'registry/docs/static/index.html', '../docs'])(
     '%s is a page whose parts are below the gateway',
     async (path) => {
-      const page = await fetch(`${gateway.url}/api/v1/registry/${path}`);
+      const page = await fetch(`${gateway.url}/api/v1/${path}`);
       expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
       const links = [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
       expect(links.length).toBeGreaterThan(3);
       for (const link of links) {
         expect(link).toMatch(/^\./);
         const { pathname } = new URL(link, page.url);
-        expect(pathname).toContain('/api/v1/registry/docs/static/');
+        expect(pathname).toMatch(/^\/api\/(v1\/registry\/)?docs\/static\//);
         expect([pathname, (await fetch(`${gateway.url}${pathname}`)).status]).toEqual([pathname, 200]);
       }
     },
   );
+
+  test("the gateway's page shows its own document and the registry's", async () => {
+    const settings = await (await fetch(`${gateway.url}/api/docs/static/swagger-initializer.js`)).text();
+    const urls = [...settings.matchAll(/"url":\s*"([^"]+)"/g)].map(([, url = '']) => url);
+    const documents = urls.map(async (url) => (await fetch(`${gateway.url}${url}`)).json());
+    expect(await Promise.all(documents)).toMatchObject([
+      { openapi: '3.1.0', info: { title: 'Rollcall gateway' } },
+      { openapi: '3.1.0', info: { title: 'Rollcall registry' } },
+    ]);
+  });
+
+  test("the gateway's document has what GET / names, with the answers that come", async () => {
+    const document = (await (await fetch(`${gateway.url}/api/openapi.json`)).json()) as {
+      paths: Record<string, Record<string, { responses: Record<string, { content?: object }> }>>;
+    };
+    const { service: _, message: __, documentation, openapi, registry: ___, ...own } = await entry();
+    expect([documentation, openapi]).toEqual(['/api/docs', '/api/openapi.json']);
+    expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/', '/api/metrics', ...Object.values(own)]));
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const [method, { responses }] of Object.entries(operations)) {
+        const answer = await fetch(`${gateway.url}${path}`, {
+          method: method.toUpperCase(),
+          ...(method === 'post' ? { body: new URLSearchParams({ grant_type: 'client_credentials' }) } : {}),
+        });
+        const [type = ''] = (answer.headers.get('content-type') ?? '').split(';');
+        expect([path, Object.keys(responses[answer.status]?.content ?? {})]).toEqual([path, [type]]);
+        await answer.body?.cancel();
+      }
+    }
+  });
 
   test.each(['docs/json', 'openapi.json'])('%s names servers that lead through the gateway', async (path) => {
     const answer = await fetch(`${gateway.url}/api/v1/registry/${path}`);

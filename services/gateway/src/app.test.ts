@@ -10,6 +10,7 @@ async function exchange(bytes: string): Promise<string> {
   const app = await buildApp({
     log: createLogger('test', 'silent'),
     metrics: createMetrics('test'),
+    version: '1',
     bodyLimit: 1000,
     routes: [],
     corsOrigins: new Set(),

@@ -8,6 +8,7 @@ import { endSlowCallers, type SlowCallersPolicy } from './admission/slow-callers
 import { allowOrigins } from './cors.ts';
 import { isWebSocketUpgrade } from './doors/websocket/upgrade.ts';
 import { mapError } from './errors.ts';
+import { documentation } from './routes/documentation.ts';
 import { logRawRefusal } from './routes/request-log.ts';
 
 /** A group of routes, with content type parsers of its own. */
@@ -16,6 +17,8 @@ export type Routes = (app: App) => void;
 export interface AppDeps {
   readonly log: Logger;
   readonly metrics: Registry;
+  /** Of the gateway, for the OpenAPI document. */
+  readonly version: string;
   /** Undefined: it is off. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
@@ -50,7 +53,8 @@ const SLOW_CALLERS: SlowCallersPolicy = {
 
 /** The gateway's HTTP application. It does not listen. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { log, accessLog, metrics, bodyLimit, routes, corsOrigins, tracing, closingLimitMs, isStopping } = deps;
+  const { log, accessLog, metrics, version, bodyLimit, routes, corsOrigins, tracing, closingLimitMs, isStopping } =
+    deps;
   const app = createServer({
     log,
     metrics,
@@ -69,6 +73,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   app.server.maxConnections = MAX_CONNECTIONS;
   endSlowCallers(app, metrics, SLOW_CALLERS);
   if (corsOrigins.size > 0) allowOrigins(app, corsOrigins);
+  await documentation(app, version);
   for (const register of routes) {
     await app.register(async (scope) => register(scope as App));
   }

@@ -34,6 +34,7 @@ async function gatewayParts(context: ProcessContext<GatewayConfig>): Promise<Pro
   const app = await buildApp({
     log,
     metrics,
+    version: context.version,
     accessLog: parts.accessLog,
     bodyLimit: config.bodyLimit,
     corsOrigins: config.corsOrigins,

@@ -11,6 +11,7 @@ export function entryRoute(app: App): void {
     websocket: '/api/ws',
     websocket_description: '/api/ws/asyncapi.json',
     registry: '/api/v1/registry/services',
-    documentation: '/api/v1/registry/docs',
+    documentation: '/api/docs',
+    openapi: '/api/openapi.json',
   }));
 }

@@ -35,6 +35,7 @@ async function startApp(): Promise<App> {
   const app = await buildApp({
     log,
     metrics,
+    version: '1',
     bodyLimit: 1000,
     routes: [
       (scope) =>

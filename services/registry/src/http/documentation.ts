@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger';
-import swaggerUi from '@fastify/swagger-ui';
+import { documentationPage } from '@rollcall/platform/http/documentation-page.ts';
 import { serverErrors } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifySchema, RouteOptions } from 'fastify';
@@ -18,7 +18,6 @@ declare module 'fastify' {
 const BESIDE_DOCUMENT = [{ url: '.' }];
 /** The page reads it at `docs/json`. */
 const ABOVE_PAGE = [{ url: '..' }];
-const STATIC_INDEX = '/static/index.html';
 
 /**
  * OpenAPI 3.1 from the route schemas, and a page that shows it. Registered before the routes, so
@@ -58,18 +57,8 @@ export async function documentation(app: App, version: string): Promise<void> {
       servers: BESIDE_DOCUMENT,
     }),
   });
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    // Relative: proxies have the page below other prefixes.
-    indexPrefix: '.',
+  await documentationPage(app, '/docs', {
     transformSpecification: (document) => ({ ...document, servers: ABOVE_PAGE }),
-    transformSpecificationClone: false,
-    uiHooks: {
-      onRequest: (request, reply, done) => {
-        if (request.routeOptions.url?.endsWith(STATIC_INDEX) === true) void reply.redirect('../');
-        else done();
-      },
-    },
   });
 }
 

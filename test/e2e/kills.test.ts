@@ -1,3 +1,4 @@
+import { absorbWindowMs } from '@rollcall/registry/registrations/domain/heartbeats.ts';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Deployment, type Supervised, startDeployment } from '../support/deployment.ts';
@@ -25,6 +26,7 @@ beforeAll(async () => {
     urls: deployment.registries.map(({ current }) => current.url),
     // Several may be lost, one after another, on a busy machine.
     heartbeatMs: TTL_MS / 5,
+    promisedMs: TTL_MS - absorbWindowMs(TTL_MS / 1000),
   });
 });
 

@@ -5,8 +5,13 @@ interface Member {
   readonly name: string;
   /** Whether it still sends heartbeats. */
   alive: boolean;
-  /** Heartbeats that were refused as unknown: it would have had to register again. */
+  /**
+   * Heartbeats that were refused as unknown, though one was accepted no longer ago than
+   * {@link FleetOptions.promisedMs}: it would have had to register again.
+   */
   refusals: number;
+  /** When the last one was sent that was accepted. */
+  acceptedMs: number;
 }
 
 /**
@@ -23,9 +28,20 @@ export interface FleetOptions {
   readonly urls: readonly string[];
   /** Milliseconds between heartbeats, and that one is waited for. */
   readonly heartbeatMs: number;
+  /**
+   * Who sends one so often at least is never unknown, whatever is killed: the TTL less what a
+   * replica may withhold from the store. Any time when absent.
+   */
+  readonly promisedMs?: number;
 }
 
-export async function startFleet({ size, prefix, urls, heartbeatMs }: FleetOptions): Promise<Fleet> {
+export async function startFleet({
+  size,
+  prefix,
+  urls,
+  heartbeatMs,
+  promisedMs = Infinity,
+}: FleetOptions): Promise<Fleet> {
   const timers = new Set<NodeJS.Timeout>();
   let turn = 0;
   let stopped = false;
@@ -53,8 +69,10 @@ export async function startFleet({ size, prefix, urls, heartbeatMs }: FleetOptio
   }
 
   async function beat(member: Member): Promise<void> {
+    const sentMs = performance.now();
     const status = await post(`/services/${member.name}/heartbeat`);
-    if (status === 400) member.refusals += 1;
+    if (status === 200) member.acceptedMs = sentMs;
+    if (status === 400 && performance.now() - member.acceptedMs <= promisedMs) member.refusals += 1;
     later(member, status === 200 ? heartbeatMs : RETRY_MS);
   }
 
@@ -62,11 +80,13 @@ export async function startFleet({ size, prefix, urls, heartbeatMs }: FleetOptio
     name: `${prefix}-${index}`,
     alive: true,
     refusals: 0,
+    acceptedMs: performance.now(),
   }));
   const next = members.values();
   await Promise.all(
     Array.from({ length: 16 }, async () => {
       for (const member of next) {
+        member.acceptedMs = performance.now();
         const status = await post('/services/register', {
           service_name: member.name,
           service_url: 'http://127.0.0.1:9',

@@ -110,14 +110,18 @@ export interface OperatorOptions {
 
 /**
  * Runs an operator for the namespace, as a process of its own that can be killed; stopped when the
- * test ends.
+ * test ends. One that ends by itself, as it could not renew its Lease in time on a busy machine, is
+ * started again, as the kubelet does.
+ *
+ * @returns the first process.
  */
 export async function startOperator(
   { cluster, namespace, onTestFinished }: World,
   { settings = {}, waitUntilReady = true, kubeconfig = cluster.controlPlane.kubeconfigPath }: OperatorOptions = {},
 ): Promise<Replica> {
   const start = waitUntilReady ? startReadyReplica : startReplica;
-  const operator = await start('operator/src/main.ts', {
+  const script = 'operator/src/main.ts';
+  const options = {
     logDirectory: cluster.directory,
     kubeconfig,
     namespace,
@@ -131,10 +135,24 @@ export async function startOperator(
       ROLLCALL_FETCHER_IMAGE: 'registry.example/rollcall:1',
       ...settings,
     },
-  });
+  };
+  const operator = await start(script, options);
+  const ports = [Number(new URL(operator.url).port), Number(new URL(operator.adminUrl).port)] as const;
+  let current = operator;
+  let isOver = false;
+  const watching = (async () => {
+    while (true) {
+      const { signal } = await current.process.exited;
+      if (isOver || signal !== null) return;
+      current = await startReplica(script, { ...options, ports });
+    }
+  })();
   onTestFinished(async ({ task }) => {
-    if (task.result?.state === 'fail') console.error(await logTail(operator.process.logFile, 40));
-    await operator[Symbol.asyncDispose]();
+    isOver = true;
+    if (task.result?.state === 'fail') console.error(await logTail(current.process.logFile, 40));
+    await current[Symbol.asyncDispose]();
+    await watching;
+    await current[Symbol.asyncDispose]();
   });
   return operator;
 }

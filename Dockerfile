@@ -51,8 +51,8 @@ ENV NODE_ENV=production PATH=/usr/local/bin
 ENV UV_THREADPOOL_SIZE=16
 # Numeric, or Kubernetes could not tell that it is not root.
 USER 65532:65532
-# docs/decisions/0263 has the reasons for the flags.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "/app/image/src/main.js"]
+# docs/decisions/0263 and 0272 have the reasons for the flags.
+ENTRYPOINT ["node", "--max-semi-space-size=8", "--max-old-space-size=1536", "/app/image/src/main.js"]
 ARG VERSION=0.1.0
 ARG REVISION=
 ARG NODE_IMAGE

@@ -4,7 +4,7 @@ import { type LoadGenerator, startLoadGenerator } from '../load/load-generator.t
 import { alternate, medianCpu, medianRate, medianRatio, type Run } from '../load/rounds.ts';
 import { median } from '../load/statistics.ts';
 import type { LoadResult } from '../load/tasks.ts';
-import { atLeast, figure, type Row } from '../report.ts';
+import { atLeast, atMost, figure, type Row } from '../report.ts';
 import { createApiClient, register, tokenFrom } from '../stage/api-clients.ts';
 
 const NAMESPACE = 'bench-grpc';
@@ -76,7 +76,8 @@ export const grpc: Bench = {
       await Promise.all([backend.stop(), gateway.stop()]);
     }
     await registry.stop();
-    return [...rowsOf(FEW, few), ...rowsOf(MANY, many), figure('memory of a gateway', Math.max(...memory), 'MiB')];
+    const highest = figure('memory of a gateway', Math.max(...memory), 'MiB');
+    return [...rowsOf(FEW, few), ...rowsOf(MANY, many), atMost(180, highest)];
   },
 };
 

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheDirectory } from '@rollcall/local/cache-directory.ts';
+import { runtime } from '@rollcall/local/runtime.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand } from '../node/command.ts';
 import { buildRollcallImage, findRollcallImages, type ImageOptions, imageProblem } from './rollcall-image.ts';
@@ -26,7 +27,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
   test('says what it is, and runs as nobody', () => {
     expect(image.config).toMatchObject({
       User: '65532:65532',
-      Entrypoint: ['node', '--max-semi-space-size=8', '/app/image/src/main.js'],
+      Entrypoint: ['node', ...runtime.flags, '/app/image/src/main.js'],
       Labels: {
         'org.opencontainers.image.title': 'Rollcall',
         'org.opencontainers.image.licenses': 'Apache-2.0',

@@ -4,8 +4,11 @@ export type GrpcLimits = { readonly [Name in keyof typeof defaultLimits]: number
 export const defaultLimits = {
   /** Of callers; more are closed at once. */
   connections: 10_000,
-  /** Calls under way at once, on all connections; more get UNAVAILABLE. */
-  calls: 10_000,
+  /**
+   * Calls under way at once, on all connections; more get UNAVAILABLE. Each may keep a window of
+   * 64 KiB that nobody reads: 256 MiB in all, beside which a pod of 512 MiB has room.
+   */
+  calls: 4000,
   /** Callers' libraries let further calls wait. */
   callsPerConnection: 1000,
   /** More calls of one subject at once get RESOURCE_EXHAUSTED. */

@@ -8,7 +8,7 @@ import { createLookups } from '@rollcall/gateway/upstream/discovery/lookups.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { afterAll, expect, test } from 'vitest';
 import { type Backend, startBackend } from './gateway.ts';
 
@@ -33,7 +33,7 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
   stack.defer(() => dispatchers.destroy());
   const proxy = createRestProxy({
     dispatchers,
-    concurrency: createLimiter({ mostPerKey: 100 }),
+    concurrency: createConcurrencyLimiter({ mostPerKey: 100 }),
     authenticator: { stillHolds: () => true },
     clock: systemClock,
     headersTimeoutMs: 5000,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import type { Limit, Limiter } from '@rollcall/platform/limits/limiter.ts';
 import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
+import type { Limit, RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
 import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
 import { bucketMsOf } from '@rollcall/platform/limits/sliding-window.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-const LIMITERS: readonly [name: string, limiter: Limiter][] = [
+const LIMITERS: readonly [name: string, limiter: RateLimiter][] = [
   ['in memory', new MemoryLimiter({ clock })],
   ['in Redis', new RedisLimiter({ redis, prefix: 'rollcall', clock, serverTimeMs: () => clock.ms })],
 ];

@@ -9,8 +9,8 @@ import { type Redis as RedisServer, startRedis } from '@rollcall/local/redis.ts'
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { FailoverLimiter } from '@rollcall/platform/limits/failover-limiter.ts';
-import type { Limiter } from '@rollcall/platform/limits/limiter.ts';
 import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
+import type { RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
@@ -245,7 +245,7 @@ describe('A shared limiter that is slow', () => {
   const timeoutMs = 5000;
 
   /** @param shared what is asked. @returns whether it decides after so long. */
-  async function isUsedAfter(ms: number, shared: Limiter): Promise<boolean> {
+  async function isUsedAfter(ms: number, shared: RateLimiter): Promise<boolean> {
     const own = new MemoryLimiter();
     const log = createLogger('test', 'silent');
     const limiter = new FailoverLimiter({
@@ -268,7 +268,7 @@ describe('A shared limiter that is slow', () => {
 
   test('decides where the time for an answer is long enough', async () => {
     const own = new MemoryLimiter();
-    const take: Limiter['take'] = (key, limit) => sleep(3500).then(() => own.take(key, limit));
+    const take: RateLimiter['take'] = (key, limit) => sleep(3500).then(() => own.take(key, limit));
     expect(await isUsedAfter(3000, { take })).toBe(true);
   });
 });

@@ -9,7 +9,7 @@ import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 
 /** The proxy for HTTP/1.1 in this process, and servers before and behind it. */
 export interface RestFixture {
@@ -48,7 +48,7 @@ export function restFixture(stack: AsyncDisposableStack): RestFixture {
     stack.defer(() => dispatchers.destroy());
     return createRestProxy({
       dispatchers,
-      concurrency: createLimiter({ mostPerKey: 100 }),
+      concurrency: createConcurrencyLimiter({ mostPerKey: 100 }),
       authenticator: { stillHolds: () => true },
       clock: systemClock,
       headersTimeoutMs: 2000,

@@ -3,11 +3,11 @@ import { errorMessage } from '../errors.ts';
 import { type Link, LinkedList } from '../node-internals/linked-list.ts';
 import type { Logger } from '../process/log.ts';
 import { backoffMs, sleep } from '../retry.ts';
-import type { Limit, LimitDecision, Limiter } from './limiter.ts';
+import type { Limit, LimitDecision, RateLimiter } from './rate-limiter.ts';
 
 interface FailoverLimiterDeps {
   /** Shared by all replicas; may fail or hang. */
-  readonly shared: Limiter;
+  readonly shared: RateLimiter;
   /** Of this replica alone; never fails. */
   readonly own: { take(key: string, limit: Limit): LimitDecision };
   /** How long the shared limiter has for an answer. */
@@ -73,7 +73,7 @@ const PROBE_LIMIT: Limit = { requests: 1_000_000, windowMs: 1000 };
  * the shared one; that once more each time the shared one came back empty, or a replica restarted
  * while it was on its own.
  */
-export class FailoverLimiter implements Limiter {
+export class FailoverLimiter implements RateLimiter {
   readonly #deps: FailoverLimiterDeps;
   /** Oldest first. */
   readonly #waiting = new LinkedList<Waiting>();

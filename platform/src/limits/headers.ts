@@ -1,4 +1,4 @@
-import type { LimitDecision, NamedLimit } from './limiter.ts';
+import type { LimitDecision, NamedLimit } from './rate-limiter.ts';
 
 /**
  * What an answer says of the limit: the headers of contract 3, and those of the IETF

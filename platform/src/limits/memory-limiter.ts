@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../clock.ts';
-import { decide, type Limit, type LimitDecision, type Limiter } from './limiter.ts';
+import { decide, type Limit, type LimitDecision, type RateLimiter } from './rate-limiter.ts';
 import { BUCKETS, bucketMsOf, SlidingWindow } from './sliding-window.ts';
 
 interface MemoryLimiterDeps {
@@ -17,7 +17,7 @@ const MAX_KEYS = 65_536;
  * only when nothing of it counts any more. Callers that come while as many others are active share
  * one count, so that they may be refused early.
  */
-export class MemoryLimiter implements Limiter {
+export class MemoryLimiter implements RateLimiter {
   readonly #clock: Clock;
   readonly #maxKeys: number;
   readonly #tables = new Map<number, Table>();

@@ -1,7 +1,7 @@
 import type { Result } from 'ioredis';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Redis } from '../redis/client.ts';
-import { decide, type Limit, type LimitDecision, type Limiter } from './limiter.ts';
+import { decide, type Limit, type LimitDecision, type RateLimiter } from './rate-limiter.ts';
 import { TAKE_SCRIPT } from './redis-script.ts';
 import { bucketMsOf } from './sliding-window.ts';
 
@@ -39,7 +39,7 @@ const ANSWERS_PER_REQUEST = 3;
  * Counts in Redis, for all replicas together. The requests of one turn of the event loop are
  * counted by one call, in one round trip.
  */
-export class RedisLimiter implements Limiter {
+export class RedisLimiter implements RateLimiter {
   readonly #redis: Redis;
   readonly #prefix: string;
   readonly #clock: Clock;

@@ -5,7 +5,7 @@ import { closingLimitMs } from '@rollcall/platform/process/http-server.ts';
 import type { ProcessContext } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { fetch } from 'undici';
 import { type AccessLog, createAccessLog } from './access-log.ts';
 import type { TrustedProxies } from './admission/client-address.ts';
@@ -132,7 +132,7 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
   return {
     rest: createRestProxy({
       dispatchers: upstream.dispatchers,
-      concurrency: createLimiter({ mostPerKey: CALLER_REQUESTS }),
+      concurrency: createConcurrencyLimiter({ mostPerKey: CALLER_REQUESTS }),
       authenticator,
       clock,
       headersTimeoutMs: config.upstream.headersMs,

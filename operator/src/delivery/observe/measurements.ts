@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import type { CheckSubject, Checks } from '../checks/check.ts';
 import type { DueCheck, Measurement } from '../job/snapshot.ts';
 
@@ -39,7 +39,7 @@ interface Entry {
 }
 
 export function createMeasurements({ checks, clock, concurrency, onCompleted }: MeasurementsDeps) {
-  const limiter = createLimiter({ most: concurrency });
+  const limiter = createConcurrencyLimiter({ most: concurrency });
   const entries = new Map<string, Entry>();
   const running = new Set<Promise<void>>();
   let stopped = false;

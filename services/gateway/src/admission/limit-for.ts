@@ -1,4 +1,4 @@
-import type { Limit, NamedLimit } from '@rollcall/platform/limits/limiter.ts';
+import type { Limit, NamedLimit } from '@rollcall/platform/limits/rate-limiter.ts';
 import type { Tier } from './caller.ts';
 
 /** Callers who show no token have limits of their own, by their address. */

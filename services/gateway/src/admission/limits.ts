@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import { FailoverLimiter } from '@rollcall/platform/limits/failover-limiter.ts';
 import { headersOf } from '@rollcall/platform/limits/headers.ts';
-import type { LimitDecision, Limiter } from '@rollcall/platform/limits/limiter.ts';
 import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
+import type { LimitDecision, RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
 import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Redis } from '@rollcall/platform/redis/client.ts';
@@ -70,7 +70,7 @@ export function createLimits(deps: LimitsDeps): Limits {
   const { limits, trustedProxies, metrics, clock = systemClock } = deps;
   const own = new MemoryLimiter({ clock });
   const shared = createShared(own, deps);
-  const limiter: Limiter = shared ?? own;
+  const limiter: RateLimiter = shared ?? own;
   const refusals = new Counter({
     name: 'rollcall_gateway_rate_limited_total',
     help: 'Requests refused because a rate limit was used up, by policy',

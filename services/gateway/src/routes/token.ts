@@ -2,7 +2,7 @@ import { utf8Text } from '@rollcall/platform/http/body-text.ts';
 import { isDecodableQuery } from '@rollcall/platform/http/request-head.ts';
 import { hasScope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { createLimiter, type Limiter } from '@rollcall/platform/work/limiter.ts';
+import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteLimits } from '../admission/limit-for.ts';
 import type { Limits, Verdict } from '../admission/limits.ts';
@@ -156,8 +156,8 @@ function createAuthentication({ clients, keys, limits }: TokenRouteDeps) {
 type LimitedBy = Parameters<Limits['check']>[0];
 
 /** One check at a time; ids take turns. */
-function oneByOne(maxWaiting: number): Limiter {
-  return createLimiter({ most: 1, places: 1 + maxWaiting, refuse: busy });
+function oneByOne(maxWaiting: number): ConcurrencyLimiter {
+  return createConcurrencyLimiter({ most: 1, places: 1 + maxWaiting, refuse: busy });
 }
 
 function busy(): GatewayError {

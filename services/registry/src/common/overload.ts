@@ -1,4 +1,4 @@
-import { createLimiter, type Limiter } from '@rollcall/platform/work/limiter.ts';
+import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { RegistryError } from './errors.ts';
 
 /** While the database or the API server is slow, more would pile up without end. */
@@ -13,8 +13,8 @@ const LOOKUPS = 16;
  *
  * @returns a limiter whose refusals are RegistryError OVERLOADED.
  */
-export function createLookupLimiter(most = LOOKUPS): Limiter {
-  return createLimiter({ most, places: most, refuse: tooManyLookups });
+export function createLookupLimiter(most = LOOKUPS): ConcurrencyLimiter {
+  return createConcurrencyLimiter({ most, places: most, refuse: tooManyLookups });
 }
 
 function tooManyLookups(): RegistryError {
@@ -29,8 +29,8 @@ function tooManyLookups(): RegistryError {
  * @param refusal what is said when too much waits.
  * @returns a limiter whose refusals are RegistryError OVERLOADED.
  */
-export function createServiceLimiter(most: number, refusal: string): Limiter {
-  return createLimiter({
+export function createServiceLimiter(most: number, refusal: string): ConcurrencyLimiter {
+  return createConcurrencyLimiter({
     most,
     mostPerKey: 1,
     places: PLACES,

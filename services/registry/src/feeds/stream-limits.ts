@@ -1,4 +1,4 @@
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { RegistryError } from '../common/errors.ts';
 
 /** Who opens a stream. */
@@ -37,9 +37,9 @@ const STREAMS_OF_DIRECT_CALLER = 250;
  * most.
  */
 export function createStreamLimits(): StreamLimits {
-  const all = createLimiter({ most: STREAMS });
-  const direct = createLimiter({ mostPerKey: STREAMS_OF_DIRECT_CALLER });
-  const forwarded = createLimiter({ most: FORWARDED_STREAMS, mostPerKey: STREAMS_OF_CLIENT });
+  const all = createConcurrencyLimiter({ most: STREAMS });
+  const direct = createConcurrencyLimiter({ mostPerKey: STREAMS_OF_DIRECT_CALLER });
+  const forwarded = createConcurrencyLimiter({ most: FORWARDED_STREAMS, mostPerKey: STREAMS_OF_CLIENT });
   return {
     acquire({ name, isForwarded }) {
       const leaveShare = (isForwarded ? forwarded : direct).tryEnter(name);

@@ -28,7 +28,7 @@ import { sendNotification } from '../notifications/domain/sending.ts';
 import { notificationRoutes } from '../notifications/routes/notifications.ts';
 import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
 import { createNotificationRecords } from '../notifications/store/notifications.ts';
-import { createNotificationOutbox, createPost } from '../notifications/workers/sender.ts';
+import { createNotificationOutbox, createPost, notificationRetries } from '../notifications/workers/sender.ts';
 import { historyRoutes } from '../releases/routes/history.ts';
 import { releaseRoutes } from '../releases/routes/releases.ts';
 import { createHistoryStore } from '../releases/store/history.ts';
@@ -42,8 +42,6 @@ const databaseSchema = 'registry';
 
 const RESYNC_MS = 60_000;
 const FEED_CAPACITY = 10_000;
-/** Thirteen attempts within two to three hours. */
-const RETRIES: OutboxRetries = { limit: 12, delaySeconds: 5, delayMaxSeconds: 1800, relaySeconds: 15 };
 
 type DeliveryConfig = Pick<
   RegistryConfig,
@@ -91,7 +89,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const outbox = createNotificationOutbox({
     databaseUrl: deps.databaseUrl,
     pool: deps.pool,
-    retries: deps.notificationRetries ?? RETRIES,
+    retries: deps.notificationRetries ?? notificationRetries,
     notifications,
     attempt: (notification) => sendNotification({ configs, post, clock }, notification),
     clock,

@@ -8,7 +8,7 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { RegistryError } from '../common/errors.ts';
 import { createLookupLimiter } from '../common/overload.ts';
@@ -87,7 +87,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const registrations: RegistrationsDeps = {
     store,
     heartbeats,
-    oneByOne: createLimiter({ mostPerKey: 1 }),
+    oneByOne: createConcurrencyLimiter({ mostPerKey: 1 }),
     misses: {
       run(name, work) {
         misses += 1;

@@ -4,7 +4,7 @@ import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { BackendPool } from './backend-pool.ts';
 import { createCallMetrics } from './call-metrics.ts';
 import { followConnections } from './connections.ts';
@@ -52,7 +52,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       upstreamConnections: () => backends.size,
     },
   });
-  const concurrency = createLimiter({ mostPerKey: limits.callsPerSubject });
+  const concurrency = createConcurrencyLimiter({ mostPerKey: limits.callsPerSubject });
   const serving: Serving = { deps, limits, calls, concurrency, seen: new Set(), health, backends, callMetrics };
   const timer = setInterval(() => {
     for (const known of calls) sweep(known, limits, authenticator);

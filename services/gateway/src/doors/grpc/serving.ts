@@ -2,7 +2,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
-import type { Limiter } from '@rollcall/platform/work/limiter.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import type { Registry } from 'prom-client';
 import type { AccessLog } from '../../access-log.ts';
 import type { Authenticator } from '../../admission/caller.ts';
@@ -52,7 +52,7 @@ export interface Serving {
   /** Those under way. */
   readonly calls: Set<KnownCall>;
   /** Of the calls of one subject. */
-  readonly concurrency: Pick<Limiter, 'tryEnter'>;
+  readonly concurrency: Pick<ConcurrencyLimiter, 'tryEnter'>;
   /** The gRPC services that had a target; one that is dropped for others comes back with its calls. */
   readonly seen: Set<string>;
   readonly health: OwnHealth;

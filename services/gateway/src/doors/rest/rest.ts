@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { sleep } from '@rollcall/platform/retry.ts';
-import type { Limiter } from '@rollcall/platform/work/limiter.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { networkOf } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Endpoint } from '../../upstream/discovery/endpoints.ts';
@@ -11,7 +11,7 @@ import { Upload } from './upload.ts';
 import type { Attempt } from './upstream-failure.ts';
 
 export interface RestProxyDeps extends ExchangeDeps {
-  readonly concurrency: Pick<Limiter, 'tryEnter'>;
+  readonly concurrency: Pick<ConcurrencyLimiter, 'tryEnter'>;
   /** Of a request's body, in bytes. */
   readonly bodyLimit: number;
 }

@@ -1,4 +1,4 @@
-import type { Limiter } from '@rollcall/platform/work/limiter.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';
@@ -132,7 +132,7 @@ export interface JobsDeps {
   readonly jobs: JobCommands;
   readonly history: JobHistory;
   /** Keeps lookups of unknown ids from using all connections. */
-  readonly misses: Pick<Limiter, 'run'>;
+  readonly misses: Pick<ConcurrencyLimiter, 'run'>;
 }
 
 export interface JobQuery {

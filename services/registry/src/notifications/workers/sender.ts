@@ -1,7 +1,12 @@
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
-import { createOutbox, type Outbox, type OutboxOptions } from '@rollcall/platform/postgres/outbox.ts';
+import {
+  createOutbox,
+  type Outbox,
+  type OutboxOptions,
+  type OutboxRetries,
+} from '@rollcall/platform/postgres/outbox.ts';
 import type { OutboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
 import type { OutboxAttempt } from '@rollcall/platform/work/outbox-states.ts';
 import { Counter, type Registry } from 'prom-client';
@@ -13,6 +18,14 @@ const TIMEOUT_MS = 10_000;
 const QUEUE_SCHEMA = 'registry_queue';
 
 type Shared = Pick<OutboxOptions<QueuedNotification>, 'databaseUrl' | 'pool' | 'retries' | 'clock' | 'log'>;
+
+/** Thirteen attempts within two to three hours. */
+export const notificationRetries: OutboxRetries = {
+  limit: 12,
+  delaySeconds: 5,
+  delayMaxSeconds: 1800,
+  relaySeconds: 15,
+};
 
 export interface NotificationOutboxOptions extends Shared {
   readonly notifications: OutboxTable<QueuedNotification>;

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import type { HeartbeatWrite, RegistrationLife } from './registration.ts';
 
 /**
@@ -171,7 +171,7 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
     },
     pending: () => unwritten(entries).length,
     async flushAll() {
-      const limiter = createLimiter({ most: FLUSH_CONCURRENCY });
+      const limiter = createConcurrencyLimiter({ most: FLUSH_CONCURRENCY });
       await Promise.all(unwritten(entries).map(([id, entry]) => limiter.run(id, () => flush(id, entry))));
       for (const entry of entries.values()) clearTimeout(entry.flush);
     },

@@ -1,5 +1,5 @@
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
-import { createLimiter } from '@rollcall/platform/work/limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLookupLimiter } from '../../common/overload.ts';
 import { createHeartbeats } from './heartbeats.ts';
@@ -176,7 +176,7 @@ function setUp() {
   const deps: RegistrationsDeps = {
     store: memory.store,
     heartbeats,
-    oneByOne: createLimiter({ mostPerKey: 1 }),
+    oneByOne: createConcurrencyLimiter({ mostPerKey: 1 }),
     misses: createLookupLimiter(1),
     mayConnect: addressRules.cluster,
     clock,

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
-import type { Limiter } from '@rollcall/platform/work/limiter.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkReport, checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
@@ -23,12 +23,12 @@ export interface RegistrationsDeps {
    * Registrations, removals and reports of one name are serial in this process; between replicas
    * the store decides.
    */
-  readonly oneByOne: Pick<Limiter, 'run'>;
+  readonly oneByOne: Pick<ConcurrencyLimiter, 'run'>;
   /**
    * Lookups of names that are unknown here, in the store: anyone can cause them, and heartbeats
    * must not wait for them.
    */
-  readonly misses: Pick<Limiter, 'run'>;
+  readonly misses: Pick<ConcurrencyLimiter, 'run'>;
   readonly clock: Clock;
   /** How many registrations a subject may have; a few more where several are made at once. */
   readonly registrationsPerSubject: number;

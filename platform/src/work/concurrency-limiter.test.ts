@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createLimiter, type Limiter } from './limiter.ts';
+import { type ConcurrencyLimiter, createConcurrencyLimiter } from './concurrency-limiter.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -14,12 +14,12 @@ const refused = (message: string) => ({ message });
 const refuse = (reason: string) => new Error(reason);
 
 /** One of a service at a time. */
-function createServiceLimiter(most: number): Limiter {
-  return createLimiter({ most, mostPerKey: 1, places: 100, waitingPerKey: 20, maxWaitMs: 10_000, refuse });
+function createServiceLimiter(most: number): ConcurrencyLimiter {
+  return createConcurrencyLimiter({ most, mostPerKey: 1, places: 100, waitingPerKey: 20, maxWaitMs: 10_000, refuse });
 }
 
 /** Work that takes five seconds, and notes when it is begun. */
-function slowWork(limiter: Limiter) {
+function slowWork(limiter: ConcurrencyLimiter) {
   const begun: string[] = [];
   const ask = (serviceName: string, name = serviceName) =>
     limiter.run(serviceName, async () => {
@@ -89,7 +89,7 @@ test('more than a hundred at all are refused at once, and taken when some have e
 });
 
 test('without places to wait, what is over the limit is refused at once, and more is taken when some has ended', async () => {
-  const limiter = createLimiter({ most: 2, places: 2, refuse });
+  const limiter = createConcurrencyLimiter({ most: 2, places: 2, refuse });
   const gate = Promise.withResolvers<string>();
   const first = [limiter.run('a', () => gate.promise), limiter.run('a', () => gate.promise)];
   await expect(limiter.run('b', async () => 'third')).rejects.toMatchObject(refused('full'));
@@ -99,7 +99,7 @@ test('without places to wait, what is over the limit is refused at once, and mor
 });
 
 test('one of a key at a time, without a bound for all: work is serial, even after a failure', async () => {
-  const limiter = createLimiter({ mostPerKey: 1 });
+  const limiter = createConcurrencyLimiter({ mostPerKey: 1 });
   const order: string[] = [];
   const gate = Promise.withResolvers<void>();
   const first = limiter.run('a', async () => {
@@ -117,7 +117,7 @@ test('one of a key at a time, without a bound for all: work is serial, even afte
 });
 
 test('each key has so many at once without waiting, and another one when one is over', () => {
-  const limiter = createLimiter({ mostPerKey: 2 });
+  const limiter = createConcurrencyLimiter({ mostPerKey: 2 });
   const leave = limiter.tryEnter('a');
   expect(limiter.tryEnter('a')).toBeTypeOf('function');
   expect(limiter.tryEnter('a')).toBeUndefined();

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { parseTrustedProxies } from '../../admission/client-address.ts';
-import { requestOrigin } from '../request-origin.ts';
+import { parseTrustedProxies } from '../admission/client-address.ts';
+import { requestOrigin } from './request-origin.ts';
 
 const trusted = parseTrustedProxies(['10.0.0.0/8', '2001:db8::1']);
 const told = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'api.example.com' };

@@ -33,7 +33,7 @@ export interface LimitDecision {
 }
 
 /** Counts requests by key and refuses those beyond the limit. */
-export interface Limiter {
+export interface RateLimiter {
   /**
    * Asks for one request. Those with the same key and the same window share a count; the number of
    * requests may differ from call to call.

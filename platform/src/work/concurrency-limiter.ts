@@ -1,4 +1,4 @@
-export interface LimiterOptions {
+export interface ConcurrencyLimiterOptions {
   /** How much may be under way at a time; without a bound by default. */
   readonly most?: number;
   /** How much of one key may be under way at a time; without a bound by default. */
@@ -24,7 +24,7 @@ type LimitReason = 'full' | 'late';
 /**
  * Bounds how much is under way at a time, of all and of each key, such as a service or a caller.
  */
-export interface Limiter {
+export interface ConcurrencyLimiter {
   /** @returns what says that it is over; undefined where as much as may be is under way. */
   tryEnter(key: string): (() => void) | undefined;
   /**
@@ -43,7 +43,7 @@ interface KeyState {
   readonly waiting: Set<Begin>;
 }
 
-export function createLimiter(options: LimiterOptions): Limiter {
+export function createConcurrencyLimiter(options: ConcurrencyLimiterOptions): ConcurrencyLimiter {
   const { most = Infinity, mostPerKey = Infinity, places = Infinity, waitingPerKey = Infinity } = options;
   const { refuse = (reason: LimitReason) => new Error(`Not begun: ${reason}`) } = options;
   const keys = new Map<string, KeyState>();

@@ -5,7 +5,7 @@ import { always } from '../../upstream/discovery/addresses.ts';
 import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { isOfLookup } from '../../upstream/discovery/lookups.ts';
 import type { GrpcLimits } from './limits.ts';
-import { CHECK_INTERVAL_MS, PeerWatch } from './peer-watch.ts';
+import { CHECK_INTERVAL_MS, CONNECTION_WINDOW_BYTES, PeerWatch } from './peer-watch.ts';
 
 /** What backends need. */
 export interface BackendDeps {
@@ -70,6 +70,7 @@ export class BackendConnection {
     session.once('connect', (_session, socket) => {
       // Given up meanwhile, of which Node does not inform a connection that is being made.
       if (session.destroyed) socket.destroy();
+      else session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
       socket.once('close', () => {
         this.#isLost = true;
       });

@@ -22,9 +22,14 @@ export class BackendPool {
   /** @returns one for a call, which may yet have to be made. */
   connectionTo(place: Place): BackendConnection {
     const ofEndpoint = this.#connections.get(place.endpoint) ?? new Set();
-    const open = [...ofEndpoint].filter((connection) => connection.acceptsCalls());
-    const [least] = open.toSorted((one, other) => one.calls - other.calls);
-    const isEnough = open.length >= this.#deps.limits.sessionsPerTarget;
+    let least: BackendConnection | undefined;
+    let open = 0;
+    for (const connection of ofEndpoint) {
+      if (!connection.acceptsCalls()) continue;
+      open += 1;
+      if (least === undefined || connection.calls < least.calls) least = connection;
+    }
+    const isEnough = open >= this.#deps.limits.sessionsPerTarget;
     if (least !== undefined && (isEnough || !least.isFull())) return least;
     const connection = new BackendConnection(place, this.#deps);
     this.#connections.set(place.endpoint, ofEndpoint.add(connection));

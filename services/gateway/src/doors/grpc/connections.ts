@@ -2,7 +2,7 @@ import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { GrpcLimits } from './limits.ts';
-import { CHECK_INTERVAL_MS, PeerWatch } from './peer-watch.ts';
+import { CHECK_INTERVAL_MS, CONNECTION_WINDOW_BYTES, PeerWatch } from './peer-watch.ts';
 
 /** The connections of callers. */
 export interface Connections {
@@ -32,6 +32,7 @@ export function followConnections(server: Http2Server, { limits, clock, onCall }
 
   function follow(session: ServerHttp2Session, socket: Socket): void {
     const watch = new PeerWatch({ ...limits, silenceMs: limits.pingIntervalMs });
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
     let calls = 0;
     let withoutCallsSinceMs = clock.monotonicMs();
     // Until the peer has sent its settings.

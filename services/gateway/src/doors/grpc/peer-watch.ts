@@ -2,6 +2,8 @@ import type { Http2Session } from 'node:http2';
 
 /** How often {@link PeerWatch.check} is to be called. */
 export const CHECK_INTERVAL_MS = 1000;
+/** How much may be on its way over a connection, before somebody reads it. */
+export const CONNECTION_WINDOW_BYTES = 1024 * 1024;
 
 /** Whole numbers of {@link CHECK_INTERVAL_MS}. */
 interface Patience {

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws';
 import type { Frame } from './channels/channel-source.ts';
 import type { Intake } from './liveness.ts';
-import { createOutbox } from './outbox.ts';
+import { createSendQueue } from './send-queue.ts';
 
 /** What the socket holds at most before frames wait outside of it, where they are shared. */
 const WINDOW_BYTES = 64 * 1024;
@@ -17,7 +17,7 @@ export interface SenderDeps {
 /** Sends frames in order, as fast as the peer reads them. */
 export interface Sender {
   send(frame: Frame): void;
-  /** As {@link Outbox.keepBacklog}. */
+  /** As {@link SendQueue.keepBacklog}. */
   sendBacklog(frames: readonly Frame[]): () => void;
   /** What the peer has read, and whether more waits for it. */
   intake(): Intake;
@@ -26,7 +26,7 @@ export interface Sender {
 }
 
 export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sender {
-  const outbox = createOutbox({ windowBytes: WINDOW_BYTES, limitBytes });
+  const queue = createSendQueue({ windowBytes: WINDOW_BYTES, limitBytes });
   /** Frames that the system has accepted for the peer, which it does only as the peer reads. */
   let taken = 0;
   let isStopped = false;
@@ -41,19 +41,19 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
   }
 
   function pump(): void {
-    if (isStopped || outbox.isEmpty()) return;
-    for (const frame of outbox.take(socket.bufferedAmount)) transmit(frame);
+    if (isStopped || queue.isEmpty()) return;
+    for (const frame of queue.take(socket.bufferedAmount)) transmit(frame);
   }
 
   function stop(): void {
     isStopped = true;
-    outbox.clear();
+    queue.clear();
   }
 
   return {
     send(frame) {
       if (isStopped) return;
-      const verdict = outbox.offer(frame, socket.bufferedAmount);
+      const verdict = queue.offer(frame, socket.bufferedAmount);
       if (verdict === 'send') transmit(frame);
       if (verdict !== 'overflow') return;
       stop();
@@ -61,11 +61,11 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
     },
     sendBacklog(frames) {
       if (isStopped) return () => undefined;
-      const forget = outbox.keepBacklog(frames);
+      const forget = queue.keepBacklog(frames);
       pump();
       return forget;
     },
-    intake: () => ({ taken, isWaiting: !outbox.isEmpty() || socket.bufferedAmount > 0 }),
+    intake: () => ({ taken, isWaiting: !queue.isEmpty() || socket.bufferedAmount > 0 }),
     stop,
   };
 }

@@ -1,6 +1,6 @@
 import type { Frame } from './channels/channel-source.ts';
 
-export interface OutboxLimits {
+export interface SendQueueLimits {
   /**
    * What the socket holds at most, but for one frame: the rest waits here, shared with all who wait
    * for the same.
@@ -11,7 +11,7 @@ export interface OutboxLimits {
 }
 
 /** Frames for one connection that its socket does not accept yet, in order. No I/O. */
-export interface Outbox {
+export interface SendQueue {
   /**
    * @param bufferedBytes what the socket holds.
    * @returns `send`: at once; `wait`: it was kept; `overflow`: it was not, for too much waits.
@@ -37,7 +37,7 @@ interface Entry {
   readonly counted: boolean;
 }
 
-export function createOutbox({ windowBytes, limitBytes }: OutboxLimits): Outbox {
+export function createSendQueue({ windowBytes, limitBytes }: SendQueueLimits): SendQueue {
   let entries: Entry[] = [];
   let countedBytes = 0;
 

@@ -1,41 +1,41 @@
 import { array, assert, constantFrom, integer, property, record } from 'fast-check';
 import { expect, test } from 'vitest';
-import { createOutbox } from './outbox.ts';
+import { createSendQueue } from './send-queue.ts';
 
 const frame = (length: number) => Buffer.alloc(length);
 
 test('what the socket takes is sent at once', () => {
-  const outbox = createOutbox({ windowBytes: 10, limitBytes: 100 });
-  expect(outbox.offer(frame(500), 0)).toBe('send');
-  expect(outbox.offer(frame(1), 9)).toBe('send');
-  expect(outbox.isEmpty()).toBe(true);
+  const queue = createSendQueue({ windowBytes: 10, limitBytes: 100 });
+  expect(queue.offer(frame(500), 0)).toBe('send');
+  expect(queue.offer(frame(1), 9)).toBe('send');
+  expect(queue.isEmpty()).toBe(true);
 });
 
 test('what it does not take waits in order, up to the limit', () => {
-  const outbox = createOutbox({ windowBytes: 10, limitBytes: 50 });
+  const queue = createSendQueue({ windowBytes: 10, limitBytes: 50 });
   const [first, second] = [frame(20), frame(20)];
-  expect(outbox.offer(first, 10)).toBe('wait');
-  expect(outbox.offer(second, 10)).toBe('wait');
-  expect(outbox.offer(frame(11), 10)).toBe('overflow');
-  expect(outbox.take(10)).toEqual([]);
-  const taken = outbox.take(0);
+  expect(queue.offer(first, 10)).toBe('wait');
+  expect(queue.offer(second, 10)).toBe('wait');
+  expect(queue.offer(frame(11), 10)).toBe('overflow');
+  expect(queue.take(10)).toEqual([]);
+  const taken = queue.take(0);
   expect(taken).toHaveLength(1);
   expect(taken[0]).toBe(first);
   // Nothing overtakes.
-  expect(outbox.offer(frame(1), 0)).toBe('wait');
-  expect(outbox.take(0)[0]).toBe(second);
+  expect(queue.offer(frame(1), 0)).toBe('wait');
+  expect(queue.take(0)[0]).toBe(second);
 });
 
 test('a backlog does not make anybody slow, and can be forgotten', () => {
-  const outbox = createOutbox({ windowBytes: 10, limitBytes: 50 });
-  const forget = outbox.keepBacklog(Array.from({ length: 100 }, () => frame(10)));
+  const queue = createSendQueue({ windowBytes: 10, limitBytes: 50 });
+  const forget = queue.keepBacklog(Array.from({ length: 100 }, () => frame(10)));
   const live = frame(40);
-  expect(outbox.offer(live, 0)).toBe('wait');
-  expect(outbox.take(0)).toHaveLength(1);
-  expect(outbox.offer(frame(11), 0)).toBe('overflow');
+  expect(queue.offer(live, 0)).toBe('wait');
+  expect(queue.take(0)).toHaveLength(1);
+  expect(queue.offer(frame(11), 0)).toBe('overflow');
   forget();
-  expect(outbox.take(0)).toEqual([live]);
-  expect(outbox.isEmpty()).toBe(true);
+  expect(queue.take(0)).toEqual([live]);
+  expect(queue.isEmpty()).toBe(true);
 });
 
 test('whatever the socket takes, frames come out once and in order, and what waits stays below the limit', () => {
@@ -46,7 +46,7 @@ test('whatever the socket takes, frames come out once and in order, and what wai
   });
   assert(
     property(array(step, { maxLength: 80 }), (steps) => {
-      const outbox = createOutbox({ windowBytes: 20, limitBytes: 100 });
+      const queue = createSendQueue({ windowBytes: 20, limitBytes: 100 });
       const offered: Buffer[] = [];
       const live = new Set<Buffer>();
       const sent: Buffer[] = [];
@@ -60,10 +60,10 @@ test('whatever the socket takes, frames come out once and in order, and what wai
       for (const { bytes, drained, kind } of steps) {
         const next = frame(bytes);
         if (kind === 'backlog') {
-          outbox.keepBacklog([next, next]);
+          queue.keepBacklog([next, next]);
           offered.push(next, next);
         } else {
-          const verdict = outbox.offer(next, buffered);
+          const verdict = queue.offer(next, buffered);
           if (verdict === 'send') send([next]);
           live.add(next);
           if (verdict !== 'overflow') offered.push(next);
@@ -71,12 +71,12 @@ test('whatever the socket takes, frames come out once and in order, and what wai
         const waiting = offered.slice(sent.length).filter((each) => live.has(each));
         expect(waiting.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(100);
         buffered = Math.max(0, buffered - drained);
-        send(outbox.take(buffered));
+        send(queue.take(buffered));
         expect(buffered).toBeLessThan(20 + 30);
       }
       buffered = 0;
-      while (!outbox.isEmpty()) {
-        send(outbox.take(0));
+      while (!queue.isEmpty()) {
+        send(queue.take(0));
         buffered = 0;
       }
       expect(sent.length).toBe(offered.length);

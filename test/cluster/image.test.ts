@@ -29,7 +29,7 @@ describe.skipIf(noRollcallImage)("Rollcall's image, restricted", () => {
 
   test.each([
     { args: ['registry'], exitCode: 1, text: /ROLLCALL_DATABASE_URL is required/ },
-    { args: ['fetch', '--url=https://example.com/a'], exitCode: 2, text: /--checksum is required/ },
+    { args: ['fetch', '--url=https://example.com/a'], exitCode: 2, text: /--checksum must be sha256/ },
     { args: ['gatekeeper'], exitCode: 2, text: /there is no process "gatekeeper"/ },
     { args: [], exitCode: 2, text: /which process\?/ },
   ])('says what $args lacks', async ({ args, exitCode, text }) => {

@@ -349,6 +349,8 @@ describe('the access log', () => {
     await ask('/api/v1/shop/a%2fb', '3');
     await ask('/api/metrics', '4');
     await ask('/api/v1/shop/short', '5', 'PROPFIND');
+    await ask('/api/openapi.json', '6');
+    await ask('/api/docs', '7');
     expect((await requestToken(gateway, { id: 'logged', secret: 'guessed-secret' })).status).toBe(401);
     expect((await get(gateway, '/api/v1/shop/short', 'guessed-token')).status).toBe(401);
     await using live = await connect(`${gateway.url.replace('http', 'ws')}/api/ws`, token);
@@ -358,7 +360,7 @@ describe('the access log', () => {
     expect((await grpc.call('Heartbeat', { serviceName: 'shop' })).code).toBe(7);
     using stranger = createGrpcClient(gateway.grpcPort, 'guessed-token');
     expect((await stranger.call('List', {})).code).toBe(16);
-    const lines = (await linesOf(gateway, from + 12)).slice(from);
+    const lines = (await linesOf(gateway, from + 14)).slice(from);
     const subject = 'logged';
     const list = '/rollcall.registry.v1.Registry/List';
     expect(lines).toMatchObject([
@@ -367,6 +369,8 @@ describe('the access log', () => {
       { reqId: '3', path: '/api/v1/shop/a%2fb', result: 400, code: 'INVALID_PATH' },
       { reqId: '4', path: '/api/metrics', subject, result: 403, code: 'INSUFFICIENT_SCOPE' },
       { reqId: '5', method: 'PROPFIND', path: '/api/v1/shop/short', subject, result: 405, code: 'METHOD_NOT_ALLOWED' },
+      { reqId: '6', path: '/api/openapi.json', result: 200 },
+      { reqId: '7', path: '/api/docs', result: 200 },
       { path: '/api/v1/auth/token', client: 'logged', result: 401, code: 'invalid_client' },
       { path: '/api/v1/shop/short', result: 401, code: 'INVALID_TOKEN' },
       { path: '/api/ws', subject, result: 101 },

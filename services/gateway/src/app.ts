@@ -73,7 +73,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   app.server.maxConnections = MAX_CONNECTIONS;
   endSlowCallers(app, metrics, SLOW_CALLERS);
   if (corsOrigins.size > 0) allowOrigins(app, corsOrigins);
-  await documentation(app, version);
+  await documentation(app, version, accessLog);
   for (const register of routes) {
     await app.register(async (scope) => register(scope as App));
   }

@@ -2,9 +2,10 @@ import swagger from '@fastify/swagger';
 import { documentationPage } from '@rollcall/platform/http/documentation-page.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifySchema } from 'fastify';
+import type { AccessLog } from '../access-log.ts';
 import { type ErrorCode, errorCatalogue } from '../errors.ts';
+import { logRequests } from './request-log.ts';
 
-const OPENAPI = '/api/openapi.json';
 const text = { type: 'string' };
 const count = { type: 'integer', minimum: 0 };
 
@@ -95,7 +96,7 @@ const operations: Readonly<Record<string, FastifySchema>> = {
  * The OpenAPI document of the gateway itself at `/api/openapi.json`, and at `/api/docs` a page that
  * shows it and the registry's. Registered before the routes, so that it sees them.
  */
-export async function documentation(app: App, version: string): Promise<void> {
+export async function documentation(app: App, version: string, accessLog: AccessLog | undefined): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -110,10 +111,17 @@ export async function documentation(app: App, version: string): Promise<void> {
     },
     transform: ({ url, route }) => ({ url, schema: operations[`${String(route.method)} ${url}`] ?? { hide: true } }),
   });
-  app.get(OPENAPI, () => app.swagger());
   const urls = [
-    { name: 'gateway', url: OPENAPI },
+    { name: 'gateway', url: '/api/openapi.json' },
     { name: 'registry', url: '/api/v1/registry/openapi.json' },
   ];
-  await app.register((api) => documentationPage(api as App, '/docs', { uiConfig: { urls } }), { prefix: '/api' });
+  await app.register(
+    async (scope) => {
+      const api = scope as App;
+      logRequests(api, accessLog);
+      api.get('/openapi.json', () => app.swagger());
+      await documentationPage(api, '/docs', { uiConfig: { urls } });
+    },
+    { prefix: '/api' },
+  );
 }

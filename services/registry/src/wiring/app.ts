@@ -39,8 +39,16 @@ export interface AppDeps {
 
 /** The registry's HTTP application. It does not listen. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { version, authentication, routes, ...options } = deps;
-  const app = createServer({ ...options, bodyLimit: BODY_LIMIT_BYTES, mapError });
+  const { log, metrics, version, authentication, routes, closingLimitMs, isStopping, tracing } = deps;
+  const app = createServer({
+    log,
+    metrics,
+    bodyLimit: BODY_LIMIT_BYTES,
+    mapError,
+    closingLimitMs,
+    isStopping,
+    tracing,
+  });
   app.get('/', { schema: { hide: true } }, () => ENTRY);
   await app.register(
     async (scope) => {

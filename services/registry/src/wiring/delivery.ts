@@ -76,7 +76,7 @@ export interface Delivery {
  * does not answer at the start: what needs them answers 503 until they are back.
  */
 export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
-  const { clock, log, metrics, currentVersion } = deps;
+  const { connection, namespace, clock, log, metrics, currentVersion } = deps;
   const database = createDatabase({
     pool: deps.pool,
     schema: databaseSchema,
@@ -84,7 +84,8 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     log,
   });
   const store = createStores(deps, database.pool, () => outbox.wake());
-  const { configs, channels, history, jobs, notifications, informers, policies } = store;
+  const { informers, configs, channels, policies, jobs, directory } = store;
+  const { history, releases, calls, automatic, notifications } = store;
   const post = createPost(deps.webhookAddresses);
   const outbox = createNotificationOutbox({
     databaseUrl: deps.databaseUrl,
@@ -103,10 +104,18 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     keyOf: ({ id }) => id,
     show: (job) => JSON.stringify(describe(job)),
   });
-  const source = followInformer({ ...deps, kind: deliveryJobKind, informer: informers.jobs, feed, toItem: toJob });
+  const source = followInformer({
+    connection,
+    namespace,
+    kind: deliveryJobKind,
+    informer: informers.jobs,
+    feed,
+    toItem: toJob,
+  });
   const watchers = createEventStreams();
   const jobStreams = createEventStreams();
-  const common = { ...store, rules: deps.webhookRules, clock, currentVersion };
+  const admission = { configs, calls, rules: deps.webhookRules, clock };
+  const misses = createLookupLimiter();
   const recorder = createRecorder({
     informer: informers.jobs,
     jobs,
@@ -122,12 +131,12 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
   return {
     routes: [
       (app) => historyRoutes(app, { history }),
-      (app) => releaseRoutes(app, common),
-      (app) => jobRequestRoutes(app, common),
-      (app) => webhookConfigRoutes(app, common),
-      (app) => notificationRoutes(app, common),
-      (app) => jobWatchRoute(app, { directory: store.directory, describe, feed, source, streams: watchers }),
-      (app) => jobRoutes(app, { ...common, describe, feed, jobStreams, misses: createLookupLimiter() }),
+      (app) => releaseRoutes(app, { ...admission, releases, history, policies, automatic, jobs, currentVersion }),
+      (app) => jobRequestRoutes(app, { ...admission, jobs, releases }),
+      (app) => webhookConfigRoutes(app, admission),
+      (app) => notificationRoutes(app, { ...admission, notifications }),
+      (app) => jobWatchRoute(app, { directory, describe, feed, source, streams: watchers }),
+      (app) => jobRoutes(app, { ...admission, directory, jobs, history, misses, describe, feed, jobStreams }),
     ],
     actors: [database, outbox, recorder, informersActor(Object.values(informers))],
     databaseConnected: database.connected,

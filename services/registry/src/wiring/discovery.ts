@@ -55,9 +55,9 @@ export interface Discovery {
 }
 
 export function createDiscovery(deps: DiscoveryDeps): Discovery {
-  const { connection, namespace, clock, log, metrics } = deps;
-  const common = { connection, namespace, clock, log };
-  const informers = createInformers(common);
+  const { connection, namespace, config, clock, log, metrics } = deps;
+  const { ttlSeconds, registrationsPerSubject } = config;
+  const informers = createInformers({ connection, namespace, clock, log });
   const connected = () => Object.values(informers).every((informer) => informer.connectivity() === 'connected');
   const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
   const directory = createDirectory({ render: renderRegistration, lastBeatAt });
@@ -65,8 +65,11 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   let misses = 0;
 
   const store = createRegistrationStore({
-    ...common,
-    ...informers,
+    connection,
+    namespace,
+    clock,
+    registrations: informers.registrations,
+    leases: informers.leases,
     onChange(registration, deleted) {
       if (deleted) directory.remove(registration.serviceName, registration.id);
       else directory.put(registration);
@@ -94,14 +97,16 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
         return lookups.run(name, work);
       },
     },
-    mayConnect: addressRules[deps.config.serviceAddresses],
-    ...deps.config,
+    mayConnect: addressRules[config.serviceAddresses],
+    registrationsPerSubject,
+    ttlSeconds,
     clock,
   };
 
-  followLeases({ informers, heartbeats, directory, namespace, ttlSeconds: deps.config.ttlSeconds });
+  followLeases({ informers, heartbeats, directory, namespace, ttlSeconds });
   const source = followInformer({
-    ...deps,
+    connection,
+    namespace,
     kind: serviceRegistrationKind,
     informer: informers.registrations,
     feed,
@@ -115,9 +120,9 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
 
   return {
     routes: [
-      (app) => serviceWatchRoute(app, { ...backend, directory, streams }),
+      (app) => serviceWatchRoute(app, { directory, feed, source, streams, lastBeatAt }),
       (app) => serviceRoutes(app, { registrations, directory }),
-      (app) => reportRoutes(app, backend),
+      (app) => reportRoutes(app, { registrations }),
     ],
     backend,
     actors: [informersActor({ informers, heartbeats })],

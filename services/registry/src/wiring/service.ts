@@ -49,10 +49,23 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
     maxConnections: DATABASE_CONNECTIONS,
     log,
   });
-  const common = { connection, namespace, clock, log, metrics };
-  const discovery = createDiscovery({ ...common, config });
+  const discovery = createDiscovery({ connection, namespace, config, clock, log, metrics });
   const currentVersion = (serviceName: string) => discovery.currentVersion(serviceName);
-  const delivery = await createDelivery({ ...config, ...common, pool, currentVersion });
+  const { databaseUrl, webhookSecrets, webhookRules, webhookAddresses, jobRetentionMs } = config;
+  const delivery = await createDelivery({
+    connection,
+    namespace,
+    databaseUrl,
+    webhookSecrets,
+    webhookRules,
+    webhookAddresses,
+    jobRetentionMs,
+    pool,
+    currentVersion,
+    clock,
+    log,
+    metrics,
+  });
   const health = {
     version,
     startedAt: clock.now(),
@@ -72,9 +85,9 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
     tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
     routes: [...discovery.routes, ...delivery.routes, (api) => healthRoutes(api, health)],
   });
-  const listening = { host: config.host, port: config.grpcPort };
-  const serving = { backend: discovery.backend, authentication, tracer: tracing?.tracer };
-  const grpc = createGrpcServer({ ...listening, ...serving, log, metrics });
+  const { host, grpcPort: port } = config;
+  const { backend } = discovery;
+  const grpc = createGrpcServer({ host, port, backend, authentication, tracer: tracing?.tracer, log, metrics });
   const beforeClose = () => {
     grpc.closeStreams();
     discovery.closeStreams();
@@ -99,14 +112,15 @@ async function registryParts(context: ProcessContext<RegistryConfig>): Promise<P
 }
 
 function createAuthentication(
-  common: { readonly connection: KubeConnection; readonly clock: Clock },
+  { connection, clock }: { readonly connection: KubeConnection; readonly clock: Clock },
   config: RegistryConfig['authentication'],
 ): Authentication | undefined {
   if (config === undefined) return undefined;
   const { audience, reads, gateway } = config;
   const authenticate = authenticator({
-    review: tokenReviewer({ ...common, audience }),
-    gateway: gateway && createIdentityReader({ ...common, ...gateway, service: OWN_NAME }),
+    review: tokenReviewer({ connection, clock, audience }),
+    gateway:
+      gateway && createIdentityReader({ jwksUrl: gateway.jwksUrl, issuer: gateway.issuer, clock, service: OWN_NAME }),
   });
   return { authenticate, reads };
 }

@@ -51,18 +51,26 @@ export function jobRoutes(app: App, deps: JobRoutesDeps): void {
 /** GET /jobs/watch. */
 export function jobWatchRoute(
   app: App,
-  deps: Pick<JobRoutesDeps, 'directory' | 'describe'> & Pick<WatchRoute<Job>, 'feed' | 'source' | 'streams'>,
+  {
+    directory,
+    describe,
+    feed,
+    source,
+    streams,
+  }: Pick<JobRoutesDeps, 'directory' | 'describe'> & Pick<WatchRoute<Job>, 'feed' | 'source' | 'streams'>,
 ): void {
   watchRoute(app, {
-    ...deps,
+    feed,
+    source,
+    streams,
     kind: 'job',
     summary: 'Follow all delivery jobs as server-sent events: added, modified, removed, each with the record',
-    record: deps.describe,
+    record: describe,
     namesake: {
       described: 'the job with the id `watch`',
       send(_request, reply) {
-        const job = deps.directory.find('watch');
-        if (job !== undefined) void reply.send(deps.describe(job));
+        const job = directory.find('watch');
+        if (job !== undefined) void reply.send(describe(job));
         return job !== undefined;
       },
       absent: new RegistryError('JOB_NOT_FOUND', "There is no job 'watch'"),

@@ -36,7 +36,7 @@ export interface NotificationOutboxOptions extends Shared {
 
 /** Sends the notifications that are stored. */
 export function createNotificationOutbox(options: NotificationOutboxOptions): Outbox {
-  const { notifications, log, metrics, ...shared } = options;
+  const { databaseUrl, pool, retries, notifications, clock, log, metrics } = options;
   const attempts = new Counter({
     name: 'rollcall_notification_attempts_total',
     help: 'Attempts of this replica to send a notification.',
@@ -44,11 +44,14 @@ export function createNotificationOutbox(options: NotificationOutboxOptions): Ou
     registers: [metrics],
   });
   return createOutbox({
-    ...shared,
-    log,
     name: 'notifications',
+    databaseUrl,
+    pool,
     schema: QUEUE_SCHEMA,
     messages: notifications,
+    retries,
+    clock,
+    log,
     async attempt(notification) {
       try {
         return await options.attempt(notification);

@@ -40,20 +40,28 @@ const unchecked = () => () => true;
 /** GET /services/watch. */
 export function serviceWatchRoute(
   app: App,
-  deps: Pick<ServiceRoutesDeps, 'directory'> &
+  {
+    directory,
+    feed,
+    source,
+    streams,
+    lastBeatAt,
+  }: Pick<ServiceRoutesDeps, 'directory'> &
     Pick<WatchRoute<Registration>, 'feed' | 'source' | 'streams'> & {
       readonly lastBeatAt: (id: string) => Date | undefined;
     },
 ): void {
   watchRoute(app, {
-    ...deps,
+    feed,
+    source,
+    streams,
     kind: 'service',
     summary: 'Follow registrations as server-sent events: added, modified, expired, removed',
-    record: (registration) => registrationRecord(registration, deps.lastBeatAt(registration.id)),
+    record: (registration) => registrationRecord(registration, lastBeatAt(registration.id)),
     namesake: {
       described: 'the service named `watch`',
       send(request, reply) {
-        const entry = deps.directory.find('watch');
+        const entry = directory.find('watch');
         if (entry !== undefined) sendRendered(request, reply, entry.rendered);
         return entry !== undefined;
       },

@@ -37,29 +37,32 @@ export interface RegistrationStoreDeps {
   readonly onChange: (registration: Registration, deleted: boolean) => void;
 }
 
-interface Context extends RegistrationStoreDeps {
+interface Context extends Omit<RegistrationStoreDeps, 'connection' | 'onChange'> {
   readonly objects: ResourceClient<ServiceRegistration>;
   readonly leaseObjects: ResourceClient<Lease>;
 }
 
 /** Registrations as custom resources, their heartbeats as Leases (docs/internals.md). */
 export function createRegistrationStore(deps: RegistrationStoreDeps): RegistrationStore {
-  const { connection, namespace } = deps;
+  const { connection, namespace, clock, registrations, leases, onChange } = deps;
   const context: Context = {
-    ...deps,
+    namespace,
+    clock,
+    registrations,
+    leases,
     objects: resourceClient(connection, serviceRegistrationKind, namespace),
     leaseObjects: resourceClient(connection, leaseKind, namespace),
   };
   const known = new Map<string, Registration>();
   const fetching = new Map<string, Promise<Registration | undefined>>();
 
-  deps.registrations.onChange((change) => {
+  registrations.onChange((change) => {
     if (change.type === 'resync' || !isCanonical(change.object)) return;
     const registration = toRegistration(change.object);
     const deleted = change.type === 'deleted';
     if (deleted) known.delete(registration.serviceName);
     else known.set(registration.serviceName, registration);
-    deps.onChange(registration, deleted);
+    onChange(registration, deleted);
   });
 
   return {

@@ -26,7 +26,7 @@ export interface WebhookConfigsStoreDeps extends WebhookSecretsDeps {
   readonly onWrite: (config: WebhookConfig) => void;
 }
 
-interface Context extends WebhookConfigsStoreDeps {
+interface Context extends Pick<WebhookConfigsStoreDeps, 'connection' | 'namespace' | 'clock' | 'onWrite'> {
   readonly configs: ResourceClient<WebhookConfig>;
   readonly secrets: WebhookSecrets;
 }
@@ -36,9 +36,13 @@ interface Context extends WebhookConfigsStoreDeps {
  * server.
  */
 export function createWebhookConfigs(deps: WebhookConfigsStoreDeps): WebhookConfigStore {
+  const { connection, namespace, clock, onWrite } = deps;
   const context: Context = {
-    ...deps,
-    configs: resourceClient(deps.connection, webhookConfigKind, deps.namespace),
+    connection,
+    namespace,
+    clock,
+    onWrite,
+    configs: resourceClient(connection, webhookConfigKind, namespace),
     secrets: createWebhookSecrets(deps),
   };
   return {

@@ -9,6 +9,7 @@ import type { Registry } from 'prom-client';
 import type { OperatorConfig } from './config.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createDirectReads } from './delivery/observe/direct-reads.ts';
+import type { DeliveryInformers } from './delivery/observe/informers.ts';
 import { createRecentRoutes } from './delivery/observe/recent-routes.ts';
 import { createSavedStates } from './delivery/observe/saved-states.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
@@ -17,9 +18,9 @@ import { policyReconciler, watchPolicies } from './policies/reconciler.ts';
 import { createRegistrationObserver } from './registration/observe.ts';
 import { registrationReconciler } from './registration/reconciler.ts';
 import { createRegistrationMetrics } from './registration/registration-metrics.ts';
-import { type Applier, createApplier } from './runtime/apply.ts';
+import { createApplier } from './runtime/apply.ts';
 import { informerConnectivity } from './runtime/connectivity.ts';
-import { type Controller, createController } from './runtime/controller.ts';
+import { type Controller, type ControllerDeps, createController } from './runtime/controller.ts';
 import type { EventRecorder } from './runtime/events.ts';
 import type { RuntimeMetrics } from './runtime/runtime-metrics.ts';
 import { createImportObserver, type ImportObserver } from './service-import/observe.ts';
@@ -52,13 +53,13 @@ export interface ControllersDeps {
 
 /** All controllers of the operator. They observe from the beginning and act once started. */
 export function createControllers(deps: ControllersDeps) {
-  const { informers, events, log } = deps;
+  const { config, connection, namespace, deliveryNamespaces, informers, events, clock, log, metrics } = deps;
   const services = [...new Set([...informers.services, ...informers.delivery.services])];
-  const reads = createDirectReads(deps.connection);
-  const routes = createRecentRoutes(reads, deps.clock);
+  const reads = createDirectReads(connection);
+  const routes = createRecentRoutes(reads, clock);
   const savedStates = createSavedStates(reads, informers.delivery.jobs.store);
   const applier = createApplier({
-    connection: deps.connection,
+    connection,
     fieldManager: deps.fieldManager,
     caches: [
       { kind: serviceRegistrationKind, informer: informers.registrations },
@@ -69,28 +70,36 @@ export function createControllers(deps: ControllersDeps) {
     ],
     events,
   });
-  const common = { ...deps, applier };
-  const imports = deps.config.import === undefined ? undefined : importObserver(deps, deps.config.import.ttlMs);
-  const registration = registrationController(common, imports);
+  const controlling = { applier, clock, log, metrics };
+  const imports = config.import === undefined ? undefined : importObserver(deps, config.import.ttlMs);
+  const registration = registrationController(deps, controlling, imports);
   const delivery = createDelivery({
-    ...common,
+    config,
     concurrency: DELIVERY_CONCURRENCY,
-    routes,
-    savedStates,
+    connection,
+    namespace,
+    deliveryNamespaces,
     informers: informers.delivery,
     registry: informers,
+    routes,
+    savedStates,
+    applier,
+    events,
+    clock,
+    log,
+    metrics,
     metricsRegistry: deps.registry,
   });
   const all: Startable[] = [
     { controller: registration, ready: Promise.resolve() },
     // What is not in an incomplete copy must not count as gone.
     { controller: delivery, ready: informers.deliverySynced },
-    { controller: policyController(common), ready: informers.deliverySynced },
+    { controller: policyController(informers.delivery, controlling), ready: informers.deliverySynced },
   ];
   if (imports !== undefined) {
-    all.push({ controller: importController(common, imports, registration), ready: informers.importsSynced });
+    all.push({ controller: importController(controlling, imports, registration), ready: informers.importsSynced });
   }
-  const strays = createStrays({ ...deps, namespaces: deps.deliveryNamespaces });
+  const strays = createStrays({ connection, namespace, namespaces: deliveryNamespaces, events, clock, log });
   let stopped = false;
   async function startWhenReady({ controller, ready }: Startable): Promise<void> {
     await ready;
@@ -119,18 +128,16 @@ interface Startable {
   readonly ready: Promise<void>;
 }
 
-type WithApplier = ControllersDeps & { readonly applier: Applier };
-
-function policyController(deps: WithApplier): Controller {
-  const informers = deps.informers.delivery;
-  const reconciler = policyReconciler({ informers, concurrency: POLICY_CONCURRENCY, clock: deps.clock });
-  const controller = createController(reconciler, deps);
+function policyController(informers: DeliveryInformers, controlling: ControllerDeps): Controller {
+  const { clock } = controlling;
+  const reconciler = policyReconciler({ informers, concurrency: POLICY_CONCURRENCY, clock });
+  const controller = createController(reconciler, controlling);
   watchPolicies(informers, (policyKey) => controller.enqueue(policyKey));
   return controller;
 }
 
 /** Keeps one registration for each annotated Service; see docs/internals.md, "Import Kubernetes Services". */
-function importController(deps: WithApplier, imports: ImportObserver, registration: Controller): Controller {
+function importController(controlling: ControllerDeps, imports: ImportObserver, registration: Controller): Controller {
   const controller = createController(
     {
       name: 'service-import',
@@ -139,7 +146,7 @@ function importController(deps: WithApplier, imports: ImportObserver, registrati
       observe: (key) => imports.observe(key),
       plan: planImport,
     },
-    deps,
+    controlling,
   );
   imports.onChange((serviceKey, registrationKeys) => {
     controller.enqueue(serviceKey);
@@ -149,13 +156,17 @@ function importController(deps: WithApplier, imports: ImportObserver, registrati
 }
 
 function importObserver({ informers, clock, namespace }: ControllersDeps, ttlMs: number): ImportObserver {
-  const { services, endpointSlices } = informers;
+  const { registrations, services, endpointSlices } = informers;
   const connectivity = informerConnectivity([...services, ...endpointSlices], clock);
-  return createImportObserver({ ...informers, connectivity, clock, namespace, ttlMs });
+  return createImportObserver({ registrations, services, endpointSlices, connectivity, clock, namespace, ttlMs });
 }
 
-function registrationController(deps: WithApplier, imports: ImportObserver | undefined): Controller {
-  const { informers, clock, config, registry } = deps;
+function registrationController(
+  deps: ControllersDeps,
+  controlling: ControllerDeps,
+  imports: ImportObserver | undefined,
+): Controller {
+  const { informers, events, leaderLease, clock, log, config, registry } = deps;
   const { registrations, leases } = informers;
   const observer = createRegistrationObserver({
     registrations,
@@ -168,13 +179,16 @@ function registrationController(deps: WithApplier, imports: ImportObserver | und
     onEarlierDeadline: (key, deadlineMs) => controller.enqueueAfter(key, deadlineMs - clock.monotonicMs()),
   });
   const reconciler = registrationReconciler({
-    ...deps,
     store: registrations.store,
     observer,
     concurrency: REGISTRATION_CONCURRENCY,
+    clock,
+    log,
+    events,
+    leaderLease,
     metrics: createRegistrationMetrics(registry, () => observer.census()),
   });
-  const controller = createController(reconciler, deps);
+  const controller = createController(reconciler, controlling);
   registrations.onChange(({ type, object }) => {
     if (type !== 'deleted') controller.enqueue(objectKey(object));
   });

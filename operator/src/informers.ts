@@ -48,7 +48,14 @@ export function createInformers(deps: InformersDeps) {
   const services = createServiceInformers(deps);
   const slice = { ...common, kind: endpointSliceKind, transform: trimEndpointSlice, resyncMs: RESYNC_MS };
   const endpointSlices = scopesOf(importing).map((scope) => createInformer({ ...slice, ...scope }));
-  const delivery = createDeliveryInformers({ ...deps, ...delivering, services: services.delivering });
+  const delivery = createDeliveryInformers({
+    connection,
+    namespace,
+    namespaces: delivering.namespaces,
+    services: services.delivering,
+    clock,
+    log,
+  });
 
   const { jobs, policies, ...perNamespace } = delivery;
   const everything: Readonly<Record<string, readonly Running[]>> = {

@@ -141,10 +141,19 @@ test('a subject has as many registrations as it may have', async () => {
 
 const registerOneMore = () => call(as('bob'), 'POST /services/register', { ...shop, service_name: 'one-more' });
 
-test('what a ResourceQuota does not allow is reported as such', async () => {
+async function registerUnderQuota(): Promise<number> {
+  await namespace.kubectl(['delete', 'quota', 'full', '--ignore-not-found']);
   await namespace.kubectl(['create', 'quota', 'full', '--hard=count/serviceregistrations.rollcall.dev=0']);
-  // Until a controller has counted, which may take a moment, the quota's status is not known.
-  await expect.poll(async () => (await registerOneMore()).status).toBe(507);
+  await namespace
+    .kubectl(['wait', 'quota/full', '--for=jsonpath={.status.used}', '--timeout=3s'])
+    .catch(() => undefined);
+  return (await registerOneMore()).status;
+}
+
+test('what a ResourceQuota does not allow is reported as such', { timeout: 150_000 }, async () => {
+  // A new API server's controller learns of registrations within a minute. It counts those of an
+  // earlier quota five minutes later.
+  await expect.poll(registerUnderQuota, { timeout: 120_000, interval: 1000 }).toBe(507);
   const answer = await registerOneMore();
   await namespace.kubectl(['delete', 'quota', 'full']);
   expect(await answer.json()).toEqual({ error: 'Store is full', message: expect.stringContaining('ResourceQuota') });

@@ -3,9 +3,12 @@ import { type GrpcStatus, grpcStatus, grpcStatusOfHttp } from '@rollcall/platfor
 import { isGrpc } from './headers.ts';
 import { Refusal, type Trailers } from './refusal.ts';
 
+/** By their numbers as text: every call has one to be read. */
+const STATUSES = new Map(Object.values(grpcStatus).map((code) => [String(code), code]));
+
 /** What a service ended a call with; UNKNOWN where it says nothing that is a status. */
 export function statusOf({ 'grpc-status': status }: Trailers): GrpcStatus {
-  return Object.values(grpcStatus).find((code) => String(code) === status) ?? grpcStatus.UNKNOWN;
+  return (typeof status === 'string' ? STATUSES.get(status) : undefined) ?? grpcStatus.UNKNOWN;
 }
 
 /** An answer that is none of gRPC's; undefined: it is one. */

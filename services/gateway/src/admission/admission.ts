@@ -22,7 +22,7 @@ export interface Arrived {
 }
 
 /** What is known of a request once it is counted. */
-interface Counted {
+export interface Counted {
   /** Undefined: it counts for its address. */
   readonly caller: Caller | undefined;
   /** Of the limit, for the answer. */

@@ -32,9 +32,9 @@ export function arrivedRequest({ request, reply }: Exchange, onCaller: (caller: 
  * it is.
  */
 export async function admitRequest(deps: AdmissionDeps, exchange: Exchange, scopes: readonly Scope[]): Promise<void> {
-  const { told } = exchange.request;
+  const { accessFields } = exchange.request;
   const arrived = arrivedRequest(exchange, ({ subject }) => {
-    if (told !== undefined) told.subject = subject;
+    if (accessFields !== undefined) accessFields.subject = subject;
   });
   await admit(deps, arrived, () => ({ scopes }));
 }

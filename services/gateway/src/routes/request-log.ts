@@ -6,34 +6,34 @@ import { givenTraceContext, traceIdFor } from '../doors/trace-context.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     /** What its route adds to the access log; absent where that is off. */
-    told?: Told | undefined;
+    accessFields?: AccessFields | undefined;
   }
 }
 
-type Told = { -readonly [Field in 'subject' | 'client' | 'code']?: AccessEntry[Field] };
+type AccessFields = { -readonly [Field in 'subject' | 'client' | 'code']?: AccessEntry[Field] };
 
 /**
  * Has each request to the routes of a scope logged. The proxied ones do that themselves: they know
  * more of them.
  */
 export function logRequests(app: App, accessLog: AccessLog | undefined): void {
-  app.decorateRequest('told', undefined);
+  app.decorateRequest('accessFields', undefined);
   if (accessLog === undefined) return;
   app.addHook('onRequest', (request, _reply, done) => {
-    request.told = {};
+    request.accessFields = {};
     done();
   });
   app.addHook('onError', async (request, _reply, error) => {
-    if (request.told !== undefined) request.told.code = refusalFields(error).code;
+    if (request.accessFields !== undefined) request.accessFields.code = refusalFields(error).code;
   });
   app.addHook('onResponse', (request, reply, done) => {
-    const { headers, method, span, told } = request;
+    const { headers, method, span, accessFields } = request;
     accessLog.write({
       reqId: request.id,
       trace_id: traceIdFor(span, givenTraceContext(headers)),
       method,
       path: pathOf(request.raw.url),
-      ...told,
+      ...accessFields,
       result: reply.statusCode,
       ms: rounded(reply.elapsedTime),
     });

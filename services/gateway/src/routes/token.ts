@@ -59,7 +59,7 @@ export function tokenRoute(app: App, deps: TokenRouteDeps): void {
   app.addHook('preSerialization', async (request, reply, payload) => {
     if (reply.statusCode < 400) return payload;
     const body = oauthErrorBody(reply.statusCode, payload);
-    if (request.told !== undefined) request.told.code = body.error;
+    if (request.accessFields !== undefined) request.accessFields.code = body.error;
     return body;
   });
   app.post('/api/v1/auth/token', async (request, reply) => {
@@ -82,8 +82,8 @@ function createGrant(deps: TokenRouteDeps): Grant {
   return async (request, reply) => {
     const form = parseForm(request.body);
     const credentials = credentialsOf(request.headers.authorization, form);
-    const { told } = request;
-    if (told !== undefined) told.client = credentials[0]?.id.slice(0, LOGGED_ID_LENGTH);
+    const { accessFields } = request;
+    if (accessFields !== undefined) accessFields.client = credentials[0]?.id.slice(0, LOGGED_ID_LENGTH);
     const grantType = form.get('grant_type');
     if (grantType === null) throw new OAuthError('invalid_request', 'Give the grant_type client_credentials');
     if (grantType !== 'client_credentials') {

@@ -2,7 +2,6 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import { codedErrorBody, type HttpError, serverError } from '@rollcall/platform/http/errors.ts';
 import { type CallHead, isGrpc } from './headers.ts';
 import type { Refusal, Trailers } from './refusal.ts';
-import type { KnownCall } from './serving.ts';
 
 /**
  * How often a connection is checked that has something to send before a stream of it may be closed.
@@ -83,8 +82,14 @@ export function faultOfRequest({ method, contentType }: CallHead): HttpError | u
   return serverError('UNSUPPORTED_TYPE', { message });
 }
 
+interface RefusedRequest {
+  readonly method: string;
+  /** Go with the answer. */
+  readonly added: Readonly<Record<string, string>>;
+}
+
 /** Refuses what is HTTP and no gRPC. */
-export function refuseRequest({ stream, head, answerHeaders }: KnownCall, error: HttpError): void {
+export function refuseRequest(stream: ServerHttp2Stream, error: HttpError, { method, added }: RefusedRequest): void {
   if (isClosed(stream)) return;
   stream.resume();
   const body = Buffer.from(JSON.stringify(codedErrorBody(error)));
@@ -92,9 +97,9 @@ export function refuseRequest({ stream, head, answerHeaders }: KnownCall, error:
     ':status': error.statusCode,
     'content-type': 'application/json; charset=utf-8',
     'content-length': body.length,
-    ...answerHeaders,
+    ...added,
     ...error.headers,
   });
-  stream.end(head.method === 'HEAD' ? undefined : body);
+  stream.end(method === 'HEAD' ? undefined : body);
   closeWhenSent(stream);
 }

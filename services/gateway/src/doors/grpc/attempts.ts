@@ -1,25 +1,38 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
-import type { Accepted } from './accept.ts';
 import type { BackendConnection } from './backend-connection.ts';
+import type { CallSpan } from './call-span.ts';
+import type { CallHead } from './headers.ts';
 import { Refusal } from './refusal.ts';
-import type { KnownCall, Serving } from './serving.ts';
+import type { Serving } from './serving.ts';
+import type { GrpcTarget } from './targets.ts';
 import { formatTimeout } from './timeout.ts';
+
+/** A call that was admitted and has somewhere to go. */
+export interface ForwardedCall {
+  readonly head: CallHead;
+  readonly span: CallSpan | undefined;
+  readonly requestId: string;
+  readonly target: GrpcTarget;
+  /** By which the backend knows who calls: names and values in turn. */
+  readonly identity: readonly string[];
+  /** Of the monotonic clock; undefined: it may take as long as it wants. */
+  readonly deadlineMs: number | undefined;
+}
 
 /**
  * @returns begins the call at the next endpoint of its target; called again where that did not
  * accept it, at another one if there is one. It throws a Refusal where none accepts calls now, or
  * the deadline is over.
  */
-export function attemptsAt({ backends, deps }: Serving, known: KnownCall, accepted: Accepted): () => Attempt {
-  const { head, span, requestId } = known;
-  const { target, identity, deadlineMs } = accepted;
+export function attemptsAt({ backends, clock }: Serving, forwarded: ForwardedCall): () => Attempt {
+  const { head, span, requestId, target, identity, deadlineMs } = forwarded;
   const { origin, endpoints } = target;
   let failed: Endpoint | undefined;
 
   return () => {
-    const timeout = timeoutLeft(deadlineMs, deps.clock.monotonicMs());
+    const timeout = timeoutLeft(deadlineMs, clock.monotonicMs());
     const endpoint = endpoints.acquire(failed);
     if (endpoint === undefined) throw unavailable(endpoints);
     failed = endpoint;

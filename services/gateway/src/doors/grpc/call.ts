@@ -1,236 +1,221 @@
-import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from 'node:http2';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import { closeWhenSent, endWithTrailers, isClosed, refuse } from './answer.ts';
-import type { Attempt } from './attempts.ts';
-import { readTrailers, responseHead } from './headers.ts';
-import { Refusal, refusalOf, type Trailers } from './refusal.ts';
-import { faultOfAnswer, lost, refusalOfReset, statusOf } from './service-status.ts';
-import type { KnownCall } from './serving.ts';
+import { requestIdOf } from '@rollcall/platform/http/request-id.ts';
+import { rounded } from '../../access-log.ts';
+import { admit, type Counted } from '../../admission/admission.ts';
+import { bearerToken, unauthenticated } from '../../admission/bearer.ts';
+import { answerTo, GatewayError } from '../../errors.ts';
+import { traceIdFor } from '../trace-context.ts';
+import { faultOfRequest, isClosed, refuse, refuseRequest } from './answer.ts';
+import { attemptsAt, deadlineExceeded, type ForwardedCall } from './attempts.ts';
+import { statusName } from './call-metrics.ts';
+import { type CallSpan, startCallSpan } from './call-span.ts';
+import { Forwarding } from './forwarding.ts';
+import type { CallHead } from './headers.ts';
+import { readCall } from './read-call.ts';
+import { Refusal, refusalOf } from './refusal.ts';
+import { routeCall } from './routing.ts';
+import type { Serving } from './serving.ts';
+
+/** How often {@link Call.sweep} is to be called. */
+export const SWEEP_INTERVAL_MS = 500;
+/** Node allows no longer timer. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
- * As much of a call is kept until its answer begins, to be sent again where a backend did not
- * accept it: 16 MiB of all calls that one subject may have under way.
+ * A call from when it comes until its stream is closed: it is admitted, routed and passed on.
+ * Whatever becomes of it is counted, traced and logged once.
  */
-const REPLAY_MAX_BYTES = 16 * 1024;
-/**
- * A backend that is restarted gracefully refuses a call once; the next connection is one to its
- * successor.
- */
-const MAX_TRIES = 3;
-const { NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
-
-interface CallDeps {
+export class Call {
+  readonly #serving: Serving;
+  readonly #stream: ServerHttp2Stream;
+  readonly #head: CallHead;
+  readonly #span: CallSpan | undefined;
+  readonly #requestId: string;
+  readonly #beganAtMs: number;
+  #subject: string | undefined;
+  /** The registration that it goes to; empty: none is found yet. */
+  #service = '';
+  /** Go with its answer, whatever that is: its id, and what the limit says, once it was asked. */
+  #answerHeaders: Readonly<Record<string, string>>;
+  /** Gives back the place that it has among those of its caller. */
+  #leave: (() => void) | undefined;
+  #token = '';
+  /** Once it goes on to a backend. */
+  #forwarding: Forwarding | undefined;
+  /** How much of its answer its caller had read at the last sweep. */
+  #readBytes = 0;
   /**
-   * Begins it at the backend; called again where the backend did not accept it.
-   *
-   * @throws Refusal.
+   * For how long its caller has read nothing of that. Counted in sweeps: while this process stands
+   * still nobody is slow.
    */
-  readonly open: () => Attempt;
-  /** How it ended; undefined: its caller gave it up. */
-  readonly onEnd: (status: GrpcStatus | undefined) => void;
+  #stuckMs = 0;
+
+  constructor(serving: Serving, stream: ServerHttp2Stream, head: CallHead) {
+    const { tracer, clock } = serving;
+    this.#serving = serving;
+    this.#stream = stream;
+    this.#head = head;
+    this.#span = tracer === undefined ? undefined : startCallSpan(tracer, head, stream);
+    this.#requestId = requestIdOf(head.requestId);
+    this.#beganAtMs = clock.monotonicMs();
+    this.#answerHeaders = { 'x-request-id': this.#requestId };
+  }
+
+  async serve(): Promise<void> {
+    try {
+      const forwarded = await this.#accept();
+      if (forwarded === undefined) this.#record(undefined);
+      else this.#forward(forwarded);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  /** To be called when its stream is closed. */
+  closed(): void {
+    this.#leave?.();
+    this.#forwarding?.closed();
+  }
+
+  /** Ends it, where it goes on to a backend. */
+  stop(refusal: Refusal): void {
+    this.#forwarding?.fail(refusal);
+  }
+
+  /** Ends it where nobody waits for it any more, or its caller may not have it any more. */
+  sweep(): void {
+    const { authenticator, limits } = this.#serving;
+    const stream = this.#stream;
+    const forwarding = this.#forwarding;
+    // That its caller has reset without an error.
+    if (stream.closed) {
+      forwarding?.closed();
+      stream.destroy();
+      return;
+    }
+    if (forwarding !== undefined && !authenticator.stillHolds(this.#token))
+      forwarding.fail(new Refusal(grpcStatus.UNAUTHENTICATED, 'The bearer token does not hold any more'));
+    const leftBytes = stream.bufferSize;
+    // What is left says nothing: where it is read steadily, that is the same at each sweep.
+    const readBytes = (forwarding?.answeredBytes ?? 0) - leftBytes;
+    const isStuck = (leftBytes > 0 || stream.writableEnded) && readBytes === this.#readBytes;
+    this.#readBytes = readBytes;
+    this.#stuckMs = isStuck ? this.#stuckMs + SWEEP_INTERVAL_MS : 0;
+    const isEndedHere = stream.writableEnded && forwarding?.isAnswered !== true;
+    if (this.#stuckMs < (isEndedHere ? limits.lingerMs : limits.readingGraceMs)) return;
+    if (forwarding === undefined || stream.writableEnded) stream.close(constants.NGHTTP2_CANCEL);
+    else forwarding.cutOff();
+  }
+
+  /**
+   * Who calls, whether it may, and where it goes.
+   *
+   * @returns undefined: its caller has gone.
+   * @throws Refusal, GatewayError; HttpError for what is HTTP and no gRPC.
+   */
+  async #accept(): Promise<ForwardedCall | undefined> {
+    const { limits, calls, concurrency, targets, seen, identity, authenticator, requestLimits } = this.#serving;
+    const stream = this.#stream;
+    const head = this.#head;
+    if (calls.size > limits.calls) throw busy();
+    const arrived = {
+      remoteAddress: stream.session?.socket.remoteAddress,
+      forwardedFor: head.forwardedFor,
+      // Of several none counts: it is refused for that.
+      token: () => (head.repeated === undefined ? bearerToken(head.authorization) : undefined),
+      onCounted: ({ caller, headers }: Counted) => {
+        this.#subject = caller?.subject;
+        this.#answerHeaders = { ...headers, 'x-request-id': this.#requestId };
+      },
+    };
+    const { holder, asked } = await admit({ authenticator, limits: requestLimits }, arrived, () => readCall(head));
+    if (holder === undefined) throw unauthenticated();
+    if (isClosed(stream)) return undefined;
+    const { caller, token } = holder;
+    this.#token = token;
+    this.#leave = concurrency.tryEnter(caller.subject);
+    if (this.#leave === undefined) throw tooManyOfCaller();
+    const { method, override, timeoutMs } = asked;
+    const target = routeCall({ grpcService: method.service, override, seen }, targets);
+    this.#service = target.service;
+    this.#span?.admit(caller, target);
+    const identityHeaders = await identity.headersFor(caller, target.service);
+    await target.endpoints.refresh();
+    if (isClosed(stream)) return undefined;
+    return {
+      head,
+      span: this.#span,
+      requestId: this.#requestId,
+      target,
+      identity: identityHeaders,
+      deadlineMs: timeoutMs === undefined ? undefined : this.#beganAtMs + timeoutMs,
+    };
+  }
+
+  /** Passes it on, until it is over or its deadline is. */
+  #forward(forwarded: ForwardedCall): void {
+    const { deadlineMs } = forwarded;
+    let timer: NodeJS.Timeout | undefined;
+    const forwarding = new Forwarding(this.#stream, {
+      answerHeaders: this.#answerHeaders,
+      open: attemptsAt(this.#serving, forwarded),
+      onEnd: (status) => {
+        clearTimeout(timer);
+        this.#record(status);
+      },
+    });
+    this.#forwarding = forwarding;
+    if (deadlineMs !== undefined) {
+      const leftMs = Math.max(0, deadlineMs - this.#serving.clock.monotonicMs());
+      if (leftMs <= TIMER_MAX_MS) timer = setTimeout(() => forwarding.fail(deadlineExceeded()), leftMs);
+    }
+    forwarding.begin();
+  }
+
+  #refuse(error: unknown): void {
+    const head = this.#head;
+    const stream = this.#stream;
+    if (faultOfRequest(head) !== undefined) {
+      this.#record(grpcStatus.UNKNOWN);
+      refuseRequest(stream, answerTo(error), { method: head.method, added: this.#answerHeaders });
+      return;
+    }
+    const foreseen = refusalOf(error);
+    if (foreseen === undefined) this.#serving.log.error({ err: error }, 'gRPC call failed');
+    const refusal =
+      foreseen ?? new Refusal(grpcStatus.INTERNAL, 'The call failed for a reason of ours', { cause: error });
+    this.#record(refusal.status);
+    refuse(stream, refusal, this.#answerHeaders);
+  }
+
+  /** @param status undefined: its caller gave it up. */
+  #record(status: GrpcStatus | undefined): void {
+    const { clock, accessLog, callMetrics } = this.#serving;
+    const { method, path, trace } = this.#head;
+    const service = this.#service;
+    const ms = clock.monotonicMs() - this.#beganAtMs;
+    callMetrics.observe({ service, status, ms });
+    this.#span?.end(status);
+    accessLog?.write({
+      reqId: this.#requestId,
+      trace_id: traceIdFor(this.#span, trace),
+      method,
+      path,
+      service: service === '' ? undefined : service,
+      subject: this.#subject,
+      result: status === undefined ? 'abandoned' : statusName(status),
+      ms: rounded(ms),
+    });
+  }
 }
 
-/**
- * Passes a call on, bytes as they are. Neither side is read faster than the other reads, so what is
- * held of a call is bounded by the windows of HTTP/2, however long it is.
- *
- * ```
- * caller ── data, end ──> backend       caller resets   -> backend is reset (CANCEL)
- * caller <── head, data, trailers ── backend     backend resets, or is lost -> caller gets a status in trailers
- * ```
- */
-export class Forwarding {
-  readonly #downstream: ServerHttp2Stream;
-  /** Go with the answer. */
-  readonly #addedHeaders: Readonly<Record<string, string>>;
-  readonly #deps: CallDeps;
-  #attempt: Attempt | undefined;
-  #upstream: ClientHttp2Stream | undefined;
-  #isOver = false;
-  #hasHead = false;
-  #tries = 0;
-  /** What was sent of it; undefined once it cannot be made again. */
-  #replay: Buffer[] | undefined = [];
-  #replayBytes = 0;
-  #hasEnded = false;
-  #trailers: Trailers | undefined;
-  /** How much of its answer was given to the stream of its caller, which may keep it. */
-  answeredBytes = 0;
-  /** Whether its backend has ended its answer, which nobody has cut short. */
-  isAnswered = false;
+function busy(): GatewayError {
+  const message = 'This replica has as many calls as it can serve';
+  return new GatewayError('TOO_MANY_CONNECTIONS', { message, headers: { 'retry-after': '1' } });
+}
 
-  constructor({ stream, answerHeaders }: KnownCall, deps: CallDeps) {
-    this.#downstream = stream;
-    this.#addedHeaders = answerHeaders;
-    this.#deps = deps;
-  }
-
-  begin(): void {
-    const downstream = this.#downstream;
-    downstream.on('data', (chunk: Buffer) => this.#send(chunk));
-    // A call without a message may have ended while it was admitted, and emits nothing again.
-    if (downstream.readableEnded) this.#end();
-    else downstream.once('end', () => this.#end());
-    void this.#try();
-  }
-
-  /**
-   * To be called when the stream of its caller is closed: the caller has ended it, or it is over.
-   */
-  closed(): void {
-    if (!this.#isOver) this.#giveUp(undefined);
-  }
-
-  /** Ends it at both sides. Nothing happens when it is over. */
-  fail(refusal: Refusal): void {
-    if (this.#isOver) return;
-    const downstream = this.#downstream;
-    if (isClosed(downstream)) return this.closed();
-    this.#giveUp(refusal.status);
-    if (downstream.headersSent) endWithTrailers(downstream, refusal.trailers());
-    else refuse(downstream, refusal, this.#addedHeaders);
-  }
-
-  /**
-   * Ends it at both sides without waiting for its caller to read the rest. Nothing happens when it
-   * is over.
-   */
-  cutOff(): void {
-    const refusal = new Refusal(grpcStatus.RESOURCE_EXHAUSTED, 'What was sent is not read');
-    const downstream = this.#downstream;
-    if (this.#isOver || !downstream.headersSent || isClosed(downstream)) return this.fail(refusal);
-    this.#giveUp(refusal.status);
-    // Which says the same; trailers would wait behind what is not read.
-    downstream.close(NGHTTP2_ENHANCE_YOUR_CALM);
-  }
-
-  #giveUp(status: GrpcStatus | undefined): void {
-    this.#finish(status);
-    this.#attempt?.abandon();
-  }
-
-  #finish(status: GrpcStatus | undefined): void {
-    this.#isOver = true;
-    this.#replay = undefined;
-    // What is left of it goes nowhere; a stream that is not read to its end is never closed.
-    if (this.#downstream.isPaused()) this.#downstream.resume();
-    this.#deps.onEnd(status);
-  }
-
-  #send(chunk: Buffer): void {
-    if (this.#isOver) return;
-    this.#remember(chunk);
-    const upstream = this.#upstream;
-    if (upstream?.write(chunk) === false) this.#pauseCaller(upstream);
-  }
-
-  #end(): void {
-    const downstream = this.#downstream;
-    // The end of a call that its caller has reset is none.
-    if (this.#isOver || downstream.aborted || downstream.rstCode !== NGHTTP2_NO_ERROR) return;
-    this.#hasEnded = true;
-    this.#upstream?.end();
-  }
-
-  #remember(chunk: Buffer): void {
-    this.#replayBytes += chunk.length;
-    if (this.#replayBytes > REPLAY_MAX_BYTES) this.#replay = undefined;
-    else this.#replay?.push(chunk);
-  }
-
-  /** Reads no more of the call until the backend has read what was sent. */
-  #pauseCaller(upstream: ClientHttp2Stream): void {
-    const downstream = this.#downstream;
-    downstream.pause();
-    upstream.once('drain', () => downstream.resume());
-  }
-
-  async #try(): Promise<void> {
-    const downstream = this.#downstream;
-    this.#tries += 1;
-    this.#upstream = undefined;
-    this.#attempt = undefined;
-    try {
-      const attempt = this.#deps.open();
-      this.#attempt = attempt;
-      // Until it begins nothing more is read of the call.
-      if (this.#tries > 1 || !attempt.isReady()) downstream.pause();
-      const stream = await attempt.begin();
-      if (this.#isOver) return;
-      if (stream !== undefined) this.#attach(attempt, stream);
-      else if (this.#tries < MAX_TRIES) await this.#try();
-      else this.fail(lost(false));
-    } catch (error) {
-      this.fail(refusalOf(error) ?? new Refusal(grpcStatus.INTERNAL, 'The call could not be passed on'));
-    }
-  }
-
-  #attach(attempt: Attempt, stream: ClientHttp2Stream): void {
-    const downstream = this.#downstream;
-    this.#upstream = stream;
-    stream.on('response', (head, flags, raw) => {
-      const fault = faultOfAnswer(head);
-      if (fault === undefined) this.#answer(stream, flags, raw);
-      else this.fail(fault);
-    });
-    stream.on('close', () => this.#upstreamClosed(attempt, stream));
-    for (const chunk of this.#replay ?? []) stream.write(chunk);
-    if (this.#hasEnded) stream.end();
-    else if (stream.writableNeedDrain) this.#pauseCaller(stream);
-    // The attempt before may have been sent more than it read.
-    else if (downstream.isPaused()) downstream.resume();
-  }
-
-  #answer(stream: ClientHttp2Stream, flags: number, raw: readonly string[]): void {
-    if (this.#isOver) return;
-    const downstream = this.#downstream;
-    if (isClosed(downstream)) return this.closed();
-    this.#hasHead = true;
-    this.#replay = undefined;
-    const head = responseHead(raw, this.#addedHeaders);
-    if ((flags & NGHTTP2_FLAG_END_STREAM) !== 0) {
-      this.#answered(stream, readTrailers(raw));
-      downstream.respond(head, { endStream: true });
-      closeWhenSent(downstream);
-      return;
-    }
-    downstream.respond(head, { waitForTrailers: true });
-    stream.on('trailers', (_headers, _flags, rawTrailers) => {
-      this.#trailers = readTrailers(rawTrailers);
-    });
-    stream.on('data', (chunk: Buffer) => {
-      if (this.#isOver) return;
-      this.answeredBytes += chunk.length;
-      if (downstream.write(chunk)) return;
-      stream.pause();
-      downstream.once('drain', () => stream.resume());
-    });
-    stream.on('end', () => this.#upstreamEnded(stream));
-  }
-
-  #upstreamEnded(stream: ClientHttp2Stream): void {
-    const trailers = this.#trailers;
-    // Node emits an end after a reset, too; `close` deals with it.
-    if (this.#isOver || (trailers === undefined && stream.rstCode !== NGHTTP2_NO_ERROR)) return;
-    if (trailers === undefined) {
-      this.fail(new Refusal(grpcStatus.INTERNAL, 'The service ended the call without a status'));
-      return;
-    }
-    this.#answered(stream, trailers);
-    endWithTrailers(this.#downstream, trailers);
-  }
-
-  #answered(stream: ClientHttp2Stream, trailers: Trailers): void {
-    this.isAnswered = true;
-    this.#finish(statusOf(trailers));
-    // A backend may end a call that has not come in full, or has not been sent in full.
-    if (!stream.writableFinished) this.#attempt?.abandon();
-  }
-
-  #upstreamClosed(attempt: Attempt, stream: ClientHttp2Stream): void {
-    if (this.#isOver || attempt !== this.#attempt) return;
-    const mayBeAccepted = this.#hasHead || attempt.mayBeAccepted();
-    if (!mayBeAccepted && this.#replay !== undefined && this.#tries < MAX_TRIES) void this.#try();
-    else this.fail(attempt.wasLost() ? lost(mayBeAccepted) : refusalOfReset(stream.rstCode ?? NGHTTP2_NO_ERROR));
-  }
+function tooManyOfCaller(): Refusal {
+  const message = 'The caller has as many calls under way as it may have';
+  return new Refusal(grpcStatus.RESOURCE_EXHAUSTED, message, { retryAfterMs: 1000 });
 }

@@ -1,19 +1,40 @@
 import { once } from 'node:events';
-import { createServer, type Http2Server } from 'node:http2';
+import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import type { Registry } from 'prom-client';
+import type { Lookups } from '../../upstream/discovery/lookups.ts';
+import { faultOfRequest } from './answer.ts';
 import { BackendPool } from './backend-pool.ts';
+import { Call, SWEEP_INTERVAL_MS } from './call.ts';
 import { createCallMetrics } from './call-metrics.ts';
 import { followConnections } from './connections.ts';
-import { createOwnHealth } from './health.ts';
+import { readCallHead } from './headers.ts';
+import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
 import { Refusal } from './refusal.ts';
-import { serveCall } from './serve-call.ts';
-import type { GrpcProxyDeps, KnownCall, Serving } from './serving.ts';
-import { SWEEP_INTERVAL_MS, sweep } from './sweep.ts';
+import { parseMethodPath } from './routing.ts';
+import type { Serving, ServingDeps } from './serving.ts';
+
+export interface GrpcProxyDeps extends ServingDeps {
+  /** Undefined: any address. */
+  readonly host: string | undefined;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly lookups: Lookups;
+  readonly metrics: Registry;
+  /**
+   * Between saying NOT_SERVING and refusing connections: as long as proxies in front need to
+   * notice.
+   */
+  readonly drainMs: number;
+  /** How long calls may then go on. */
+  readonly closingLimitMs: number;
+  readonly limits?: Partial<GrpcLimits>;
+}
 
 /** The proxy as a part of a process. */
 export interface GrpcProxy extends Actor {
@@ -30,17 +51,17 @@ const LAST_WORDS_MS = 1000;
  * metadata `rollcall-service`.
  */
 export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
-  const { authenticator, targets, clock, log } = deps;
+  const { targets, clock, log } = deps;
   const limits: GrpcLimits = { ...defaultLimits, ...deps.limits };
   const server = createHttp2Server(limits);
   const connections = followConnections(server, {
     limits,
     clock,
-    onCall: (stream, raw) => serveCall(serving, stream, raw),
+    onCall: (stream, raw) => serveCall({ serving, calls, health }, stream, raw),
   });
   const lookup = deps.lookups.within(limits.connectTimeoutMs / 2);
   const backends = new BackendPool({ limits, lookup, log });
-  const calls = new Set<KnownCall>();
+  const calls = new Set<Call>();
   const health = createOwnHealth(limits);
   const callMetrics = createCallMetrics({
     registry: deps.metrics,
@@ -52,10 +73,24 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       upstreamConnections: () => backends.size,
     },
   });
-  const concurrency = createConcurrencyLimiter({ mostPerKey: limits.callsPerSubject });
-  const serving: Serving = { deps, limits, calls, concurrency, seen: new Set(), health, backends, callMetrics };
+  const serving: Serving = {
+    authenticator: deps.authenticator,
+    requestLimits: deps.requestLimits,
+    targets,
+    identity: deps.identity,
+    log,
+    clock,
+    tracer: deps.tracer,
+    accessLog: deps.accessLog,
+    limits,
+    calls,
+    concurrency: createConcurrencyLimiter({ mostPerKey: limits.callsPerSubject }),
+    seen: new Set(),
+    backends,
+    callMetrics,
+  };
   const timer = setInterval(() => {
-    for (const known of calls) sweep(known, limits, authenticator);
+    for (const call of calls) call.sweep();
   }, SWEEP_INTERVAL_MS).unref();
 
   return {
@@ -75,7 +110,7 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       const closed = new Promise((resolve) => server.close(resolve));
       await Promise.race([closed, sleep(deps.closingLimitMs)]);
       const refusal = new Refusal(grpcStatus.UNAVAILABLE, 'The gateway is stopping', { retryAfterMs: 0 });
-      for (const { forwarded } of calls) forwarded?.call.fail(refusal);
+      for (const call of calls) call.stop(refusal);
       await Promise.race([closed, sleep(LAST_WORDS_MS)]);
       connections.destroy();
       backends.close();
@@ -86,6 +121,34 @@ export function createGrpcProxy(deps: GrpcProxyDeps): GrpcProxy {
       const address = server.address();
       return typeof address === 'object' && address !== null ? address.port : deps.port;
     },
+  };
+}
+
+interface CallServer {
+  readonly serving: Serving;
+  readonly calls: Set<Call>;
+  readonly health: OwnHealth;
+}
+
+/** @returns to be called once the stream is closed. */
+function serveCall(
+  { serving, calls, health }: CallServer,
+  stream: ServerHttp2Stream,
+  raw: readonly string[],
+): () => void {
+  // A caller that is gone: `close` follows.
+  stream.on('error', () => undefined);
+  const head = readCallHead(raw);
+  if (isOwnHealth(head) && faultOfRequest(head) === undefined) {
+    health.answer(stream, parseMethodPath(head.path)?.method ?? '');
+    return () => undefined;
+  }
+  const call = new Call(serving, stream, head);
+  calls.add(call);
+  void call.serve();
+  return () => {
+    calls.delete(call);
+    call.closed();
   };
 }
 

@@ -9,7 +9,7 @@ import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type AccessEntry, type AccessLog, rounded } from '../../access-log.ts';
-import { type Arrived, admit } from '../../admission/admission.ts';
+import { type Arrived, admit, type Counted } from '../../admission/admission.ts';
 import { unauthenticated } from '../../admission/bearer.ts';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';
@@ -58,18 +58,43 @@ export function isWebSocketUpgrade({ headers }: IncomingMessage): boolean {
 }
 
 /** An upgrade that is asked for, and what is known of it. */
-interface Asked {
+class Asked {
   readonly request: IncomingMessage;
+  readonly #askedAtMs: number;
+  readonly #clock: Clock;
+  readonly #accessLog: AccessLog | undefined;
+  readonly #named: Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path'>;
+  #counted: Counted | undefined;
+
+  constructor(request: IncomingMessage, traceId: string | undefined, { clock, accessLog }: UpgradeDeps) {
+    const { headers, method = '', url } = request;
+    this.request = request;
+    this.#askedAtMs = clock.monotonicMs();
+    this.#clock = clock;
+    this.#accessLog = accessLog;
+    this.#named = { reqId: requestIdOf(headers['x-request-id']), trace_id: traceId, method, path: pathOf(url) };
+  }
+
+  counted(counted: Counted): void {
+    this.#counted = counted;
+  }
+
   /** By which the access log names it. */
-  readonly names: Names;
-  readonly askedAtMs: number;
+  get names(): Names {
+    return { ...this.#named, subject: this.#counted?.caller?.subject };
+  }
+
   /** For the answer, whatever it is. */
-  readonly answerHeaders: Record<string, string>;
+  get answerHeaders(): Readonly<Record<string, string>> {
+    return { 'x-request-id': this.#named.reqId, ...this.#counted?.headers };
+  }
+
+  record(outcome: Pick<AccessEntry, 'result' | 'code'>): void {
+    this.#accessLog?.write({ ...this.names, ...outcome, ms: rounded(this.#clock.monotonicMs() - this.#askedAtMs) });
+  }
 }
 
-interface Names extends Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path'> {
-  subject?: string | undefined;
-}
+type Names = Pick<AccessEntry, 'reqId' | 'trace_id' | 'method' | 'path' | 'subject'>;
 
 type HandleUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -104,14 +129,9 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     slots.checkFor(subject);
     server.handleUpgrade(request, socket, head, (webSocket) => {
       spans?.end(socket, 101);
-      record(asked, { result: 101 });
+      asked.record({ result: 101 });
       recordEnd(webSocket, asked.names, deps.open(webSocket, holder));
     });
-  }
-
-  function record(asked: Asked, outcome: Pick<AccessEntry, 'result' | 'code'>): void {
-    const ms = rounded(deps.clock.monotonicMs() - asked.askedAtMs);
-    deps.accessLog?.write({ ...asked.names, ...outcome, ms });
   }
 
   /** Keeps nothing of the request itself: there are many connections, and they last. */
@@ -130,7 +150,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     const asked = upgrading.get(request);
     stats.refused.inc({ code: answer.code });
     spans?.end(socket, answer.statusCode);
-    if (asked !== undefined) record(asked, { result: answer.statusCode, code: answer.code });
+    asked?.record({ result: answer.statusCode, code: answer.code });
     if (answer.statusCode === 500) log.error({ err: error }, 'WebSocket upgrade failed');
     refuse(socket, answer, asked?.answerHeaders);
   }
@@ -148,15 +168,8 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     socket.on('error', () => socket.destroy());
     toOriginForm(request);
     spans?.begin(request, socket);
-    const { headers, method = '', url } = request;
-    const reqId = requestIdOf(headers['x-request-id']);
-    const trace_id = traceIdFor(spans?.of(socket), givenTraceContext(headers));
-    const asked: Asked = {
-      request,
-      names: { reqId, trace_id, method, path: pathOf(url) },
-      askedAtMs: deps.clock.monotonicMs(),
-      answerHeaders: { 'x-request-id': reqId },
-    };
+    const traceId = traceIdFor(spans?.of(socket), givenTraceContext(request.headers));
+    const asked = new Asked(request, traceId, deps);
     upgrading.set(request, asked);
     upgrade(asked, socket, head).catch((error: unknown) => fail(error, request, socket));
   };
@@ -171,10 +184,7 @@ async function identify({ authenticator, requestLimits, slots }: UpgradeDeps, as
       remoteAddress: request.socket.remoteAddress,
       forwardedFor: request.headers['x-forwarded-for'],
       token: () => tokenOf(request),
-      onCounted({ caller, headers }) {
-        asked.names.subject = caller?.subject;
-        Object.assign(asked.answerHeaders, headers);
-      },
+      onCounted: (counted) => asked.counted(counted),
     };
     const { holder } = await admit({ authenticator, limits: requestLimits }, arrived, () => ({ scopes: [] }));
     if (holder === undefined) throw unauthenticated();

@@ -38,13 +38,13 @@ const MALFORMED_ENCODING = /%(?![0-9A-Fa-f]{2})/;
  * RFC 9112, section 3.2), as a sentence; undefined: nothing.
  */
 export function headerFault({ rawHeaders, httpVersionMajor, httpVersionMinor }: RequestHead): string | undefined {
-  const seen = new Set<string>();
+  const seen: string[] = [];
   let host: string | undefined;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = (rawHeaders[index] ?? '').toLowerCase();
     if (!SINGLE_FIELDS.has(name)) continue;
-    if (seen.has(name)) return `The header field ${name} may be given only once`;
-    seen.add(name);
+    if (seen.includes(name)) return `The header field ${name} may be given only once`;
+    seen.push(name);
     if (name === 'host') host = rawHeaders[index + 1] ?? '';
   }
   if (host === undefined) {

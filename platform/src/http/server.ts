@@ -142,16 +142,13 @@ export function createServer(options: ServerOptions): App {
   app.addHook('onRequest', ({ raw, id, originalUrl }, reply, done) => {
     if (raw.url === NO_ROUTE) raw.url = toOriginForm({ url: originalUrl, headers: raw.headers });
     reply.header(REQUEST_ID_HEADER, id);
+    if (options.isStopping?.() === true) reply.header('connection', 'close');
+    if (hasNoBody(raw.headers)) delete raw.headers['content-type'];
     done();
   });
   if (options.tracing !== undefined) traceRequests(app, options.tracing);
   app.decorateRequest('routeName', undefined);
   const expectsTooMuch = followExpectations(app.server);
-  app.addHook('onRequest', (request, reply, done) => {
-    if (options.isStopping?.() === true) reply.header('connection', 'close');
-    if (hasNoBody(request.headers)) delete request.headers['content-type'];
-    done();
-  });
   const pathMethods = createPathMethods();
   // Behind the hooks of all routes, by which answers get their id and their line in the log; before
   // any body is asked for.
@@ -236,14 +233,19 @@ function toRoutable(request: IncomingMessage): string {
   return isDecodablePath(pathOf(url)) ? url : NO_ROUTE;
 }
 
-/** What is wrong with a request whatever it asks for. */
-function headFault({ raw, routeOptions }: FastifyRequest): HttpError | undefined {
-  const [path = '', ...query] = (raw.url ?? '').split('?');
-  if (!isDecodablePath(path))
+/**
+ * What is wrong with a request whatever it asks for. A path that a route of its own matches can be
+ * decoded, or it would not.
+ */
+function headFault({ raw, is404, routeOptions }: FastifyRequest): HttpError | undefined {
+  const url = raw.url ?? '';
+  const queryAt = url.indexOf('?');
+  if ((is404 || routeOptions.url?.includes('*') === true) && !isDecodablePath(pathOf(url)))
     return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
   const fault = headerFault(raw);
   if (fault !== undefined) return new HttpError(400, 'Invalid request', { message: fault });
-  if (routeOptions.config?.hasOpaqueQuery === true || isDecodableQuery(query.join('?'))) return undefined;
+  if (queryAt === -1 || routeOptions.config?.hasOpaqueQuery === true) return undefined;
+  if (isDecodableQuery(url.slice(queryAt + 1))) return undefined;
   return new HttpError(400, 'Invalid request', { message: 'The query must be of percent-encoded UTF-8' });
 }
 
@@ -272,7 +274,8 @@ function hasNoBody({ 'content-length': length = '0', 'transfer-encoding': encodi
 
 /** What was asked for as it was written, without the query. @param url of a request line. */
 export function pathOf(url = ''): string {
-  return url.split('?', 1)[0] ?? url;
+  const queryAt = url.indexOf('?');
+  return queryAt === -1 ? url : url.slice(0, queryAt);
 }
 
 function internalError(): HttpError {

@@ -87,7 +87,7 @@ export function createCalls({ log, metrics, authentication, tracer }: CallsDeps)
   }
 
   /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
-  const callerOf = (name: string, shown: Credentials): Promise<string | undefined> =>
+  const callerOf = async (name: string, shown: Credentials): Promise<string | undefined> =>
     admit(authentication, {
       operation: methodOperation(name),
       access: READS.has(name) ? 'read' : undefined,

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { identityHeaders, isIdentityFor, unverifiedScopes } from '@rollcall/platform/http/identity.ts';
 import { hasScope, type Operation, restOperation } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import type { FastifyRequest } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
 
 declare module 'fastify' {
@@ -54,19 +55,28 @@ export interface Authentication {
  *
  * @param authentication undefined: nobody has to say who they are.
  * @param isRead whether the call changes nothing.
+ * @returns at once where nothing has to be checked.
  * @throws RegistryError UNAUTHENTICATED; the errors of {@link Authenticate}.
  */
-async function subjectOf(
+function subjectOf(
   authentication: Authentication | undefined,
   shown: Credentials,
   isRead: boolean,
-): Promise<string | undefined> {
+): Promise<string | undefined> | undefined {
   if (authentication === undefined) return undefined;
   const isOpen = isRead && authentication.reads === 'open';
   if (isOpen && shown.token === undefined && shown.identity === undefined) return undefined;
+  return checkedSubject(authentication, shown, isOpen);
+}
+
+async function checkedSubject(
+  { authenticate }: Authentication,
+  shown: Credentials,
+  isOpen: boolean,
+): Promise<string | undefined> {
   let subject: string | undefined;
   try {
-    subject = await authentication.authenticate(shown);
+    subject = await authenticate(shown);
   } catch (error) {
     if (isOpen) return undefined;
     throw error;
@@ -120,18 +130,26 @@ export interface AskedFor {
 /**
  * Lets a call in, by whichever door.
  *
- * @returns who calls; undefined where nobody has to say.
+ * @returns who calls; undefined where nobody has to say. At once where nothing has to be checked:
+ * most lookups need no credentials.
  * @throws RegistryError LET_IN_FOR_ANOTHER, UNAUTHENTICATED, INSUFFICIENT_SCOPE; the errors of
  * {@link Authenticate}.
  */
-export async function admit(
+export function admit(
   authentication: Authentication | undefined,
   { operation, access, shown }: AskedFor,
-): Promise<string | undefined> {
+): Promise<string | undefined> | undefined {
   refuseOtherNames(shown);
-  const subject = access === 'public' ? undefined : await subjectOf(authentication, shown, access === 'read');
-  if (operation !== undefined) requireScope(operation, shown);
-  return subject;
+  const checked = access === 'public' ? undefined : subjectOf(authentication, shown, access === 'read');
+  if (operation === undefined) return checked;
+  if (checked === undefined) {
+    requireScope(operation, shown);
+    return undefined;
+  }
+  return checked.then((subject) => {
+    requireScope(operation, shown);
+    return subject;
+  });
 }
 
 /** @param find reads a header, or metadata, by its name. */
@@ -152,7 +170,7 @@ export function headerCredentials(headers: IncomingHttpHeaders): Credentials {
  * The token of an Authorization header, or of the metadata of that name; undefined: there is none.
  */
 function bearerToken(authorization: string | undefined): string | undefined {
-  return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization ?? '')?.[1];
+  return authorization === undefined ? undefined : /^Bearer +([\w.~+/=-]+)$/i.exec(authorization)?.[1];
 }
 
 /**
@@ -170,8 +188,15 @@ export function requireCredentials(app: App, authentication: Authentication | un
     if (operation === undefined) throw new Error(`The table of scopes lacks ${route.method.toString()} ${path}`);
     route.config = { ...route.config, operation };
   });
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const { access, operation } = request.routeOptions.config;
-    request.subject = await admit(authentication, { operation, access, shown: headerCredentials(request.headers) });
+    const checked = admit(authentication, { operation, access, shown: headerCredentials(request.headers) });
+    if (checked !== undefined) return keepSubject(request, checked);
+    done();
+    return undefined;
   });
+}
+
+async function keepSubject(request: FastifyRequest, checked: Promise<string | undefined>): Promise<void> {
+  request.subject = await checked;
 }

@@ -11,17 +11,22 @@ const LEAST_LENGTH = 5;
  * servers.
  */
 export function refuseMisspeltMembers(app: App): void {
-  app.addHook('preValidation', ({ body, routeOptions }, _reply, done) => {
-    const known = membersOf(routeOptions.schema?.body);
-    if (known.length === 0 || typeof body !== 'object' || body === null) return done();
-    for (const name of Object.keys(body)) {
-      const meant = meantBy(name, known);
-      if (meant === undefined) continue;
-      const hint = known.includes(meant) ? `; '${meant}' may be meant` : '';
-      return done(new RegistryError('INVALID_REQUEST', `The body may not have '${name.slice(0, 64)}'${hint}`));
-    }
-    done();
+  app.addHook('onRoute', (route) => {
+    const known = membersOf(route.schema?.body);
+    if (known.length === 0) return;
+    route.preValidation = ({ body }, _reply, done) => done(faultOf(body, known));
   });
+}
+
+function faultOf(body: unknown, known: readonly string[]): RegistryError | undefined {
+  if (typeof body !== 'object' || body === null) return undefined;
+  for (const name of Object.keys(body)) {
+    const meant = meantBy(name, known);
+    if (meant === undefined) continue;
+    const hint = known.includes(meant) ? `; '${meant}' may be meant` : '';
+    return new RegistryError('INVALID_REQUEST', `The body may not have '${name.slice(0, 64)}'${hint}`);
+  }
+  return undefined;
 }
 
 /** The members that a schema names, also where there may be no body. */

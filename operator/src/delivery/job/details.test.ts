@@ -115,11 +115,13 @@ test('a quota that keeps pods away is reported at once', () => {
   expect(statusOf(snapshot).message).toBe('Deployment shop rolls out 1.1.0 (exceeded quota: q)');
 });
 
+const otherNamespace = '; if it is in another namespace, add that to delivery.namespaces of the chart';
+
 test.for<[string, string]>([
-  ['shop', 'No Deployment is labelled as the service shop: label it rollcall.dev/service=shop'],
+  ['shop', `No Deployment is labelled as the service shop: label it rollcall.dev/service=shop${otherNamespace}`],
   [
     'größe',
-    "No Deployment runs the service größe, a name that can be no label: label it rollcall.dev/service=true, and annotate it rollcall.dev/service-name='größe'",
+    `No Deployment runs the service größe, a name that can be no label: label it rollcall.dev/service=true, and annotate it rollcall.dev/service-name='größe'${otherNamespace}`,
   ],
 ])('a service without a Deployment, %s, is told how it gets one', ([serviceName, message]) => {
   const job = buildJob({ spec: { serviceName } });

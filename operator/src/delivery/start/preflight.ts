@@ -25,7 +25,7 @@ export function preflightFault(snapshot: JobSnapshot): DeliveryFailure | undefin
     case 'forbidden':
       return {
         reason: 'NamespaceNotAllowed',
-        message: `The Deployment of ${serviceName} is in the namespace ${workload.namespace}, which is not delivered to`,
+        message: `The Deployment of ${serviceName} is in the namespace ${workload.namespace}, which is not delivered to: add it to delivery.namespaces of the chart`,
       };
     case 'many':
       return {
@@ -40,12 +40,16 @@ export function preflightFault(snapshot: JobSnapshot): DeliveryFailure | undefin
   }
 }
 
+/** For who installed the chart with its defaults, and whose Deployment has the label already. */
+const OTHER_NAMESPACE = '; if it is in another namespace, add that to delivery.namespaces of the chart';
+
 function notFound(serviceName: string): string {
   if (isLabelValue(serviceName)) {
-    return `No Deployment is labelled as the service ${serviceName}: label it ${labels.service}=${serviceName}`;
+    const label = `label it ${labels.service}=${serviceName}`;
+    return `No Deployment is labelled as the service ${serviceName}: ${label}${OTHER_NAMESPACE}`;
   }
   const marks = `label it ${labels.service}=true, and annotate it ${annotations.serviceName}='${serviceName}'`;
-  return `No Deployment runs the service ${serviceName}, a name that can be no label: ${marks}`;
+  return `No Deployment runs the service ${serviceName}, a name that can be no label: ${marks}${OTHER_NAMESPACE}`;
 }
 
 function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFailure | undefined {

@@ -15,7 +15,11 @@ export const errorCatalogue = {
     'Service is managed elsewhere',
     'The registration is declared in Kubernetes and cannot be changed over HTTP',
   ],
-  UNAUTHENTICATED: [401, 'Unauthenticated', 'A valid bearer token is required'],
+  UNAUTHENTICATED: [
+    401,
+    'Unauthenticated',
+    'A valid bearer token is required; a pod has it in a projected volume (docs/services.md)',
+  ],
   LET_IN_FOR_ANOTHER: [
     403,
     'Forbidden',

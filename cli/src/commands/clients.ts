@@ -18,8 +18,8 @@ export function addClientCommands(program: Command, deps: CliDeps): void {
       .option('--scope <scope>', 'what its tokens may be used for; repeatable', addScope, [])
       .option('-n, --namespace <namespace>', 'where the gateway reads clients; absent, that of kubectl'),
     [
-      'rollcall clients create shop | kubectl apply -n rollcall -f -',
-      'rollcall clients create ci --tier Premium --scope "*" -n rollcall | kubectl apply -f -',
+      'rollcall clients create shop | kubectl apply -n rollcall-clients -f -',
+      'rollcall clients create ci --tier Premium --scope "*" -n rollcall-clients | kubectl apply -f -',
     ],
   ).action(function (this: Command, clientId: string) {
     const { tier, scope, namespace }: { tier: Tier; scope: readonly string[]; namespace?: string } = this.opts();

@@ -143,7 +143,8 @@ describe.skipIf(noChart)('the chart in use', () => {
     // Any replica may answer, and learns of it a moment later.
     await expect.poll(() => call('GET', '/services/member-leaves'), POLL).toMatchObject({ status: 404 });
     killedAt = Date.now();
-    // The runtime ends what runs in a container with its first process: this may not live to say that it is done.
+    // The runtime ends all of a container with its first process, and perhaps this before it has
+    // said that it is done.
     await users.kubectl('exec', 'member-dies', '--', '/bin/node', '-e', KILL_MEMBER).catch(() => undefined);
     const exitCode = 'jsonpath={.status.containerStatuses[0].state.terminated.exitCode}';
     await expect.poll(() => users.kubectl('get', 'pod', 'member-dies', `--output=${exitCode}`), POLL).toBe('137');

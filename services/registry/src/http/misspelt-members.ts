@@ -1,4 +1,5 @@
 import type { App } from '@rollcall/platform/http/server.ts';
+import type { preValidationHookHandler } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
 
 /** Shorter names are like too many others. */
@@ -14,7 +15,8 @@ export function refuseMisspeltMembers(app: App): void {
   app.addHook('onRoute', (route) => {
     const known = membersOf(route.schema?.body);
     if (known.length === 0) return;
-    route.preValidation = ({ body }, _reply, done) => done(faultOf(body, known));
+    const refuse: preValidationHookHandler = ({ body }, _reply, done) => done(faultOf(body, known));
+    route.preValidation = [route.preValidation ?? [], refuse].flat();
   });
 }
 

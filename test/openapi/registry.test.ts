@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { createNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistryProcess } from '../support/registry.ts';
@@ -23,7 +23,7 @@ async function operationsOf(registry: Replica): Promise<number> {
   return paths.flatMap(([path, item]) => (/\/(watch|events)$/.test(path) ? [] : Object.keys(item))).length;
 }
 
-test('the registry does what its OpenAPI document says, and nothing else', async () => {
+test.concurrent('the registry does what its OpenAPI document says, and nothing else', async ({ expect }) => {
   await using stack = new AsyncDisposableStack();
   const registry = await startOpenRegistry(stack);
   const { code, report, cases, operations } = await runSchemathesis(`${registry.url}/api/v1`, [
@@ -36,7 +36,7 @@ test('the registry does what its OpenAPI document says, and nothing else', async
   expect(cases).toBeGreaterThan(1800);
 });
 
-test('so does the configuration of webhooks, and what a secret for all services protects', async () => {
+test.concurrent('so does the configuration of webhooks, and what its secret protects', async ({ expect }) => {
   await using stack = new AsyncDisposableStack();
   const registry = await startOpenRegistry(stack);
   const { code, report, cases, operations } = await runSchemathesis(`${registry.url}/api/v1`, [

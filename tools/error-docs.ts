@@ -1,21 +1,19 @@
 import { writeFile } from 'node:fs/promises';
-import { serverErrors } from '../platform/src/http/errors.ts';
+import { type ErrorCatalogue, serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
-import { errorCatalogue } from '../services/registry/src/common/errors.ts';
+import { errorCatalogue as registryErrors } from '../services/registry/src/common/errors.ts';
 
 const file = new URL('../docs/errors.md', import.meta.url);
 
 /** docs/errors.md, from the error catalogues. */
 export function generateErrorDocs(): string {
-  const rows = Object.entries(errorCatalogue).map(
-    ([code, [status, error, when]]) => `| ${status} | ${error} | ${when} | ${code} |`,
-  );
-  const general = Object.entries(serverErrors).map(
-    ([code, { status, error, when }]) => `| ${status} | ${error} | ${when} | ${code} |`,
-  );
-  const gateway = Object.entries(gatewayErrors).map(
-    ([code, { status, message }]) => `| ${status} | ${code} | ${message} |`,
-  );
+  const rowsOf = (catalogue: ErrorCatalogue): string =>
+    Object.entries(catalogue)
+      .map(
+        ([code, { status, error, message }]) =>
+          `| ${[status, ...(error === undefined ? [] : [error]), message, code].join(' | ')} |`,
+      )
+      .join('\n');
   return `# Errors
 
 Generated from the error catalogues by tools/error-docs.ts (\`npm run generate\`). Do not edit.
@@ -32,7 +30,7 @@ Every error answer is \`{"error": <type>, "message": <what is wrong with this re
 
 | status | \`error\` | when | code in the source |
 | --- | --- | --- | --- |
-${rows.join('\n')}
+${rowsOf(registryErrors)}
 
 ## Gateway
 
@@ -40,9 +38,9 @@ What the gateway itself refuses or cannot do is answered with
 \`{"error": {"code": <code>, "message": <what is wrong>, "details": {…}}}\`. Answers of services are
 passed on as they are. The token endpoint answers as RFC 6749 has it.
 
-| status | \`code\` | when |
+| status | when | \`code\` |
 | --- | --- | --- |
-${gateway.join('\n')}
+${rowsOf(gatewayErrors)}
 
 ## Every server
 
@@ -50,7 +48,7 @@ The same in all processes, in the shape of each. The gateway's \`code\` is in th
 
 | status | \`error\` | when | code in the source |
 | --- | --- | --- | --- |
-${general.join('\n')}
+${rowsOf(serverErrors)}
 `;
 }
 

@@ -119,7 +119,7 @@ async function refusalOf(token: string): Promise<{ status: number; message: stri
 }
 
 function refused(why: string): object {
-  return { status: 401, message: `The bearer token is not valid. ${why}.` };
+  return { status: 401, message: `The bearer token is not valid. ${why}. Get a new one.` };
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000);

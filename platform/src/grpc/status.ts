@@ -1,3 +1,5 @@
+import type { ErrorKind } from '../http/errors.ts';
+
 /** Status codes of gRPC calls (grpc/doc/statuscodes.md). */
 export const grpcStatus = {
   OK: 0,
@@ -21,9 +23,28 @@ export const grpcStatus = {
 
 export type GrpcStatus = (typeof grpcStatus)[keyof typeof grpcStatus];
 
+/** The end of a call that fails with an error of a catalogue. */
+export function grpcStatusOf({ status, grpc }: Pick<ErrorKind, 'status' | 'grpc'>): GrpcStatus {
+  return grpc ?? STATUS_OF_ERROR.get(status) ?? grpcStatus.INTERNAL;
+}
+
+/** By the status that the same error has in HTTP. */
+const STATUS_OF_ERROR: ReadonlyMap<number, GrpcStatus> = new Map([
+  [400, grpcStatus.INVALID_ARGUMENT],
+  [401, grpcStatus.UNAUTHENTICATED],
+  [403, grpcStatus.PERMISSION_DENIED],
+  [404, grpcStatus.NOT_FOUND],
+  [409, grpcStatus.ABORTED],
+  [429, grpcStatus.RESOURCE_EXHAUSTED],
+  [502, grpcStatus.UNAVAILABLE],
+  [503, grpcStatus.UNAVAILABLE],
+  [504, grpcStatus.DEADLINE_EXCEEDED],
+  [507, grpcStatus.RESOURCE_EXHAUSTED],
+]);
+
 /**
- * Status for an answer of HTTP (grpc/doc/http-grpc-status-mapping.md, and what our own error
- * catalogues mean by theirs).
+ * What a client makes of an answer of HTTP that is none of gRPC
+ * (grpc/doc/http-grpc-status-mapping.md).
  */
 export function grpcStatusOfHttp(httpStatus: number): GrpcStatus {
   return STATUS_OF_HTTP.get(httpStatus) ?? grpcStatus.UNKNOWN;

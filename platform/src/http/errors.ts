@@ -1,40 +1,63 @@
-/** What every server answers by itself, whatever its routes; `when` is for docs/errors.md. */
+import { CodedError } from '../errors.ts';
+import type { GrpcStatus } from '../grpc/status.ts';
+
+/**
+ * One thing that a service refuses or cannot do: a row of its error catalogue. Answers by HTTP and
+ * gRPC and docs/errors.md come of it.
+ */
+export interface ErrorKind {
+  /** Of HTTP. */
+  readonly status: number;
+  /** Its type in {@link plainErrorBody}; its code where absent. */
+  readonly error?: string;
+  /** What is wrong and what to do, without a full stop, where nothing more precise is known. */
+  readonly message: string;
+  /** Where gRPC is more exact than the status of HTTP. */
+  readonly grpc?: GrpcStatus;
+  /** It passes by itself, as 429 and 503 do: Retry-After says when to come back. */
+  readonly passes?: boolean;
+}
+
+/** By the code of the error, which only the source and {@link codedErrorBody} have. */
+export type ErrorCatalogue = Readonly<Record<string, ErrorKind>>;
+
+/** What every server answers by itself, whatever its routes. */
 export const serverErrors = {
   INVALID_PATH: {
     status: 400,
     error: 'Invalid request',
-    when: 'The path has characters or percent-encodings that are not UTF-8',
+    message: 'The path has characters or percent-encodings that are not UTF-8',
   },
-  PATH_NOT_FOUND: { status: 404, error: 'Not found', when: 'No route has this path' },
+  PATH_NOT_FOUND: { status: 404, error: 'Not found', message: 'No route has this path' },
   METHOD_NOT_ALLOWED: {
     status: 405,
     error: 'Method not allowed',
-    when: 'The path has no such method; Allow names its methods',
+    message: 'The path has no such method; Allow names its methods',
   },
   REQUEST_TIMEOUT: {
     status: 408,
     error: 'Invalid request',
-    when: 'The request did not come in full within 30 s; at the gateway, its headers within 10 s',
+    message: 'The request did not come in full within 30 s; at the gateway, its headers within 10 s',
   },
-  TOO_LARGE: { status: 413, error: 'Request too large', when: 'The body has too many bytes' },
+  TOO_LARGE: { status: 413, error: 'Request too large', message: 'The body has too many bytes' },
   UNSUPPORTED_TYPE: {
     status: 415,
     error: 'Invalid request',
-    when: 'The body is of another content type than JSON, or, where tokens are issued, than a form',
+    message: 'The body is of another content type than JSON, or, where tokens are issued, than a form',
   },
   EXPECTATION_FAILED: {
     status: 417,
     error: 'Expectation failed',
-    when: 'The header Expect asks for something other than 100-continue',
+    message: 'The header Expect asks for something other than 100-continue',
   },
-  HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', when: 'The header fields have too many bytes' },
+  HEADERS_TOO_LARGE: { status: 431, error: 'Invalid request', message: 'The header fields have too many bytes' },
   NOT_IMPLEMENTED: {
     status: 501,
     error: 'Not implemented',
-    when: 'The request is CONNECT, or its Transfer-Encoding is another than chunked',
+    message: 'The request is CONNECT, or its Transfer-Encoding is another than chunked',
   },
-  INTERNAL: { status: 500, error: 'Internal error', when: 'An internal error; the log has it under the request id' },
-} as const satisfies Record<string, { status: number; error: string; when: string }>;
+  INTERNAL: { status: 500, error: 'Internal error', message: 'An internal error; the log has it under the request id' },
+} as const satisfies Record<string, { status: number; error: string; message: string }>;
 
 interface HttpErrorOptions {
   readonly message: string;
@@ -71,6 +94,42 @@ export function serverError(
   const { status, error } = serverErrors[code];
   return new HttpError(status, error, { ...options, code });
 }
+
+interface ServiceErrorOptions extends ErrorOptions {
+  readonly message?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * An error of a service's catalogue. The message is for the caller: it must hold neither secrets
+ * nor addresses of others.
+ */
+export class ServiceError<Code extends string = string> extends CodedError<Code> {
+  readonly kind: ErrorKind;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: Code, kind: ErrorKind, { message, headers = {}, details = {}, cause }: ServiceErrorOptions = {}) {
+    super(code, message ?? kind.message, { cause });
+    this.kind = kind;
+    this.headers = headers;
+    this.details = details;
+  }
+}
+
+/**
+ * The answer to an error of a catalogue: 401 has a challenge (RFC 9110, section 11.6.1), and what
+ * passes the seconds to wait, unless the error has its own.
+ */
+export function answerOf({ code, kind, message, headers, details }: ServiceError): HttpError {
+  const added: Record<string, string> = {};
+  if (kind.status === 401) added['www-authenticate'] = 'Bearer';
+  if (kind.passes ?? PASSING.has(kind.status)) added['retry-after'] = '1';
+  return new HttpError(kind.status, kind.error ?? code, { code, message, details, headers: { ...added, ...headers } });
+}
+
+const PASSING = new Set([429, 503]);
 
 /** How an application reports an error in the body of its answer. */
 export type RenderError = (error: HttpError) => object;

@@ -1,8 +1,8 @@
 import { lookup as lookupName } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector } from 'undici';
+import { passOverUnexpectedContinue } from '../node-internals/unexpected-continue.ts';
 import { AddressRefusedError, type AddressRule, allowedOf } from './address-rules.ts';
-import { passOverUnexpectedContinue } from './unexpected-continue.ts';
 
 /** Closed or destroyed after use. */
 export type GuardedAgent = Agent;

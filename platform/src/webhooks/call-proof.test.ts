@@ -65,12 +65,16 @@ describe('a call without a timestamp', () => {
   });
 
   test.each<[string, Partial<CallProof>]>([
-    ['nothing', {}],
     ['another secret', { secrets: ['other', ''] }],
     ['the signature of another secret', { signature: sign('other', body) }],
     ['a Standard signature without its timestamp', { standard: { ...standard(), timestamp: undefined } }],
   ])('is not proven by %s', (_what, fields) => {
-    expect(judge(fields)).toEqual({ proven: false, reason: expect.stringContaining('missing or wrong') });
+    expect(judge(fields)).toEqual({ proven: false, reason: expect.stringContaining('is wrong; sign') });
+  });
+
+  test('that shows nothing is told what to show', () => {
+    const reason = expect.stringMatching(/which the call must prove to know; sign <timestamp>.<path>.<body>/);
+    expect(judge({})).toEqual({ proven: false, reason });
   });
 });
 

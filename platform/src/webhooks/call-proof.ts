@@ -135,11 +135,16 @@ function isStandardSigned(secret: string, { body, standard }: CallProof): boolea
   return isStandardSignedWith(secret, { id, timestamp, body }, signature);
 }
 
-function refusalOf({ path, signature, timestamp }: CallProof, { plainSignatures }: SignatureRules): string {
+function refusalOf(proof: CallProof, { plainSignatures }: SignatureRules): string {
+  const { path, signature, timestamp, standard, secrets } = proof;
   const wanted = `sign <timestamp>.<path>.<body> with the webhook secret, the path being ${path}`;
-  if (timestamp !== undefined) return `The webhook signature or secret is missing or wrong; ${wanted}`;
-  if (signature === undefined || plainSignatures) return 'The webhook signature or secret is missing or wrong';
-  return `Signatures of the body alone are not accepted; send X-Webhook-Timestamp, and ${wanted}`;
+  if ([signature, standard.signature, ...secrets].every((shown) => shown === undefined)) {
+    return `The service has a webhook secret, which the call must prove to know; ${wanted} (rollcall: ROLLCALL_WEBHOOK_SECRET)`;
+  }
+  if (signature !== undefined && timestamp === undefined && !plainSignatures) {
+    return `Signatures of the body alone are not accepted; send X-Webhook-Timestamp, and ${wanted}`;
+  }
+  return `The webhook signature or secret is wrong; ${wanted}`;
 }
 
 /** @returns milliseconds since 1970; undefined for anything but unix seconds. */

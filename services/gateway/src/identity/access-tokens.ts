@@ -163,7 +163,7 @@ export function tierOf({ tier }: JWTPayload): Tier | undefined {
 /** @param why a sentence; it goes to the client and holds nothing of the token. */
 export function invalid(why: string, cause?: unknown): GatewayError {
   return new GatewayError('INVALID_TOKEN', {
-    message: `The bearer token is not valid. ${why}.`,
+    message: `The bearer token is not valid. ${why}. Get a new one.`,
     headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
     cause,
   });

@@ -161,5 +161,5 @@ function oneByOne(maxWaiting: number): ConcurrencyLimiter {
 }
 
 function busy(): GatewayError {
-  return new GatewayError('TOO_MANY_CONNECTIONS', { headers: { 'retry-after': '1' } });
+  return new GatewayError('TOO_MANY_CONNECTIONS');
 }

@@ -1,4 +1,4 @@
-import { passOverUnexpectedContinue } from '@rollcall/platform/outbound/unexpected-continue.ts';
+import { passOverUnexpectedContinue } from '@rollcall/platform/node-internals/unexpected-continue.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from './discovery/addresses.ts';
 import type { Endpoint } from './discovery/endpoints.ts';

@@ -1,5 +1,5 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
-import { retryPushback } from '@rollcall/platform/grpc/status.ts';
+import { grpcStatusOf, retryPushback } from '@rollcall/platform/grpc/status.ts';
 import { type ErrorCode, errorCatalogue } from '../common/errors.ts';
 import { domainError } from '../http/errors.ts';
 
@@ -7,23 +7,6 @@ import { domainError } from '../http/errors.ts';
 export type CallFailure = Pick<StatusObject, 'code' | 'details'> & Partial<Pick<StatusObject, 'metadata'>>;
 
 const RETRY_AFTER_MS = 1000;
-
-/** What the status of HTTP is in gRPC. */
-const STATUSES: Readonly<Record<number, status>> = {
-  400: status.INVALID_ARGUMENT,
-  401: status.UNAUTHENTICATED,
-  403: status.PERMISSION_DENIED,
-  404: status.NOT_FOUND,
-  409: status.ABORTED,
-  429: status.RESOURCE_EXHAUSTED,
-  503: status.UNAVAILABLE,
-  507: status.RESOURCE_EXHAUSTED,
-};
-/** Where gRPC is more exact. */
-const EXACT: Partial<Record<ErrorCode, status>> = {
-  MANAGED_ELSEWHERE: status.FAILED_PRECONDITION,
-  TOO_MANY_REGISTRATIONS: status.RESOURCE_EXHAUSTED,
-};
 
 /** The end of a call that failed; undefined: an error that is none of the domain's. */
 export function statusOfError(error: unknown): CallFailure | undefined {
@@ -33,7 +16,7 @@ export function statusOfError(error: unknown): CallFailure | undefined {
 
 /** The end of a call that fails with this error. */
 export function failure(errorCode: ErrorCode, details: string): CallFailure {
-  const code = EXACT[errorCode] ?? STATUSES[errorCatalogue[errorCode][0]] ?? status.UNKNOWN;
+  const code = grpcStatusOf(errorCatalogue[errorCode]);
   const metadata = new Metadata();
   metadata.set('rollcall-error', errorCode);
   return code === status.UNAVAILABLE ? unavailable(details, metadata) : { code, details, metadata };

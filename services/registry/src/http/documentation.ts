@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import { documentationPage } from '@rollcall/platform/http/documentation-page.ts';
-import { serverErrors } from '@rollcall/platform/http/errors.ts';
+import { type ErrorKind, serverErrors } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import { type ErrorCode, errorCatalogue } from '../common/errors.ts';
@@ -79,7 +79,7 @@ function documentedSchema(schema: FastifySchema, { config, method }: RouteOption
       ...(typeof response === 'object' ? response : {}),
       ...refusalResponses([
         ...serverRefusals(method !== 'GET'),
-        ...[...(access === 'public' ? [] : CREDENTIALS), ...refusals].map(domainRefusal),
+        ...[...(access === 'public' ? [] : CREDENTIALS), ...refusals].map((code) => errorCatalogue[code]),
       ]),
     },
   };
@@ -95,22 +95,10 @@ const CREDENTIALS: readonly ErrorCode[] = [
   'GATEWAY_KEYS_UNAVAILABLE',
 ];
 
-interface Refusal {
-  readonly status: number;
-  readonly error: string;
-  /** When it is answered, as a sentence. */
-  readonly when: string;
-}
-
 /** What every server answers by itself where the path is that of a route. */
-function serverRefusals(hasBody: boolean): readonly Refusal[] {
+function serverRefusals(hasBody: boolean): readonly ErrorKind[] {
   const { PATH_NOT_FOUND: _none, TOO_LARGE, UNSUPPORTED_TYPE, ...others } = serverErrors;
   return [...Object.values(others), ...(hasBody ? [TOO_LARGE, UNSUPPORTED_TYPE] : [])];
-}
-
-function domainRefusal(code: ErrorCode): Refusal {
-  const [status, error, when] = errorCatalogue[code];
-  return { status, error, when };
 }
 
 const RETRY_AFTER = { 'Retry-After': { type: 'string', pattern: '^[0-9]+$', description: 'Seconds, where it passes' } };
@@ -122,10 +110,10 @@ const FIELDS: Readonly<Record<number, object>> = {
   503: RETRY_AFTER,
 };
 
-function refusalResponses(refusals: readonly Refusal[]): Record<string, object> {
+function refusalResponses(refusals: readonly ErrorKind[]): Record<string, object> {
   const byStatus = Map.groupBy(refusals, ({ status }) => status);
   const responses = [...byStatus].map(([status, each]) => {
-    const sentences = new Set(each.map(({ error, when }) => `${error}: ${when}.`));
+    const sentences = new Set(each.map(({ error, message }) => `${error}: ${message}.`));
     const headers = FIELDS[status];
     return [
       status,

@@ -1,7 +1,7 @@
-import { HttpError } from '@rollcall/platform/http/errors.ts';
+import { answerOf, HttpError } from '@rollcall/platform/http/errors.ts';
 import { isQuotaExceeded, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
-import { type ErrorCode, errorCatalogue, RegistryError } from '../common/errors.ts';
+import { errorCatalogue, RegistryError } from '../common/errors.ts';
 
 /** The error of the domain that an error is, or that a store which does not answer means; undefined for anything else. */
 export function domainError(error: unknown): RegistryError | undefined {
@@ -11,19 +11,10 @@ export function domainError(error: unknown): RegistryError | undefined {
   return isDatabaseUnavailable(error) ? new RegistryError('DATABASE_UNAVAILABLE') : undefined;
 }
 
-const PASSING = new Set([429, 503]);
-/** Conflicts that pass, too. */
-const PASSING_CODES: ReadonlySet<ErrorCode> = new Set(['CONTENTION']);
-
 /** The HTTP answer to a {@link domainError}; undefined for anything else. */
 export function mapError(failure: unknown): HttpError | undefined {
   const known = domainError(failure);
-  if (known === undefined) return undefined;
-  const { code, message } = known;
-  const [status, error] = errorCatalogue[code];
-  const headers: Record<string, string> = PASSING.has(status) || PASSING_CODES.has(code) ? { 'retry-after': '1' } : {};
-  if (status === 401) headers['www-authenticate'] = 'Bearer';
-  return new HttpError(status, error, { message, headers });
+  return known && answerOf(known);
 }
 
 /**
@@ -32,5 +23,5 @@ export function mapError(failure: unknown): HttpError | undefined {
  */
 export function notFoundAsBadRequest(error: unknown): unknown {
   if (!(error instanceof RegistryError) || error.code !== 'SERVICE_NOT_FOUND') return error;
-  return new HttpError(400, errorCatalogue.SERVICE_NOT_FOUND[1], { message: error.message });
+  return new HttpError(400, errorCatalogue.SERVICE_NOT_FOUND.error, { message: error.message });
 }

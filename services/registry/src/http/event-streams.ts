@@ -1,91 +1,21 @@
-import { REQUEST_ID_HEADER } from '@rollcall/platform/http/request-id.ts';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import { createEventStreams, type EventStreams } from '@rollcall/platform/http/event-streams.ts';
+import type { FastifyRequest } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
 import { createStreamLimits, type StreamCaller } from '../feeds/stream-limits.ts';
 import { headerCredentials } from './authentication.ts';
 import { streamCaller } from './stream-caller.ts';
 
-const KEEP_ALIVE_MS = 15_000;
-/** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
-const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
-
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
-  'x-accel-buffering': 'no',
-} as const;
-
-/** One open stream of server-sent events. */
-interface EventStream {
-  /** @param text whole events. Nothing happens once the subscriber is gone. */
-  write(text: string): void;
-  /** Ends it, once what was written has been fetched. */
-  end(): void;
-  /** @param listener called when it is over, whoever ended it. */
-  onClose(listener: () => void): void;
-}
-
 /**
- * Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end
- * them.
+ * Streams of server-sent events, each counted for its caller.
+ *
+ * `open` throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN and STOPPING.
  */
-export interface EventStreams {
-  /**
-   * Writes the reply from now on.
-   *
-   * @returns undefined when the subscriber has gone already, or asked for the head alone.
-   * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STOPPING once all are closed, for
-   * none may be left open.
-   */
-  open(reply: FastifyReply): EventStream | undefined;
-  readonly size: number;
-  closeAll(): void;
-}
-
-export function createEventStreams(): EventStreams {
-  const streams = new Set<() => void>();
+export function createLimitedStreams(): EventStreams {
   const limits = createStreamLimits();
-  let isClosed = false;
-  return {
-    open(reply) {
-      if (reply.request.method === 'HEAD') {
-        void reply.hijack();
-        reply.raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id }).end();
-        return undefined;
-      }
-      if (isClosed) throw new RegistryError('STOPPING');
-      const leave = limits.acquire(callerOf(reply.request));
-      reply.hijack();
-      const { raw } = reply;
-      // Gone while its token was checked: it would never say so again.
-      if (raw.destroyed) {
-        leave();
-        return undefined;
-      }
-      raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id });
-      const write = (text: string) => {
-        if (raw.destroyed || raw.writableEnded) return;
-        raw.write(text);
-        if (raw.writableLength > MAX_BUFFERED_BYTES) raw.destroy();
-      };
-      const end = () => void raw.end();
-      const keepAlive = setInterval(() => write(':\n\n'), KEEP_ALIVE_MS);
-      streams.add(end);
-      raw.on('close', () => {
-        clearInterval(keepAlive);
-        streams.delete(end);
-        leave();
-      });
-      return { write, end, onClose: (listener) => void raw.on('close', listener) };
-    },
-    get size() {
-      return streams.size;
-    },
-    closeAll() {
-      isClosed = true;
-      for (const end of streams) end();
-    },
-  };
+  return createEventStreams({
+    admit: (request) => limits.acquire(callerOf(request)),
+    stopping: () => new RegistryError('STOPPING'),
+  });
 }
 
 function callerOf({ headers, subject, ip }: FastifyRequest): StreamCaller {

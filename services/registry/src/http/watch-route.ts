@@ -1,9 +1,9 @@
+import type { EventStreams } from '@rollcall/platform/http/event-streams.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
 import type { Feed, FeedEvent } from '../feeds/feed.ts';
-import type { EventStreams } from './event-streams.ts';
 import { eventStream, STREAM_REFUSALS, StreamHeaders } from './schemas.ts';
 
 /** The stream of everything of a kind. */

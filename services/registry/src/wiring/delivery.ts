@@ -14,7 +14,7 @@ import type { Registry } from 'prom-client';
 import { createLookupLimiter } from '../common/overload.ts';
 import type { RegistryConfig } from '../config.ts';
 import { createFeed } from '../feeds/feed.ts';
-import { createEventStreams } from '../http/event-streams.ts';
+import { createLimitedStreams } from '../http/event-streams.ts';
 import { isFinished, type Job } from '../jobs/domain/jobs.ts';
 import { jobRequestRoutes } from '../jobs/routes/job-requests.ts';
 import { jobRecord } from '../jobs/routes/job-schemas.ts';
@@ -112,8 +112,8 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     feed,
     toItem: toJob,
   });
-  const watchers = createEventStreams();
-  const jobStreams = createEventStreams();
+  const watchers = createLimitedStreams();
+  const jobStreams = createLimitedStreams();
   const admission = { configs, calls, rules: deps.webhookRules, clock };
   const misses = createLookupLimiter();
   const recorder = createRecorder({

@@ -14,7 +14,7 @@ import { RegistryError } from '../common/errors.ts';
 import { createLookupLimiter } from '../common/overload.ts';
 import type { RegistryConfig } from '../config.ts';
 import type { RegistryBackend } from '../grpc/registry-service.ts';
-import { createEventStreams } from '../http/event-streams.ts';
+import { createLimitedStreams } from '../http/event-streams.ts';
 import type { CacheState } from '../http/health.ts';
 import type { Rendered } from '../http/rendered.ts';
 import { followInformer } from '../kube/feed-source.ts';
@@ -112,7 +112,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     feed,
     toItem: (object) => (isCanonical(object) ? toRegistration(object) : undefined),
   });
-  const streams = createEventStreams();
+  const streams = createLimitedStreams();
   const lastRefreshAt = () => informers.registrations.lastContactAt();
   const cache = () => ({ size: directory.size, hits: directory.hits, misses, lastRefreshAt: lastRefreshAt() });
   const backend = { registrations, directory, feed, source, lastBeatAt };

@@ -212,7 +212,7 @@ export class Call {
 
 function busy(): GatewayError {
   const message = 'This replica has as many calls as it can serve';
-  return new GatewayError('TOO_MANY_CONNECTIONS', { message, headers: { 'retry-after': '1' } });
+  return new GatewayError('TOO_MANY_CONNECTIONS', { message });
 }
 
 function tooManyOfCaller(): Refusal {

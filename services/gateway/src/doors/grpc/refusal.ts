@@ -1,5 +1,6 @@
-import { encodeGrpcMessage, type GrpcStatus, grpcStatus, retryPushback } from '@rollcall/platform/grpc/status.ts';
-import { errorCatalogue, GatewayError } from '../../errors.ts';
+import { encodeGrpcMessage, type GrpcStatus, grpcStatusOf, retryPushback } from '@rollcall/platform/grpc/status.ts';
+import { answerOf } from '@rollcall/platform/http/errors.ts';
+import { GatewayError } from '../../errors.ts';
 
 /** Trailers by name; an array where a name comes several times. */
 export type Trailers = Record<string, string | string[]>;
@@ -38,22 +39,7 @@ export class Refusal extends Error {
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (!(error instanceof GatewayError)) return undefined;
-  const byHttp = STATUS_OF.get(errorCatalogue[error.code].status) ?? grpcStatus.INTERNAL;
-  // To try it again is of no use before it is registered anew.
-  const status = error.code === 'ADDRESS_REFUSED' ? grpcStatus.FAILED_PRECONDITION : byHttp;
-  const retryAfter = error.headers['retry-after'];
+  const retryAfter = answerOf(error).headers['retry-after'];
   const passes = retryAfter === undefined ? {} : { retryAfterMs: Number(retryAfter) * 1000 };
-  return new Refusal(status, error.message, { cause: error, ...passes });
+  return new Refusal(grpcStatusOf(error.kind), error.message, { cause: error, ...passes });
 }
-
-/** By the HTTP status of our own errors. */
-const STATUS_OF: ReadonlyMap<number, GrpcStatus> = new Map([
-  [400, grpcStatus.INVALID_ARGUMENT],
-  [401, grpcStatus.UNAUTHENTICATED],
-  [403, grpcStatus.PERMISSION_DENIED],
-  [404, grpcStatus.UNIMPLEMENTED],
-  [429, grpcStatus.RESOURCE_EXHAUSTED],
-  [502, grpcStatus.UNAVAILABLE],
-  [503, grpcStatus.UNAVAILABLE],
-  [504, grpcStatus.DEADLINE_EXCEEDED],
-]);

@@ -31,6 +31,6 @@ export function findTarget({ targets, bodyLimit }: FindTargetDeps, { request, de
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw new GatewayError('BODY_TOO_LARGE');
   const target = targets.find(service);
   if (target !== undefined) return target;
-  if (!targets.isComplete()) throw new GatewayError('DISCOVERY_UNAVAILABLE', { headers: { 'retry-after': '1' } });
+  if (!targets.isComplete()) throw new GatewayError('DISCOVERY_UNAVAILABLE');
   throw new GatewayError('SERVICE_NOT_FOUND', { details: { service } });
 }

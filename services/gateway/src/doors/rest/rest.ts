@@ -91,7 +91,6 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
 function tooManyAtOnce({ service }: Target): GatewayError {
   return new GatewayError('RATE_LIMITED', {
     message: 'As many requests to the service as one caller may have at once are under way',
-    headers: { 'retry-after': '1' },
     details: { service },
   });
 }

@@ -25,7 +25,7 @@ export function createConnectionSlots(
   return {
     check() {
       if (size + reserved < limits.connections) return;
-      throw new GatewayError('TOO_MANY_CONNECTIONS', { headers: { 'retry-after': '1' } });
+      throw new GatewayError('TOO_MANY_CONNECTIONS');
     },
     checkFor(subject) {
       if ((perSubject.get(subject) ?? 0) < limits.connectionsPerSubject) return;

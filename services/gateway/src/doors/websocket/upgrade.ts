@@ -110,8 +110,7 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
 
   function checkSlots(): void {
     if (deps.isClosing()) {
-      const headers = { 'retry-after': '1' };
-      throw new GatewayError('TOO_MANY_CONNECTIONS', { message: 'This replica stops; connect again', headers });
+      throw new GatewayError('TOO_MANY_CONNECTIONS', { message: 'This replica stops; connect again' });
     }
     slots.check();
   }

@@ -1,5 +1,5 @@
+import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { withRawBody } from '../../http/raw-body.ts';
 import { releaseOf } from '../../releases/routes/release-schemas.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';

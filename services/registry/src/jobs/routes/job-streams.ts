@@ -1,6 +1,6 @@
+import type { EventStreams } from '@rollcall/platform/http/event-streams.ts';
 import type { FastifyReply } from 'fastify';
 import type { Feed } from '../../feeds/feed.ts';
-import type { EventStreams } from '../../http/event-streams.ts';
 import { isFinished, type Job, type JobDirectory } from '../domain/jobs.ts';
 
 export interface JobStreamDeps {

@@ -1,7 +1,7 @@
+import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Static } from 'typebox';
 import { RegistryError } from '../../common/errors.ts';
-import { withRawBody } from '../../http/raw-body.ts';
 import { rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional, eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
 import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';

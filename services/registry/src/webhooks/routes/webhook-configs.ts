@@ -1,5 +1,5 @@
+import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { withRawBody } from '../../http/raw-body.ts';
 import type { AdmissionDeps } from '../domain/call-admission.ts';
 import { ALL_SERVICES, configureWebhooks, describeConfig, type WebhookConfigsDeps } from '../domain/webhook-configs.ts';
 import { PROOF_REFUSALS, proofOf } from './request-proof.ts';

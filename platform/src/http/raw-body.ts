@@ -1,5 +1,5 @@
-import { jsonParser } from '@rollcall/platform/http/body-text.ts';
-import type { App } from '@rollcall/platform/http/server.ts';
+import { jsonParser } from './body-text.ts';
+import type { App } from './server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

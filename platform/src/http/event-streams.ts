@@ -1,0 +1,91 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { REQUEST_ID_HEADER } from './request-id.ts';
+
+const KEEP_ALIVE_MS = 15_000;
+/** A subscriber that lets this much pile up is cut off; it comes back with its last event id. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+} as const;
+
+/** One open stream of server-sent events. */
+interface EventStream {
+  /** @param text whole events. Nothing happens once the subscriber is gone. */
+  write(text: string): void;
+  /** Ends it, once what was written has been fetched. */
+  end(): void;
+  /** @param listener called when it is over, whoever ended it. */
+  onClose(listener: () => void): void;
+}
+
+/**
+ * Open streams of server-sent events (WHATWG HTML, "Server-sent events"), so that shutdown can end
+ * them.
+ */
+export interface EventStreams {
+  /**
+   * Writes the reply from now on.
+   *
+   * @returns undefined when the subscriber has gone already, or asked for the head alone.
+   * @throws what `admit` throws; once all are closed what `stopping` gives, for none may be left
+   * open.
+   */
+  open(reply: FastifyReply): EventStream | undefined;
+  readonly size: number;
+  closeAll(): void;
+}
+
+export interface EventStreamOptions {
+  /** Counts the stream for its caller. @returns ends that. @throws when there are too many. */
+  readonly admit: (request: FastifyRequest) => () => void;
+  /** The refusal of who comes too late. */
+  readonly stopping: () => Error;
+}
+
+export function createEventStreams({ admit, stopping }: EventStreamOptions): EventStreams {
+  const streams = new Set<() => void>();
+  let isClosed = false;
+  return {
+    open(reply) {
+      if (reply.request.method === 'HEAD') {
+        void reply.hijack();
+        reply.raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id }).end();
+        return undefined;
+      }
+      if (isClosed) throw stopping();
+      const leave = admit(reply.request);
+      reply.hijack();
+      const { raw } = reply;
+      // Gone while its token was checked: it would never say so again.
+      if (raw.destroyed) {
+        leave();
+        return undefined;
+      }
+      raw.writeHead(200, { ...STREAM_HEADERS, [REQUEST_ID_HEADER]: reply.request.id });
+      const write = (text: string) => {
+        if (raw.destroyed || raw.writableEnded) return;
+        raw.write(text);
+        if (raw.writableLength > MAX_BUFFERED_BYTES) raw.destroy();
+      };
+      const end = () => void raw.end();
+      const keepAlive = setInterval(() => write(':\n\n'), KEEP_ALIVE_MS);
+      streams.add(end);
+      raw.on('close', () => {
+        clearInterval(keepAlive);
+        streams.delete(end);
+        leave();
+      });
+      return { write, end, onClose: (listener) => void raw.on('close', listener) };
+    },
+    get size() {
+      return streams.size;
+    },
+    closeAll() {
+      isClosed = true;
+      for (const end of streams) end();
+    },
+  };
+}

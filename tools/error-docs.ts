@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
-import { type ErrorCatalogue, serverErrors } from '../platform/src/http/errors.ts';
+import type { ErrorCatalogue } from '../platform/src/errors.ts';
+import { serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
 import { errorCatalogue as registryErrors } from '../services/registry/src/common/errors.ts';
 
@@ -7,13 +8,6 @@ const file = new URL('../docs/errors.md', import.meta.url);
 
 /** docs/errors.md, from the error catalogues. */
 export function generateErrorDocs(): string {
-  const rowsOf = (catalogue: ErrorCatalogue): string =>
-    Object.entries(catalogue)
-      .map(
-        ([code, { status, error, message }]) =>
-          `| ${[status, ...(error === undefined ? [] : [error]), message, code].join(' | ')} |`,
-      )
-      .join('\n');
   return `# Errors
 
 Generated from the error catalogues by tools/error-docs.ts (\`npm run generate\`). Do not edit.
@@ -50,6 +44,15 @@ The same in all processes, in the shape of each. The gateway's \`code\` is in th
 | --- | --- | --- | --- |
 ${rowsOf(serverErrors)}
 `;
+}
+
+function rowsOf(catalogue: ErrorCatalogue): string {
+  return Object.entries(catalogue)
+    .map(
+      ([code, { status, error, message }]) =>
+        `| ${[status, ...(error === undefined ? [] : [error]), message, code].join(' | ')} |`,
+    )
+    .join('\n');
 }
 
 if (import.meta.main) await writeFile(file, generateErrorDocs());

@@ -1,4 +1,4 @@
-import type { ErrorKind } from '../http/errors.ts';
+import type { ErrorKind } from '../errors.ts';
 
 /** Status codes of gRPC calls (grpc/doc/statuscodes.md). */
 export const grpcStatus = {
@@ -21,25 +21,26 @@ export const grpcStatus = {
   UNAUTHENTICATED: 16,
 } as const;
 
-export type GrpcStatus = (typeof grpcStatus)[keyof typeof grpcStatus];
+export type GrpcStatusName = keyof typeof grpcStatus;
+export type GrpcStatus = (typeof grpcStatus)[GrpcStatusName];
 
 /** The end of a call that fails with an error of a catalogue. */
-export function grpcStatusOf({ status, grpc }: Pick<ErrorKind, 'status' | 'grpc'>): GrpcStatus {
-  return grpc ?? STATUS_OF_ERROR.get(status) ?? grpcStatus.INTERNAL;
+export function grpcStatusNameOf({ status, grpc }: Pick<ErrorKind, 'status' | 'grpc'>): GrpcStatusName {
+  return grpc ?? STATUS_OF_ERROR.get(status) ?? 'INTERNAL';
 }
 
 /** By the status that the same error has in HTTP. */
-const STATUS_OF_ERROR: ReadonlyMap<number, GrpcStatus> = new Map([
-  [400, grpcStatus.INVALID_ARGUMENT],
-  [401, grpcStatus.UNAUTHENTICATED],
-  [403, grpcStatus.PERMISSION_DENIED],
-  [404, grpcStatus.NOT_FOUND],
-  [409, grpcStatus.ABORTED],
-  [429, grpcStatus.RESOURCE_EXHAUSTED],
-  [502, grpcStatus.UNAVAILABLE],
-  [503, grpcStatus.UNAVAILABLE],
-  [504, grpcStatus.DEADLINE_EXCEEDED],
-  [507, grpcStatus.RESOURCE_EXHAUSTED],
+const STATUS_OF_ERROR: ReadonlyMap<number, GrpcStatusName> = new Map([
+  [400, 'INVALID_ARGUMENT'],
+  [401, 'UNAUTHENTICATED'],
+  [403, 'PERMISSION_DENIED'],
+  [404, 'NOT_FOUND'],
+  [409, 'ABORTED'],
+  [429, 'RESOURCE_EXHAUSTED'],
+  [502, 'UNAVAILABLE'],
+  [503, 'UNAVAILABLE'],
+  [504, 'DEADLINE_EXCEEDED'],
+  [507, 'RESOURCE_EXHAUSTED'],
 ]);
 
 /**

@@ -1,25 +1,4 @@
-import { CodedError } from '../errors.ts';
-import type { GrpcStatus } from '../grpc/status.ts';
-
-/**
- * One thing that a service refuses or cannot do: a row of its error catalogue. Answers by HTTP and
- * gRPC and docs/errors.md come of it.
- */
-export interface ErrorKind {
-  /** Of HTTP. */
-  readonly status: number;
-  /** Its type in {@link plainErrorBody}; its code where absent. */
-  readonly error?: string;
-  /** What is wrong and what to do, without a full stop, where nothing more precise is known. */
-  readonly message: string;
-  /** Where gRPC is more exact than the status of HTTP. */
-  readonly grpc?: GrpcStatus;
-  /** It passes by itself, as 429 and 503 do: Retry-After says when to come back. */
-  readonly passes?: boolean;
-}
-
-/** By the code of the error, which only the source and {@link codedErrorBody} have. */
-export type ErrorCatalogue = Readonly<Record<string, ErrorKind>>;
+import type { ErrorCatalogue, ServiceError } from '../errors.ts';
 
 /** What every server answers by itself, whatever its routes. */
 export const serverErrors = {
@@ -57,7 +36,7 @@ export const serverErrors = {
     message: 'The request is CONNECT, or its Transfer-Encoding is another than chunked',
   },
   INTERNAL: { status: 500, error: 'Internal error', message: 'An internal error; the log has it under the request id' },
-} as const satisfies Record<string, { status: number; error: string; message: string }>;
+} as const satisfies ErrorCatalogue;
 
 interface HttpErrorOptions {
   readonly message: string;
@@ -93,29 +72,6 @@ export function serverError(
 ): HttpError {
   const { status, error } = serverErrors[code];
   return new HttpError(status, error, { ...options, code });
-}
-
-interface ServiceErrorOptions extends ErrorOptions {
-  readonly message?: string | undefined;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly details?: Readonly<Record<string, unknown>>;
-}
-
-/**
- * An error of a service's catalogue. The message is for the caller: it must hold neither secrets
- * nor addresses of others.
- */
-export class ServiceError<Code extends string = string> extends CodedError<Code> {
-  readonly kind: ErrorKind;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly details: Readonly<Record<string, unknown>>;
-
-  constructor(code: Code, kind: ErrorKind, { message, headers = {}, details = {}, cause }: ServiceErrorOptions = {}) {
-    super(code, message ?? kind.message, { cause });
-    this.kind = kind;
-    this.headers = headers;
-    this.details = details;
-  }
 }
 
 /**

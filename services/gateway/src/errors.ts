@@ -1,5 +1,5 @@
-import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import { answerOf, type ErrorCatalogue, HttpError, ServiceError } from '@rollcall/platform/http/errors.ts';
+import { type ErrorCatalogue, ServiceError } from '@rollcall/platform/errors.ts';
+import { answerOf, HttpError } from '@rollcall/platform/http/errors.ts';
 
 /** Everything that the gateway refuses or cannot do. In gRPC a service without a target has no methods. */
 export const errorCatalogue = {
@@ -14,12 +14,12 @@ export const errorCatalogue = {
   ROUTE_NOT_FOUND: {
     status: 404,
     message: 'No route has this path; services are below /api/v1/<name>/',
-    grpc: grpcStatus.UNIMPLEMENTED,
+    grpc: 'UNIMPLEMENTED',
   },
   SERVICE_NOT_FOUND: {
     status: 404,
     message: 'No service of that name is registered; GET /api/v1/registry/services lists them',
-    grpc: grpcStatus.UNIMPLEMENTED,
+    grpc: 'UNIMPLEMENTED',
   },
   BODY_TOO_LARGE: { status: 413, message: 'The body has too many bytes; send a smaller one' },
   UPGRADE_REQUIRED: { status: 426, message: 'This path is for WebSockets; send an upgrade request' },
@@ -33,7 +33,7 @@ export const errorCatalogue = {
     status: 502,
     message: 'The service is registered at an address that may not be called; see serviceAddresses of the chart',
     // To try it again is of no use before it is registered anew.
-    grpc: grpcStatus.FAILED_PRECONDITION,
+    grpc: 'FAILED_PRECONDITION',
   },
   UPSTREAM_UNAVAILABLE: { status: 503, message: 'The service has failed too often and is paused; try again' },
   IDENTITY_UNAVAILABLE: { status: 503, message: "The keys of the token's issuer cannot be fetched; try again" },

@@ -1,5 +1,4 @@
-import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import { type ErrorCatalogue, ServiceError } from '@rollcall/platform/http/errors.ts';
+import { type ErrorCatalogue, ServiceError } from '@rollcall/platform/errors.ts';
 
 /**
  * Everything that the registry refuses or cannot do. The types of errors are those of contract 1,
@@ -22,7 +21,7 @@ export const errorCatalogue = {
     status: 400,
     error: 'Service is managed elsewhere',
     message: 'The registration is declared in Kubernetes and cannot be changed over HTTP; change it there',
-    grpc: grpcStatus.FAILED_PRECONDITION,
+    grpc: 'FAILED_PRECONDITION',
   },
   UNAUTHENTICATED: {
     status: 401,
@@ -58,7 +57,7 @@ export const errorCatalogue = {
     status: 403,
     error: 'Too many registrations',
     message: 'The caller has as many registrations as one subject may have; unregister some',
-    grpc: grpcStatus.RESOURCE_EXHAUSTED,
+    grpc: 'RESOURCE_EXHAUSTED',
   },
   CONTENTION: {
     status: 409,

@@ -1,5 +1,5 @@
 import { Metadata, type StatusObject, status } from '@grpc/grpc-js';
-import { grpcStatusOf, retryPushback } from '@rollcall/platform/grpc/status.ts';
+import { grpcStatusNameOf, retryPushback } from '@rollcall/platform/grpc/status.ts';
 import { type ErrorCode, errorCatalogue } from '../common/errors.ts';
 import { domainError } from '../http/errors.ts';
 
@@ -16,7 +16,7 @@ export function statusOfError(error: unknown): CallFailure | undefined {
 
 /** The end of a call that fails with this error. */
 export function failure(errorCode: ErrorCode, details: string): CallFailure {
-  const code = grpcStatusOf(errorCatalogue[errorCode]);
+  const code = status[grpcStatusNameOf(errorCatalogue[errorCode])];
   const metadata = new Metadata();
   metadata.set('rollcall-error', errorCode);
   return code === status.UNAVAILABLE ? unavailable(details, metadata) : { code, details, metadata };

@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
+import type { ErrorKind } from '@rollcall/platform/errors.ts';
 import { documentationPage } from '@rollcall/platform/http/documentation-page.ts';
-import { type ErrorKind, serverErrors } from '@rollcall/platform/http/errors.ts';
+import { serverErrors } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifySchema, RouteOptions } from 'fastify';
 import { type ErrorCode, errorCatalogue } from '../common/errors.ts';

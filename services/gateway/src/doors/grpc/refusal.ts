@@ -1,4 +1,10 @@
-import { encodeGrpcMessage, type GrpcStatus, grpcStatusOf, retryPushback } from '@rollcall/platform/grpc/status.ts';
+import {
+  encodeGrpcMessage,
+  type GrpcStatus,
+  grpcStatus,
+  grpcStatusNameOf,
+  retryPushback,
+} from '@rollcall/platform/grpc/status.ts';
 import { answerOf } from '@rollcall/platform/http/errors.ts';
 import { GatewayError } from '../../errors.ts';
 
@@ -41,5 +47,5 @@ export function refusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof GatewayError)) return undefined;
   const retryAfter = answerOf(error).headers['retry-after'];
   const passes = retryAfter === undefined ? {} : { retryAfterMs: Number(retryAfter) * 1000 };
-  return new Refusal(grpcStatusOf(error.kind), error.message, { cause: error, ...passes });
+  return new Refusal(grpcStatus[grpcStatusNameOf(error.kind)], error.message, { cause: error, ...passes });
 }

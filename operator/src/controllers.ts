@@ -10,8 +10,8 @@ import type { OperatorConfig } from './config.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createDirectReads } from './delivery/observe/direct-reads.ts';
 import type { DeliveryInformers } from './delivery/observe/informers.ts';
-import { createRecentRoutes } from './delivery/observe/recent-routes.ts';
-import { createSavedStates } from './delivery/observe/saved-states.ts';
+import { createRouteCache } from './delivery/observe/route-cache.ts';
+import { createSavedStateCache } from './delivery/observe/saved-state-cache.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
 import type { Informers } from './informers.ts';
 import { policyReconciler, watchPolicies } from './policies/reconciler.ts';
@@ -56,8 +56,8 @@ export function createControllers(deps: ControllersDeps) {
   const { config, connection, namespace, deliveryNamespaces, informers, events, clock, log, metrics } = deps;
   const services = [...new Set([...informers.services, ...informers.delivery.services])];
   const reads = createDirectReads(connection);
-  const routes = createRecentRoutes(reads, clock);
-  const savedStates = createSavedStates(reads, informers.delivery.jobs.store);
+  const routes = createRouteCache(reads, clock);
+  const savedStates = createSavedStateCache(reads, informers.delivery.jobs.store);
   const applier = createApplier({
     connection,
     fieldManager: deps.fieldManager,

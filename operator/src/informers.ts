@@ -7,9 +7,9 @@ import { createInformer, type Informer } from '@rollcall/platform/kube/informer.
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createDeliveryInformers } from './delivery/observe/informers.ts';
-import { trimLease, trimRegistration } from './registration/trim.ts';
+import { trimLease, trimRegistration } from './registration/trim-registrations.ts';
 import { FIELD_MANAGER } from './runtime/field-manager.ts';
-import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim.ts';
+import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim-services.ts';
 
 /**
  * Every object is observed again this often, in case a change was acted on wrongly or not at all.

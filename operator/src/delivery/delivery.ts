@@ -10,20 +10,20 @@ import type { Applier } from '../runtime/apply.ts';
 import { type Controller, createController } from '../runtime/controller.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import type { RuntimeMetrics } from '../runtime/runtime-metrics.ts';
-import { createChecks } from './checks/checks.ts';
+import { createCheckRunner } from './checks/check-runner.ts';
 import { createDeliveryMetrics } from './metrics.ts';
 import { watchConcernedJobs } from './observe/concerned-jobs.ts';
+import { createDeliveryObserver } from './observe/delivery-observer.ts';
 import { createDirectReads } from './observe/direct-reads.ts';
+import { createEndpointCache } from './observe/endpoint-cache.ts';
+import { createIndexes } from './observe/indexes.ts';
 import type { DeliveryInformers } from './observe/informers.ts';
 import { createMeasurements } from './observe/measurements.ts';
-import { createDeliveryObserver } from './observe/observer.ts';
-import { createRecentEndpoints } from './observe/recent-endpoints.ts';
-import type { RecentRoutes } from './observe/recent-routes.ts';
 import { createRefusals } from './observe/refusals.ts';
-import { createRelations } from './observe/relations.ts';
-import type { SavedStates } from './observe/saved-states.ts';
-import { createWorkloadObserver } from './observe/workload-view.ts';
-import { createWorkloads } from './observe/workloads.ts';
+import type { RouteCache } from './observe/route-cache.ts';
+import type { SavedStateCache } from './observe/saved-state-cache.ts';
+import { createWorkloadFinder } from './observe/workload-finder.ts';
+import { createWorkloadObserver } from './observe/workload-observer.ts';
 import { deploymentCache } from './observe/write-caches.ts';
 import { deliveryReconciler } from './reconciler.ts';
 
@@ -44,8 +44,8 @@ export interface DeliveryDeps {
   /** As above, of what the registry keeps. */
   readonly registry: { readonly registrations: Informer<ServiceRegistration>; readonly leases: Informer<Lease> };
   /** Their write caches are among those of the applier. */
-  readonly routes: RecentRoutes;
-  readonly savedStates: SavedStates;
+  readonly routes: RouteCache;
+  readonly savedStates: SavedStateCache;
   readonly applier: Applier;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -60,18 +60,18 @@ export type Delivery = Pick<Controller, 'start' | 'stop' | 'isBusy'>;
 export function createDelivery(deps: DeliveryDeps): Delivery {
   const { config, connection, namespace, informers, registry, clock } = deps;
   const { artifact, checkAddresses } = config.delivery;
-  const relations = createRelations(informers);
+  const indexes = createIndexes(informers);
   const reads = createDirectReads(connection);
   const deployments = deploymentCache(informers).informer;
-  const workloads = createWorkloads({
-    relations,
+  const workloadFinder = createWorkloadFinder({
+    indexes,
     reads,
     namespaces: deps.deliveryNamespaces,
     record: (deployment) => deployments.recordWrite(deployment),
   });
-  const checks = createChecks(checkAddresses);
+  const checkRunner = createCheckRunner(checkAddresses);
   const measurements = createMeasurements({
-    checks,
+    checkRunner,
     clock,
     concurrency: MEASUREMENTS_AT_ONCE,
     onCompleted: (jobKey) => controller.enqueue(jobKey),
@@ -79,14 +79,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const refusals = createRefusals(clock);
   const observer = createDeliveryObserver({
     informers,
-    relations,
+    indexes,
     registrations: { ...registry, namespace },
     observeWorkload: createWorkloadObserver({
-      relations,
-      workloads,
+      indexes,
+      workloadFinder,
       reads,
       routes: deps.routes,
-      endpoints: createRecentEndpoints(reads, clock),
+      endpoints: createEndpointCache(reads, clock),
       clock,
     }),
     savedStates: deps.savedStates,
@@ -107,14 +107,14 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
     requeue: (jobKey) => controller.enqueue(jobKey),
   });
   const controller = createController(reconciler, deps);
-  watchConcernedJobs({ informers, relations, ...registry }, (jobKey) => controller.enqueue(jobKey));
+  watchConcernedJobs({ informers, indexes, ...registry }, (jobKey) => controller.enqueue(jobKey));
   return {
     start: () => controller.start(),
     isBusy: () => controller.isBusy(),
     async stop() {
       await measurements.stop();
       await controller.stop();
-      await checks.close();
+      await checkRunner.close();
     },
   };
 }

@@ -9,7 +9,7 @@ import type { EventRecorder } from '../runtime/events.ts';
 import { planJob } from './job/plan.ts';
 import type { JobSnapshot } from './job/snapshot.ts';
 import type { DeliveryMetrics } from './metrics.ts';
-import type { DeliveryObserver } from './observe/observer.ts';
+import type { DeliveryObserver } from './observe/delivery-observer.ts';
 import type { Refusals } from './observe/refusals.ts';
 import { isEnd, isFinished } from './start/queue.ts';
 

@@ -1,8 +1,8 @@
 import { oldest } from '@rollcall/crds/effective-policy.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
+import { serviceNameOf } from '../delivery/observe/indexes.ts';
 import type { DeliveryInformers } from '../delivery/observe/informers.ts';
-import { serviceNameOf } from '../delivery/observe/relations.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import { type PolicySnapshot, planPolicy } from './plan.ts';
 

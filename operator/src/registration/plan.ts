@@ -4,7 +4,7 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
-import { pick } from '../runtime/trim.ts';
+import { pick } from '../runtime/object-fields.ts';
 
 /** What keeps a registration alive. Deadlines and now are monotonic ms. */
 export type Liveness =

@@ -8,8 +8,8 @@ import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { EventChange } from './decision.ts';
+import { pick } from './object-fields.ts';
 import { createSpamFilter, remember } from './spam-filter.ts';
-import { pick } from './trim.ts';
 
 /** Enough for every registration of a full registry to lapse at once. */
 const QUEUE_LIMIT = 20_000;

@@ -9,7 +9,7 @@ import type { Connectivity } from '../runtime/connectivity.ts';
 import { desiredRegistration, importedFrom, isAnnotated, mentionsRegistration } from './desired.ts';
 import type { ImportSnapshot } from './plan.ts';
 import { createReadiness } from './readiness.ts';
-import { hasReadyEndpoint, SERVICE_LABEL } from './trim.ts';
+import { hasReadyEndpoint, SERVICE_LABEL } from './trim-services.ts';
 
 export interface ImportObserverDeps {
   readonly registrations: Informer<ServiceRegistration>;

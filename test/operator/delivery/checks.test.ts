@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import type { AnalysisCheck, DeliveryJob, HttpProbe } from '@rollcall/crds/types.gen.ts';
 import { createCertificates } from '@rollcall/local/certificates.ts';
 import type { CheckSubject, ProbeTarget } from '@rollcall/operator/delivery/checks/check.ts';
-import { createChecks } from '@rollcall/operator/delivery/checks/checks.ts';
+import { createCheckRunner } from '@rollcall/operator/delivery/checks/check-runner.ts';
 import { afterAll, expect, inject, onTestFinished, test } from 'vitest';
 
-const checks = createChecks('any');
-const guarded = createChecks('cluster');
-afterAll(() => Promise.all([checks.close(), guarded.close()]));
+const checkRunner = createCheckRunner('any');
+const guarded = createCheckRunner('cluster');
+afterAll(() => Promise.all([checkRunner.close(), guarded.close()]));
 
 const job: DeliveryJob = {
   apiVersion: 'rollcall.dev/v1alpha1',
@@ -67,8 +67,8 @@ function measure(
   {
     pods = [],
     signal = new AbortController().signal,
-    by = checks,
-  }: Partial<Pick<CheckSubject, 'pods'>> & { signal?: AbortSignal; by?: typeof checks } = {},
+    by = checkRunner,
+  }: Partial<Pick<CheckSubject, 'pods'>> & { signal?: AbortSignal; by?: typeof checkRunner } = {},
 ) {
   const whole: AnalysisCheck = {
     name: 'check',

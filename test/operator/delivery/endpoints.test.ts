@@ -1,5 +1,5 @@
 import { createDirectReads } from '@rollcall/operator/delivery/observe/direct-reads.ts';
-import { createRecentEndpoints } from '@rollcall/operator/delivery/observe/recent-endpoints.ts';
+import { createEndpointCache } from '@rollcall/operator/delivery/observe/endpoint-cache.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
@@ -34,7 +34,7 @@ async function runPod(world: World, name: string, podIP: string): Promise<void> 
 }
 
 const podsBehind = async ({ connection, namespace }: World) => {
-  const endpoints = await createRecentEndpoints(createDirectReads(connection), systemClock).list(namespace, [SERVICE]);
+  const endpoints = await createEndpointCache(createDirectReads(connection), systemClock).list(namespace, [SERVICE]);
   return typeof endpoints === 'string' ? endpoints : [...(endpoints.get(SERVICE) ?? [])].toSorted();
 };
 
@@ -89,7 +89,7 @@ test('an API server that does not answer is not waited for: what is behind a Ser
   await using relay = await startTcpRelay(port);
   const server = `https://127.0.0.1:${relay.port}`;
   const connection = await connectWith({ cluster: { ...cluster, server }, user });
-  const endpoints = createRecentEndpoints(createDirectReads(connection), systemClock);
+  const endpoints = createEndpointCache(createDirectReads(connection), systemClock);
   relay.blackHole();
   const startedAtMs = performance.now();
   expect(await endpoints.list('default', [SERVICE])).toBe('unknown');

@@ -1,5 +1,5 @@
 import { annotations, deliveryJobKind, labels } from '@rollcall/crds/kinds.ts';
-import { dueChecks } from '@rollcall/operator/delivery/checks/analysis.ts';
+import { dueChecks } from '@rollcall/operator/delivery/checks/verification.ts';
 import { planJob } from '@rollcall/operator/delivery/job/plan.ts';
 import { isFinished } from '@rollcall/operator/delivery/start/queue.ts';
 import { isSameJson } from '@rollcall/operator/delivery/workload/fingerprint.ts';

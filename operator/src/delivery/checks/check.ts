@@ -28,7 +28,7 @@ export interface CheckResult {
 export type Check<Spec> = (spec: Spec, subject: CheckSubject, signal: AbortSignal) => Promise<CheckResult>;
 
 /** Makes measurements of every kind. */
-export interface Checks {
+export interface CheckRunner {
   /** @throws the signal's reason when it aborts. */
   readonly measure: Check<AnalysisCheck>;
   /** Ends the connections. */

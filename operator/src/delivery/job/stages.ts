@@ -2,7 +2,7 @@ import type { DeliveryFailure, DeliveryJobStatus } from '@rollcall/crds/types.ge
 import type { Change, Decision } from '../../runtime/decision.ts';
 import { blueGreenStages } from '../strategies/blue-green.ts';
 import { canaryStages } from '../strategies/canary.ts';
-import { isUnclaimed, planClaiming } from '../strategies/claiming.ts';
+import { isUnclaimed, planReclaim } from '../strategies/reclaim.ts';
 import { rollbackStages } from '../strategies/rollback.ts';
 import { rollingStages } from '../strategies/rolling.ts';
 import { sharedStages } from '../strategies/shared-stages.ts';
@@ -105,7 +105,7 @@ function podsOf({ status }: JobContext, { podsReady, progress }: StagePlan): Sta
  * forward.
  */
 export function planAt(context: JobContext): StagePlan {
-  if (isUnclaimed(context)) return planClaiming(context);
+  if (isUnclaimed(context)) return planReclaim(context);
   const { stage } = context.status;
   return stages[isStage(stage) ? stage : 'Reverting'](context);
 }

@@ -5,15 +5,15 @@ import type { ClusterView, Obstacles, PodGroup, PodView, SavedState, Surrounding
 import { selects } from '../traffic/selector.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 import { canaryServiceName, HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
+import type { Indexes } from './indexes.ts';
 import { podFault, podWait } from './pod-faults.ts';
-import type { Relations } from './relations.ts';
-import { type DigestedReplicaSet } from './trim.ts';
+import { type DigestedReplicaSet } from './trim-workloads.ts';
 
 /** What is known of one job and of everything. */
 export interface Knowledge {
   readonly job: DeliveryJob;
   readonly saved: SavedState | undefined;
-  readonly relations: Relations;
+  readonly indexes: Indexes;
 }
 
 /**
@@ -21,12 +21,12 @@ export interface Knowledge {
  * pods, and Services that it saved.
  */
 export function concernedServices(
-  { saved, relations }: Knowledge,
+  { saved, indexes }: Knowledge,
   namespace: string,
   podLabels: Readonly<Record<string, string>>,
 ): Service[] {
   const savedNames = new Set(saved?.services.map(({ name }) => name));
-  return relations.services
+  return indexes.services
     .get(namespace)
     .filter((service) => service.metadata.labels?.[labels.job] === undefined)
     .filter((service) => savedNames.has(service.metadata.name) || selects(service, podLabels))
@@ -40,17 +40,17 @@ export interface SurroundingsInput extends Knowledge {
 }
 
 /** What the job changes or makes beside the Deployment. */
-export function buildSurroundings({ job, namespace, services, routes, relations }: SurroundingsInput): Surroundings {
+export function buildSurroundings({ job, namespace, services, routes, indexes }: SurroundingsInput): Surroundings {
   const { uid = '' } = job.metadata;
   const isHere = ({ metadata }: Deployment) => metadata.namespace === namespace;
-  const deployment = relations.extraDeployments.get(uid).find(isHere);
-  const made = relations.services.get(namespace).filter(({ metadata }) => metadata.labels?.[labels.job] === uid);
+  const deployment = indexes.extraDeployments.get(uid).find(isHere);
+  const made = indexes.services.get(namespace).filter(({ metadata }) => metadata.labels?.[labels.job] === uid);
   const extraServices = new Map<string, Service>();
   for (const { metadata } of services) {
     const beside = made.find(({ metadata: { name } }) => name === canaryServiceName(metadata.name));
     if (beside !== undefined) extraServices.set(metadata.name, beside);
   }
-  const groups = deployment === undefined ? [] : podGroupsOf(deployment, relations);
+  const groups = deployment === undefined ? [] : podGroupsOf(deployment, indexes);
   return {
     extra: deployment === undefined ? undefined : { deployment, pods: groups.find(({ current }) => current) },
     services,
@@ -67,10 +67,10 @@ export interface ClusterViewInput {
 }
 
 /** All that there is around the Deployment. */
-export function buildClusterView({ job, relations }: Knowledge, input: ClusterViewInput): ClusterView {
+export function buildClusterView({ job, indexes }: Knowledge, input: ClusterViewInput): ClusterView {
   const { surroundings, deployment, obstacles } = input;
   const { stableHash, previousRevision } = job.status ?? {};
-  const replicaSets = podGroupsOf(deployment, relations).filter(
+  const replicaSets = podGroupsOf(deployment, indexes).filter(
     ({ pods, current, hash, revision }) =>
       pods.length > 0 || current || hash === stableHash || revision === previousRevision,
   );
@@ -79,8 +79,8 @@ export function buildClusterView({ job, relations }: Knowledge, input: ClusterVi
 }
 
 /** Newest revision first. */
-function podGroupsOf(deployment: Deployment, relations: Relations): PodGroup[] {
-  const replicaSets = relations.replicaSets.get(deployment.metadata.uid ?? '');
+function podGroupsOf(deployment: Deployment, indexes: Indexes): PodGroup[] {
+  const replicaSets = indexes.replicaSets.get(deployment.metadata.uid ?? '');
   const wanted = templateFingerprint(deployment.spec.template);
   // As the Deployment's controller does: of several with its template, the oldest is the one.
   const [current] = replicaSets.filter(({ spec }) => spec.templateFingerprint === wanted).toSorted(compareAge);
@@ -89,7 +89,7 @@ function podGroupsOf(deployment: Deployment, relations: Relations): PodGroup[] {
       hash: replicaSet.metadata.labels?.[HASH_LABEL] ?? '',
       revision: Number(replicaSet.metadata.annotations?.[REVISION_ANNOTATION] ?? 0),
       current: replicaSet === current,
-      pods: relations.pods
+      pods: indexes.pods
         .get(replicaSet.metadata.uid ?? '')
         .filter(isInUse)
         .map(viewOf)

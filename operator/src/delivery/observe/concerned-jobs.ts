@@ -7,31 +7,31 @@ import { policyFor } from '../start/default-policy.ts';
 import { headOf, isFinished, isPaused, isRunning, NAMED_JOBS_LIMIT } from '../start/queue.ts';
 import { selects } from '../traffic/selector.ts';
 import { claimOn } from '../workload/claim.ts';
+import { controllerUidOf, type Indexes, jobUidOf, serviceNameOf } from './indexes.ts';
 import type { DeliveryInformers } from './informers.ts';
-import { controllerUidOf, jobUidOf, type Relations, serviceNameOf } from './relations.ts';
-import type { DigestedReplicaSet } from './trim.ts';
+import type { DigestedReplicaSet } from './trim-workloads.ts';
 
 export interface ConcernedJobsDeps {
   readonly informers: DeliveryInformers;
   /** Of the same informers, made before. */
-  readonly relations: Relations;
+  readonly indexes: Indexes;
   readonly registrations: Informer<ServiceRegistration>;
   readonly leases: Informer<Lease>;
 }
 
 /**
- * Returns, for every change of anything, which jobs have to be observed: by relations, never by
+ * Returns, for every change of anything, which jobs have to be observed: through indexes, never by
  * going through all jobs.
  */
 export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: string) => void): void {
-  const { informers, relations, registrations, leases } = deps;
+  const { informers, indexes, registrations, leases } = deps;
   const look = (job: DeliveryJob | undefined) => {
     if (job !== undefined) enqueue(objectKey(job));
   };
   const enqueueService = (serviceName: string | undefined) => {
-    if (serviceName !== undefined) look(headOf(relations.unfinishedJobs.get(serviceName), relations.jobOrder));
+    if (serviceName !== undefined) look(headOf(indexes.unfinishedJobs.get(serviceName), indexes.jobOrder));
   };
-  const enqueueJobUid = (uid: string | undefined) => look(relations.jobsByUid.get(uid ?? '')[0]);
+  const enqueueJobUid = (uid: string | undefined) => look(indexes.jobsByUid.get(uid ?? '')[0]);
 
   /** Who has claimed it works on it also when it has got another service's label since. */
   function ofDeployment(deployment: Deployment): void {
@@ -40,12 +40,12 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   }
 
   function ofDeploymentUid(uid: string | undefined): void {
-    relations.deploymentsByUid.get(uid ?? '').forEach(ofDeployment);
-    for (const extra of relations.extraDeploymentsByUid.get(uid ?? '')) enqueueJobUid(jobUidOf(extra));
+    indexes.deploymentsByUid.get(uid ?? '').forEach(ofDeployment);
+    for (const extra of indexes.extraDeploymentsByUid.get(uid ?? '')) enqueueJobUid(jobUidOf(extra));
   }
 
   function ofPod(pod: Pod): void {
-    for (const replicaSet of relations.replicaSetsByUid.get(controllerUidOf(pod) ?? '')) ofReplicaSet(replicaSet);
+    for (const replicaSet of indexes.replicaSetsByUid.get(controllerUidOf(pod) ?? '')) ofReplicaSet(replicaSet);
   }
 
   const ofReplicaSet = (replicaSet: DigestedReplicaSet) => ofDeploymentUid(controllerUidOf(replicaSet));
@@ -53,8 +53,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
 
   function ofService(service: Service): void {
     enqueueJobUid(jobUidOf(service));
-    for (const job of relations.runningJobs.get(service.metadata.namespace ?? '')) {
-      const [deployment] = relations.deploymentsByUid.get(job.status?.workload?.uid ?? '');
+    for (const job of indexes.runningJobs.get(service.metadata.namespace ?? '')) {
+      const [deployment] = indexes.deploymentsByUid.get(job.status?.workload?.uid ?? '');
       // Without its Deployment nobody knows which Services the job concerns; there are few such
       // jobs.
       if (deployment === undefined || selects(service, deployment.spec.template.metadata?.labels ?? {})) look(job);
@@ -67,8 +67,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   }
 
   function ofPolicy({ spec }: DeliveryPolicy): void {
-    const names = spec.serviceName === '*' ? relations.unfinishedJobs.keys() : [spec.serviceName];
-    for (const name of names) relations.unfinishedJobs.get(name).forEach(look);
+    const names = spec.serviceName === '*' ? indexes.unfinishedJobs.keys() : [spec.serviceName];
+    for (const name of names) indexes.unfinishedJobs.get(name).forEach(look);
   }
 
   /**
@@ -76,11 +76,11 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
    * may be very many.
    */
   const mayBeSuperseded = ({ serviceName, immediate }: DeliveryJob['spec']) =>
-    immediate === true || policyFor(serviceName, relations.policies.get).supersede;
+    immediate === true || policyFor(serviceName, indexes.policies.get).supersede;
 
   /** Jobs whose status says which job they wait for. */
   function enqueueWaiting(serviceName: string): void {
-    const inOrder = relations.unfinishedJobs.get(serviceName).toSorted(relations.jobOrder);
+    const inOrder = indexes.unfinishedJobs.get(serviceName).toSorted(indexes.jobOrder);
     inOrder.slice(0, NAMED_JOBS_LIMIT + 1).forEach(look);
   }
 
@@ -99,7 +99,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
     enqueueService(serviceName);
     enqueueWaiting(serviceName);
     if (change.type === 'added' && mayBeSuperseded(change.object.spec))
-      relations.unfinishedJobs.get(serviceName).forEach(look);
+      indexes.unfinishedJobs.get(serviceName).forEach(look);
   });
 }
 

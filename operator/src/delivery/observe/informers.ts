@@ -7,7 +7,7 @@ import { createInformer, type Informer } from '@rollcall/platform/kube/informer.
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { FIELD_MANAGER } from '../../runtime/field-manager.ts';
-import { type DigestedReplicaSet, trimDeployment, trimJob, trimPod, trimReplicaSet } from './trim.ts';
+import { type DigestedReplicaSet, trimDeployment, trimJob, trimPod, trimReplicaSet } from './trim-workloads.ts';
 
 /**
  * Every unfinished job is observed again this often, in case a change was acted on wrongly or not

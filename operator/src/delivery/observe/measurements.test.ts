@@ -37,7 +37,7 @@ function setUp(concurrency = 8) {
   const underWay: UnderWay[] = [];
   const told: string[] = [];
   const measurements = createMeasurements({
-    checks: {
+    checkRunner: {
       measure: (check, _, signal) =>
         new Promise((resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason));

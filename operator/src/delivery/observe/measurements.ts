@@ -1,10 +1,10 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
-import type { CheckSubject, Checks } from '../checks/check.ts';
+import type { CheckRunner, CheckSubject } from '../checks/check.ts';
 import type { DueCheck, Measurement } from '../job/snapshot.ts';
 
 export interface MeasurementsDeps {
-  readonly checks: Pick<Checks, 'measure'>;
+  readonly checkRunner: Pick<CheckRunner, 'measure'>;
   readonly clock: Clock;
   /** How many are made at once; the rest waits. */
   readonly concurrency: number;
@@ -38,7 +38,7 @@ interface Entry {
   done: readonly Measurement[];
 }
 
-export function createMeasurements({ checks, clock, concurrency, onCompleted }: MeasurementsDeps) {
+export function createMeasurements({ checkRunner, clock, concurrency, onCompleted }: MeasurementsDeps) {
   const limiter = createConcurrencyLimiter({ most: concurrency });
   const entries = new Map<string, Entry>();
   const running = new Set<Promise<void>>();
@@ -62,7 +62,7 @@ export function createMeasurements({ checks, clock, concurrency, onCompleted }: 
     await limiter.run(jobKey, async () => {
       if (signal.aborted) return;
       try {
-        const { passed, message } = await checks.measure(check, task.subject(), signal);
+        const { passed, message } = await checkRunner.measure(check, task.subject(), signal);
         entry.done = [...entry.done, { check: check.name, passed, at: clock.now(), message }];
       } catch (error) {
         if (!signal.aborted) throw error;

@@ -8,10 +8,10 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
 import { buildDeployment, buildJob, buildService } from '../testing/builders.ts';
 import { createDirectReads } from './direct-reads.ts';
+import { createIndexes } from './indexes.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createObstacleObserver } from './obstacles.ts';
-import { createRelations } from './relations.ts';
-import type { DigestedReplicaSet } from './trim.ts';
+import type { DigestedReplicaSet } from './trim-workloads.ts';
 
 const deployment = buildDeployment();
 const service = buildService('shop', { app: 'shop', 'pod-template-hash': 'h1' });
@@ -77,7 +77,7 @@ function setUp({ pods = [], extra, jobs = [], services = [], stored }: Cluster) 
     namespaces: [],
     services: [followed],
   });
-  const relations = createRelations(informers);
+  const indexes = createIndexes(informers);
   for (const set of [replicaSet('shop-h1', 'shop'), replicaSet('cart-h1', 'cart')]) {
     for (const informer of informers.replicaSets) informer.recordWrite(set);
   }
@@ -85,14 +85,14 @@ function setUp({ pods = [], extra, jobs = [], services = [], stored }: Cluster) 
   for (const made of services) followed.recordWrite(made);
   let nowMs = 0;
   const clock = { monotonicMs: () => nowMs };
-  const observe = createObstacleObserver({ relations, reads: createDirectReads(connection), clock });
+  const observe = createObstacleObserver({ indexes, reads: createDirectReads(connection), clock });
   return {
     requests,
     pass: (ms: number) => {
       nowMs += ms;
     },
     observe: (strategy: 'Rolling' | 'BlueGreen' = 'BlueGreen', of = deployment) =>
-      observe({ job, saved: undefined, relations }, { deployment: of, services: [service], strategy }),
+      observe({ job, saved: undefined, indexes }, { deployment: of, services: [service], strategy }),
   };
 }
 

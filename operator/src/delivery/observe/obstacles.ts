@@ -8,14 +8,14 @@ import { type Claim, claimInTheWay } from '../workload/claim.ts';
 import { canaryServiceName, extraDeploymentNames } from '../workload/names.ts';
 import { isInUse, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { createRecentAnswers } from './recent-answers.ts';
-import { controllerUidOf, jobUidOf, type Relations } from './relations.ts';
+import { controllerUidOf, type Indexes, jobUidOf } from './indexes.ts';
+import { createReadCache } from './read-cache.ts';
 
 /** A job that waits for a stable Deployment is observed with every event of its pods. */
 const MAX_AGE_MS = 1000;
 
 export interface ObstacleObserverDeps {
-  readonly relations: Relations;
+  readonly indexes: Indexes;
   readonly reads: Pick<DirectReads, 'findDeployment' | 'findJob' | 'listPods'>;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
@@ -32,15 +32,15 @@ export type ObserveObstacles = (knowledge: Knowledge, site: Site) => Promise<Obs
 
 export const noObstacles: Obstacles = { taken: [], leftovers: [], shared: [], abandonedClaim: undefined };
 
-export function createObstacleObserver({ relations, reads, clock }: ObstacleObserverDeps): ObserveObstacles {
-  const recent = createRecentAnswers<Omit<Obstacles, 'abandonedClaim'>>(clock, MAX_AGE_MS);
+export function createObstacleObserver({ indexes, reads, clock }: ObstacleObserverDeps): ObserveObstacles {
+  const recent = createReadCache<Omit<Obstacles, 'abandonedClaim'>>(clock, MAX_AGE_MS);
   /** By the text of the claim: what is abandoned once is so for ever. */
-  const recentClaims = createRecentAnswers<boolean>(clock, MAX_AGE_MS);
+  const recentClaims = createReadCache<boolean>(clock, MAX_AGE_MS);
 
   /** Whether nobody will ever need again what is labelled with this job. */
   function isOver(jobUid: string | undefined): boolean {
     if (jobUid === undefined) return false;
-    const [job] = relations.jobsByUid.get(jobUid);
+    const [job] = indexes.jobsByUid.get(jobUid);
     return job === undefined || isFinished(job);
   }
 
@@ -53,7 +53,7 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
     const { name, namespace = '' } = deployment.metadata;
     const found = await Promise.all(extraDeploymentNames(name).map((extra) => reads.findDeployment(namespace, extra)));
     const names = new Set(services.map(({ metadata }) => canaryServiceName(metadata.name)));
-    const canaries = relations.services.get(namespace).filter(({ metadata }) => names.has(metadata.name));
+    const canaries = indexes.services.get(namespace).filter(({ metadata }) => names.has(metadata.name));
     return [...found.filter((extra) => extra !== undefined), ...canaries];
   }
 
@@ -61,7 +61,7 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
   function isOthers(pod: Pod, { metadata }: Deployment): boolean {
     if (!isInUse(pod) || jobUidOf(pod) !== undefined) return false;
     const owner = controllerUidOf(pod) ?? '';
-    const [replicaSet] = relations.replicaSetsByUid.get(owner);
+    const [replicaSet] = indexes.replicaSetsByUid.get(owner);
     if (replicaSet !== undefined) return controllerUidOf(replicaSet) !== metadata.uid;
     return !pod.metadata.ownerReferences?.some(({ kind, uid }) => kind === 'ReplicaSet' && uid === owner);
   }
@@ -80,7 +80,7 @@ export function createObstacleObserver({ relations, reads, clock }: ObstacleObse
    * not know the pass yet says the same as one that knows its end.
    */
   async function isAbandoned({ namespace, name, uid, startedAt }: Claim): Promise<boolean> {
-    const [known] = relations.jobsByUid.get(uid);
+    const [known] = indexes.jobsByUid.get(uid);
     if (known !== undefined && isFinished(known)) return true;
     const current = await reads.findJob(namespace, name);
     return current?.metadata.uid !== uid || isFinished(current) || current.status?.startedAt !== startedAt;

@@ -1,4 +1,4 @@
-import { hasChecks } from '../checks/analysis.ts';
+import { hasChecks } from '../checks/verification.ts';
 import type { JobContext } from '../job/context.ts';
 import { steer } from '../traffic/selector.ts';
 import { cutOver } from './shared-stages.ts';

@@ -1,5 +1,5 @@
 import type { CanaryStep } from '@rollcall/crds/types.gen.ts';
-import { hasChecks } from '../checks/analysis.ts';
+import { hasChecks } from '../checks/verification.ts';
 import { readyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { routedServices } from '../start/preflight.ts';

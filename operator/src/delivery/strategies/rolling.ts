@@ -1,4 +1,4 @@
-import { hasChecks, verificationEndsMs } from '../checks/analysis.ts';
+import { hasChecks, verificationEndsMs } from '../checks/verification.ts';
 import { readyForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { failure } from '../job/failures.ts';

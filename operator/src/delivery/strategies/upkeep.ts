@@ -1,5 +1,5 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
-import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/analysis.ts';
+import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/verification.ts';
 import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { failure } from '../job/failures.ts';

@@ -9,12 +9,12 @@ import { expect, test } from 'vitest';
 import type { QueueView } from '../job/snapshot.ts';
 import { buildAtStage, buildDeployment, buildJob, buildPolicy, buildRoute, buildService } from '../testing/builders.ts';
 import { createDirectReads } from './direct-reads.ts';
+import { createEndpointCache } from './endpoint-cache.ts';
+import { createIndexes } from './indexes.ts';
 import { createDeliveryInformers } from './informers.ts';
-import { createRecentEndpoints } from './recent-endpoints.ts';
-import { createRecentRoutes } from './recent-routes.ts';
-import { createRelations } from './relations.ts';
-import { createWorkloadObserver } from './workload-view.ts';
-import { createWorkloads } from './workloads.ts';
+import { createRouteCache } from './route-cache.ts';
+import { createWorkloadFinder } from './workload-finder.ts';
+import { createWorkloadObserver } from './workload-observer.ts';
 
 const route = buildRoute([{ backendRefs: [{ name: 'shop' }] }]);
 const refuse = () => Promise.reject(new Error('not expected'));
@@ -62,17 +62,17 @@ function setUp({ slices = () => [slice, { ...slice, endpoints: null }] }: { slic
     namespaces: [],
     services: [services],
   });
-  const relations = createRelations(informers);
+  const indexes = createIndexes(informers);
   const claim = { annotations: { [annotations.delivering]: 'default/deploy-shop/uid-job/2026-01-01T00:00:00Z' } };
   for (const informer of informers.deployments) informer.recordWrite(buildDeployment({ metadata: claim }));
   services.recordWrite(buildService());
   let nowMs = 0;
   const clock = { monotonicMs: () => nowMs };
   const reads = createDirectReads(connection);
-  const routes = createRecentRoutes(reads, clock);
-  const workloads = createWorkloads({ relations, reads, namespaces: [], record: () => undefined });
-  const endpoints = createRecentEndpoints(reads, clock);
-  const observe = createWorkloadObserver({ relations, reads, workloads, routes, endpoints, clock });
+  const routes = createRouteCache(reads, clock);
+  const workloadFinder = createWorkloadFinder({ indexes, reads, namespaces: [], record: () => undefined });
+  const endpoints = createEndpointCache(reads, clock);
+  const observe = createWorkloadObserver({ indexes, reads, workloadFinder, routes, endpoints, clock });
   const policy = buildPolicy({ strategy: 'Canary', canary: { steps: [{ weight: 50 }], trafficRouter: 'GatewayAPI' } });
   return {
     asked,
@@ -81,10 +81,10 @@ function setUp({ slices = () => [slice, { ...slice, endpoints: null }] }: { slic
       nowMs += ms;
     },
     look: (ahead?: QueueView['ahead'], job = buildJob()) =>
-      observe({ job, saved: undefined, relations, policy }, { ahead, before: 0, supersededBy: undefined }),
+      observe({ job, saved: undefined, indexes, policy }, { ahead, before: 0, supersededBy: undefined }),
     lookAt: (stage: string) => {
       const { job, saved } = buildAtStage({ strategy: 'BlueGreen', stage });
-      return observe({ job, saved, relations, policy }, { ahead: undefined, before: 0, supersededBy: undefined });
+      return observe({ job, saved, indexes, policy }, { ahead: undefined, before: 0, supersededBy: undefined });
     },
   };
 }

@@ -8,10 +8,10 @@ import type { DeliveryInformers } from './informers.ts';
 import { indexBy } from './object-index.ts';
 
 /** What belongs to what, so that no event and no observation has to go through everything. */
-export type Relations = ReturnType<typeof createRelations>;
+export type Indexes = ReturnType<typeof createIndexes>;
 
 /** Must be made before the informers start. */
-export function createRelations(informers: DeliveryInformers) {
+export function createIndexes(informers: DeliveryInformers) {
   const { jobs, policies, deployments, extraDeployments, replicaSets, pods, services } = informers;
   return {
     jobsByUid: indexBy([jobs], uidOf),

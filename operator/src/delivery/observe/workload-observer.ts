@@ -8,18 +8,18 @@ import { traitsOf } from '../strategies/strategy.ts';
 import { backendsOf } from '../traffic/http-route.ts';
 import { buildClusterView, buildSurroundings, concernedServices, type Knowledge } from './cluster-view.ts';
 import type { DirectReads } from './direct-reads.ts';
+import type { EndpointCache } from './endpoint-cache.ts';
+import type { Indexes } from './indexes.ts';
 import { createObstacleObserver } from './obstacles.ts';
-import type { RecentEndpoints } from './recent-endpoints.ts';
-import type { RecentRoutes } from './recent-routes.ts';
-import type { Relations } from './relations.ts';
-import type { Workloads } from './workloads.ts';
+import type { RouteCache } from './route-cache.ts';
+import type { WorkloadFinder } from './workload-finder.ts';
 
 export interface WorkloadObserverDeps {
-  readonly relations: Relations;
-  readonly workloads: Workloads;
+  readonly indexes: Indexes;
+  readonly workloadFinder: WorkloadFinder;
   readonly reads: Pick<DirectReads, 'findDeployment' | 'findJob' | 'listPods'>;
-  readonly routes: Pick<RecentRoutes, 'list'>;
-  readonly endpoints: RecentEndpoints;
+  readonly routes: Pick<RouteCache, 'list'>;
+  readonly endpoints: EndpointCache;
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
@@ -38,7 +38,7 @@ interface Place {
 export type ObserveWorkload = (settled: Settled, queue: QueueView) => Promise<WorkloadView>;
 
 export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkload {
-  const { relations, workloads } = deps;
+  const { indexes, workloadFinder } = deps;
   const observeObstacles = createObstacleObserver(deps);
 
   async function routesFor(settled: Settled, { namespace }: Place, services: readonly Service[]) {
@@ -75,7 +75,7 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
    * there.
    */
   async function claimedBy(settled: Settled): Promise<WorkloadView> {
-    const [deployment] = relations.claimedDeployments.get(settled.job.metadata.uid ?? '');
+    const [deployment] = indexes.claimedDeployments.get(settled.job.metadata.uid ?? '');
     return deployment === undefined ? { found: 'none' } : around(settled, deployment);
   }
 
@@ -87,10 +87,10 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
       // of the one that runs.
       if (isFinished(job)) return claimedBy(settled);
       if (queue.ahead !== undefined) return { found: 'none' };
-      const found = await workloads.findByName(job.spec.serviceName);
+      const found = await workloadFinder.findByName(job.spec.serviceName);
       return found.found === 'one' ? around(settled, found.deployment) : found;
     }
-    const deployment = await workloads.findByReference(reference);
+    const deployment = await workloadFinder.findByReference(reference);
     if (deployment !== undefined) return around(settled, deployment);
     const podLabels = saved?.deployment.template.metadata?.labels ?? {};
     return {

@@ -1,7 +1,7 @@
 import { finalizers, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { ContainerStatus, Deployment, Pod, ReplicaSet } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { pick, pickMetadata, withoutLastApplied } from '../../runtime/trim.ts';
+import { pick, pickMetadata, withoutLastApplied } from '../../runtime/object-fields.ts';
 import { isFinished } from '../start/queue.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 import { HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';

@@ -2,7 +2,7 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import { type ControllerRevision, controllerRevisionKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
 import { buildAtStage, buildJob } from '../testing/builders.ts';
-import { createSavedStates } from './saved-states.ts';
+import { createSavedStateCache } from './saved-state-cache.ts';
 
 const { job, saved } = buildAtStage({ strategy: 'Rolling', stage: 'Preparing' });
 const queued = buildJob({ status: { phase: 'Pending', stage: 'Queued' } });
@@ -29,7 +29,7 @@ function setUp(stored: ControllerRevision | undefined) {
     return stored;
   };
   const jobs = { get: () => [...present][0] };
-  return { states: createSavedStates({ findRevision }, jobs), present, reads: () => reads };
+  return { states: createSavedStateCache({ findRevision }, jobs), present, reads: () => reads };
 }
 
 test('what a job has saved is read once', async () => {

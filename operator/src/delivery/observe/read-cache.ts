@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 
 /** What was read lately: many observations at once read once. */
-export interface RecentAnswers<T> {
+export interface ReadCache<T> {
   /**
    * The answer of less than `maxAgeMs` ago, else what `ask` gives. An `ask` that fails is no
    * answer.
@@ -11,7 +11,7 @@ export interface RecentAnswers<T> {
   forget(key: string): void;
 }
 
-export function createRecentAnswers<T>(clock: Pick<Clock, 'monotonicMs'>, maxAgeMs: number): RecentAnswers<T> {
+export function createReadCache<T>(clock: Pick<Clock, 'monotonicMs'>, maxAgeMs: number): ReadCache<T> {
   /** The oldest first. */
   const answers = new Map<string, { readonly askedMs: number; readonly answer: Promise<T> }>();
 

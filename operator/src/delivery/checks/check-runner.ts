@@ -3,7 +3,7 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import { Agent } from 'undici';
-import type { Check, Checks } from './check.ts';
+import type { Check, CheckRunner } from './check.ts';
 import { createHttpProbe } from './http-probe.ts';
 import { createPrometheusCheck } from './prometheus.ts';
 import { createWebhookCheck } from './webhook.ts';
@@ -11,7 +11,7 @@ import { createWebhookCheck } from './webhook.ts';
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** @param addresses where the URLs of policies may lead; pods are asked wherever they are. */
-export function createChecks(addresses: AllowedAddresses): Checks {
+export function createCheckRunner(addresses: AllowedAddresses): CheckRunner {
   const connect = { timeout: CONNECT_TIMEOUT_MS };
   const verifying = createGuardedAgent({
     mayConnect: addressRules[addresses],

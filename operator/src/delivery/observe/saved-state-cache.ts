@@ -8,13 +8,13 @@ import { isFinished, isRunning } from '../start/queue.ts';
 import type { DirectReads } from './direct-reads.ts';
 
 /** What jobs have saved. It never changes as long as they run, so it is read once. */
-export type SavedStates = ReturnType<typeof createSavedStates>;
+export type SavedStateCache = ReturnType<typeof createSavedStateCache>;
 
 /**
  * @param jobs that have not been deleted: nothing is kept of another one, since nothing would
  * remove it.
  */
-export function createSavedStates(reads: Pick<DirectReads, 'findRevision'>, jobs: Pick<Store<DeliveryJob>, 'get'>) {
+export function createSavedStateCache(reads: Pick<DirectReads, 'findRevision'>, jobs: Pick<Store<DeliveryJob>, 'get'>) {
   /**
    * By uid of the job; undefined: while it waits or prepares, as who is to save will find out if
    * somebody else has.

@@ -4,15 +4,15 @@ import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
 import type { WorkloadView } from '../job/snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { type Relations, serviceNameOf } from './relations.ts';
+import { type Indexes, serviceNameOf } from './indexes.ts';
 
 /** What is found by a service's name. */
 type FoundByName =
   | Extract<WorkloadView, { found: 'none' | 'forbidden' | 'many' }>
   | { readonly found: 'one'; readonly deployment: Deployment };
 
-export interface WorkloadsDeps {
-  readonly relations: Relations;
+export interface WorkloadFinderDeps {
+  readonly indexes: Indexes;
   readonly reads: DirectReads;
   /** Where Deployments may be delivered to; none: everywhere. */
   readonly namespaces: readonly string[];
@@ -21,9 +21,9 @@ export interface WorkloadsDeps {
 }
 
 /** Finds the Deployment that a job is about. */
-export type Workloads = ReturnType<typeof createWorkloads>;
+export type WorkloadFinder = ReturnType<typeof createWorkloadFinder>;
 
-export function createWorkloads({ relations, reads, namespaces, record }: WorkloadsDeps) {
+export function createWorkloadFinder({ indexes, reads, namespaces, record }: WorkloadFinderDeps) {
   async function read(serviceName: string): Promise<readonly Deployment[]> {
     const selector = selectorOf(serviceName);
     const scopes = namespaces.length === 0 ? [undefined] : namespaces;
@@ -48,7 +48,7 @@ export function createWorkloads({ relations, reads, namespaces, record }: Worklo
      * behind, and the job would end.
      */
     async findByName(serviceName: string): Promise<FoundByName> {
-      const known = runningService(relations.deployments.get(serviceName), serviceName);
+      const known = runningService(indexes.deployments.get(serviceName), serviceName);
       const certain = known.length === 1 ? known : runningService(await read(serviceName), serviceName);
       const [deployment] = certain;
       if (deployment === undefined) return findForbidden(serviceName);
@@ -58,7 +58,7 @@ export function createWorkloads({ relations, reads, namespaces, record }: Worklo
     },
     /** The one that the job began with, whatever its labels are by now; undefined when it is gone. */
     async findByReference({ namespace, name, uid }: WorkloadReference): Promise<Deployment | undefined> {
-      const known = relations.deploymentsByUid.get(uid).find(isThere);
+      const known = indexes.deploymentsByUid.get(uid).find(isThere);
       if (known !== undefined) return known;
       const current = await reads.findDeployment(namespace, name);
       return current?.metadata.uid === uid && isThere(current) ? current : undefined;

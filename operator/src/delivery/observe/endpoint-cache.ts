@@ -1,10 +1,10 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { EndpointSlice } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isForbidden, isUnavailable } from '@rollcall/platform/kube/errors.ts';
-import { SERVICE_LABEL } from '../../service-import/trim.ts';
+import { SERVICE_LABEL } from '../../service-import/trim-services.ts';
 import type { EndpointsAnswer, ServiceEndpoints } from '../job/snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
-import { createRecentAnswers } from './recent-answers.ts';
+import { createReadCache } from './read-cache.ts';
 
 /** A job is observed with every event of its pods. */
 const MAX_AGE_MS = 500;
@@ -22,13 +22,10 @@ type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
  * What EndpointSlices say of Services, which few jobs ask for and none for long: half a second old
  * at most.
  */
-export type RecentEndpoints = ReturnType<typeof createRecentEndpoints>;
+export type EndpointCache = ReturnType<typeof createEndpointCache>;
 
-export function createRecentEndpoints(
-  reads: Pick<DirectReads, 'listEndpointSlices'>,
-  clock: Pick<Clock, 'monotonicMs'>,
-) {
-  const recent = createRecentAnswers<EndpointsAnswer>(clock, MAX_AGE_MS);
+export function createEndpointCache(reads: Pick<DirectReads, 'listEndpointSlices'>, clock: Pick<Clock, 'monotonicMs'>) {
+  const recent = createReadCache<EndpointsAnswer>(clock, MAX_AGE_MS);
   return {
     /** By the names of the Services. @throws as the API server's client. */
     list: (namespace: string, services: readonly string[]): Promise<EndpointsAnswer> =>

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { buildContext } from '../job/context.ts';
 import type { Measurement, RegistrationView } from '../job/snapshot.ts';
 import { buildAtStage, buildPolicy, START, type StageWish } from '../testing/builders.ts';
-import { dueChecks, hasChecks, verify } from './analysis.ts';
+import { dueChecks, hasChecks, verify } from './verification.ts';
 
 const check: AnalysisCheck = {
   name: 'errors',

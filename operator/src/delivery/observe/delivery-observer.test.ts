@@ -13,12 +13,12 @@ import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
 import { buildAtStage, buildCluster, buildJob } from '../testing/builders.ts';
+import { createDeliveryObserver } from './delivery-observer.ts';
+import { createIndexes } from './indexes.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
-import { createDeliveryObserver } from './observer.ts';
 import { createRefusals } from './refusals.ts';
-import { createRelations } from './relations.ts';
-import { createSavedStates } from './saved-states.ts';
+import { createSavedStateCache } from './saved-state-cache.ts';
 
 const check = { name: 'errors', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 const { job, saved } = buildAtStage({ strategy: 'Rolling', stage: 'Verifying', policy: { analysis: [check] } });
@@ -51,10 +51,10 @@ function setUp({ meanwhile, jobs = [job], findRevision = () => Promise.resolve(r
   const common = { connection, clock: systemClock, log: createLogger('test', 'silent') };
   const services = [createInformer<Service>({ ...common, kind: serviceKind })];
   const informers = createDeliveryInformers({ ...common, namespace: 'default', namespaces: [], services });
-  const relations = createRelations(informers);
+  const indexes = createIndexes(informers);
   for (const each of jobs) informers.jobs.recordWrite(each);
   const measurements = createMeasurements({
-    checks: {
+    checkRunner: {
       measure: async ({ name }) => {
         measured.push(name);
         return { passed: true, message: 'ok' };
@@ -68,13 +68,13 @@ function setUp({ meanwhile, jobs = [job], findRevision = () => Promise.resolve(r
   const leases = createInformer<Lease>({ ...common, kind: leaseKind });
   const observer = createDeliveryObserver({
     informers,
-    relations,
+    indexes,
     registrations: { registrations, leases, namespace: 'default' },
     observeWorkload: async () => {
       meanwhile?.(() => informers.jobs.recordDelete(job));
       return { found: 'one', cluster: buildCluster() };
     },
-    savedStates: createSavedStates({ findRevision }, informers.jobs.store),
+    savedStates: createSavedStateCache({ findRevision }, informers.jobs.store),
     measurements,
     refusals: createRefusals(systemClock),
     artifact: { fetcherImage: undefined, maxBytes: 1, allowPrivateAddresses: false },

@@ -16,10 +16,10 @@ import { beforeEach, expect, test } from 'vitest';
 import { policyFor } from '../start/default-policy.ts';
 import { buildClusterView, buildSurroundings, concernedServices } from './cluster-view.ts';
 import { watchConcernedJobs } from './concerned-jobs.ts';
+import { createIndexes } from './indexes.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { noObstacles } from './obstacles.ts';
-import { createRelations } from './relations.ts';
-import type { DigestedReplicaSet } from './trim.ts';
+import type { DigestedReplicaSet } from './trim-workloads.ts';
 
 const NAMESPACE = 'shops';
 let version = 0;
@@ -116,11 +116,11 @@ function setUp() {
   const common = { connection, clock: systemClock, log: createLogger('test', 'silent') };
   const services = [createInformer<Service>({ ...common, kind: serviceKind })];
   const informers = createDeliveryInformers({ ...common, namespace: 'rollcall', namespaces: [], services });
-  const relations = createRelations(informers);
+  const indexes = createIndexes(informers);
   const registrations = createInformer<ServiceRegistration>({ ...common, kind: serviceRegistrationKind });
   const leases = createInformer<Lease>({ ...common, kind: leaseKind });
   const told: string[] = [];
-  watchConcernedJobs({ informers, relations, registrations, leases }, (key) => told.push(key));
+  watchConcernedJobs({ informers, indexes, registrations, leases }, (key) => told.push(key));
   const [deployments, extras, replicaSets, pods] = [
     informers.deployments[0],
     informers.extraDeployments[0],
@@ -131,7 +131,7 @@ function setUp() {
     throw new Error('unreachable');
   }
   return {
-    relations,
+    indexes,
     jobs: informers.jobs,
     policies: informers.policies,
     deployments,
@@ -225,7 +225,7 @@ test('the current pods are those of the template, also before the controller has
   copies.pods.recordWrite(pod('shop-green-green', 'green-1'));
 
   const running = job('a', { workload, stableHash: 'stable' });
-  const knowledge = { job: running, saved: undefined, relations: copies.relations };
+  const knowledge = { job: running, saved: undefined, indexes: copies.indexes };
   const surroundings = buildSurroundings({ ...knowledge, namespace: NAMESPACE, services: [], routes: undefined });
   const view = buildClusterView(knowledge, { surroundings, deployment: user, obstacles: noObstacles });
   expect(view.replicaSets.map(({ hash, revision, current, pods }) => [hash, revision, current, pods])).toEqual([
@@ -241,7 +241,7 @@ test('the current pods are those of the template, also before the controller has
     ],
     ['stable', 2, false, []],
   ]);
-  expect(view.extra?.deployment).toBe(copies.relations.extraDeployments.get('uid-of-a')[0]);
+  expect(view.extra?.deployment).toBe(copies.indexes.extraDeployments.get('uid-of-a')[0]);
   expect(view.extra?.pods).toMatchObject({ hash: 'green', current: true, pods: [{ name: 'green-1' }] });
 });
 
@@ -255,7 +255,7 @@ test('the Services of a job are those that select its pods, and those that it ha
   write(service('shop-canary', { app: 'shop' }, { 'rollcall.dev/job': 'uid-of-a' }));
   write(service('alias-canary', { app: 'shop' }, { 'rollcall.dev/job': 'uid-of-another' }));
   const running = job('a', { workload });
-  const knowledge = { job: running, saved: undefined, relations: copies.relations };
+  const knowledge = { job: running, saved: undefined, indexes: copies.indexes };
   const labels = { app: 'shop', more: 'yes' };
   const services = concernedServices(knowledge, NAMESPACE, labels);
   expect(services.map(({ metadata }) => metadata.name)).toEqual(['alias', 'shop']);

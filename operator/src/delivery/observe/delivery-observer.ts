@@ -2,25 +2,25 @@ import { finalizers, objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
-import { dueChecks } from '../checks/analysis.ts';
 import type { CheckSubject } from '../checks/check.ts';
+import { dueChecks } from '../checks/verification.ts';
 import type { ArtifactSettings, ClusterView, JobSnapshot } from '../job/snapshot.ts';
 import { policyFor, settlePolicy } from '../start/default-policy.ts';
 import { isFinished, queueView } from '../start/queue.ts';
+import type { Indexes } from './indexes.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
 import type { Refusals } from './refusals.ts';
 import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
-import type { Relations } from './relations.ts';
-import type { SavedStates } from './saved-states.ts';
-import type { ObserveWorkload } from './workload-view.ts';
+import type { SavedStateCache } from './saved-state-cache.ts';
+import type { ObserveWorkload } from './workload-observer.ts';
 
 export interface DeliveryObserverDeps {
   readonly informers: DeliveryInformers;
-  readonly relations: Relations;
+  readonly indexes: Indexes;
   readonly registrations: RegistrationCopies;
   readonly observeWorkload: ObserveWorkload;
-  readonly savedStates: SavedStates;
+  readonly savedStates: SavedStateCache;
   readonly measurements: Measurements;
   readonly refusals: Refusals;
   readonly artifact: ArtifactSettings;
@@ -31,7 +31,7 @@ export interface DeliveryObserverDeps {
 export type DeliveryObserver = ReturnType<typeof createDeliveryObserver>;
 
 export function createDeliveryObserver(deps: DeliveryObserverDeps) {
-  const { informers, relations, savedStates, measurements, refusals } = deps;
+  const { informers, indexes, savedStates, measurements, refusals } = deps;
   const isThere = (job: DeliveryJob) => informers.jobs.store.get(objectKey(job))?.metadata.uid === job.metadata.uid;
 
   function forget(job: DeliveryJob): void {
@@ -67,16 +67,16 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps) {
       }
       const { serviceName } = job.spec;
       let saved = await savedStates.find(job);
-      const policy = saved?.policy ?? policyFor(serviceName, relations.policies.get);
-      const rules = { order: relations.jobOrder, supersede: policy.supersede };
-      const queue = queueView(job, relations.unfinishedJobs.get(serviceName), rules);
+      const policy = saved?.policy ?? policyFor(serviceName, indexes.policies.get);
+      const rules = { order: indexes.jobOrder, supersede: policy.supersede };
+      const queue = queueView(job, indexes.unfinishedJobs.get(serviceName), rules);
       if (saved === undefined && queue.ahead !== undefined) {
         // Returning to the queue, it deletes its record: also one that another operator has made
         // since this one observed.
         savedStates.forget(job);
         saved = await savedStates.find(job);
       }
-      const workload = await deps.observeWorkload({ job, saved, relations, policy }, queue);
+      const workload = await deps.observeWorkload({ job, saved, indexes, policy }, queue);
       // Deleted meanwhile: what was forgotten then is not to begin anew.
       if (!isThere(job)) return undefined;
       const snapshot: JobSnapshot = {

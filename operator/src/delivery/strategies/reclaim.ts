@@ -16,7 +16,7 @@ export function isUnclaimed({ claim, cluster, failure, status }: JobContext): bo
  * In place of what the stage wants: without the claim nothing else is written. The deadline begins
  * when the claim is first missed: the stage may have lasted for long.
  */
-export function planClaiming(context: JobContext): StagePlan {
+export function planReclaim(context: JobContext): StagePlan {
   const { cluster, job, nowMs, policy, status } = context;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const message = `Claims Deployment ${status.workload?.name} again`;

@@ -1,6 +1,6 @@
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { pick, pickMetadata, withoutLastApplied } from '../runtime/trim.ts';
+import { pick, pickMetadata, withoutLastApplied } from '../runtime/object-fields.ts';
 
 /**
  * What the operator keeps of a registration: of what a service reports of itself, which may be

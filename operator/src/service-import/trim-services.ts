@@ -1,6 +1,6 @@
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { pick, pickMetadata } from '../runtime/trim.ts';
+import { pick, pickMetadata } from '../runtime/object-fields.ts';
 
 /** On an EndpointSlice: the name of its Service. */
 export const SERVICE_LABEL = 'kubernetes.io/service-name';

@@ -2,7 +2,7 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Pod, PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
 import { templateFingerprint } from '../workload/fingerprint.ts';
-import { type DigestedReplicaSet, trimJob, trimPod, trimReplicaSet } from './trim.ts';
+import { type DigestedReplicaSet, trimJob, trimPod, trimReplicaSet } from './trim-workloads.ts';
 
 const template: PodTemplate = {
   metadata: { labels: { app: 'shop' } },

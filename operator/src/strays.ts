@@ -55,13 +55,13 @@ export interface StraysDeps {
 export function createStrays({ connection, namespace, namespaces, events, clock, log }: StraysDeps) {
   const stopping = new AbortController();
   /** By uid: each is reported once. */
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let running: Promise<void> | undefined;
 
   /** None where this process may not list, or there is no such kind. */
-  async function listIn(place: string | undefined, kind: ResourceKind<CustomObject>): Promise<readonly CustomObject[]> {
+  async function listIn(scope: string | undefined, kind: ResourceKind<CustomObject>): Promise<readonly CustomObject[]> {
     try {
-      return await list(connection, kind, { namespace: place, query: { limit: String(LIST_LIMIT) } });
+      return await list(connection, kind, { namespace: scope, query: { limit: String(LIST_LIMIT) } });
     } catch (error) {
       if (error instanceof KubeApiError) return [];
       throw error;
@@ -69,13 +69,13 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
   }
 
   async function check(): Promise<void> {
-    const places = namespaces.length === 0 ? [undefined] : namespaces.filter((name) => name !== namespace);
-    const lists = await Promise.all(places.flatMap((place) => kinds.map((kind) => listIn(place, kind))));
+    const scopes = namespaces.length === 0 ? [undefined] : namespaces.filter((name) => name !== namespace);
+    const lists = await Promise.all(scopes.flatMap((scope) => kinds.map((kind) => listIn(scope, kind))));
     const others = lists.flat().filter(({ metadata }) => metadata.namespace !== namespace);
     for (const stray of findStrays(others, clock.now())) {
       const { uid = '' } = stray.metadata;
-      if (told.has(uid)) continue;
-      told.add(uid);
+      if (reported.has(uid)) continue;
+      reported.add(uid);
       const message = `Ignored: Rollcall reads objects of the kind ${stray.kind} in the namespace ${namespace} only`;
       events.record({ regarding: stray, type: 'Warning', reason: 'WrongNamespace', message });
     }

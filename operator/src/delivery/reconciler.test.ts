@@ -68,14 +68,14 @@ const change: Change = { action: 'patch', kind: deploymentKind, object: buildDep
 test.for<[number, string]>([
   [403, 'ChangeRejected The API server refuses to patch Deployment shop: PATCH is answered 403'],
   [422, 'ChangeRejected The API server refuses to patch Deployment shop: PATCH is answered 422'],
-])('a change that is answered %d is told by an Event', async ([code, event]) => {
+])('a change that is answered %d is reported by an Event', async ([code, event]) => {
   const { applier, eventsOf } = setUp({ PATCH: code });
   expect(await eventsOf(applier.apply(change))).toEqual([event]);
 });
 
 test('what may not be read is no rejected change', async () => {
-  const looking = setUp({ GET: 403 });
-  expect(await looking.eventsOf(looking.reads.findJob('default', 'b'))).toEqual([]);
+  const reading = setUp({ GET: 403 });
+  expect(await reading.eventsOf(reading.reads.findJob('default', 'b'))).toEqual([]);
   // To see what another writer has left.
   const stale = setUp({ PATCH: 409, GET: 403 });
   expect(await stale.eventsOf(stale.applier.apply(change))).toEqual([]);

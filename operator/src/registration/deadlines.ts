@@ -50,7 +50,7 @@ export function createDeadlines() {
   }
 
   /** The last sign of life plus TTL, before any grace. */
-  function lapseMs(key: string): number | undefined {
+  function ttlEndMs(key: string): number | undefined {
     const registration = registrations.get(key);
     if (registration === undefined) return undefined;
     const beat = ownBeat(key, registration.uid);
@@ -80,14 +80,14 @@ export function createDeadlines() {
     },
     /** A Lease is gone. */
     leaseGone(key: string, nowMs: number): void {
-      const lapsedAtMs = lapseMs(key);
+      const endMs = ttlEndMs(key);
       beats.delete(key);
       const registration = registrations.get(key);
       if (registration === undefined) return;
       // A Lease that goes after its time was up is the first half of an expiry, perhaps of another
       // operator's: the second half is due at once, not after another TTL.
-      const lapsed = lapsedAtMs !== undefined && lapsedAtMs <= nowMs;
-      registration.leaselessSinceMs ??= lapsed ? lapsedAtMs - registration.ttlMs : nowMs;
+      const isOver = endMs !== undefined && endMs <= nowMs;
+      registration.leaselessSinceMs ??= isOver ? endMs - registration.ttlMs : nowMs;
     },
     registrationSeen(key: string, candidate: Candidate, nowMs: number): void {
       const known = registrations.get(key);
@@ -103,10 +103,10 @@ export function createDeadlines() {
      */
     deadlineMs(key: string, connectedSinceMs: number | undefined): number | undefined {
       const registration = registrations.get(key);
-      const lapsesAtMs = lapseMs(key);
-      if (connectedSinceMs === undefined || registration === undefined || lapsesAtMs === undefined) return undefined;
+      const endMs = ttlEndMs(key);
+      if (connectedSinceMs === undefined || registration === undefined || endMs === undefined) return undefined;
       const ttlMs = ownBeat(key, registration.uid)?.ttlMs ?? registration.ttlMs;
-      return Math.max(lapsesAtMs, connectedSinceMs + ttlMs);
+      return Math.max(endMs, connectedSinceMs + ttlMs);
     },
   };
 }

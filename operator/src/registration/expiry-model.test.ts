@@ -58,7 +58,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
   let deadlines = createDeadlines();
   let seenVersion = 0;
   let connectedSinceMs: number | undefined;
-  let lookAtMs = Number.POSITIVE_INFINITY;
+  let observeAtMs = Number.POSITIVE_INFINITY;
   let expiredAtMs: number | undefined;
   const inFlight: { readonly atMs: number; readonly version: number; readonly ageMs: number }[] = [];
 
@@ -74,18 +74,18 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
     seeLease();
     connectedSinceMs = nowMs;
   }
-  function look(): void {
-    lookAtMs = Number.POSITIVE_INFINITY;
+  function observe(): void {
+    observeAtMs = Number.POSITIVE_INFINITY;
     const decision = planRegistration(snapshot());
     const fence = decision.changes.find((change) => change.action === 'delete');
     if (fence !== undefined && seenVersion === version) {
       expiredAtMs = nowMs;
     } else if (fence !== undefined) {
-      // Conflict: a heartbeat won. Observe what it left, and look again.
+      // Conflict: a heartbeat won. Observe what it left, and decide again.
       seeLease();
-      lookAtMs = nowMs;
+      observeAtMs = nowMs;
     } else if (decision.requeueAfterMs !== undefined) {
-      lookAtMs = nowMs + decision.requeueAfterMs;
+      observeAtMs = nowMs + decision.requeueAfterMs;
     }
   }
   function snapshot() {
@@ -125,7 +125,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
         deadlines = createDeadlines();
         seenVersion = 0;
         connect();
-        look();
+        observe();
         break;
       case 'wall clock step':
         wallOffsetMs += event.byMs;
@@ -137,24 +137,24 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
     while (expiredAtMs === undefined) {
       const deliveredAtMs =
         connectedSinceMs === undefined ? Number.POSITIVE_INFINITY : (inFlight[0]?.atMs ?? Number.POSITIVE_INFINITY);
-      const nextMs = Math.min(deliveredAtMs, lookAtMs);
+      const nextMs = Math.min(deliveredAtMs, observeAtMs);
       if (nextMs > untilMs) break;
       nowMs = Math.max(nowMs, nextMs);
-      if (deliveredAtMs <= lookAtMs) {
+      if (deliveredAtMs <= observeAtMs) {
         const event = inFlight.shift();
         if (event !== undefined && event.version > seenVersion) {
           seenVersion = event.version;
           deadlines.heartbeatSeen(KEY, { ownerUid: 'uid-1', ageMs: event.ageMs, ttlMs: TTL }, nowMs);
         }
       } else {
-        look();
+        observe();
       }
     }
     if (expiredAtMs === undefined) nowMs = untilMs;
   }
 
   connect();
-  look();
+  observe();
   for (const { afterMs, event } of steps) {
     passUntil(nowMs + afterMs);
     if (expiredAtMs !== undefined) break;

@@ -54,7 +54,7 @@ function plan(snapshot: Partial<RegistrationSnapshot>) {
   });
 }
 
-/** The status that a registration has after a first look. */
+/** The status that a registration has after a first observation. */
 function settledStatus(liveness: Liveness, of = registration()): NonNullable<ServiceRegistration['status']> {
   const [change] = plan({ registration: of, liveness }).changes;
   if (change?.action !== 'status') throw new Error('no status');
@@ -106,7 +106,7 @@ describe('a registration that is alive', () => {
       requeueAfterMs: 1,
     },
     {
-      sentence: 'as far as a blind operator can tell',
+      sentence: 'as far as a blind operator can know',
       liveness: heartbeats(undefined),
       reason: 'Heartbeating',
       requeueAfterMs: TTL,
@@ -185,7 +185,7 @@ describe('a registration whose time is up', () => {
     expect(changes[1]).toMatchObject({ message: 'No heartbeat for 60 s; none is known' });
   });
 
-  test('is Expired when it was never looked at before', () => {
+  test('is Expired when it was never observed before', () => {
     const { changes } = plan({ liveness: heartbeats(NOW_MS) });
     expect(actions(changes)).toEqual(['delete Lease', 'status ServiceRegistration', 'event Expired']);
   });

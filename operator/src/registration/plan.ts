@@ -43,22 +43,22 @@ export interface RegistrationSnapshot {
 }
 
 /**
- * Expires what has lapsed, deletes what has been Expired for long enough, and keeps the status of
- * the rest true.
+ * Expires what is past its deadline, deletes what has been Expired for long enough, and keeps the
+ * status of the rest true.
  */
 export function planRegistration(snapshot: RegistrationSnapshot): Decision {
   const { registration, liveness } = snapshot;
   if (registration.metadata.deletionTimestamp !== undefined) return { changes: [] };
   if (registration.status?.phase === 'Expired') return planRetention(snapshot);
-  const lapse = findLapse(snapshot);
-  if (lapse !== undefined) return planExpiry(snapshot, lapse.liveness);
+  const expiry = findExpiry(snapshot);
+  if (expiry !== undefined) return planExpiry(snapshot, expiry.liveness);
   const changes = planRegistered(snapshot);
   const requeueAfterMs = untilNextCheck(liveness, snapshot.nowMs);
   return requeueAfterMs === undefined ? { changes } : { changes, requeueAfterMs };
 }
 
 /** Why the decision on this snapshot is to expire; undefined when it is not. */
-export function findLapse({
+export function findExpiry({
   registration,
   liveness,
   nowMs,
@@ -71,7 +71,7 @@ export function findLapse({
 function untilNextCheck(liveness: Liveness, nowMs: number): number | undefined {
   if (liveness.by === 'itself') return undefined;
   if (liveness.deadlineMs !== undefined) return liveness.deadlineMs - nowMs;
-  // Connectivity comes back at some time after now, and nothing lapses within a TTL of that.
+  // Connectivity comes back at some time after now, and nothing expires within a TTL of that.
   return liveness.by === 'heartbeats' ? liveness.ttlMs : undefined;
 }
 
@@ -90,7 +90,7 @@ function planExpiry({ registration, now }: RegistrationSnapshot, liveness: Morta
   if (liveness.by === 'heartbeats' && liveness.lease !== undefined) {
     changes.push({ action: 'delete', kind: leaseKind, object: liveness.lease });
   }
-  const { reason, message } = describeLapse(liveness);
+  const { reason, message } = describeExpiry(liveness);
   const status = buildStatus(registration, {
     phase: 'Expired',
     phaseSince: now.toISOString(),
@@ -101,7 +101,7 @@ function planExpiry({ registration, now }: RegistrationSnapshot, liveness: Morta
   return { changes };
 }
 
-function describeLapse(liveness: MortalLiveness): { reason: string; message: string } {
+function describeExpiry(liveness: MortalLiveness): { reason: string; message: string } {
   const seconds = liveness.ttlMs / 1000;
   if (liveness.by === 'endpoints') {
     return { reason: 'EndpointsNotReady', message: `No endpoint of the Service was ready for ${seconds} s` };

@@ -5,9 +5,9 @@ import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import type { EventRecorder } from '../runtime/events.ts';
-import { createMassLapse } from './mass-lapse.ts';
+import { createMassExpiry } from './mass-expiry.ts';
 import type { RegistrationObserver } from './observe.ts';
-import { findLapse, planRegistration, type RegistrationSnapshot } from './plan.ts';
+import { findExpiry, planRegistration, type RegistrationSnapshot } from './plan.ts';
 import type { RegistrationMetrics } from './registration-metrics.ts';
 
 export interface RegistrationReconcilerDeps {
@@ -25,15 +25,15 @@ export interface RegistrationReconcilerDeps {
 /** Keeps the status of registrations and expires them; see docs/internals.md, "Expire". */
 export function registrationReconciler(deps: RegistrationReconcilerDeps): Reconciler<RegistrationSnapshot> {
   const { store, observer, clock, metrics } = deps;
-  const massLapse = createMassLapse();
+  const massExpiry = createMassExpiry();
 
-  function announceMassLapse(count: number): void {
+  function announceMassExpiry(count: number): void {
     const alive = observer.alive();
-    metrics.massLapse();
-    deps.log.warn({ lapsed: count, alive }, 'very many registrations lapsed at once');
+    metrics.massExpiry();
+    deps.log.warn({ expired: count, alive }, 'very many registrations expired at once');
     const regarding = deps.leaderLease();
     if (regarding === undefined) return;
-    const message = `${count} registrations lapsed within 10 s, ${alive} are left; more are expired as they lapse`;
+    const message = `${count} registrations expired within 10 s, ${alive} are left; more expire when their time is up`;
     deps.events.record({ regarding, type: 'Warning', reason: 'MassLapse', message });
   }
 
@@ -46,12 +46,12 @@ export function registrationReconciler(deps: RegistrationReconcilerDeps): Reconc
     observe: (key) => observer.observe(key),
     plan: planRegistration,
     onApplied(snapshot) {
-      const lapse = findLapse(snapshot);
-      if (lapse === undefined) return;
+      const expiry = findExpiry(snapshot);
+      if (expiry === undefined) return;
       const nowMs = clock.monotonicMs();
-      metrics.expired(nowMs - lapse.deadlineMs);
-      const lapsed = massLapse.expired(observer.alive(), nowMs);
-      if (lapsed !== undefined) announceMassLapse(lapsed);
+      metrics.expired(nowMs - expiry.deadlineMs);
+      const count = massExpiry.expired(observer.alive(), nowMs);
+      if (count !== undefined) announceMassExpiry(count);
     },
   };
 }

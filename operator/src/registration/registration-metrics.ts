@@ -23,13 +23,13 @@ export function createRegistrationMetrics(registry: Registry, census: () => Cens
   const expirations = counter('rollcall_expirations_total', 'Registrations that this operator expired.');
   const late = 'From the deadline of a registration until it was written as Expired.';
   const lateness = histogram('rollcall_expiry_lateness_seconds', late, LATENESS_SECONDS);
-  const mass = 'Times that more than 100 and more than 20 % of all registrations lapsed within 10 s.';
-  const massLapses = counter('rollcall_mass_lapse_total', mass);
+  const mass = 'Times that more than 100 and more than 20 % of all registrations expired within 10 s.';
+  const massExpiries = counter('rollcall_mass_lapse_total', mass);
   return {
     expired(latenessMs: number): void {
       expirations.inc();
       lateness.observe(latenessMs / 1000);
     },
-    massLapse: () => massLapses.inc(),
+    massExpiry: () => massExpiries.inc(),
   };
 }

@@ -60,7 +60,7 @@ async function settle(): Promise<void> {
   await nextTurn();
 }
 
-test('looks at every key at the start, and then at those that are enqueued', async () => {
+test('observes every key at the start, and then at those that are enqueued', async () => {
   const { controller, seen } = setUp({ keys: () => ['a', 'b'] });
   controller.enqueue('too early');
   controller.start();
@@ -95,7 +95,7 @@ test('works on as many keys at once as it may, and on none twice', async () => {
   await controller.stop();
 });
 
-test('looks first at what is urgent', async () => {
+test('observes first what is urgent', async () => {
   const { controller, seen } = setUp({
     concurrency: 1,
     keys: () => ['a', 'b', 'urgent'],
@@ -106,7 +106,7 @@ test('looks first at what is urgent', async () => {
   expect(seen).toEqual(['urgent', 'a', 'b']);
 });
 
-test('looks again after the time that the decision asks for', async () => {
+test('observes again after the time that the decision asks for', async () => {
   const { controller, seen, count } = setUp({
     keys: () => ['a'],
     plan: (key): Decision => {
@@ -136,7 +136,7 @@ test.each([
   },
   {
     sentence: 'an outage is tried again',
-    error: new KubeUnreachableError('away'),
+    error: new KubeUnreachableError('unreachable'),
     result: 'error',
     errors: 1,
     terminal: 0,
@@ -211,7 +211,7 @@ const patch = (name: string): Change => ({
 test.each([
   { sentence: 'after a refused one', error: new KubeApiError(403, {}), tried: ['a', 'b', 'c'] },
   { sentence: 'after a rejected one', error: new TerminalError('no'), tried: ['a', 'b', 'c'] },
-  { sentence: 'but not without an API server', error: new KubeUnreachableError('away'), tried: ['a'] },
+  { sentence: 'but not without an API server', error: new KubeUnreachableError('unreachable'), tried: ['a'] },
 ])('independent changes are all tried, $sentence', async ({ error, tried }) => {
   const names: string[] = [];
 

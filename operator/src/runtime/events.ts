@@ -11,7 +11,7 @@ import type { EventChange } from './decision.ts';
 import { pick } from './object-fields.ts';
 import { createSpamFilter, remember } from './spam-filter.ts';
 
-/** Enough for every registration of a full registry to lapse at once. */
+/** Enough for every registration of a full registry to expire at once. */
 const QUEUE_LIMIT = 20_000;
 const PER_SECOND = 50;
 /** While controllers have work waiting, its writes come first. */

@@ -47,7 +47,7 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
     expected: spec({ capabilities: [] }),
   },
   {
-    sentence: 'the first port is taken where none is named http',
+    sentence: 'the first port is used where none is named http',
     annotations: {},
     ports: [
       { name: 'metrics', port: 9090 },
@@ -56,7 +56,7 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
     expected: spec({ url: 'http://shop.team.svc:9090' }),
   },
   {
-    sentence: 'the port named http is taken',
+    sentence: 'the port named http is used',
     annotations: {},
     ports: [
       { name: 'metrics', port: 9090 },
@@ -65,7 +65,7 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
     expected: spec({ url: 'http://shop.team.svc:80' }),
   },
   {
-    sentence: 'the port named https is taken as such',
+    sentence: 'the port named https is used as such',
     annotations: {},
     ports: [
       { name: 'metrics', port: 9090 },

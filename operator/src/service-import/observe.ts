@@ -47,7 +47,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
 
   const findService = (serviceKey: string) => findIn(services, serviceKey);
 
-  function tell(serviceKey: string): void {
+  function notify(serviceKey: string): void {
     const keys = imported.registrationKeys(serviceKey);
     const service = findService(serviceKey);
     if (keys.length === 0 && (service === undefined || !mentionsRegistration(service))) return;
@@ -64,7 +64,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
     else readiness.sliceSeen(slice, hasReadyEndpoint(change.object), nowMs);
     // All Services of the cluster pass here; how long they are unready counts for registered ones.
     if (imported.registrationKeys(serviceKey).length === 0) readiness.forget(serviceKey);
-    if (readiness.isReady(serviceKey) !== wasReady) tell(serviceKey);
+    if (readiness.isReady(serviceKey) !== wasReady) notify(serviceKey);
   }
 
   function onRegistration({ type, object }: StoreChange<ServiceRegistration>): void {
@@ -77,10 +77,10 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
       imported.add(serviceKey, objectKey(object));
       readiness.unreadySinceMs(serviceKey, clock.monotonicMs());
     }
-    tell(serviceKey);
+    notify(serviceKey);
   }
 
-  for (const informer of services) informer.onChange(({ object }) => tell(objectKey(object)));
+  for (const informer of services) informer.onChange(({ object }) => notify(objectKey(object)));
   for (const informer of endpointSlices) informer.onChange(onSlice);
   registrations.onChange(onRegistration);
 

@@ -132,7 +132,7 @@ test.each([
     holder: registration({ spec: { source: 'API' }, phase: 'Expired' }),
     by: 'API',
   },
-])('a name held by $sentence is not taken, told, and asked for again', ({ holder, by }) => {
+])('a name held by $sentence is not claimed, reported, and tried again', ({ holder, by }) => {
   const { actions, changes, requeueAfterMs } = plan({ holder });
   expect(actions).toEqual(['event NameTaken']);
   expect(changes[0]).toMatchObject({ type: 'Warning', message: expect.stringContaining(`(${by})`) });

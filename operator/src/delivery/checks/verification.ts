@@ -85,11 +85,11 @@ export function verify(context: JobContext): Verification {
   if (context.nowMs >= verificationEndsMs(context)) {
     return {
       verdict: 'failed',
-      message: `Not passed in time: ${waiting.map((name) => told(name, all)).join('; ')}`,
+      message: `Not passed in time: ${waiting.map((name) => describeResult(name, all)).join('; ')}`,
       results: all,
     };
   }
-  const names = waiting.map((name) => (name === HEARTBEAT ? told(name, all) : name));
+  const names = waiting.map((name) => (name === HEARTBEAT ? describeResult(name, all) : name));
   return { verdict: 'running', message: `Waits for the checks ${names.join(', ')}`, results: all };
 }
 
@@ -113,7 +113,7 @@ function verdictOf(check: AnalysisCheck, result: AnalysisResult | undefined): Ve
 function describeFailure({ name, count }: AnalysisCheck, results: readonly AnalysisResult[]): string {
   const { failures = 0, measurements = 0 } = results.find((result) => result.name === name) ?? {};
   const which = measurements > count ? 'the last ' : '';
-  return `Check ${told(name, results)} (${failures} of ${which}${ofRound(measurements, count)} measurements failed)`;
+  return `Check ${describeResult(name, results)} (${failures} of ${which}${ofRound(measurements, count)} measurements failed)`;
 }
 
 /**
@@ -123,7 +123,7 @@ function ofRound(measurements: number, count: number): number {
   return measurements === 0 ? 0 : ((measurements - 1) % count) + 1;
 }
 
-function told(name: string, results: readonly AnalysisResult[]): string {
+function describeResult(name: string, results: readonly AnalysisResult[]): string {
   const { message } = results.find((result) => result.name === name) ?? {};
   return message === undefined ? name : `${name}: ${message}`;
 }

@@ -13,7 +13,7 @@ const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Sta
   isUnclaimed: false,
   departure: undefined,
 });
-const told = (conditions: ReturnType<typeof jobConditions>) =>
+const statusesOf = (conditions: ReturnType<typeof jobConditions>) =>
   Object.fromEntries(conditions.map(({ type, status }) => [type, status]));
 
 test.for<[DeliveryPhase, string, string]>([
@@ -25,21 +25,24 @@ test.for<[DeliveryPhase, string, string]>([
   ['RolledBack', 'False', 'False'],
   ['Failed', 'False', 'False'],
 ])('%s: Progressing is %s, Succeeded is %s', ([phase, progressing, succeeded]) => {
-  expect(told(jobConditions(undefined, standing(phase)))).toEqual({ Progressing: progressing, Succeeded: succeeded });
+  expect(statusesOf(jobConditions(undefined, standing(phase)))).toEqual({
+    Progressing: progressing,
+    Succeeded: succeeded,
+  });
 });
 
 test('pods that were never ready are coming up, those that were are missed', () => {
   const later = '2026-11-21T12:00:10.000Z';
   const coming = jobConditions([], standing('Progressing', 'short'));
-  expect(told(coming)['PodsReady']).toBe('Unknown');
+  expect(statusesOf(coming)['PodsReady']).toBe('Unknown');
   const ready = jobConditions(coming, standing('Progressing', 'ready'));
   const missed = jobConditions(ready, standing('Progressing', 'short', later));
-  expect(told(missed)['PodsReady']).toBe('False');
+  expect(statusesOf(missed)['PodsReady']).toBe('False');
   const nowMs = Date.parse(later) + 5000;
   expect(missedForMs({ phase: 'Progressing', conditions: missed }, nowMs)).toBe(5000);
   expect(missedForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(0);
   expect(unreadyForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(15_000);
-  expect(told(jobConditions(ready, standing('Progressing', 'growing')))['PodsReady']).toBe('Unknown');
+  expect(statusesOf(jobConditions(ready, standing('Progressing', 'growing')))['PodsReady']).toBe('Unknown');
 });
 
 test('a claim is missed from when it was first not there, until it is there again', () => {
@@ -48,9 +51,9 @@ test('a claim is missed from when it was first not there, until it is there agai
     ...standing('Paused', undefined, '2026-11-21T12:00:10.000Z'),
     isUnclaimed: true,
   });
-  expect(told(later)).toEqual({ Progressing: 'False', Succeeded: 'Unknown', ClaimHeld: 'False' });
+  expect(statusesOf(later)).toEqual({ Progressing: 'False', Succeeded: 'Unknown', ClaimHeld: 'False' });
   expect(unclaimedForMs({ phase: 'Paused', conditions: later }, Date.parse(at) + 15_000)).toBe(15_000);
   const again = jobConditions(later, standing('Progressing'));
-  expect(told(again)).not.toHaveProperty('ClaimHeld');
+  expect(statusesOf(again)).not.toHaveProperty('ClaimHeld');
   expect(unclaimedForMs({ phase: 'Progressing', conditions: again }, Date.parse(at) + 15_000)).toBe(0);
 });

@@ -50,8 +50,8 @@ export function jobConditions(known: DeliveryJobStatus['conditions'], standing: 
     conditions = setCondition(conditions, { type: CLAIMED, status: 'False', ...unclaimed, observedGeneration }, at);
   }
   if (standing.departure !== undefined) {
-    const told = { type: AS_REQUESTED, status: 'False', ...standing.departure, observedGeneration } as const;
-    conditions = setCondition(conditions, told, at);
+    const requested = { type: AS_REQUESTED, status: 'False', ...standing.departure, observedGeneration } as const;
+    conditions = setCondition(conditions, requested, at);
   }
   const pods = podsCondition(known, standing);
   return pods === undefined ? conditions : [...conditions, pods];
@@ -67,10 +67,10 @@ function podsCondition(known: DeliveryJobStatus['conditions'], standing: Standin
   if (pods === undefined) return undefined;
   const before = known?.find(({ type }) => type === PODS_READY);
   const status = podsStatus(pods, before?.status);
-  const told = podsMessages[status];
+  const described = podsMessages[status];
   const [condition] = setCondition(
     before === undefined ? [] : [before],
-    { type: PODS_READY, status, ...told, observedGeneration },
+    { type: PODS_READY, status, ...described, observedGeneration },
     at,
   );
   return condition;

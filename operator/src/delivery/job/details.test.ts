@@ -39,7 +39,7 @@ test.for<[string, StageWish, string]>([
 });
 
 test.for(['Updating', 'Pinning', 'BringingUp', 'Stepping', 'CuttingOver', 'UpdatingWorkload'])(
-  'what is rejected for good takes a job back at once: %s',
+  'what is rejected for good rolls a job back at once: %s',
   (stage) => {
     const strategy = stage === 'Updating' ? 'Rolling' : stage === 'Stepping' ? 'Canary' : 'BlueGreen';
     const status = { step: 0, ...(stage === 'UpdatingWorkload' ? { extraReplicas: 3 } : {}) };
@@ -101,7 +101,7 @@ test('and in the failure at the deadline', () => {
   });
 });
 
-test('a quota that keeps pods away is reported at once', () => {
+test('a quota that keeps pods from coming up is reported at once', () => {
   const deployment = buildDeployment({ image: NEW, updated: 1, ready: 2, reason: 'ReplicaSetUpdated' });
   const short = {
     ...deployment,
@@ -123,7 +123,7 @@ test.for<[string, string]>([
     'größe',
     `No Deployment runs the service größe, a name that can be no label: label it rollcall.dev/service=true, and annotate it rollcall.dev/service-name='größe'${otherNamespace}`,
   ],
-])('a service without a Deployment, %s, is told how it gets one', ([serviceName, message]) => {
+])('a service without a Deployment, %s, is described with how it gets one', ([serviceName, message]) => {
   const job = buildJob({ spec: { serviceName } });
   expect(statusOf(buildSnapshot({ job, workload: { found: 'none' } })).message).toBe(message);
 });

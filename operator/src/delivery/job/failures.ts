@@ -37,7 +37,7 @@ const unfinished: ReadonlySet<string | undefined> = new Set<FailureReason>(['Rol
 export const NOT_ACCEPTED = 'the API server has not accepted all changes in time';
 
 /** Of those of them that are still made when the job has ended: what a user can do. */
-export const STILL_TRIED = `${NOT_ACCEPTED}. They are tried again until it takes them, unless another job takes the Deployment over first: mend what is refused (the Events ChangeRejected of this job name it), or deploy the version that is to run`;
+export const STILL_TRIED = `${NOT_ACCEPTED}. They are tried again until it accepts them, unless another job claims the Deployment first: mend what is refused (the Events ChangeRejected of this job name it), or deploy the version that is to run`;
 
 export function failure(reason: FailureReason, message: string): DeliveryFailure {
   return { reason, message };

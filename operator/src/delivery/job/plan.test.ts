@@ -19,7 +19,7 @@ import {
   pinnedTo,
   START,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 import { planJob } from './plan.ts';
 import type { JobSnapshot, SavedState } from './snapshot.ts';
@@ -146,7 +146,7 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
   ],
   ['a pin of the user, by a rolling update', { services: [pinnedTo('old')] }, {}, 'StrategyNotSupported'],
   [
-    'a binary without a place',
+    'a binary without a path',
     {},
     { spec: { artifact: { type: 'binary', url: 'https://example.com/x', checksum: `sha256:${'a'.repeat(64)}` } } },
     'ArtifactNotSupported',
@@ -206,12 +206,12 @@ const preparing = (wish: Partial<StageWish> = {}) =>
 test('what an ended job has left goes before anything is saved', () => {
   const leftovers = [buildDeployment({ name: 'shop-green', replicas: 0 }), buildService('shop-canary')];
   const { changes } = planJob(preparing({ cluster: buildCluster({ leftovers }) }));
-  expect(tell({ changes }).does).toEqual(['delete Deployment shop-green', 'delete Service shop-canary']);
+  expect(summarize({ changes }).does).toEqual(['delete Deployment shop-green', 'delete Service shop-canary']);
 });
 
 test('the finalizer comes first, then the record, then the strategy', () => {
   const unguarded = planJob(preparing({ metadata: { finalizers: [finalizers.history] } }));
-  expect(tell(unguarded).does).toEqual([
+  expect(summarize(unguarded).does).toEqual([
     `patch DeliveryJob deploy-shop {"metadata":{"finalizers":["${finalizers.history}","${finalizers.delivery}"]}}`,
   ]);
   const saving = planJob(preparing());
@@ -273,12 +273,12 @@ test.for<[string, Parameters<typeof buildCluster>[0]]>([
   ['another ReplicaSet has pods', { replicaSets: [buildPods('old', 3, { current: true }), buildPods('older', 1)] }],
 ])('blue-green waits for a stable Deployment, and gives up at the deadline: %s', ([, cluster]) => {
   const waiting = planJob(preparing({ cluster: buildCluster(cluster) }));
-  expect(tell(waiting).does).toEqual([]);
+  expect(summarize(waiting).does).toEqual([]);
   expect(waiting.requeueAfterMs).toBe(599_000);
   const late = planJob(preparing({ cluster: buildCluster(cluster), seconds: 600 }));
-  expect(tell(late).status).toMatchObject({ phase: 'Failed', failure: { reason: 'WorkloadNotStable' } });
+  expect(summarize(late).status).toMatchObject({ phase: 'Failed', failure: { reason: 'WorkloadNotStable' } });
   const rolls = planJob(preparing({ cluster: buildCluster(cluster), spec: { strategy: 'Rolling' } }));
-  expect(tell(rolls).does).toEqual(['create ControllerRevision deploy-shop']);
+  expect(summarize(rolls).does).toEqual(['create ControllerRevision deploy-shop']);
 });
 
 const dead = buildCluster({
@@ -368,7 +368,7 @@ test.for<[string, Partial<StageWish>, string, string]>([
   ],
 ])('while it prepares, a job just ends: %s', ([, wish, phase, reason]) => {
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Preparing', ...wish }));
-  expect(tell(decision)).toMatchObject({ status: { phase, failure: { reason } }, does: [] });
+  expect(summarize(decision)).toMatchObject({ status: { phase, failure: { reason } }, does: [] });
 });
 
 /** Every stage that goes forward. */
@@ -392,7 +392,7 @@ const pull = { reason: 'ImagePullFailed', message: 'no such image' } as const;
 
 test.for(forward)('at %s, whatever ends a job ends it', (stage) => {
   const strategy = stage === 'Updating' || stage === 'Verifying' ? 'Rolling' : 'BlueGreen';
-  const reasonOf = (wish: Partial<StageWish>) => tell(planJob(buildAtStage({ strategy, stage, ...wish }))).status;
+  const reasonOf = (wish: Partial<StageWish>) => summarize(planJob(buildAtStage({ strategy, stage, ...wish }))).status;
   expect(reasonOf({ spec: { abort: true } })).toMatchObject({
     phase: 'RollingBack',
     stage: 'Reverting',
@@ -436,7 +436,7 @@ test.for<[string, string, boolean]>([
   const services = [buildService(), buildService('late')];
   const wish = { strategy: strategy as DeliveryStrategy, stage, status: { step: 0 } };
   const reasonOf = (cluster: Parameters<typeof buildCluster>[0]) =>
-    tell(planJob(buildAtStage({ ...wish, cluster: buildCluster(cluster) }))).status.failure?.message ?? '';
+    summarize(planJob(buildAtStage({ ...wish, cluster: buildCluster(cluster) }))).status.failure?.message ?? '';
   expect(reasonOf({ services }).includes('Service late')).toBe(isEnded);
   const going = { ...buildService('late'), metadata: { name: 'late', ...DELETED } };
   expect(reasonOf({ services: [buildService(), going] })).not.toContain('Service late');
@@ -447,10 +447,10 @@ test("faults of the new pods in the user's Deployment end a job at once, those o
   const replicaSets = [buildPods('old', 3), buildPods('new', 1, { current: true, ready: 0, fault: pull })];
   const wish = { strategy: 'Rolling', stage: 'Updating' } as const;
   const faulty = planJob(buildAtStage({ ...wish, cluster: buildCluster({ deployment: updated, replicaSets }) }));
-  expect(tell(faulty).status).toMatchObject({ stage: 'Reverting', failure: pull });
+  expect(summarize(faulty).status).toMatchObject({ stage: 'Reverting', failure: pull });
   const old = [buildPods('old', 3, { ready: 2, fault: pull }), buildPods('new', 1, { current: true })];
   const going = planJob(buildAtStage({ ...wish, cluster: buildCluster({ deployment: updated, replicaSets: old }) }));
-  expect(tell(going).status.failure).toBeUndefined();
+  expect(summarize(going).status.failure).toBeUndefined();
 });
 
 test('a promote is cleared once it was acted on, and never with a status write', () => {
@@ -461,17 +461,17 @@ test('a promote is cleared once it was acted on, and never with a status write',
     cluster: buildCluster({ services: [pinnedTo('old')], extra: buildExtra(3) }),
     status: { extraReplicas: 3 },
   };
-  const acted = tell(planJob(buildAtStage(wish)));
+  const acted = summarize(planJob(buildAtStage(wish)));
   expect(acted.status.stage).toBe('CuttingOver');
   expect(acted.does.filter((text) => text.includes('DeliveryJob'))).toEqual([]);
   const used = planJob(buildAtStage({ ...wish, status: { ...wish.status, promotedGeneration: 1 } }));
-  expect(tell(used).status.stage).not.toBe('CuttingOver');
+  expect(summarize(used).status.stage).not.toBe('CuttingOver');
 });
 
 test('an ended job loses what is left of it, then the finalizer, and is left alone', () => {
   const status: DeliveryJobStatus = { phase: 'RolledBack', stage: 'RolledBack' };
   const at = (overrides: Parameters<typeof buildCluster>[0], job = buildJob({ status })) =>
-    tell(planJob(buildSnapshot({ job, cluster: buildCluster(overrides) }))).does;
+    summarize(planJob(buildSnapshot({ job, cluster: buildCluster(overrides) }))).does;
   expect(at({ extra: buildExtra(3) })).toEqual(['patch Deployment shop-green {"spec":{"replicas":0}}']);
   expect(at({ extra: buildExtra(0) })).toEqual(['delete Deployment shop-green']);
   expect(at({ extraServices: new Map([['shop', buildService('shop-canary')]]) })).toEqual([
@@ -498,19 +498,19 @@ test.for<[string, Partial<JobSnapshot>, string, string[]]>([
   const status = { phase: 'Failed', failure: { reason, message: 'm' } } as const;
   const wish = { strategy: 'BlueGreen', stage: 'Failed', cluster, status, snapshot } as const;
   const { changes } = planJob(buildAtStage({ ...wish, isClaimed: reason !== 'Aborted' }));
-  const told = changes.flatMap((change) => (change.action === 'patch' ? [change] : []));
-  const released = told.filter(({ patch }) => !JSON.stringify(patch).includes('"replicas":0'));
+  const patches = changes.flatMap((change) => (change.action === 'patch' ? [change] : []));
+  const released = patches.filter(({ patch }) => !JSON.stringify(patch).includes('"replicas":0'));
   expect(released.map(({ kind, object }) => `${kind.kind} ${object.metadata.name}`)).toEqual(expected);
   // Extra pods stay as long as a Service leads to them.
-  expect(told).toHaveLength(expected.length);
+  expect(patches).toHaveLength(expected.length);
 });
 
 test.for<[string, Partial<StageWish>]>([
   ['the finalizer', { metadata: { finalizers: [finalizers.history] } }],
   ['the record', {}],
 ])('a job whose %s is refused gives up at the deadline', ([, wish]) => {
-  expect(tell(planJob(preparing({ ...wish, seconds: 599 }))).does).toHaveLength(1);
-  const late = tell(planJob(preparing({ ...wish, seconds: 600 })));
+  expect(summarize(planJob(preparing({ ...wish, seconds: 599 }))).does).toHaveLength(1);
+  const late = summarize(planJob(preparing({ ...wish, seconds: 600 })));
   expect(late).toMatchObject({
     status: { phase: 'Failed', failure: { reason: 'ProgressDeadlineExceeded' } },
     does: [],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { buildAtStage, buildCluster, buildExtra, buildJob, buildSnapshot, tell } from '../testing/builders.ts';
+import { buildAtStage, buildCluster, buildExtra, buildJob, buildSnapshot, summarize } from '../testing/builders.ts';
 import { planJob } from './plan.ts';
 
 const rollback = buildJob({
@@ -16,13 +16,16 @@ test.for(['Updating', 'Stepping', 'StepPausing', 'CuttingOver', 'UpdatingWorkloa
     const status = { step: 0, extraReplicas: 1, weight: 25 };
     const cluster = buildCluster({ extra: buildExtra(1) });
     const decision = planJob(buildAtStage({ strategy, stage, status, cluster, snapshot: { queue } }));
-    expect(tell(decision).status).toMatchObject({ phase: 'RollingBack', failure: { reason: 'Preempted', message } });
+    expect(summarize(decision).status).toMatchObject({
+      phase: 'RollingBack',
+      failure: { reason: 'Preempted', message },
+    });
   },
 );
 
 test('one that prepares is given up', () => {
   const decision = planJob(buildAtStage({ strategy: 'Canary', stage: 'Preparing', snapshot: { queue } }));
-  expect(tell(decision).status).toMatchObject({ phase: 'RolledBack', failure: { reason: 'Superseded', message } });
+  expect(summarize(decision).status).toMatchObject({ phase: 'RolledBack', failure: { reason: 'Superseded', message } });
 });
 
 test('what is immediate rolls all pods at once and has no checks, whatever the policy says', () => {
@@ -33,6 +36,6 @@ test('what is immediate rolls all pods at once and has no checks, whatever the p
   const begun = planJob(buildSnapshot({ job, policy: strict }));
   expect(begun.changes[0]).toMatchObject({ status: { strategy: 'Rolling' } });
   const updating = buildAtStage({ strategy: 'Rolling', stage: 'Updating', spec: { immediate: true } });
-  const patch = tell(planJob(updating)).does.join();
+  const patch = summarize(planJob(updating)).does.join();
   expect(patch).toContain('"rollingUpdate":{"maxSurge":"100%","maxUnavailable":0}');
 });

@@ -20,7 +20,7 @@ const AT = new Date(START).toISOString();
 interface Row {
   readonly image: string;
   /** What the annotation on the Deployment says. */
-  readonly told: string;
+  readonly annotated: string;
   /** The fingerprint in the status. */
   readonly known: string | undefined;
   readonly oldVersion?: string;
@@ -29,13 +29,13 @@ interface Row {
 }
 
 test.for<[string, Row, string | null]>([
-  ['delivered', { image: NEW, told: '1.1.0', known: DELIVERED }, '1.1.0'],
-  ['written by an operator that died then', { image: NEW, told: '1.1.0', known: FORMER, marked: true }, '1.1.0'],
-  ['delivered, and undone by somebody else', { image: OLD, told: '1.1.0', known: DELIVERED }, null],
-  ['delivered again', { image: OLD, told: '1.1.0', known: DELIVERED, oldVersion: '1.1.0' }, '1.1.0'],
-  ['not delivered yet', { image: OLD, told: '1.0.9', known: FORMER }, '1.0.9'],
+  ['delivered', { image: NEW, annotated: '1.1.0', known: DELIVERED }, '1.1.0'],
+  ['written by an operator that died then', { image: NEW, annotated: '1.1.0', known: FORMER, marked: true }, '1.1.0'],
+  ['delivered, and undone by somebody else', { image: OLD, annotated: '1.1.0', known: DELIVERED }, null],
+  ['delivered again', { image: OLD, annotated: '1.1.0', known: DELIVERED, oldVersion: '1.1.0' }, '1.1.0'],
+  ['not delivered yet', { image: OLD, annotated: '1.0.9', known: FORMER }, '1.0.9'],
 ])('without its record, of a version that is %s: what the Deployment is said to have run', ([, row, expected]) => {
-  const { image, told, known, oldVersion = '1.0.9', marked = false } = row;
+  const { image, annotated, known, oldVersion = '1.0.9', marked = false } = row;
   const job = buildJob({
     status: {
       phase: 'Progressing',
@@ -47,7 +47,7 @@ test.for<[string, Row, string | null]>([
     },
   });
   const mark = marked ? { [annotations.delivering]: writeMark(job, 1) } : {};
-  const notes = { [annotations.version]: told, ...mark };
+  const notes = { [annotations.version]: annotated, ...mark };
   const deployment = buildDeployment({ image, metadata: { annotations: notes } });
   const snapshot = buildSnapshot({ job, cluster: buildCluster({ deployment }) });
   expect(reconstructState(snapshot).deployment.version).toBe(expected);

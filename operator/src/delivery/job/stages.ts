@@ -59,9 +59,9 @@ export function enterStage(context: JobContext, stage: StageName, { departure, .
   const all = { ...changed, ...(isSound ? plan.progress : {}), ...analysis };
   const update = { ...describe({ context: nextContext, plan, fields: all }), departure };
   const written = writeStatus(job, buildStatus(job, snapshot.now, update));
-  const told: readonly Change[] =
+  const events: readonly Change[] =
     departure === undefined ? [] : [{ action: 'event', regarding: job, type: 'Normal', ...departure }];
-  return decide(context, [...written, ...told, ...(isSound ? (plan.changes ?? []) : [])], context.nowMs);
+  return decide(context, [...written, ...events, ...(isSound ? (plan.changes ?? []) : [])], context.nowMs);
 }
 
 interface Standpoint {

@@ -96,7 +96,7 @@ test.for<[string, DeliveryJobStatus]>([
       failure: { reason: 'CrashLoop', message: LONG },
     }),
   ],
-])('the API server takes a status, however much there is to say: %s', ([, status]) => {
+])('the API server accepts a status, however much there is to say: %s', ([, status]) => {
   expect(faultsIn(status, schema, 'status')).toEqual([]);
   expect(status.message).toHaveLength(4096);
 });

@@ -25,13 +25,13 @@ export interface ConcernedJobsDeps {
  */
 export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: string) => void): void {
   const { informers, indexes, registrations, leases } = deps;
-  const look = (job: DeliveryJob | undefined) => {
+  const enqueueJob = (job: DeliveryJob | undefined) => {
     if (job !== undefined) enqueue(objectKey(job));
   };
   const enqueueService = (serviceName: string | undefined) => {
-    if (serviceName !== undefined) look(headOf(indexes.unfinishedJobs.get(serviceName), indexes.jobOrder));
+    if (serviceName !== undefined) enqueueJob(headOf(indexes.unfinishedJobs.get(serviceName), indexes.jobOrder));
   };
-  const enqueueJobUid = (uid: string | undefined) => look(indexes.jobsByUid.get(uid ?? '')[0]);
+  const enqueueJobUid = (uid: string | undefined) => enqueueJob(indexes.jobsByUid.get(uid ?? '')[0]);
 
   /** Who has claimed it works on it also when it has got another service's label since. */
   function ofDeployment(deployment: Deployment): void {
@@ -57,7 +57,8 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
       const [deployment] = indexes.deploymentsByUid.get(job.status?.workload?.uid ?? '');
       // Without its Deployment nobody knows which Services the job concerns; there are few such
       // jobs.
-      if (deployment === undefined || selects(service, deployment.spec.template.metadata?.labels ?? {})) look(job);
+      if (deployment === undefined || selects(service, deployment.spec.template.metadata?.labels ?? {}))
+        enqueueJob(job);
     }
   }
 
@@ -68,7 +69,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
 
   function ofPolicy({ spec }: DeliveryPolicy): void {
     const names = spec.serviceName === '*' ? indexes.unfinishedJobs.keys() : [spec.serviceName];
-    for (const name of names) indexes.unfinishedJobs.get(name).forEach(look);
+    for (const name of names) indexes.unfinishedJobs.get(name).forEach(enqueueJob);
   }
 
   /**
@@ -81,7 +82,7 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   /** Jobs whose status says which job they wait for. */
   function enqueueWaiting(serviceName: string): void {
     const inOrder = indexes.unfinishedJobs.get(serviceName).toSorted(indexes.jobOrder);
-    inOrder.slice(0, NAMED_JOBS_LIMIT + 1).forEach(look);
+    inOrder.slice(0, NAMED_JOBS_LIMIT + 1).forEach(enqueueJob);
   }
 
   follow(informers.deployments, ofDeployment);
@@ -93,23 +94,23 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   follow([registrations], ofRegistration);
   follow([leases], ofLease);
   informers.jobs.onChange((change) => {
-    look(change.object);
+    enqueueJob(change.object);
     if (!changesQueue(change)) return;
     const { serviceName } = change.object.spec;
     enqueueService(serviceName);
     enqueueWaiting(serviceName);
     if (change.type === 'added' && mayBeSuperseded(change.object.spec))
-      indexes.unfinishedJobs.get(serviceName).forEach(look);
+      indexes.unfinishedJobs.get(serviceName).forEach(enqueueJob);
   });
 }
 
 /** A change has both the object and what it was: a selector or an owner may have moved. */
-function follow<T extends KubeObject>(informers: readonly Informer<T>[], tell: (object: T) => void): void {
+function follow<T extends KubeObject>(informers: readonly Informer<T>[], enqueueFor: (object: T) => void): void {
   for (const informer of informers) {
     informer.onChange((change) => {
       if (change.type === 'resync') return;
-      tell(change.object);
-      if (change.type === 'modified') tell(change.previous);
+      enqueueFor(change.object);
+      if (change.type === 'modified') enqueueFor(change.previous);
     });
   }
 }

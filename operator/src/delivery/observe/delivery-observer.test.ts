@@ -97,12 +97,12 @@ test('what is due is measured, but not for a job that was deleted while it was o
   }
 });
 
-test.for<['of another job ahead' | 'of a look that failed', readonly DeliveryJob[]]>([
+test.for<['of another job ahead' | 'of a reconcile that failed', readonly DeliveryJob[]]>([
   [
     'of another job ahead',
     [buildJob({ metadata: { name: 'first', uid: 'uid-first' }, status: { phase: 'Progressing', stage: 'Updating' } })],
   ],
-  ['of a look that failed', []],
+  ['of a reconcile that failed', []],
 ])('that nothing was saved is not assumed because %s', async ([why, others]) => {
   const preparing = buildAtStage({ strategy: 'Rolling', stage: 'Preparing' }).job;
   const stored: ControllerRevision[] = [];
@@ -112,10 +112,10 @@ test.for<['of another job ahead' | 'of a look that failed', readonly DeliveryJob
     return stored[0];
   };
   const { observer } = setUp({ jobs: [preparing, ...others], findRevision });
-  const look = async () => (await observer.observe('default/deploy-shop'))?.saved;
-  expect([await look(), await look()]).toEqual([undefined, undefined]);
+  const observe = async () => (await observer.observe('default/deploy-shop'))?.saved;
+  expect([await observe(), await observe()]).toEqual([undefined, undefined]);
   expect(reads).toBe(others.length === 0 ? 1 : 3);
   stored.push(revision);
-  if (why === 'of a look that failed') observer.failed(preparing);
-  expect(await look()).toBe(saved);
+  if (why === 'of a reconcile that failed') observer.failed(preparing);
+  expect(await observe()).toBe(saved);
 });

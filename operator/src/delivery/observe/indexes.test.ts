@@ -108,7 +108,7 @@ const superseding: DeliveryPolicy = {
 const refuse = () => Promise.reject(new Error('nothing is read'));
 
 /**
- * Copies that nobody fills but the test: what is recorded as written is told like what a watch
+ * Copies that nobody fills but the test: what is recorded as written is reported like what a watch
  * brings.
  */
 function setUp() {
@@ -119,8 +119,8 @@ function setUp() {
   const indexes = createIndexes(informers);
   const registrations = createInformer<ServiceRegistration>({ ...common, kind: serviceRegistrationKind });
   const leases = createInformer<Lease>({ ...common, kind: leaseKind });
-  const told: string[] = [];
-  watchConcernedJobs({ informers, indexes, registrations, leases }, (key) => told.push(key));
+  const enqueued: string[] = [];
+  watchConcernedJobs({ informers, indexes, registrations, leases }, (key) => enqueued.push(key));
   const [deployments, extras, replicaSets, pods] = [
     informers.deployments[0],
     informers.extraDeployments[0],
@@ -143,9 +143,9 @@ function setUp() {
     leases,
     /** Which jobs a change concerns. */
     concerned: (change: () => void): string[] => {
-      told.length = 0;
+      enqueued.length = 0;
       change();
-      return [...new Set(told)].toSorted();
+      return [...new Set(enqueued)].toSorted();
     },
   };
 }
@@ -207,7 +207,7 @@ test('the end, a pause and a new one of the jobs concern the first of those that
   expect(concerned(() => jobs.recordDelete(job('c')))).toHaveLength(12);
 });
 
-test('the current pods are those of the template, also before the controller has told, and only what runs counts', () => {
+test('the current pods are those of the template, also before the controller has reported, and only what runs counts', () => {
   const user = deployment('shop', { 'rollcall.dev/service': 'shop' }, 'shop:2');
   copies.deployments.recordWrite(user);
   copies.replicaSets.recordWrite(replicaSet('shop', 'old', { image: 'shop:1', revision: 7 }));

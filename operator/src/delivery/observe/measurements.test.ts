@@ -35,7 +35,7 @@ interface UnderWay {
 
 function setUp(concurrency = 8) {
   const underWay: UnderWay[] = [];
-  const told: string[] = [];
+  const completed: string[] = [];
   const measurements = createMeasurements({
     checkRunner: {
       measure: (check, _, signal) =>
@@ -47,15 +47,15 @@ function setUp(concurrency = 8) {
     },
     clock: { now: () => now, monotonicMs: () => 0 },
     concurrency,
-    onCompleted: (jobKey) => told.push(jobKey),
+    onCompleted: (jobKey) => completed.push(jobKey),
   });
-  return { measurements, underWay, told, names: () => underWay.map(({ name }) => name) };
+  return { measurements, underWay, completed, names: () => underWay.map(({ name }) => name) };
 }
 
 const first = { jobKey: 'ns/a', id: '1' };
 
 test('what is due is measured once, and its result kept until it was recorded', async () => {
-  const { measurements, underWay, told, names } = setUp();
+  const { measurements, underWay, completed, names } = setUp();
   measurements.start(first, [due('errors'), due('latency', later)], subject);
   measurements.start(first, [due('errors')], subject);
   await nextTurn();
@@ -65,7 +65,7 @@ test('what is due is measured once, and its result kept until it was recorded', 
   underWay[0]?.finish({ passed: false, message: 'too many' });
   await nextTurn();
   const results = [{ check: 'errors', passed: false, at: now, message: 'too many' }];
-  expect(told).toEqual(['ns/a']);
+  expect(completed).toEqual(['ns/a']);
   expect(measurements.completed(first)).toEqual(results);
   measurements.start(first, [due('errors')], subject);
   await nextTurn();
@@ -79,7 +79,7 @@ test('what is due is measured once, and its result kept until it was recorded', 
 });
 
 test('another verification, or a job that is forgotten, cancels what is under way and gets none of its results', async () => {
-  const { measurements, underWay, told } = setUp();
+  const { measurements, underWay, completed } = setUp();
   measurements.start(first, [due('errors')], subject);
   await nextTurn();
   const second = { ...first, id: '2' };
@@ -93,7 +93,7 @@ test('another verification, or a job that is forgotten, cancels what is under wa
   measurements.forget('ns/a');
   expect(underWay[1]?.signal.aborted).toBe(true);
   await nextTurn();
-  expect(told).toEqual([]);
+  expect(completed).toEqual([]);
 });
 
 test('no more are under way than may be, and what is cancelled while it waits never begins', async () => {
@@ -116,7 +116,7 @@ test('no more are under way than may be, and what is cancelled while it waits ne
 });
 
 test('stopping cancels everything and lets nothing begin', async () => {
-  const { measurements, underWay, names, told } = setUp();
+  const { measurements, underWay, names, completed } = setUp();
   measurements.start(first, [due('a')], subject);
   await nextTurn();
   await measurements.stop();
@@ -124,5 +124,5 @@ test('stopping cancels everything and lets nothing begin', async () => {
   measurements.start(first, [due('b')], subject);
   await nextTurn();
   expect(names()).toEqual(['a']);
-  expect(told).toEqual([]);
+  expect(completed).toEqual([]);
 });

@@ -170,7 +170,7 @@ test('a claim of a job of another namespace stands: nobody can ask about it', as
   expect(requests.filter((request) => request.includes('deliveryjobs'))).toEqual([]);
 });
 
-test('many looks at once read once; what is about to go is read again', async () => {
+test('many observations at once read once; what is about to go is read again', async () => {
   const calm = setUp({});
   await Promise.all([calm.observe(), calm.observe()]);
   const once = calm.requests.length;

@@ -93,7 +93,7 @@ export function createObstacleObserver({ indexes, reads, clock }: ObstacleObserv
     return (await recentClaims.get(claim.text, () => isAbandoned(claim))) ? claim.text : undefined;
   }
 
-  async function look({ job }: Knowledge, site: Site): Promise<Omit<Obstacles, 'abandonedClaim'>> {
+  async function read({ job }: Knowledge, site: Site): Promise<Omit<Obstacles, 'abandonedClaim'>> {
     const [objects, ...shared] = await Promise.all([
       inTheWay(site),
       ...site.services.map((service) => sharedOf(service, site.deployment)),
@@ -114,7 +114,7 @@ export function createObstacleObserver({ indexes, reads, clock }: ObstacleObserv
     const isFree = saved !== undefined || isFinished(job) || site.strategy === 'Rolling';
     if (isFree) return { ...noObstacles, abandonedClaim };
     const { uid = '' } = job.metadata;
-    const found = await recent.get(uid, () => look(knowledge, site));
+    const found = await recent.get(uid, () => read(knowledge, site));
     // They are about to go.
     if (found.leftovers.length > 0) recent.forget(uid);
     return { ...found, abandonedClaim };

@@ -19,12 +19,12 @@ test.for<[string, number, number]>([
   ['forbidden: quota, rights, most that review', 403, 1],
   ['a busy server', 500, 5],
   ['a namespace that is gone', 404, 5],
-])('%s (%d) is told from failure %d on', ([, code, first]) => {
+])('%s (%d) is reported from failure %d on', ([, code, first]) => {
   const { refusals } = setUp();
   for (let failures = 1; failures <= first; failures += 1) {
     refusals.note(job, new RefusedError('refuses', answer(code, 'no')));
-    const told = failures < first ? undefined : { message: 'refuses: no', isInvalid: false };
-    expect(refusals.of(job)).toEqual(told);
+    const reported = failures < first ? undefined : { message: 'refuses: no', isInvalid: false };
+    expect(refusals.of(job)).toEqual(reported);
   }
   refusals.forget(job);
   expect(refusals.of(job)).toBeUndefined();
@@ -48,12 +48,12 @@ test('a conflict that does not end is reported', () => {
 
 test('answers that are all different are reported once in a while', () => {
   const { refusals, pass } = setUp();
-  const told = [1, 2, 3].map((request) => {
+  const reported = [1, 2, 3].map((request) => {
     const news = refusals.note(job, new RefusedError('refuses', answer(403, `denied, request ${request}`)));
     pass(6000);
     return news?.message;
   });
-  expect(told).toEqual(['refuses: denied, request 1', undefined, 'refuses: denied, request 3']);
+  expect(reported).toEqual(['refuses: denied, request 1', undefined, 'refuses: denied, request 3']);
 });
 
 test('what may not be read is no refused change', () => {

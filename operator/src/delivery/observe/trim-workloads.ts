@@ -10,7 +10,7 @@ import { HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
 const MESSAGE_LIMIT = 512;
 
 /**
- * A ReplicaSet with, in the place of its pod template, a digest of it that can be compared with
+ * A ReplicaSet with, instead of its pod template, a digest of it that can be compared with
  * that of its Deployment's.
  */
 export interface DigestedReplicaSet extends ReplicaSet {

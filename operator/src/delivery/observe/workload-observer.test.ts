@@ -80,9 +80,9 @@ function setUp({ slices = () => [slice, { ...slice, endpoints: null }] }: { slic
     pass: (ms: number) => {
       nowMs += ms;
     },
-    look: (ahead?: QueueView['ahead'], job = buildJob()) =>
+    observe: (ahead?: QueueView['ahead'], job = buildJob()) =>
       observe({ job, saved: undefined, indexes, policy }, { ahead, before: 0, supersededBy: undefined }),
-    lookAt: (stage: string) => {
+    observeAt: (stage: string) => {
       const { job, saved } = buildAtStage({ strategy: 'BlueGreen', stage });
       return observe({ job, saved, indexes, policy }, { ahead: undefined, before: 0, supersededBy: undefined });
     },
@@ -90,51 +90,51 @@ function setUp({ slices = () => [slice, { ...slice, endpoints: null }] }: { slic
 }
 
 test('nobody asks the API server for a job that waits for another', async () => {
-  const { asked, look } = setUp();
-  expect(await look(buildJob({ metadata: { name: 'first' } }))).toEqual({ found: 'none' });
+  const { asked, observe } = setUp();
+  expect(await observe(buildJob({ metadata: { name: 'first' } }))).toEqual({ found: 'none' });
   expect(asked).toEqual([]);
-  expect(await look()).toMatchObject({ found: 'one', cluster: { routes: [route] } });
+  expect(await observe()).toMatchObject({ found: 'one', cluster: { routes: [route] } });
   expect(asked).toContain('httproutes');
 });
 
-test('of a job that was given up in the queue, the Deployment is looked up that still carries its claim', async () => {
-  const { look } = setUp();
+test('of a job that was given up in the queue, the Deployment is found that still carries its claim', async () => {
+  const { observe } = setUp();
   const status = { phase: 'RolledBack', stage: 'RolledBack' } as const;
-  expect(await look(undefined, buildJob({ status }))).toMatchObject({
+  expect(await observe(undefined, buildJob({ status }))).toMatchObject({
     found: 'one',
     cluster: { deployment: { metadata: { name: 'shop' } } },
   });
   const other = buildJob({ status, metadata: { uid: 'uid-other' } });
-  expect(await look(undefined, other)).toEqual({ found: 'none' });
+  expect(await observe(undefined, other)).toEqual({ found: 'none' });
 });
 
 test('routes are listed once in a second, and anew after they were written', async () => {
-  const { asked, look, pass, routes } = setUp();
+  const { asked, observe, pass, routes } = setUp();
   const lists = () => asked.filter((path) => path === 'httproutes').length;
-  await look();
+  await observe();
   pass(900);
-  await look();
+  await observe();
   expect(lists()).toBe(1);
   routes.writeCache.informer.recordWrite(route);
-  await look();
+  await observe();
   expect(lists()).toBe(2);
   pass(1000);
-  await look();
+  await observe();
   expect(lists()).toBe(3);
 });
 
 test('what EndpointSlices say is asked for by stages that wait for it alone, once in half a second', async () => {
-  const { asked, lookAt, pass } = setUp();
+  const { asked, observeAt, pass } = setUp();
   const lists = () => asked.filter((path) => path === 'endpointslices').length;
-  expect(await lookAt('Baking')).toMatchObject({ found: 'one', cluster: { endpoints: undefined } });
+  expect(await observeAt('Baking')).toMatchObject({ found: 'one', cluster: { endpoints: undefined } });
   expect(lists()).toBe(0);
   const seen = { found: 'one', cluster: { endpoints: new Map([['shop', new Set(['a', 'c'])]]) } };
-  expect(await lookAt('CuttingOver')).toMatchObject(seen);
+  expect(await observeAt('CuttingOver')).toMatchObject(seen);
   pass(400);
-  await lookAt('CuttingOver');
+  await observeAt('CuttingOver');
   expect(lists()).toBe(1);
   pass(100);
-  await lookAt('CuttingOver');
+  await observeAt('CuttingOver');
   expect(lists()).toBe(2);
 });
 
@@ -147,5 +147,5 @@ test.for([
   const slices = () => {
     throw error;
   };
-  expect(await setUp({ slices }).lookAt('CuttingOver')).toMatchObject({ found: 'one', cluster: { endpoints } });
+  expect(await setUp({ slices }).observeAt('CuttingOver')).toMatchObject({ found: 'one', cluster: { endpoints } });
 });

@@ -29,7 +29,7 @@ interface Settled extends Knowledge {
 }
 
 /** Where a job's workload is, or was, and what its pods are labelled with. */
-interface Place {
+interface Location {
   readonly namespace: string;
   readonly podLabels: Readonly<Record<string, string>>;
 }
@@ -41,7 +41,7 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
   const { indexes, workloadFinder } = deps;
   const observeObstacles = createObstacleObserver(deps);
 
-  async function routesFor(settled: Settled, { namespace }: Place, services: readonly Service[]) {
+  async function routesFor(settled: Settled, { namespace }: Location, services: readonly Service[]) {
     const savedNames = new Set(settled.saved?.routes.map(({ name }) => name));
     if (savedNames.size === 0 && !usesRoutes(settled)) return undefined;
     const backends = new Set(services.map(({ metadata }) => metadata.name));
@@ -49,17 +49,17 @@ export function createWorkloadObserver(deps: WorkloadObserverDeps): ObserveWorkl
     return all?.filter((route) => savedNames.has(route.metadata.name) || backendsOf(route, backends).length > 0);
   }
 
-  async function endpointsFor({ job, saved }: Settled, { namespace }: Place, around: Surroundings) {
+  async function endpointsFor({ job, saved }: Settled, { namespace }: Location, around: Surroundings) {
     if (saved === undefined || traitsOf(job.status?.stage)?.followsEndpoints !== true) return undefined;
     const names = [...saved.services.map(({ name }) => name), ...[...around.extraServices.values()].map(nameOf)];
     return names.length === 0 ? undefined : deps.endpoints.list(namespace, names);
   }
 
-  async function surroundingsOf(settled: Settled, place: Place): Promise<Surroundings> {
-    const services = concernedServices(settled, place.namespace, place.podLabels);
-    const routes = await routesFor(settled, place, services);
-    const surroundings = buildSurroundings({ ...settled, namespace: place.namespace, services, routes });
-    return { ...surroundings, endpoints: await endpointsFor(settled, place, surroundings) };
+  async function surroundingsOf(settled: Settled, location: Location): Promise<Surroundings> {
+    const services = concernedServices(settled, location.namespace, location.podLabels);
+    const routes = await routesFor(settled, location, services);
+    const surroundings = buildSurroundings({ ...settled, namespace: location.namespace, services, routes });
+    return { ...surroundings, endpoints: await endpointsFor(settled, location, surroundings) };
   }
 
   async function around(settled: Settled, deployment: Deployment): Promise<WorkloadView> {

@@ -100,7 +100,7 @@ function extraFault(cluster: ClusterView, strategy: 'BlueGreen' | 'Canary'): Del
   const { deployment, taken } = cluster;
   if (deployment.spec.strategy?.type === 'Recreate') {
     const why = `Deployment ${deployment.metadata.name} has the strategy Recreate: it cannot run two versions at once`;
-    return { reason: 'StrategyNotSupported', message: `${why}. Use rolling, which takes the service down meanwhile` };
+    return { reason: 'StrategyNotSupported', message: `${why}. Use rolling, which stops the service meanwhile` };
   }
   const names = [
     `Deployment ${extraDeploymentName(deployment.metadata.name, strategy)}`,

@@ -241,7 +241,7 @@ interface Waiting {
   readonly reason: string;
   readonly waits: string;
   readonly message: string;
-  /** When to look again, at the latest. */
+  /** When to observe again, at the latest. */
   readonly recheckMs: number;
 }
 

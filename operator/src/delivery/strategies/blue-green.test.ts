@@ -17,7 +17,7 @@ import {
   pinnedTo,
   START,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 
@@ -125,7 +125,7 @@ const rows: Row[] = [
   ],
   [
     'BringingUp',
-    'is told that a pin is gone',
+    'notices that a pin is gone',
     { services: [buildService()], ...GREEN },
     { status: { extraReplicas: 3 } },
     {
@@ -139,14 +139,14 @@ const rows: Row[] = [
   ],
   [
     'BringingUp',
-    'is told that a selector is another',
+    'notices that a selector is another',
     { services: [buildService('shop', { app: 'x' })], ...GREEN },
     { status: { extraReplicas: 3 } },
     { stage: 'Reverting', does: [scale(0), `patch Service shop {${MARK}}`, `patch Deployment shop {${MARK}}`] },
   ],
   [
     'BringingUp',
-    'is told that green is gone',
+    'notices that green is gone',
     { services: [pinnedTo('old')] },
     { status: { extraReplicas: 3 } },
     { stage: 'Reverting', does: [`patch Service shop {${MARK}}`, `patch Deployment shop {${MARK}}`] },
@@ -309,7 +309,7 @@ const rows: Row[] = [
 
 test.for(rows)('%s: %s', ([stage, , cluster, wish, expected]) => {
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
-  const { status, does } = tell(decision);
+  const { status, does } = summarize(decision);
   expect(status.stage ?? stage).toBe(expected.stage ?? stage);
   expect(does).toEqual(expected.does);
 });
@@ -460,7 +460,7 @@ backRows.push(
 
 test.for(backRows)('on the way back, %s: %s', ([stage, , cluster, wish, expected]) => {
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
-  const { status, does } = tell(decision);
+  const { status, does } = summarize(decision);
   expect(status.stage ?? stage).toBe(expected.stage ?? stage);
   expect(does).toEqual(expected.does);
 });
@@ -495,10 +495,12 @@ test('on the way back whatever is refused, the rest is done, but no pods go that
 test('a version that runs is not undone because something cannot be handed back', () => {
   const cluster = buildCluster({ ...UPDATED, extra: undefined, services: [pinnedTo('next')] });
   const wish: StageWish = { strategy: 'BlueGreen', stage: 'Finishing', cluster, status: RECORDED };
-  expect(tell(planJob(buildAtStage({ ...wish, seconds: 599 }))).does).toEqual([pin(null)]);
-  const ended = tell(planJob(buildAtStage({ ...wish, seconds: 600 })));
+  expect(summarize(planJob(buildAtStage({ ...wish, seconds: 599 }))).does).toEqual([pin(null)]);
+  const ended = summarize(planJob(buildAtStage({ ...wish, seconds: 600 })));
   expect(ended).toMatchObject({ status: { phase: 'Failed', failure: { reason: 'NotHandedBack' } }, does: [] });
-  expect(tell(planJob(buildAtStage({ ...wish, stage: 'RemovingExtra', seconds: 600 }))).status.failure).toBeUndefined();
+  expect(
+    summarize(planJob(buildAtStage({ ...wish, stage: 'RemovingExtra', seconds: 600 }))).status.failure,
+  ).toBeUndefined();
 });
 
 test.for<[string, 'NotHandedBack' | 'RollbackIncomplete', Service, boolean]>([
@@ -509,10 +511,10 @@ test.for<[string, 'NotHandedBack' | 'RollbackIncomplete', Service, boolean]>([
 ])('when a job has ended, the old version is put back: %s', ([, reason, service, isRestored]) => {
   const cluster = buildCluster({ ...UPDATED, extra: undefined, services: [service] });
   const status = { ...RECORDED, phase: 'Failed', failure: { reason, message: 'm' } } as const;
-  const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Failed', cluster, status })));
+  const { does } = summarize(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Failed', cluster, status })));
   expect(does.some((change) => change.includes('"template"'))).toBe(isRestored);
   expect(does.includes(pin(null))).toBe(service.spec?.selector?.['pod-template-hash'] !== undefined);
-  // Nobody else may take the Deployment over before.
+  // Nobody else may claim the Deployment before.
   const isReleased = does.some((change) => change.includes('"rollcall.dev/delivering":null'));
   expect(isReleased).toBe(reason === 'NotHandedBack' && does[0] !== pin(null));
 });
@@ -617,11 +619,11 @@ test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, boolean]>([
   ['HandingBack', 'all, with others enough', { ...GREEN_PINNED, ...UPDATED, ...green(0) }, missedFor(90), false],
 ])('%s: green pods are missed: %s', ([stage, , cluster, wish, isEnded]) => {
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
-  const { status } = tell(decision);
+  const { status } = summarize(decision);
   expect(status.failure?.reason).toBe(isEnded ? 'PodsNotReady' : undefined);
 });
 
-/** Green pods of which so many are ready; the others are in the place of ones that were evicted. */
+/** Green pods of which so many are ready; the others replace ones that were evicted. */
 const evicted = (ready: number, others = 3) => {
   const extra = buildExtra(3, { ready });
   const pods = extra.pods.pods
@@ -642,7 +644,7 @@ test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, string | und
   ],
   [
     'Baking',
-    'all of them, and nothing in their place yet',
+    'all of them, and nothing instead of them yet',
     { ...GREEN_PINNED, ...evicted(0, 0) },
     missedFor(1, BEFORE),
     undefined,
@@ -683,8 +685,8 @@ test.for<[string, string, Partial<ClusterView>, Partial<StageWish>, string | und
   ],
 ])('%s: green pods are evicted: %s', ([stage, , cluster, wish, reason, does]) => {
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster: buildCluster(cluster), ...wish }));
-  expect(tell(decision).status.failure?.reason).toBe(reason);
-  const steered = tell(decision).does.filter((change) => change.includes('patch Service'));
+  expect(summarize(decision).status.failure?.reason).toBe(reason);
+  const steered = summarize(decision).does.filter((change) => change.includes('patch Service'));
   expect(reason === undefined ? steered : []).toEqual(does);
 });
 
@@ -695,7 +697,7 @@ test('pods that were asked for just now are coming up, not missed', () => {
     missedFor(1, BEFORE).status?.conditions?.map((condition) => ({ ...condition, status: 'Unknown' as const })) ?? [];
   for (const known of [{ extraReplicas: 0 }, { conditions: comingUp }]) {
     const status = { ...missedFor(1, BEFORE).status, ...known };
-    expect(tell(planJob(buildAtStage({ ...wish, status }))).status.failure).toBeUndefined();
+    expect(summarize(planJob(buildAtStage({ ...wish, status }))).status.failure).toBeUndefined();
   }
 });
 
@@ -705,15 +707,15 @@ test('pods that are coming up for long while none is ready are missed all the sa
   const conditions = known?.conditions?.map((condition) => ({ ...condition, status: 'Unknown' as const })) ?? [];
   const status = { ...known, conditions };
   const decision = planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'CuttingOver', cluster, saved: TWO, status }));
-  expect(tell(decision).status.failure?.reason).toBe('PodsNotReady');
+  expect(summarize(decision).status.failure?.reason).toBe('PodsNotReady');
 });
 
 test.for(['Testing', 'Gate'])(
-  'at %s pods that stay away are given up at the deadline, and are nothing before',
+  'at %s pods that do not come up are given up at the deadline, and are nothing before',
   (stage) => {
     const cluster = buildCluster({ services: [pinnedTo('old')], ...green(2) });
     const failureAfter = (seconds: number) =>
-      tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster, ...missedFor(seconds, BEFORE) }))).status
+      summarize(planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster, ...missedFor(seconds, BEFORE) }))).status
         .failure;
     expect(failureAfter(599)).toBeUndefined();
     expect(failureAfter(600)?.reason).toBe('PodsNotReady');
@@ -730,7 +732,7 @@ const baking: StageWish = {
   snapshot: { measurements: [failed] },
 };
 
-test('a failed check takes the traffic back with the next write', () => {
+test('a failed check moves the traffic back with the next write', () => {
   const { changes } = planJob(buildAtStage({ ...baking, policy: { analysis: [check] } }));
   expect(changes.map(({ action }) => action)).toEqual(['status', 'event', 'patch', 'patch']);
   expect(changes[0]).toMatchObject({
@@ -752,7 +754,7 @@ test('or holds the job until somebody promotes or aborts it, where the policy sa
   const policy: Partial<SettledPolicy> = { analysis: [check], onFailure: 'Hold' };
   const held = planJob(buildAtStage({ ...baking, policy }));
   expect(held.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking', reason: 'ChecksFailed' } });
-  expect(tell(held).status.failure).toBeUndefined();
+  expect(summarize(held).status.failure).toBeUndefined();
   const holding = { ...baking, policy, status: { ...baking.status, phase: 'Paused', promotedGeneration: 1 } } as const;
   const promote = { spec: { promote: true }, metadata: { generation: 2 } };
   const promoted = planJob(buildAtStage({ ...holding, ...promote }));
@@ -770,7 +772,7 @@ test('a promote from before a check had failed is used up, and lets nothing pass
   expect(held.changes[0]).toMatchObject({ status: { phase: 'Paused', stage: 'Baking' } });
 });
 
-test('old pods that the Deployment may be taking away get no traffic, however many are ready', () => {
+test('old pods that the Deployment may be removing get no traffic, however many are ready', () => {
   const replicaSets = [buildPods('old', 3), buildPods('next', 1, { current: true, ready: 0 })];
   const deployment = { ...updatedDeployment, status: { ...updatedDeployment.status, updatedReplicas: 1 } };
   const cluster = buildCluster({ services: [pinnedTo('new')], ...GREEN, deployment, replicaSets });
@@ -783,17 +785,17 @@ test('old pods that the Deployment may be taking away get no traffic, however ma
       spec: { abort: true },
     }),
   );
-  const { status, does } = tell(decision);
+  const { status, does } = summarize(decision);
   expect(status.stage).toBe('Reverting');
   expect(does).toEqual([`patch Service shop {${MARK}}`, expect.stringContaining('patch Deployment shop ')]);
 });
 
-const noRoom = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'exceeded quota' };
+const overQuota = { type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message: 'exceeded quota' };
 
-/** The Deployment gets the new version behind the pin; one pod of it fits in, as long as there is room. */
+/** The Deployment gets the new version behind the pin; one pod of it fits in, as long as there is capacity. */
 function behindPin(lacks: 'nothing' | 'quota' | 'nodes', ready = 3): ClusterView {
   const whole = buildDeployment({ image: NEW, updated: 1, reason: 'ReplicaSetUpdated' });
-  const conditions = [...(whole.status?.conditions ?? []), ...(lacks === 'quota' ? [noRoom] : [])];
+  const conditions = [...(whole.status?.conditions ?? []), ...(lacks === 'quota' ? [overQuota] : [])];
   const waits = { message: 'Unschedulable', isUsual: false, isUnscheduled: true };
   const [pod] = buildPods('new', 1, { ready: 0 }).pods;
   const pods = pod === undefined ? [] : [{ ...pod, ...(lacks === 'nodes' ? { waits } : {}) }];
@@ -812,11 +814,13 @@ test.for([
   ['quota', 2, false],
   ['nodes', 2, false],
 ] as const)(
-  'behind the pin the old pods make room where that lacks and the extra ones are enough: %j',
+  'behind the pin the old pods free capacity where it lacks and the extra ones are enough: %j',
   ([lacks, ready, makes]) => {
     const status = { weight: 100, extraReplicas: 3, templateFingerprint: templateFingerprint(buildTemplate(NEW)) };
     const cluster = behindPin(lacks, ready);
-    const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'UpdatingWorkload', cluster, status })));
+    const { does } = summarize(
+      planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'UpdatingWorkload', cluster, status })),
+    );
     const patch =
       'patch Deployment shop {"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":"100%"}}}}';
     expect(does).toEqual(makes ? [patch] : []);
@@ -839,7 +843,7 @@ test.for<[string, number, string | undefined, boolean]>([
   ['are ready', 1, undefined, false],
   ['have the traffic', 0, 'new', false],
 ])(
-  'on the way back extra pods that %s make room, or not, for old ones that a quota keeps away',
+  'on the way back extra pods that %s are scaled down, or not, for old ones that a quota refuses',
   ([, ready, pin, goes]) => {
     const failure = { reason: 'CrashLoop', message: 'it crashes' };
     const services = pin === undefined ? {} : { services: [pinnedTo(pin)] };
@@ -850,7 +854,7 @@ test.for<[string, number, string | undefined, boolean]>([
       ...services,
     });
     const status = { failure, extraReplicas: 3, weight: 100 };
-    const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Reverting', cluster, status })));
+    const { does } = summarize(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'Reverting', cluster, status })));
     expect(does.includes('patch Deployment shop-green {"spec":{"replicas":0}}')).toBe(goes);
   },
 );

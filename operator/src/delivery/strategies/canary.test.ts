@@ -14,7 +14,7 @@ import {
   buildService,
   pinnedTo,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 
 const MARK = { [annotations.rollingBack]: 'uid-job' };
@@ -163,9 +163,9 @@ test.for(rows)('$stage: $what', ({ stage, cluster, wish, next, does }) => {
       ...wish,
     }),
   );
-  const told = tell(decision);
-  expect(told.status.stage ?? stage).toBe(next ?? stage);
-  expect(told.does).toEqual(does);
+  const summary = summarize(decision);
+  expect(summary.status.stage ?? stage).toBe(next ?? stage);
+  expect(summary.does).toEqual(does);
 });
 
 test("the canary carries the labels of the user's pods and one of its own, which its selector has too", () => {
@@ -226,13 +226,13 @@ function decideRouted(stage: string, cluster: Partial<ClusterView>, wish: Partia
   );
 }
 
-const routed = (...wish: Parameters<typeof decideRouted>) => tell(decideRouted(...wish));
+const routed = (...wish: Parameters<typeof decideRouted>) => summarize(decideRouted(...wish));
 
 test('routes are observed every five seconds, also while a job waits for nothing but a promote', () => {
   const policy = { canary: { steps: [{ weight: 25 }], trafficRouter: 'GatewayAPI' as const } };
   const cluster = { ...beside, extra: buildExtra(1), routes: [weighed(3, 1)] };
   const paused = decideRouted('StepPausing', cluster, { policy });
-  expect(tell(paused)).toMatchObject({ does: [], status: { phase: 'Paused' } });
+  expect(summarize(paused)).toMatchObject({ does: [], status: { phase: 'Paused' } });
   expect(paused.requeueAfterMs).toBe(5000);
 });
 
@@ -311,7 +311,7 @@ test.for<[string, HttpRoute['spec']['rules'], HttpRoute['spec']['rules']]>([
 test('routes wait until gateways know the first pods of a canary', () => {
   const cluster = { ...beside, extra: buildExtra(1) };
   const just = decideRouted('Stepping', cluster, { status: { step: 0, extraReplicas: 1 } });
-  expect(tell(just)).toMatchObject({ does: [], status: { stage: 'Stepping' } });
+  expect(summarize(just)).toMatchObject({ does: [], status: { stage: 'Stepping' } });
   expect(just.requeueAfterMs).toBe(2000);
 });
 
@@ -391,7 +391,7 @@ function oversized(stage: string, replicas: number, { pin, seconds = 40 }: { pin
   const cluster = buildCluster({ ...size, ...services, extra: buildExtra(2) });
   const policy = { canary: { steps: [{ weight: 10 }], trafficRouter: 'Replicas' as const } };
   const status = { step: 0, weight: 10, extraReplicas: 2 };
-  return tell(planJob(buildAtStage({ strategy: 'Canary', stage, seconds, cluster, policy, status })));
+  return summarize(planJob(buildAtStage({ strategy: 'Canary', stage, seconds, cluster, policy, status })));
 }
 const smaller = (replicas: number) => `patch Deployment shop-green {"spec":{"replicas":${replicas}}}`;
 

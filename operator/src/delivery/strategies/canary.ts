@@ -252,7 +252,7 @@ function sizeOf(context: JobContext): number {
  * there are.
  */
 function pinOfStep(context: JobContext): Pin {
-  if (takesAll(context, stepOf(context).weight)) return 'extra';
+  if (hasAllTraffic(context, stepOf(context).weight)) return 'extra';
   return isRouted(context) ? 'stable' : 'none';
 }
 
@@ -260,9 +260,11 @@ function pinOfStep(context: JobContext): Pin {
 function previousPins(context: JobContext): readonly Pin[] {
   const step = context.status.step ?? 0;
   const before: readonly Pin[] = isRouted(context) ? ['stable'] : ['none', 'stable'];
-  return step > 0 && takesAll(context, context.policy.canary.steps[step - 1]?.weight) ? ['extra', 'stable'] : before;
+  return step > 0 && hasAllTraffic(context, context.policy.canary.steps[step - 1]?.weight)
+    ? ['extra', 'stable']
+    : before;
 }
 
-function takesAll(context: JobContext, weight = 0): boolean {
+function hasAllTraffic(context: JobContext, weight = 0): boolean {
   return weight >= 100 && surgeLimit(context) === undefined;
 }

@@ -13,7 +13,7 @@ import {
   buildService,
   pinnedTo,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 
 const NEW = 'registry.example.com/shop:1.1.0';
@@ -51,7 +51,7 @@ function at(
   );
   const written = decision.changes.find(({ action }) => action === 'status');
   return {
-    does: tell(decision).does,
+    does: summarize(decision).does,
     status: (written?.action === 'status' ? written.status : {}) as DeliveryJobStatus,
   };
 }

@@ -13,7 +13,7 @@ export function isUnclaimed({ claim, cluster, failure, status }: JobContext): bo
 }
 
 /**
- * In place of what the stage wants: without the claim nothing else is written. The deadline begins
+ * Instead of what the stage wants: without the claim nothing else is written. The deadline begins
  * when the claim is first missed: the stage may have lasted for long.
  */
 export function planReclaim(context: JobContext): StagePlan {

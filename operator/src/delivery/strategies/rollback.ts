@@ -6,7 +6,7 @@ import { lagOf } from '../traffic/endpoints.ts';
 import { steerRoutesBack } from '../traffic/http-route.ts';
 import { isExtraInUse } from '../traffic/in-use.ts';
 import { ownServices, pinOf, type SavedService, steerBack } from '../traffic/selector.ts';
-import { lacksRoom, restoreWorkload, stuckAtMs } from '../workload/changes.ts';
+import { lacksCapacity, restoreWorkload, stuckAtMs } from '../workload/changes.ts';
 import { dropPods, emptyExtra, isExtraGone } from '../workload/extra-deployment.ts';
 import { isObserved, progressedAtMs, rolloutOf } from '../workload/rollout.ts';
 import { isOver, type Next, type StageName, type StagePlan, type StagePlans, untilMs } from './strategy.ts';
@@ -67,14 +67,14 @@ function goBack(context: JobContext): readonly Change[] {
     // user's Deployment.
     ...steering.filter((change) => isOnNewPods(context, change)),
     ...restoreWorkload(context),
-    ...makeRoom(context),
+    ...freeCapacity(context),
   ];
 }
 
 /** Extra pods that serve nobody must not keep the old ones from coming up. */
-function makeRoom(context: JobContext): readonly Change[] {
+function freeCapacity(context: JobContext): readonly Change[] {
   const isIdle = readyCount(context.extra) === 0 && !isExtraInUse(context.around);
-  return isIdle && lacksRoom(context) ? dropPods(context.around) : [];
+  return isIdle && lacksCapacity(context) ? dropPods(context.around) : [];
 }
 
 /** Whether it moves a Service off the pods that restoring the Deployment removes. */

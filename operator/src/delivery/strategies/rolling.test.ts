@@ -14,7 +14,7 @@ import {
   OLD,
   START,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 
@@ -73,7 +73,7 @@ test.for<[SettledPolicy['rolling'], object]>([
       expect(patch).toHaveProperty('patch.spec.strategy.rollingUpdate', expect.objectContaining(expected));
     }
     const strategy = { type: 'RollingUpdate', rollingUpdate: expected };
-    expect(tell(finish({ strategy }, true, { rolling })).does.join()).toContain('"maxUnavailable":"10%"');
+    expect(summarize(finish({ strategy }, true, { rolling })).does.join()).toContain('"maxUnavailable":"10%"');
   },
 );
 
@@ -95,7 +95,7 @@ test('what policies of the cluster make of the template is recorded, as long as 
   const made = templateFingerprint(buildTemplate(`${NEW}@sha256:1`));
   expect(own.changes).toMatchObject([{ action: 'status', status: { templateFingerprint: made } }]);
   for (const cluster of [amended(6, `${CLAIM}/5`), amended(5, CLAIM), amended(5, 'default/other/uid-other/x/5')]) {
-    expect(tell(decide({ cluster })).status.failure?.reason).toBe('ChangedFromOutside');
+    expect(summarize(decide({ cluster })).status.failure?.reason).toBe('ChangedFromOutside');
   }
 });
 
@@ -155,12 +155,12 @@ test.for<[string, Partial<StageWish>, object]>([
     { stage: 'Reverting' },
   ],
 ])('follows the rollout: %s', ([, wish, expected]) => {
-  const status = tell(decide({ status: recorded, ...wish })).status;
+  const status = summarize(decide({ status: recorded, ...wish })).status;
   expect({ stage: 'Updating', ...status }).toMatchObject(expected);
 });
 
 test('a template that the API server refuses is given up at the deadline', () => {
-  const late = tell(decide({ seconds: 600 }));
+  const late = summarize(decide({ seconds: 600 }));
   expect(late.status).toMatchObject({ stage: 'Reverting', failure: { reason: 'ProgressDeadlineExceeded' } });
 });
 
@@ -174,18 +174,18 @@ test('what keeps pods from being made is reported', () => {
   const refused = { type: 'ReplicaFailure', status: 'True', message: 'exceeded quota' };
   const deployment = { ...cluster.deployment, status: { ...cluster.deployment.status, conditions: [refused] } };
   const late = decide({ cluster: { ...cluster, deployment }, status: recorded, seconds: 600 });
-  expect(tell(late).status.failure?.message).toContain('exceeded quota');
+  expect(summarize(late).status.failure?.message).toContain('exceeded quota');
 });
 
 test('a version that runs already only gets its name', () => {
   const wish: Partial<StageWish> = { saved: { target: buildTemplate(OLD) } };
   const record = JSON.stringify({ version: '1.1.0', runs: OLD, label: null });
   const notes = { [annotations.version]: '1.1.0', [annotations.versionOf]: record };
-  expect(tell(decide(wish)).does).toEqual([
+  expect(summarize(decide(wish)).does).toEqual([
     `patch Deployment shop {"metadata":{"annotations":${JSON.stringify(notes)}}}`,
   ]);
   const named = buildCluster({ deployment: buildDeployment({ metadata: { annotations: notes } }) });
-  expect(tell(decide({ ...wish, cluster: named })).status.stage).toBe('Finishing');
+  expect(summarize(decide({ ...wish, cluster: named })).status.stage).toBe('Finishing');
 });
 
 const UNCLAIMED = `"metadata":{"annotations":{"${annotations.delivering}":null}}`;
@@ -200,15 +200,15 @@ const finish = (spec: object, isClaimed = true, policy: Partial<SettledPolicy> =
 
 test('what the policy wanted is handed back at the end, and what somebody else has set since is not', () => {
   const policyStrategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } };
-  expect(tell(finish({ strategy: policyStrategy, progressDeadlineSeconds: 600 })).does).toEqual([
+  expect(summarize(finish({ strategy: policyStrategy, progressDeadlineSeconds: 600 })).does).toEqual([
     `patch Deployment shop {${UNCLAIMED},"spec":{"strategy":{"rollingUpdate":{"maxSurge":"50%","maxUnavailable":"10%"}},"progressDeadlineSeconds":300}}`,
   ]);
   const own = {
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 5, maxUnavailable: 0 } },
     progressDeadlineSeconds: 77,
   };
-  expect(tell(finish(own)).does).toEqual([`patch Deployment shop {${UNCLAIMED}}`]);
-  expect(tell(finish(own, false))).toMatchObject({ does: [], status: { phase: 'Succeeded' } });
+  expect(summarize(finish(own)).does).toEqual([`patch Deployment shop {${UNCLAIMED}}`]);
+  expect(summarize(finish(own, false))).toMatchObject({ does: [], status: { phase: 'Succeeded' } });
 });
 
 test('all pods of the old version may come up at once on the way back', () => {
@@ -272,7 +272,7 @@ test.for<[string, Partial<StageWish>, object]>([
     { stage: 'Finishing', failure: { reason: 'ChangedFromOutside' } },
   ],
 ])('Restoring: %s', ([, wish, expected]) => {
-  const status = tell(decide({ stage: 'Restoring', status: { ...recorded, failure }, ...wish })).status;
+  const status = summarize(decide({ stage: 'Restoring', status: { ...recorded, failure }, ...wish })).status;
   expect({ stage: 'Restoring', ...status }).toMatchObject(expected);
 });
 
@@ -304,7 +304,7 @@ test.for<[string, number | undefined, ClusterView, string]>([
   ['fewer than are asked for, for one that had enough', undefined, restored(2), 'Restoring'],
 ])('what ready pods are back when the old version is: %s', ([, found, cluster, expected]) => {
   const wish = { stage: 'Restoring', status: { ...recorded, failure }, cluster, ...shortOf(found) };
-  expect(tell(decide(wish)).status.stage ?? 'Restoring').toBe(expected);
+  expect(summarize(decide(wish)).status.stage ?? 'Restoring').toBe(expected);
 });
 
 test.for([
@@ -314,7 +314,7 @@ test.for([
   ['RollbackIncomplete', 'Failed'],
 ] as const)('undone for %s, a job ends as %s', ([reason, phase]) => {
   const decision = decide({ stage: 'Finishing', isClaimed: false, status: { failure: { reason, message: 'why' } } });
-  expect(tell(decision).status).toMatchObject({ phase, failure: { reason } });
+  expect(summarize(decision).status).toMatchObject({ phase, failure: { reason } });
 });
 
 test.for<[number | undefined, number]>([
@@ -379,11 +379,11 @@ function baking(
 
 test('a version that was rolled out has to stay ready for a while', () => {
   const done = decide({ ...baking(3, { status: 'True', seconds: 0 }), stage: 'Updating', status: recorded });
-  expect(tell(done).status).toMatchObject({ stage: 'Verifying', phase: 'Verifying' });
+  expect(summarize(done).status).toMatchObject({ stage: 'Verifying', phase: 'Verifying' });
   expect(done.requeueAfterMs).toBe(0);
   const short = decide(baking(3, { status: 'True', seconds: 4 }));
-  expect([tell(short).status.stage, short.requeueAfterMs]).toEqual(['Verifying', 1000]);
-  expect(tell(decide(baking(3, { status: 'True', seconds: 5 }))).status.stage).toBe('Finishing');
+  expect([summarize(short).status.stage, short.requeueAfterMs]).toEqual(['Verifying', 1000]);
+  expect(summarize(decide(baking(3, { status: 'True', seconds: 5 }))).status.stage).toBe('Finishing');
 });
 
 test.for<[string, Partial<StageWish>, string | undefined]>([
@@ -397,7 +397,7 @@ test.for<[string, Partial<StageWish>, string | undefined]>([
   ['again and again', { ...baking(2, { status: 'False', seconds: 1 }), seconds: 605 }, 'PodsNotReady'],
 ])('as long as it does not, it waits, and is rolled back in the end: %s', ([, wish, reason]) => {
   const { changes } = decide(wish);
-  const { status } = tell({ changes });
+  const { status } = summarize({ changes });
   expect([status.stage, status.failure?.reason]).toEqual([reason === undefined ? 'Verifying' : 'Reverting', reason]);
   if (reason !== undefined) return;
   // From when they are ready again the time counts anew.
@@ -416,9 +416,9 @@ test('a job that is held stays held while a pod is missed for a moment, however 
     snapshot: { measurements: [{ check: 'x', passed: false, at: new Date(START), message: 'too slow' }] },
     status: { ...wish.status, phase: 'Paused', promotedGeneration: 1 },
   };
-  const { status } = tell(decide(held));
+  const { status } = summarize(decide(held));
   expect([status.phase, status.stage, status.failure]).toEqual(['Paused', 'Verifying', undefined]);
-  const promoted = tell(decide({ ...held, spec: { promote: true }, metadata: { generation: 2 } })).status;
+  const promoted = summarize(decide({ ...held, spec: { promote: true }, metadata: { generation: 2 } })).status;
   expect([promoted.phase, promoted.stage]).toEqual(['Paused', 'Verifying']);
   expect(promoted.promotedGeneration).not.toBe(2);
 });
@@ -426,12 +426,12 @@ test('a job that is held stays held while a pod is missed for a moment, however 
 test('without a time to stay ready, or pods, a rollout is all', () => {
   const rolling = { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 600, bakeSeconds: 5 };
   const ended = { ...baking(3, { status: 'True', seconds: 0 }), stage: 'Updating', status: recorded };
-  expect(tell(decide({ ...ended, policy: { rolling: { ...rolling, bakeSeconds: 0 } } })).status.stage).toBe(
+  expect(summarize(decide({ ...ended, policy: { rolling: { ...rolling, bakeSeconds: 0 } } })).status.stage).toBe(
     'Finishing',
   );
   const none = buildDeployment({ image: NEW, replicas: 0, metadata: version('1.1.0') });
   const cluster = buildCluster({ deployment: none, replicaSets: [buildPods('new', 0, { current: true })] });
-  expect(tell(decide({ ...ended, cluster })).status.stage).toBe('Finishing');
+  expect(summarize(decide({ ...ended, cluster })).status.stage).toBe('Finishing');
 });
 
 /** What the operator owns once it has handed the strategy back. */
@@ -446,11 +446,11 @@ const owned = (...fields: string[]): Partial<StageWish> => {
 test.for<[string, Partial<StageWish>, readonly string[] | undefined]>([
   ['a strategy', owned('strategy', 'template'), ['metadata.annotations', 'spec.template']],
   ['the template that it has delivered', owned('template'), undefined],
-  ['a template that it has taken back', { ...owned('template'), status: { failure } }, ['metadata.annotations']],
+  ['a template that it has reverted', { ...owned('template'), status: { failure } }, ['metadata.annotations']],
 ])('a job that ends gives up what the operator owns but for what it has delivered: %s', ([, wish, kept]) => {
   const { changes } = decide(wish);
   const given = changes.filter((change) => change.action === 'disown').map((change) => change.kept);
   expect(given).toEqual(kept === undefined ? [] : [kept]);
-  const late = tell(decide({ ...wish, seconds: 600 }));
+  const late = summarize(decide({ ...wish, seconds: 600 }));
   expect(late.status.phase).toBe(wish.status?.failure === undefined ? 'Succeeded' : 'RolledBack');
 });

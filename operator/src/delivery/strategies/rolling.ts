@@ -38,8 +38,8 @@ function planVerifying(context: JobContext): StagePlan {
   const podsReady = isComplete && ready >= replicas && restarts <= (status.restarts ?? restarts);
   const bakedMs = nowMs - readyForMs(status, nowMs) + bakeMs;
   const plan = planVerification(context, { stage: 'Finishing' }, bakedMs);
-  const told = { podsReady, progress: { ...plan.progress, restarts } };
-  if (podsReady) return { ...plan, ...told };
+  const observed = { podsReady, progress: { ...plan.progress, restarts } };
+  if (podsReady) return { ...plan, ...observed };
   const message = `${ready} of ${replicas} pods of ${context.job.spec.version} are ready`;
   const limitMs =
     ready === 0 && !areReplaced(current) ? MISSED_LIMIT_MS : policy.rolling.progressDeadlineSeconds * 1000;
@@ -49,7 +49,7 @@ function planVerifying(context: JobContext): StagePlan {
   const isMissed = unreadyForMs(status, nowMs) >= limitMs || isOverdue;
   return {
     ...withoutNext(plan),
-    ...told,
+    ...observed,
     message: plan.next === undefined ? plan.message : message,
     requeueAtMs: Math.min(plan.requeueAtMs ?? Infinity, nowMs + RECHECK_MISSED_MS),
     failure: plan.failure ?? (isMissed ? failure('PodsNotReady', `${message}, or not for long`) : undefined),

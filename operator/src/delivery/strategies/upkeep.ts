@@ -133,14 +133,14 @@ function goOn(next: Next, progress: Progress): Next {
 
 /** Joins what must hold throughout a stage with what the stage waits for. */
 export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePlan> = {}): StagePlan {
-  const looks = [plan.requeueAtMs, missed.requeueAtMs, upkeep.requeueAtMs];
+  const times = [plan.requeueAtMs, missed.requeueAtMs, upkeep.requeueAtMs];
   return {
     ...plan,
     changes: [...upkeep.changes, ...(plan.changes ?? [])],
     progress: { ...plan.progress, ...upkeep.progress },
     podsReady: missed.podsReady ?? plan.podsReady,
     failure: upkeep.failure ?? missed.failure ?? plan.failure,
-    requeueAtMs: Math.min(...looks.map((ms = Infinity) => ms)),
+    requeueAtMs: Math.min(...times.map((ms = Infinity) => ms)),
   };
 }
 

@@ -279,18 +279,18 @@ export function pinnedTo(hash: string): Service {
 }
 
 /** A decision in a few words. */
-export function tell({ changes }: Decision): { status: Partial<DeliveryJobStatus>; does: string[] } {
+export function summarize({ changes }: Decision): { status: Partial<DeliveryJobStatus>; does: string[] } {
   const written = changes.find((change) => change.action === 'status');
   const status = written?.action === 'status' ? (written.status as DeliveryJobStatus) : {};
   const { phase, stage, failure } = status as DeliveryJobStatus;
-  const told = { ...(stage === undefined ? {} : { phase, stage }), ...(failure === undefined ? {} : { failure }) };
+  const progress = { ...(stage === undefined ? {} : { phase, stage }), ...(failure === undefined ? {} : { failure }) };
   return {
-    status: told,
-    does: changes.filter(({ action }) => action !== 'status' && action !== 'event').map(tellChange),
+    status: progress,
+    does: changes.filter(({ action }) => action !== 'status' && action !== 'event').map(summarizeChange),
   };
 }
 
-function tellChange(change: Change): string {
+function summarizeChange(change: Change): string {
   if (change.action === 'event' || change.action === 'status') return change.action;
   const { metadata } = change.action === 'create' ? change.manifest : change.object;
   const what = `${change.action} ${change.kind.kind} ${metadata.name}`;

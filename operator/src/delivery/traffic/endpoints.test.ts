@@ -14,7 +14,7 @@ import {
   pinnedTo,
   START,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 
 const OLD_PODS = ['shop-old-0', 'shop-old-1', 'shop-old-2'];
@@ -24,7 +24,7 @@ const behind = (service: string, ...pods: readonly string[]) => new Map([[servic
 
 function decide(wish: StageWish, cluster: Partial<ClusterView>) {
   const decision = planJob(buildAtStage({ ...wish, cluster: buildCluster(cluster) }));
-  const { status, does } = tell(decision);
+  const { status, does } = summarize(decision);
   return { stage: status.stage, failure: status.failure?.reason, does, requeueAfterMs: decision.requeueAfterMs };
 }
 

@@ -82,7 +82,7 @@ function whyNot(context: JobContext, pin: Pin): string | undefined {
   }
   const ready = readyCount(groupOf(context, pin));
   if (groupOf(context, pin) !== undefined && ready >= context.replicas) return undefined;
-  return `${ready} of ${context.replicas} pods are ready to take the traffic`;
+  return `${ready} of ${context.replicas} pods are ready for the traffic`;
 }
 
 /**
@@ -188,7 +188,7 @@ export function patchAndMark(
 ): readonly Change[] {
   const isMarked = (target.object.metadata.annotations?.[annotations.rollingBack] ?? null) === uid;
   if (isMarked && spec === undefined) return [];
-  // The mark goes with each write of a way back; without one there is nothing to take away.
+  // The mark goes with each write of a way back; without one there is nothing to remove.
   const mark = isMarked && uid === null ? {} : { metadata: { annotations: { [annotations.rollingBack]: uid } } };
   return [{ action: 'patch', ...target, patch: { ...mark, ...(spec === undefined ? {} : { spec }) } }];
 }

@@ -53,9 +53,9 @@ test.for<[string, Artifact, Deployment, Partial<ArtifactSettings>, RegExp]>([
   ['another digest', image(`shop@${digest}`, `sha256:${'cd'.repeat(32)}`), deploymentWith(two), {}, /not the checksum/],
   ['a sha512 of an image', image('shop:2', `sha512:${'a'.repeat(128)}`), deploymentWith(two), {}, /must be sha256/],
   ['no such container', image('shop:2'), deploymentWith(two, { [annotations.container]: 'x' }), {}, /no container x/],
-  ['a binary without a place', binary, deploymentWith(two), {}, /no annotation/],
+  ['a binary without a path', binary, deploymentWith(two), {}, /no annotation/],
   [
-    'a binary with a place that is none',
+    'a binary with a path that is none',
     binary,
     deploymentWith(two, { [annotations.binaryPath]: 'bin/shop' }),
     {},

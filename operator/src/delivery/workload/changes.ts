@@ -50,13 +50,13 @@ function strategyBack(context: JobContext): DeploymentStrategy {
   // missing. Others that were only coming up when the job began are waited for first.
   const isStuck = context.nowMs >= stuckAtMs(context);
   const least = hasSurge(policy) ? spare : own + (isStuck ? lost : spare);
-  const missing = Math.max(least, isStuck || lacksRoom(context) ? missingOf(context) : 0);
+  const missing = Math.max(least, isStuck || lacksCapacity(context) ? missingOf(context) : 0);
   return fastStrategy(context, missing > own ? missing : undefined);
 }
 
 /**
- * When old pods that are not ready have kept the others away for too long on the way back, in
- * milliseconds since 1970. Infinity where they keep none away.
+ * When old pods that are not ready have kept the others from coming up for too long on the
+ * way back, in milliseconds since 1970. Infinity where they do not.
  */
 export function stuckAtMs({ cluster, policy, stageStartedMs, template, touched }: JobContext): number {
   if (cluster === undefined || template !== 'saved' || !touched || hasSurge(policy)) return Infinity;
@@ -91,11 +91,11 @@ function replacing(maxSurge: number | string, maxUnavailable: number | string): 
   return { type: 'RollingUpdate', rollingUpdate: { maxSurge, maxUnavailable } };
 }
 
-/** Where others have all traffic, and there is no room for more pods beside them: those that go make room for those that come. */
+/** Where others have all traffic, and there is no capacity for more pods beside them: those that go free it for those that come. */
 const oldFirst = replacing(0, '100%');
 
-/** Whether pods of the Deployment find no room, for a quota or for lack of nodes, or would without what the job has done about it. */
-export function lacksRoom({ cluster, current }: JobContext): boolean {
+/** Whether pods of the Deployment find no capacity, for a quota or for lack of nodes, or would without what the job has done about it. */
+export function lacksCapacity({ cluster, current }: JobContext): boolean {
   if (current?.pods.some((pod) => pod.waits?.isUnscheduled === true) === true) return true;
   if (cluster === undefined) return false;
   return complaintOf(cluster.deployment) !== undefined || isSameJson(cluster.deployment.spec.strategy, oldFirst);
@@ -132,8 +132,8 @@ export function updateWorkload(context: JobContext): readonly Change[] {
     if (surgeLimit(context) !== undefined) {
       return patchDeployment(deployment, { annotations: {}, spec: { strategy: rollingStrategy(context) } });
     }
-    const isCramped = lacksRoom(context) && isCarriedByExtra(context);
-    return isCramped ? patchDeployment(deployment, { annotations: {}, spec: { strategy: oldFirst } }) : [];
+    const isConstrained = lacksCapacity(context) && isCarriedByExtra(context);
+    return isConstrained ? patchDeployment(deployment, { annotations: {}, spec: { strategy: oldFirst } }) : [];
   }
   const written = writeMark(job, (deployment.metadata.generation ?? 0) + 1);
   return patchDeployment(deployment, {
@@ -167,10 +167,10 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
   const { deployment } = cluster;
   const isReverting = template === 'target' && !unchanged;
   // Pods of the new version that fail only then must not go one by one either.
-  const isCramped =
+  const isConstrained =
     template === 'saved' &&
     context.touched &&
-    (lacksRoom(context) || surgeLimit(context) !== undefined || context.nowMs >= stuckAtMs(context));
+    (lacksCapacity(context) || surgeLimit(context) !== undefined || context.nowMs >= stuckAtMs(context));
   return patchDeployment(deployment, {
     annotations: {
       ...(isReverting || runsOldVersion(context) ? versionBefore(context) : {}),
@@ -179,7 +179,7 @@ export function restoreWorkload(context: JobContext): readonly Change[] {
     },
     spec: {
       ...(isReverting ? { template: saved.deployment.template } : {}),
-      ...(isReverting || isCramped ? { strategy: strategyBack(context) } : {}),
+      ...(isReverting || isConstrained ? { strategy: strategyBack(context) } : {}),
     },
   });
 }

@@ -18,7 +18,7 @@ import {
   pinnedTo,
   START,
   type StageWish,
-  tell,
+  summarize,
 } from '../testing/builders.ts';
 import { claimInTheWay, claimOn, claimState, ownClaim, writeMark } from './claim.ts';
 import { templateFingerprint } from './fingerprint.ts';
@@ -68,12 +68,12 @@ const unclaims = `patch Deployment shop {"metadata":{"annotations":{"${annotatio
 
 test.for<[string, Partial<StageWish>]>([
   ['before it saves anything', { isClaimed: false }],
-  ['and takes over its own of an earlier pass', { cluster: claimedBy(EARLIER, { abandonedClaim: EARLIER }) }],
-  ['and takes over one that nobody is behind any more', { cluster: claimedBy(OTHER, { abandonedClaim: OTHER }) }],
+  ['and replaces its own of an earlier pass', { cluster: claimedBy(EARLIER, { abandonedClaim: EARLIER }) }],
+  ['and replaces one that nobody is behind any more', { cluster: claimedBy(OTHER, { abandonedClaim: OTHER }) }],
   ['also when it has lost it since', { isClaimed: false, snapshot: {} }],
 ])('a job that prepares claims the Deployment, %s', ([, wish]) => {
   const { changes } = preparing(wish);
-  expect(tell({ changes }).does).toEqual([claims]);
+  expect(summarize({ changes }).does).toEqual([claims]);
   expect(changes[0]).toMatchObject({ object: { metadata: { uid: 'uid-shop', resourceVersion: '10' } } });
 });
 
@@ -81,29 +81,29 @@ test('a job waits for another that has claimed its Deployment, and gives up at t
   // How the other has left things for now is no reason to fail.
   const cluster = claimedBy(OTHER, { services: [pinnedTo('old')] });
   const waiting = preparing({ cluster });
-  expect(tell(waiting)).toMatchObject({ status: { stage: 'Preparing' }, does: [] });
+  expect(summarize(waiting)).toMatchObject({ status: { stage: 'Preparing' }, does: [] });
   expect(waiting.changes[0]).toMatchObject({
     status: { message: 'Waits: job default/deploy-cart delivers to Deployment shop' },
   });
   expect(waiting.requeueAfterMs).toBe(5000);
-  const late = tell(preparing({ cluster, seconds: 600 }));
+  const late = summarize(preparing({ cluster, seconds: 600 }));
   expect(late.status).toMatchObject({ phase: 'Failed', failure: { reason: 'WorkloadClaimed' } });
   const foreign = preparing({ cluster: claimedBy(OTHER.replace('default', 'elsewhere')), seconds: 600 });
-  expect(tell(foreign).status.failure?.message).toMatch(
+  expect(summarize(foreign).status.failure?.message).toMatch(
     /^job elsewhere\/deploy-cart delivers to Deployment shop \(if nothing runs that job, remove the annotation rollcall.dev\/delivering\), after/,
   );
-  const calm = tell(preparing({ cluster: buildCluster({ services: [pinnedTo('old')] }) }));
+  const calm = summarize(preparing({ cluster: buildCluster({ services: [pinnedTo('old')] }) }));
   expect(calm.status).toMatchObject({ failure: { reason: 'StrategyNotSupported' } });
 });
 
-test('a job from whose Deployment somebody has taken the claim writes nothing but that, until it has it again', () => {
+test('a job from whose Deployment somebody has removed the claim writes nothing but that, until it has it again', () => {
   const wish: StageWish = { strategy: 'BlueGreen', stage: 'Pinning', isClaimed: false };
-  expect(tell(planJob(buildAtStage(wish))).does).toEqual([claims]);
-  expect(tell(planJob(buildAtStage({ ...wish, isClaimed: true }))).does).toEqual([
+  expect(summarize(planJob(buildAtStage(wish))).does).toEqual([claims]);
+  expect(summarize(planJob(buildAtStage({ ...wish, isClaimed: true }))).does).toEqual([
     'patch Service shop {"spec":{"selector":{"pod-template-hash":"old"}}}',
   ]);
   // On the way back nothing waits for it.
-  const back = tell(planJob(buildAtStage({ ...wish, spec: { abort: true } })));
+  const back = summarize(planJob(buildAtStage({ ...wish, spec: { abort: true } })));
   expect(back.does.at(-1)).toBe(
     `patch Deployment shop {"metadata":{"annotations":{"${annotations.delivering}":"${CLAIM}","${annotations.rollingBack}":"uid-job"}}}`,
   );
@@ -115,7 +115,7 @@ function atGate(missedForSeconds: number | undefined) {
   const missed = { type: 'ClaimHeld', status: 'False', reason: 'r', message: 'm', lastTransitionTime } as const;
   const status = missedForSeconds === undefined ? {} : { conditions: [missed] };
   const wish: StageWish = { strategy: 'BlueGreen', stage: 'Gate', seconds: 100_000, isClaimed: false, status };
-  return tell(planJob(buildAtStage(wish)));
+  return summarize(planJob(buildAtStage(wish)));
 }
 
 test.for([undefined, 599])('however long a stage has lasted, a claim missed for %s s is made again', (seconds) => {
@@ -130,12 +130,14 @@ test('a job that cannot make its claim again within the deadline is undone', () 
 test('a job whose Deployment somebody has given to another is undone, and leaves the Deployment alone', () => {
   const cluster = claimedBy(OTHER, { services: [pinnedTo('old')] }, NEW);
   const recorded = { templateFingerprint: templateFingerprint(buildTemplate(NEW)) };
-  const lost = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'HandingBack', cluster, status: recorded })));
+  const lost = summarize(
+    planJob(buildAtStage({ strategy: 'BlueGreen', stage: 'HandingBack', cluster, status: recorded })),
+  );
   expect(lost.status).toMatchObject({ stage: 'Reverting', failure: { reason: 'ChangedFromOutside' } });
   expect(lost.does.filter((text) => text.includes('Deployment shop '))).toEqual([]);
   const status = { ...recorded, failure: { reason: 'ChangedFromOutside', message: 'm' } };
   for (const stage of ['Reverting', 'Restoring', 'Finishing']) {
-    const { does } = tell(planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster, status })));
+    const { does } = summarize(planJob(buildAtStage({ strategy: 'BlueGreen', stage, cluster, status })));
     expect(does.filter((text) => text.includes('Deployment shop '))).toEqual([]);
   }
 });
@@ -148,7 +150,7 @@ test('a job whose Deployment somebody has given to another still releases what i
     const [service, route] = [pinnedTo('old'), buildRoute(rules)];
     const services = [{ ...service, metadata: { ...service.metadata, ...annotated } }];
     const routes = [{ ...route, metadata: { ...route.metadata, ...annotated } }];
-    return tell(
+    return summarize(
       planJob(
         buildAtStage({
           strategy: 'Canary',
@@ -174,11 +176,11 @@ test('the claim is given back last, and what comes after it is the affair of the
   const wish: StageWish = { strategy: 'BlueGreen', stage: 'Finishing', status: { weight: 100 } };
   const unpins = 'patch Service shop {"spec":{"selector":{"pod-template-hash":null}}}';
   const pinned = buildCluster({ services: [pinnedTo('old')] });
-  expect(tell(planJob(buildAtStage({ ...wish, cluster: pinned }))).does).toEqual([unpins]);
-  expect(tell(planJob(buildAtStage({ ...wish, cluster: pinned, isClaimed: false }))).does).toEqual([claims]);
-  expect(tell(planJob(buildAtStage(wish))).does).toEqual([unclaims]);
+  expect(summarize(planJob(buildAtStage({ ...wish, cluster: pinned }))).does).toEqual([unpins]);
+  expect(summarize(planJob(buildAtStage({ ...wish, cluster: pinned, isClaimed: false }))).does).toEqual([claims]);
+  expect(summarize(planJob(buildAtStage(wish))).does).toEqual([unclaims]);
   const next = claimedBy(OTHER, { services: [pinnedTo('old')] }, 'x:1');
-  expect(tell(planJob(buildAtStage({ ...wish, cluster: next })))).toMatchObject({
+  expect(summarize(planJob(buildAtStage({ ...wish, cluster: next })))).toMatchObject({
     status: { phase: 'Succeeded' },
     does: [],
   });
@@ -189,18 +191,18 @@ const letsGo = `patch DeliveryJob deploy-shop {"metadata":{"finalizers":["${fina
 test('a job that was given up after it had returned to the queue removes the claim of any pass', () => {
   const status = { phase: 'RolledBack', stage: 'RolledBack', failure: { reason: 'Cancelled', message: 'm' } } as const;
   const job = buildJob({ status });
-  const at = (claim: string) => tell(planJob(buildSnapshot({ job, cluster: claimedBy(claim) }))).does;
+  const at = (claim: string) => summarize(planJob(buildSnapshot({ job, cluster: claimedBy(claim) }))).does;
   expect(at(CLAIM)).toEqual([unclaims]);
   expect(at(EARLIER)).toEqual([unclaims]);
   expect(at(OTHER)).toEqual([letsGo]);
 });
 
-test('a job that has ended while it prepared takes its claim back', () => {
+test('a job that has ended while it prepared removes its claim', () => {
   const status: Partial<DeliveryJobStatus> = { phase: 'RolledBack', failure: { reason: 'Aborted', message: 'm' } };
   const wish: StageWish = { strategy: 'Rolling', stage: 'RolledBack', status, snapshot: { saved: undefined } };
-  expect(tell(planJob(buildAtStage(wish))).does).toEqual([unclaims]);
-  expect(tell(planJob(buildAtStage({ ...wish, isClaimed: false }))).does).toEqual([letsGo]);
-  expect(tell(planJob(buildAtStage({ ...wish, cluster: claimedBy(OTHER) }))).does).toEqual([letsGo]);
+  expect(summarize(planJob(buildAtStage(wish))).does).toEqual([unclaims]);
+  expect(summarize(planJob(buildAtStage({ ...wish, isClaimed: false }))).does).toEqual([letsGo]);
+  expect(summarize(planJob(buildAtStage({ ...wish, cluster: claimedBy(OTHER) }))).does).toEqual([letsGo]);
 });
 
 /** The API server refused to give the old template back, to the deadline. */
@@ -212,7 +214,7 @@ const restores = 'patch Deployment shop {"spec":{"template":{"spec":{"containers
 
 test.for<[string, Partial<StageWish>, string[]]>([
   ['is tried again', { cluster: claimedBy(CLAIM, {}, NEW) }, [`${restores}${OLD}"}]}}}}`]],
-  ['once taken is the end', { cluster: claimedBy(CLAIM) }, [unclaims]],
+  ['once claimed is the end', { cluster: claimedBy(CLAIM) }, [unclaims]],
   ['is given up where another job has the Deployment', { cluster: claimedBy(OTHER, {}, NEW) }, []],
   [
     'is given up where another job has had the Deployment',
@@ -223,10 +225,10 @@ test.for<[string, Partial<StageWish>, string[]]>([
 ])('of an ended job, a template that could not be given back %s', ([, wish, expected]) => {
   const status = { ...incomplete, phase: 'Failed' } as const;
   const ended = planJob(buildAtStage({ strategy: 'Rolling', stage: 'Failed', status, ...wish }));
-  expect(tell(ended).does).toEqual(expected);
+  expect(summarize(ended).does).toEqual(expected);
 });
 
-test('an ended job that has to leave the Deployment to another looks again, for what it still has to give back', () => {
+test('an ended job that has to leave the Deployment to another observes again, for what it still has to give back', () => {
   const status = { ...incomplete, phase: 'Failed' } as const;
   const wish: StageWish = { strategy: 'Rolling', stage: 'Failed', status, cluster: claimedBy(OTHER, {}, NEW) };
   expect(planJob(buildAtStage(wish))).toEqual({ changes: [], requeueAfterMs: 10_000 });
@@ -239,13 +241,13 @@ test('a job that could not give the template back keeps its claim, gives the res
     deployment: buildDeployment({ image: NEW, metadata, spec: { strategy: rolling, template: buildTemplate(NEW) } }),
   });
   const wish: StageWish = { strategy: 'Rolling', stage: 'Finishing', cluster, status: incomplete };
-  expect(tell(planJob(buildAtStage(wish))).does).toEqual([
+  expect(summarize(planJob(buildAtStage(wish))).does).toEqual([
     'patch Deployment shop {"spec":{"strategy":{"rollingUpdate":{"maxSurge":"50%","maxUnavailable":"10%"}}}}',
   ]);
-  const rest = tell(planJob(buildAtStage({ ...wish, cluster: claimedBy(CLAIM, {}, NEW) })));
+  const rest = summarize(planJob(buildAtStage({ ...wish, cluster: claimedBy(CLAIM, {}, NEW) })));
   expect(rest).toMatchObject({ status: { phase: 'Failed', failure: incomplete.failure }, does: [] });
   const aborted = { ...incomplete, failure: { reason: 'Aborted', message: 'The job was aborted' } };
-  const late = tell(planJob(buildAtStage({ ...wish, stage: 'Restoring', seconds: 600, status: aborted })));
+  const late = summarize(planJob(buildAtStage({ ...wish, stage: 'Restoring', seconds: 600, status: aborted })));
   expect(late.status.failure).toEqual({
     reason: 'RollbackIncomplete',
     message: `The job was aborted; ${STILL_TRIED}`,

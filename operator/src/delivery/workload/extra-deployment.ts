@@ -175,12 +175,12 @@ function portsOf(service: Service): readonly Port[] {
 /** Garbage collection knows owners of the same namespace only; elsewhere the label has to do. */
 function madeFor({ job, status }: JobContext, name: string): ObjectMeta {
   const { namespace, uid = '', name: jobName } = job.metadata;
-  const place = status.workload?.namespace ?? namespace;
+  const workloadNamespace = status.workload?.namespace ?? namespace;
   const owner = { apiVersion, kind: 'DeliveryJob', name: jobName, uid, controller: true };
   return {
     name,
-    ...(place === undefined ? {} : { namespace: place }),
+    ...(workloadNamespace === undefined ? {} : { namespace: workloadNamespace }),
     labels: { ...MANAGED_BY, [labels.job]: uid },
-    ...(place === namespace ? { ownerReferences: [owner] } : {}),
+    ...(workloadNamespace === namespace ? { ownerReferences: [owner] } : {}),
   };
 }

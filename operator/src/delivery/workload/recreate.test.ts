@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { planJob } from '../job/plan.ts';
-import { buildAtStage, buildCluster, buildDeployment, buildPods, NEW, OLD, tell } from '../testing/builders.ts';
+import { buildAtStage, buildCluster, buildDeployment, buildPods, NEW, OLD, summarize } from '../testing/builders.ts';
 
 const strategy = { type: 'Recreate' } as const;
 const saved = {
@@ -17,7 +17,7 @@ test('a Recreate Deployment gets the new version by its own strategy, also at on
   const cluster = buildCluster({ deployment: buildDeployment({ image: OLD, spec: { strategy } }) });
   for (const immediate of [false, true]) {
     const wish = { strategy: 'Rolling', stage: 'Updating', cluster, saved, spec: { immediate } } as const;
-    const [patch = ''] = tell(planJob(buildAtStage(wish))).does;
+    const [patch = ''] = summarize(planJob(buildAtStage(wish))).does;
     expect(patch).toContain(NEW);
     expect(patch).not.toContain('rollingUpdate');
   }
@@ -30,7 +30,7 @@ test('and the old one back', () => {
   const cluster = buildCluster({ deployment, replicaSets });
   const status = { failure, templateFingerprint: cluster.fingerprint };
   const wish = { strategy: 'Rolling', stage: 'Reverting', cluster, saved, status } as const;
-  const patch = tell(planJob(buildAtStage(wish))).does.join();
+  const patch = summarize(planJob(buildAtStage(wish))).does.join();
   expect(patch).toContain(OLD);
   expect(patch).not.toContain('rollingUpdate');
 });

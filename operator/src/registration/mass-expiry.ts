@@ -3,13 +3,13 @@ const MORE_THAN = 100;
 const MORE_THAN_SHARE = 0.2;
 
 /**
- * Notices when very many registrations lapse at once: that is more often a broken network than that
- * many broken services.
+ * Notices when very many registrations expire at once: that is more often a broken network than
+ * that many broken services.
  *
- * A mass lapse begins with more than 100 and more than 20 % within 10 s; it is over when no more
- * than 100 lapse in as long.
+ * A mass expiry begins with more than 100 and more than 20 % within 10 s; it is over when no more
+ * than 100 expire in as long.
  */
-export function createMassLapse() {
+export function createMassExpiry() {
   let expiries: number[] = [];
   let active = false;
   return {
@@ -17,7 +17,7 @@ export function createMassLapse() {
      * Counts one expiry.
      *
      * @param alive how many registrations are alive after it.
-     * @returns how many lapsed within the window, once at the beginning of each mass lapse; else
+     * @returns how many expired within the window, once at the beginning of each mass expiry; else
      * undefined.
      */
     expired(alive: number, nowMs: number): number | undefined {

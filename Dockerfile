@@ -1,4 +1,4 @@
-# The image of every process: the container's arguments are `registry`, `operator` or `fetch ...`.
+# The image of every process: the container's arguments are `registry`, `operator`, `cli ...` and so on.
 #
 # docker build --tag rollcall --build-arg REVISION=$(git rev-parse HEAD) .
 #
@@ -26,7 +26,7 @@ RUN --mount=type=cache,target=/tmp/npm \
     && npm pkg delete devDependencies \
     && npm ci --omit=dev --workspace=@rollcall/image \
     && node tools/sbom.ts > sbom.cdx.json \
-    && node tools/emit-javascript.ts clients crds fetcher image operator platform services \
+    && node tools/emit-javascript.ts cli clients crds fetcher image operator platform services \
     && rm -r package-lock.json .npmrc tools \
     && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.[cm]ts' \) -exec rm {} + \
     && chmod -R u=rwX,go=rX . \

@@ -7,6 +7,7 @@ describe('chooseProcess', () => {
     { args: ['operator'] },
     { args: ['fetch'] },
     { args: ['fetch', '--url=https://example.com/a', '--help'] },
+    { args: ['cli', 'services', '--output', 'json'] },
   ])('starts $args', ({ args }) => {
     expect(chooseProcess(args)).toEqual({ start: expect.any(Function) });
   });
@@ -25,6 +26,6 @@ describe('chooseProcess', () => {
 
   test('explains itself', () => {
     expect(chooseProcess(['--help'])).toEqual({ exitCode: 0, text: usage });
-    for (const name of ['registry', 'operator', 'fetch']) expect(usage).toMatch(new RegExp(`^  ${name} `, 'm'));
+    for (const name of ['registry', 'operator', 'fetch', 'cli']) expect(usage).toMatch(new RegExp(`^  ${name} `, 'm'));
   });
 });

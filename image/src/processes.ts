@@ -29,6 +29,15 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
       start: () => import('@rollcall/fetcher/main.ts'),
       takesArguments: true,
     },
+    cli: {
+      about: 'the command line, also as a sidecar that keeps a pod registered: cli --help',
+      start: () => {
+        // It reads its arguments from where they are without an image, too.
+        process.argv.splice(2, 1);
+        return import('@rollcall/cli/main.ts');
+      },
+      takesArguments: true,
+    },
   }),
 );
 

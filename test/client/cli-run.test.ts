@@ -34,6 +34,16 @@ describe('rollcall run', () => {
     expect(running.err()).toMatch(/^rollcall: 'shop' is registered as \S+\n$/);
   });
 
+  it.each(['SIGTERM', 'SIGINT'] as const)('without a program keeps the service registered until %s', async (signal) => {
+    const args = ['run', '--name', 'shop', '--url', 'http://shop:8080', '--server', server.url];
+    const running = startRollcall(args);
+    await vi.waitFor(() => expect(running.err()).toMatch(/is registered/), { timeout: 10_000 });
+    expect(server.services.has('shop')).toBe(true);
+    running.child.kill(signal);
+    expect(await running.ended).toMatchObject({ code: 0, out: '' });
+    expect(server.services.size).toBe(0);
+  });
+
   it('passes SIGTERM on to the program and deregisters after its end', async () => {
     const source = "process.once('SIGTERM', () => { console.log('stopping'); setTimeout(process.exit, 300, 0); });";
     const running = startRollcall(runOf(source + WAIT));

@@ -14,6 +14,9 @@ interface RunOptions {
 }
 
 const notes = `
+Without a program it registers what runs elsewhere, such as in another container of the pod, until it is told to stop
+by SIGTERM or SIGINT; the exit code is then 0.
+
 The program runs with our standard input and output and gets the signals that we get. A registry that does not
 answer is no reason not to start it: registering is then tried again in the background. A registration that the
 registry refuses is one.
@@ -27,19 +30,20 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
     program
       .command('run')
       .description('run a program, registered and with heartbeats as long as it lives')
-      .usage('--name <name> --url <url> [options] -- <command> [args...]')
+      .usage('--name <name> --url <url> [options] [-- <command> [args...]]')
       .requiredOption('--name <name>', 'name of the service')
       .requiredOption('--url <url>', 'where it can be reached')
       .addOption(capabilitiesOption())
-      .argument('<command>', 'program to run')
+      .argument('[command]', 'program to run')
       .argument('[args...]', 'its arguments; put -- before the command'),
     [
       'rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js --port 8080',
       'rollcall run --name shop --url http://10.0.0.7:8080 --capability rest,grpc -- ./shop',
+      'rollcall run --name shop --url http://shop.web:8080',
     ],
   )
     .addHelpText('after', notes)
-    .action(async function (this: Command, command: string, args: string[]) {
+    .action(async function (this: Command, command: string | undefined, args: string[]) {
       const { name, url, capability }: RunOptions = this.opts();
       const connection = connectionOf(this, deps);
       const report = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
@@ -47,11 +51,18 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       reportEvents(registration, report);
       try {
         await firstOutcome(registration);
-        deps.exitWith(await runChild({ command, args, isSharedTerminal: deps.hasTerminal, report }));
+        if (command === undefined) await stopRequested();
+        else deps.exitWith(await runChild({ command, args, isSharedTerminal: deps.hasTerminal, report }));
       } finally {
         await registration[Symbol.asyncDispose]();
       }
     });
+}
+
+function stopRequested(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve());
+  });
 }
 
 /**

@@ -1,9 +1,11 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sharedCluster } from '../support/namespace.ts';
 import { type Access, openGateway, openRegistry } from './support/access.ts';
 import { createApiClient, tokenOf } from './support/api-client.ts';
 import { rollcall } from './support/cli.ts';
 import { createInstallation, type Installation, noChart } from './support/installation.ts';
+import { registeringPod } from './support/member.ts';
 import { type PodMemory, readMemory } from './support/memory.ts';
 import { isReady, listPods, restarts } from './support/pods.ts';
 
@@ -103,6 +105,21 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     expect(await rollcall(url, [...member, ...inspection], { ROLLCALL_TOKEN: token })).toMatch(/^200$/m);
     await expect(rollcall(url, [...member, ...inspection])).rejects.toThrow(/token/);
     await expect(rollcall(url, ['get', 'member'])).rejects.toThrow(/member/);
+  });
+
+  test('registers a pod by the command line of the image in one of its containers, until its end', async () => {
+    const { call } = await access();
+    const { namespace, registryUrl } = installation;
+    const image = sharedCluster().rollcallImage ?? '';
+    await namespace.apply(registeringPod({ name: 'program', image, registryUrl }));
+    await expect
+      .poll(() => call('GET', '/services/program'), POLL)
+      .toMatchObject({
+        status: 200,
+        body: { service_url: 'http://program.example:8080' },
+      });
+    await kubectl('delete', 'pod', 'program', '--wait=true');
+    expect(await call('GET', '/services/program')).toMatchObject({ status: 404 });
   });
 
   test('lets a client of its API in by the gateway, and nobody else', async () => {

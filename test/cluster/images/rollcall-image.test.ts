@@ -39,7 +39,8 @@ describe.skipIf(problem !== undefined)('the image', () => {
 
   test('has neither a shell nor npm', () => {
     const programs = image.entries.map(({ path }) => path).filter((path) => /(^|\/)bin\/[^/]+$/.test(path));
-    expect(programs.filter((path) => !path.includes('node_modules/'))).toEqual(['usr/local/bin/node']);
+    const known = ['app/cli/bin/rollcall.js', 'usr/local/bin/node'];
+    expect(programs.filter((path) => !path.includes('node_modules/')).sort()).toEqual(known);
     expect(image.entries.filter(({ path }) => path.includes('node_modules/npm/'))).toEqual([]);
   });
 
@@ -57,7 +58,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
   test('has no tests, no sources of other programs and no settings of npm', () => {
     const paths = image.entries.map(({ path }) => path);
     const own = paths.filter((path) => path.startsWith('app/') && !path.includes('/node_modules/'));
-    const folders = ['clients', 'crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
+    const folders = ['cli', 'clients', 'crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
     const found = new Set(own.map((path) => path.split('/')[1]));
     expect(found).toEqual(new Set(['', ...folders, 'package.json', 'sbom.cdx.json']));
     expect(own.filter((path) => /\.test\.js$|\.ts$|\/model\//.test(path))).toEqual([]);
@@ -93,7 +94,7 @@ describe.skipIf(problem !== undefined)('the image', () => {
  * purposes.
  */
 function isManifest(path: string): boolean {
-  const own = /^app\/(crds|platform|operator|fetcher|image|clients\/[^/]+|services\/[^/]+)\/package\.json$/;
+  const own = /^app\/(cli|crds|platform|operator|fetcher|image|clients\/[^/]+|services\/[^/]+)\/package\.json$/;
   return own.test(path) || /\/node_modules\/(@[^/]+\/)?[^/@]+\/package\.json$/.test(path);
 }
 

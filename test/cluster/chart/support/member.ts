@@ -1,3 +1,39 @@
+const TOKEN_VOLUME = {
+  name: 'rollcall-token',
+  projected: { sources: [{ serviceAccountToken: { audience: 'rollcall', path: 'token' } }] },
+};
+const TOKEN_MOUNT = { name: TOKEN_VOLUME.name, mountPath: '/var/run/secrets/rollcall', readOnly: true };
+
+interface RegisteringPodOptions {
+  readonly name: string;
+  /** Of Rollcall. */
+  readonly image: string;
+  readonly registryUrl: string;
+}
+
+/** A pod with a container that registers it, as docs/services.md has it, and nothing else. */
+export function registeringPod({ name, image, registryUrl }: RegisteringPodOptions): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      volumes: [TOKEN_VOLUME],
+      containers: [
+        {
+          name: 'register',
+          image,
+          args: ['cli', 'run', `--name=${name}`, `--url=http://${name}.example:8080`],
+          env: [{ name: 'ROLLCALL_SERVER', value: registryUrl }],
+          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+          volumeMounts: [TOKEN_MOUNT],
+        },
+      ],
+    },
+  };
+}
+
 /**
  * A pod with the program of app/member.ts, which registers its own address under its own name, with
  * the token that its volume brings.
@@ -14,12 +50,7 @@ export function memberPod(name: string, image: string, registryUrl: string): obj
       // Otherwise the program would be the first process, which nobody in its container can kill.
       shareProcessNamespace: true,
       terminationGracePeriodSeconds: 20,
-      volumes: [
-        {
-          name: 'rollcall-token',
-          projected: { sources: [{ serviceAccountToken: { audience: 'rollcall', path: 'token' } }] },
-        },
-      ],
+      volumes: [TOKEN_VOLUME],
       containers: [
         {
           name: 'member',
@@ -31,7 +62,7 @@ export function memberPod(name: string, image: string, registryUrl: string): obj
             { name: 'ADDRESS', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
             { name: 'URL', value: 'http://$(ADDRESS):8080' },
           ],
-          volumeMounts: [{ name: 'rollcall-token', mountPath: '/var/run/secrets/rollcall', readOnly: true }],
+          volumeMounts: [TOKEN_MOUNT],
           readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: 10 },
         },
       ],

@@ -25,7 +25,7 @@ const commands = [
   'get',
   'watch',
   'register',
-  'deregister',
+  'unregister',
   'run',
   'deploy',
   'rollback',

@@ -39,7 +39,7 @@ describe('chooseServer', () => {
     expect(choose()).toEqual({ servers: ['http://localhost:2222'], source: nearest });
   });
 
-  it('takes several URLs', () => {
+  it('accepts several URLs', () => {
     expect(choose({ option: 'http://a, http://b,' }).servers).toEqual(['http://a', 'http://b']);
   });
 

@@ -1,6 +1,6 @@
 // A sample service: `node sample-service.ts NAME PORT REGISTRY [CAPABILITIES [VERSION]]`, port 0
 // for any free one and capabilities separated by commas. It answers HTTP on 127.0.0.1, keeps itself
-// registered, reports its version and health, and deregisters when it is asked to stop.
+// registered, reports its version and health, and unregisters when it is asked to stop.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type Registration, register } from '@rollcall/client/registration.ts';

@@ -44,7 +44,7 @@ describe('rollcall run', () => {
     expect(server.services.size).toBe(0);
   });
 
-  it('passes SIGTERM on to the program and deregisters after its end', async () => {
+  it('passes SIGTERM on to the program and unregisters after its end', async () => {
     const source = "process.once('SIGTERM', () => { console.log('stopping'); setTimeout(process.exit, 300, 0); });";
     const running = startRollcall(runOf(source + WAIT));
     await printed(running, 'ready');
@@ -68,7 +68,7 @@ describe('rollcall run', () => {
     expect(server.services.size).toBe(0);
   });
 
-  it('deregisters a program that was killed', async () => {
+  it('unregisters a program that was killed', async () => {
     expect(await rollcall(runOf("process.kill(process.pid, 'SIGKILL')"))).toMatchObject({ code: 137 });
     expect(server.callsOf('DELETE')).toHaveLength(1);
   });
@@ -101,7 +101,7 @@ describe('rollcall run', () => {
     await printed(running, 'ready');
     await server[Symbol.asyncDispose]();
     expect(await running.ended).toMatchObject({ code: 5 });
-    expect(running.err()).toContain('the registration lapses by itself');
+    expect(running.err()).toContain('the registration expires by itself');
   });
 
   it.each([

@@ -19,7 +19,7 @@ const client = () => createRegistryClient({ servers: registry.url });
 const run = (...args: string[]): Promise<RollcallResult> => rollcall(args, { env: { ROLLCALL_SERVER: registry.url } });
 
 beforeEach(async () => {
-  for (const { service_name } of (await client().listServices()).services) await client().deregister(service_name);
+  for (const { service_name } of (await client().listServices()).services) await client().unregister(service_name);
 });
 
 describe('rollcall', () => {
@@ -39,7 +39,7 @@ describe('rollcall', () => {
     expect(shown.out).toMatch(
       /^Name: +shop\nURL: +http:\/\/10\.0\.0\.7:8080\nCapabilities: +rest, grpc\nID: .*\nRegistered: /,
     );
-    expect(await run('deregister', 'shop')).toMatchObject({ code: 0, out: expect.stringContaining('shop') });
+    expect(await run('unregister', 'shop')).toMatchObject({ code: 0, out: expect.stringContaining('shop') });
     expect(await run('services')).toMatchObject({ code: 0, out: '', err: 'No such services are registered.\n' });
   });
 
@@ -79,7 +79,7 @@ describe('rollcall', () => {
       service_id,
       ttl: 60,
     });
-    expect(JSON.parse((await run('deregister', 'shop', '-o', 'json')).out)).toMatchObject({ service_name: 'shop' });
+    expect(JSON.parse((await run('unregister', 'shop', '-o', 'json')).out)).toMatchObject({ service_name: 'shop' });
   });
 
   it('says that nothing was delivered', async () => {
@@ -114,7 +114,7 @@ describe('rollcall', () => {
     await printed(watching, '"added"');
     await client().register({ service_name: 'cart', service_url: 'http://cart' });
     await client().register({ service_name: 'shop', service_url: 'http://new' });
-    await client().deregister('shop');
+    await client().unregister('shop');
     await printed(watching, '"removed"');
     watching.child.kill('SIGINT');
     expect(await watching.ended).toMatchObject({ signal: 'SIGINT', err: '' });
@@ -139,7 +139,7 @@ describe('rollcall', () => {
     await vi.waitFor(() => expect(watching.err()).toContain('trying to connect again'));
     await registry.restart();
     await vi.waitFor(() => expect(watching.err()).toContain('connected again'), { timeout: 15_000 });
-    await client().deregister('shop');
+    await client().unregister('shop');
     await printed(watching, 'removed');
     watching.child.kill();
     await watching.ended;
@@ -164,7 +164,7 @@ describe('rollcall', () => {
 
   it.each([
     { args: ['get', 'ghost'], code: 3, err: 'ghost' },
-    { args: ['deregister', 'ghost'], code: 3, err: 'ghost' },
+    { args: ['unregister', 'ghost'], code: 3, err: 'ghost' },
     { args: ['register', 'a:b', 'http://x'], code: 1, err: "':'" },
     { args: ['register', 'shop', 'nonsense'], code: 1, err: 'service_url' },
     { args: ['get'], code: 2, err: 'missing required argument' },

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => shared[Symbol.asyncDispose]());
 
 describe('against the real registry', () => {
-  it('registers, is found, stays alive, and is gone after deregistering', async () => {
+  it('registers, is found, stays alive, and is gone after unregistering', async () => {
     const registry = shared;
     const client = createRegistryClient({ servers: registry.url });
     const registration = register({
@@ -44,7 +44,7 @@ describe('against the real registry', () => {
       capabilities: ['rest'],
     });
     await vi.waitFor(() => expect(heartbeats.mock.calls.length).toBeGreaterThan(2), { timeout: 5000 });
-    await registration.deregister();
+    await registration.unregister();
     await expect(client.getService('Straße-店')).rejects.toMatchObject({ status: 404, error: 'Service not found' });
     await expect(client.heartbeat('Straße-店')).rejects.toMatchObject({ status: 400, error: 'Service not found' });
   });
@@ -114,16 +114,16 @@ describe('against the real registry', () => {
     await client.register({ service_name: 'shop', service_url: 'http://one' });
     await client.register({ service_name: 'shop', service_url: 'http://two', capabilities: ['grpc'] });
     await client.heartbeat('shop');
-    await client.deregister('first');
+    await client.unregister('first');
     await vi.waitFor(() => expect(changes).toEqual(['added shop', 'modified shop', 'removed first']));
     const { last_heartbeat: _, ...facts } = await client.getService('shop');
     expect(directory.get('shop')).toMatchObject(facts);
-    await client.deregister('shop');
+    await client.unregister('shop');
   });
 });
 
 describe('the sample service', () => {
-  it('shows its version and health to kubectl, and deregisters when it ends', async () => {
+  it('shows its version and health to kubectl, and unregisters when it ends', async () => {
     const registry = shared;
     const client = createRegistryClient({ servers: registry.url });
     const sample = await startSample(registry.url, 'catalog');

@@ -39,7 +39,7 @@ describe('register', () => {
     });
     await vi.waitFor(() => expect(server.callsOf('POST /services/shop/heartbeat').length).toBeGreaterThan(3));
     expect(registration.state()).toBe('registered');
-    await registration.deregister();
+    await registration.unregister();
     expect(registration.state()).toBe('stopped');
     expect(server.services.size).toBe(0);
     const calls = server.calls.length;
@@ -56,7 +56,7 @@ describe('register', () => {
     await using server = await startContractServer({ port });
     await registration.registered;
     expect(server.services.has('shop')).toBe(true);
-    await registration.deregister();
+    await registration.unregister();
   });
 
   it('registers again when the registration expired', async () => {
@@ -94,7 +94,7 @@ describe('register', () => {
     await vi.waitFor(() => expect(heard).toContain('error'));
     await using second = await startContractServer({ port });
     await vi.waitFor(() => expect(second.services.has('shop')).toBe(true));
-    await registration.deregister();
+    await registration.unregister();
     expect(second.services.size).toBe(0);
   });
 
@@ -128,7 +128,7 @@ describe('register', () => {
     expect(registration.state()).toBe('refused');
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(heard).toEqual(['failed']);
-    await registration.deregister();
+    await registration.unregister();
     expect(server.calls).toHaveLength(1);
   });
 
@@ -198,13 +198,13 @@ describe('register', () => {
   });
 });
 
-describe('deregister', () => {
+describe('unregister', () => {
   it('leaves the name to an instance that has taken it over', async () => {
     await using server = await startContractServer();
     const old = registerShop(server);
     await old.registered;
     server.put('shop', { url: 'http://new-shop:8080' });
-    await old.deregister();
+    await old.unregister();
     expect(server.services.get('shop')?.service_url).toBe('http://new-shop:8080');
   });
 
@@ -214,7 +214,7 @@ describe('deregister', () => {
     await old.registered;
     server.expire('shop');
     server.put('shop', { url: 'http://shop:8080' });
-    await old.deregister();
+    await old.unregister();
     expect(server.services.has('shop')).toBe(true);
   });
 
@@ -223,15 +223,15 @@ describe('deregister', () => {
     const registration = registerShop(server, { heartbeatIntervalMs: 10_000 });
     await registration.registered;
     server.expire('shop');
-    await registration.deregister();
-    await registration.deregister();
+    await registration.unregister();
+    await registration.unregister();
     expect(server.callsOf('DELETE')).toEqual([]);
   });
 
   it('waits for a registration in flight, so that the removal is the last word', async () => {
     await using server = await startContractServer();
     const registration = registerShop(server);
-    await registration.deregister();
+    await registration.unregister();
     expect(server.calls.map(({ what }) => what)).toEqual([
       'POST /services/register',
       'GET /services/shop',
@@ -242,8 +242,8 @@ describe('deregister', () => {
 
   it('before the registry was ever reached ends at once', async () => {
     const registration = registerShop(`http://127.0.0.1:${await freePort()}`);
-    await registration.deregister();
-    await expect(registration.registered).rejects.toThrow('deregistered');
+    await registration.unregister();
+    await expect(registration.registered).rejects.toThrow('unregistered');
   });
 
   it('tries again for a while', async () => {
@@ -251,10 +251,10 @@ describe('deregister', () => {
     const registration = registerShop(server);
     await registration.registered;
     server.misbehave('DELETE', 'cut');
-    const deregistered = registration.deregister();
+    const unregistered = registration.unregister();
     await vi.waitFor(() => expect(server.callsOf('DELETE').length).toBeGreaterThan(2));
     server.misbehave('DELETE', undefined);
-    await deregistered;
+    await unregistered;
     expect(server.services.size).toBe(0);
   });
 
@@ -265,7 +265,7 @@ describe('deregister', () => {
     await registration.registered;
     server.misbehave('', 'hang');
     await Promise.all([
-      expect(registration.deregister()).rejects.toMatchObject({ error: 'Registry unreachable' }),
+      expect(registration.unregister()).rejects.toMatchObject({ error: 'Registry unreachable' }),
       registration[Symbol.asyncDispose](),
     ]);
     expect(heard.at(-1)).toBe('failed');
@@ -277,7 +277,7 @@ const client = (file: string) => JSON.stringify(import.meta.resolve(`@rollcall/c
 function run(server: ContractServer, lines: readonly string[]) {
   const source = [
     `import { register } from ${client('registration')};`,
-    `import { deregisterOnSignals } from ${client('deregister-on-signals')};`,
+    `import { unregisterOnSignals } from ${client('unregister-on-signals')};`,
     `const options = { servers: '${server.url}', name: 'shop', url: 'http://shop' };`,
     ...lines,
   ].join('\n');
@@ -287,9 +287,9 @@ function run(server: ContractServer, lines: readonly string[]) {
 }
 
 describe('in a process of its own', () => {
-  it('deregisters at a signal and then ends by it', async () => {
+  it('unregisters at a signal and then ends by it', async () => {
     await using server = await startContractServer();
-    const child = run(server, ['deregisterOnSignals(register(options));']);
+    const child = run(server, ['unregisterOnSignals(register(options));']);
     await vi.waitFor(() => expect(server.services.size).toBe(1), { timeout: 10_000 });
     child.kill('SIGTERM');
     expect(await once(child, 'exit')).toEqual([null, 'SIGTERM']);
@@ -299,7 +299,7 @@ describe('in a process of its own', () => {
   it('leaves the end to another listener of the signal', async () => {
     await using server = await startContractServer();
     const child = run(server, [
-      'deregisterOnSignals(register(options));',
+      'unregisterOnSignals(register(options));',
       "process.on('SIGTERM', () => setTimeout(() => process.exit(7), 500));",
     ]);
     await vi.waitFor(() => expect(server.services.size).toBe(1), { timeout: 10_000 });

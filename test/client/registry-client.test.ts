@@ -27,7 +27,7 @@ const endpoints: readonly EndpointExample[] = [
   },
   { call: (client) => client.getService('shop'), what: 'GET /services/shop' },
   { call: (client) => client.getService('Straße/1?'), what: 'GET /services/Stra%C3%9Fe%2F1%3F' },
-  { call: (client) => client.deregister('shop'), what: 'DELETE /services/shop' },
+  { call: (client) => client.unregister('shop'), what: 'DELETE /services/shop' },
   { call: (client) => client.heartbeat('shop'), what: 'POST /services/shop/heartbeat' },
   { call: (client) => client.serviceHistory('shop', { limit: 5 }), what: 'GET /updates/history/shop?limit=5' },
   { call: (client) => client.history(), what: 'GET /updates/history' },
@@ -91,7 +91,7 @@ describe('registry client', () => {
   it.each(['', '.', '..'])('sends nothing for the name %j', async (name) => {
     await using server = await startContractServer();
     const client = clientOf(server);
-    for (const call of [client.getService, client.deregister, client.heartbeat, client.serviceHistory]) {
+    for (const call of [client.getService, client.unregister, client.heartbeat, client.serviceHistory]) {
       await expect(call(name)).rejects.toMatchObject({ status: 400, error: 'Invalid service name' });
     }
     expect(server.calls).toEqual([]);

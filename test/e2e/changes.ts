@@ -52,7 +52,7 @@ export function startChanges({ servers, prefix, registered }: ChangesOptions): C
         registered.set(service_name, service_url);
       }
       if (number % 3 > 0) continue;
-      await make(() => client.deregister(service_name));
+      await make(() => client.unregister(service_name));
       registered.delete(service_name);
     }
   })();

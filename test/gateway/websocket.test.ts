@@ -125,7 +125,7 @@ test('registrations: all that is there, then each change within a second of kube
   expect(Math.max(...delays)).toBeLessThan(WITHIN_MS);
   await registrations().patch('first', { spec: { url: 'http://b:80' } });
   await client().register({ service_name: 'second', service_url: 'http://second' });
-  await client().deregister('second');
+  await client().unregister('second');
   const events = await reader.until(({ payload }) => payload?.['type'] === 'removed');
   expect(told(events)).toEqual(['modified first', 'added second', 'removed second']);
   expect(events[0]).toMatchObject({

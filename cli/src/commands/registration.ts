@@ -5,12 +5,12 @@ import { capabilitiesOption, connectionOf, printResult, withExamples } from '../
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
 
-/** `rollcall register` and `deregister`: one call each. */
+/** `rollcall register` and `unregister`: one call each. */
 export function addRegistrationCommands(program: Command, deps: CliDeps): void {
   withExamples(
     program
       .command('register')
-      .description('register a service, which then lapses unless heartbeats come; see also: run')
+      .description('register a service, which then expires unless heartbeats come; see also: run')
       .argument('<name>', 'name of the service')
       .argument('<url>', 'where it can be reached')
       .addOption(capabilitiesOption()),
@@ -27,10 +27,10 @@ export function addRegistrationCommands(program: Command, deps: CliDeps): void {
   });
 
   withExamples(
-    program.command('deregister').description('remove a service').argument('<name>', 'name of the service'),
-    ['rollcall deregister shop'],
+    program.command('unregister').description('remove a service').argument('<name>', 'name of the service'),
+    ['rollcall unregister shop'],
   ).action(async function (this: Command, name: string) {
-    const body = await createRegistryClient(connectionOf(this, deps)).deregister(name);
+    const body = await createRegistryClient(connectionOf(this, deps)).unregister(name);
     printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
   });
 }

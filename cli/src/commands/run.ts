@@ -102,7 +102,7 @@ function reportEvents(registration: Registration, report: (message: string) => v
   registration.on('error', ({ error }) => {
     const state = registration.state();
     const message = error instanceof Error ? error.message : String(error);
-    if (state === 'stopped') report(`not deregistered: ${message}; the registration lapses by itself`);
+    if (state === 'stopped') report(`not unregistered: ${message}; the registration expires by itself`);
     else if (state !== 'refused' && !isFailing) report(`${message}; trying again`);
     isFailing = true;
   });

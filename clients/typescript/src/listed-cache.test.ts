@@ -133,7 +133,7 @@ describe('a cache of services', () => {
     expect(cache.beginConnection()).toBeUndefined();
   });
 
-  it('resumes after the last event, and takes a synced after a resumption as no list', () => {
+  it('resumes after the last event, and treats a synced after a resumption as no list', () => {
     const cache = knowing();
     feed(cache, [event('added', record('pay'), '3'), event('removed', record('shop'), '4')]);
     expect(cache.beginConnection()).toBe('4');
@@ -141,7 +141,7 @@ describe('a cache of services', () => {
     expect(names(cache)).toEqual(['cart', 'pay']);
   });
 
-  it('takes a removal during a list as such', () => {
+  it('treats a removal during a list as such', () => {
     const cache = createServiceCache();
     cache.beginConnection();
     feed(cache, [event('added', record('shop')), event('removed', record('shop')), synced()]);

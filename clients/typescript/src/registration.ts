@@ -16,7 +16,7 @@ export interface RegisterOptions extends ConnectionOptions {
   readonly heartbeatIntervalMs?: number | undefined;
   /** Between attempts after a failure. Default 250 ms, doubling up to 5 s, with jitter. */
   readonly retry?: BackOff | undefined;
-  /** Let a Node process end although this registration is alive; it then lapses by itself. */
+  /** Let a Node process end although this registration is alive; it then expires by itself. */
   readonly unref?: boolean | undefined;
 }
 
@@ -46,7 +46,7 @@ export type RegistrationState = 'registering' | 'registered' | 'lost' | 'refused
 
 /** A service that is being kept registered. */
 export interface Registration extends Subscribable<RegistrationEvents>, AsyncDisposable {
-  /** Resolves at the first success; rejects when refused for good or deregistered before. */
+  /** Resolves at the first success; rejects when refused for good or unregistered before. */
   readonly registered: Promise<RegisteredService>;
   state(): RegistrationState;
   /**
@@ -54,14 +54,14 @@ export interface Registration extends Subscribable<RegistrationEvents>, AsyncDis
    * Disposing of the handle does the same, but reports a failure as `error` event instead of
    * throwing.
    *
-   * @throws RegistryError where that could not be done within 5 s; the registration then lapses
+   * @throws RegistryError where that could not be done within 5 s; the registration then expires
    * after its TTL.
    */
-  deregister(): Promise<void>;
+  unregister(): Promise<void>;
 }
 
 const DEFAULT_RETRY: BackOff = { baseMs: 250, maxMs: 5000 };
-const DEREGISTER_WITHIN_MS = 5000;
+const UNREGISTER_WITHIN_MS = 5000;
 
 /**
  * Refusals that may end without a change on our side: credentials renewed, name given up, limits
@@ -85,7 +85,7 @@ interface Session {
 }
 
 /**
- * Registers the service and keeps it registered until {@link Registration.deregister}: registers
+ * Registers the service and keeps it registered until {@link Registration.unregister}: registers
  * with back-off, sends heartbeats, and registers again when the registry no longer knows the
  * service. An unreachable registry is never a reason to stop, and never an exception.
  *
@@ -110,18 +110,18 @@ export function register(options: RegisterOptions): Registration {
   };
   session.firstSuccess.promise.catch(() => undefined);
   const ended = keepRegistered(session);
-  let deregistered: Promise<void> | undefined;
-  const deregister = () => {
-    deregistered ??= stop(session, ended);
-    return deregistered;
+  let unregistered: Promise<void> | undefined;
+  const unregister = () => {
+    unregistered ??= stop(session, ended);
+    return unregistered;
   };
   return {
     registered: session.firstSuccess.promise,
     state: () => session.state,
     on: (type, listener) => emitter.on(type, listener),
-    deregister,
+    unregister,
     [Symbol.asyncDispose]: () =>
-      deregister().catch((error: unknown) => emitter.emit('error', { error, retryInMs: undefined })),
+      unregister().catch((error: unknown) => emitter.emit('error', { error, retryInMs: undefined })),
   };
 }
 
@@ -219,13 +219,13 @@ function isFinalRefusal(error: unknown): boolean {
 /** Waits for a registration in flight: sent after it, the removal is the last word. */
 async function stop(session: Session, ended: Promise<void>): Promise<void> {
   const wasRefused = session.state === 'refused';
-  session.stopping.abort(new Error('deregistered'));
+  session.stopping.abort(new Error('unregistered'));
   await ended;
   session.state = 'stopped';
-  session.firstSuccess.reject(new Error('deregistered before it was registered'));
+  session.firstSuccess.reject(new Error('unregistered before it was registered'));
   if (wasRefused) return;
   try {
-    await removeWithRetries(session, AbortSignal.timeout(DEREGISTER_WITHIN_MS));
+    await removeWithRetries(session, AbortSignal.timeout(UNREGISTER_WITHIN_MS));
   } catch (error) {
     // A registration whose answer never came may exist, or may not: one attempt is all it is worth.
     if (session.service !== undefined) throw error;
@@ -257,7 +257,7 @@ async function removeIfOurs({ client, request, service }: Session, signal: Abort
     const isOurs =
       current.service_url === (service?.service_url ?? request.service_url) &&
       (service === undefined || current.service_id === service.service_id);
-    if (isOurs) await client.deregister(name, { signal });
+    if (isOurs) await client.unregister(name, { signal });
   } catch (error) {
     if (!isServiceNotFound(error)) throw error;
   }

@@ -64,7 +64,7 @@ function serviceCalls(transport: Transport) {
       json(transport, get(`/services/${serviceSegment(name)}`, signal)),
 
     /** `DELETE /services/{service_name}`. */
-    deregister: async (name: string, { signal }: CallOptions = {}): Promise<RemovedService> =>
+    unregister: async (name: string, { signal }: CallOptions = {}): Promise<RemovedService> =>
       json(transport, { method: 'DELETE', path: `/services/${serviceSegment(name)}`, repeatable: true, signal }),
 
     /**

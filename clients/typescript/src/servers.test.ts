@@ -7,7 +7,7 @@ describe('servers', () => {
     { urls: 'http://one:3001///', expected: ['http://one:3001'] },
     { urls: 'https://one/registry/', expected: ['https://one/registry'] },
     { urls: ['http://one', 'http://two', 'http://one/'], expected: ['http://one', 'http://two'] },
-  ])('takes $urls as $expected', ({ urls, expected }) => {
+  ])('reads $urls as $expected', ({ urls, expected }) => {
     expect(createServers(urls).inOrder()).toEqual(expected);
   });
 

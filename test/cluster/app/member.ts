@@ -23,7 +23,7 @@ createServer((request, response) => {
 }).listen(PORT);
 
 process.once('SIGTERM', () => {
-  void registration.deregister().then(
+  void registration.unregister().then(
     () => process.exit(0),
     () => process.exit(1),
   );

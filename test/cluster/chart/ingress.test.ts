@@ -190,7 +190,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       await client.register({ service_name: name, service_url: 'http://10.0.0.2', capabilities: [] });
       await client.heartbeat(name);
       expect(await client.getService(name)).toMatchObject({ service_url: 'http://10.0.0.2' });
-      await client.deregister(name);
+      await client.unregister(name);
     });
 
     test('changes arrive as they happen, also after a silence, and the stream is resumed at any replica', async () => {

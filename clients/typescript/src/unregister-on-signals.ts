@@ -1,7 +1,7 @@
 import type { Registration } from './registration.ts';
 
 /**
- * Deregisters when the process is asked to end. Where nothing else listens for the signal the
+ * Unregisters when the process is asked to end. Where nothing else listens for the signal the
  * process then ends by it, as it would have without this; otherwise ending is left to the other
  * listener. Node only.
  *
@@ -9,7 +9,7 @@ import type { Registration } from './registration.ts';
  * @returns a function that undoes this.
  * @public
  */
-export function deregisterOnSignals(
+export function unregisterOnSignals(
   registration: Registration,
   signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'],
 ): () => void {

@@ -5,7 +5,7 @@ import { annotations } from './kinds.ts';
 const stranger = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'shop', uid: 'stranger' };
 const owner = { apiVersion: 'rollcall.dev/v1alpha1', kind: 'ServiceRegistration', name: 'shop', uid: 'life' };
 
-test('a Lease tells whose it is, when the heartbeat came, how old it was then, and the TTL', () => {
+test('a Lease says whose it is, when the heartbeat came, how old it was then, and the TTL', () => {
   expect(
     heartbeatOf({
       metadata: {
@@ -18,7 +18,7 @@ test('a Lease tells whose it is, when the heartbeat came, how old it was then, a
   ).toEqual({ ownerUid: 'life', renewTime: '2026-11-20T12:00:00.000000Z', ageMs: 1500, ttlSeconds: 60 });
 });
 
-test('a Lease that tells nothing has no owner, no heartbeat, no age and no TTL', () => {
+test('a Lease that says nothing has no owner, no heartbeat, no age and no TTL', () => {
   const nothing = { ownerUid: undefined, renewTime: undefined, ageMs: 0, ttlSeconds: undefined };
   expect(heartbeatOf({ metadata: { name: 'shop' } })).toEqual(nothing);
   expect(heartbeatOf({ metadata: { name: 'shop', ownerReferences: [stranger] }, spec: {} })).toEqual(nothing);

@@ -99,9 +99,9 @@ async function receive(partial: PartialFile, options: DownloadOptions, resumptio
   }
 }
 
-function checkStatus({ statusCode, headers, place }: Answer): void {
+function checkStatus({ statusCode, headers, displayUrl }: Answer): void {
   if (statusCode === 200 || statusCode === 206) return;
-  const message = `${place} answered ${statusCode}`;
+  const message = `${displayUrl} answered ${statusCode}`;
   if (statusCode === 408 || statusCode === 416 || statusCode === 429 || statusCode >= 500) {
     const retryAfterMs = parseRetryAfterMs(headers['retry-after'], new Date()) ?? 0;
     throw new TransientError(message, { retryAfterMs });
@@ -114,7 +114,7 @@ function checkStatus({ statusCode, headers, place }: Answer): void {
  * validator, asks for all of it.
  */
 function checkContinuation(
-  { headers, place }: Answer,
+  { headers, displayUrl }: Answer,
   offset: number | undefined,
   validator: string | undefined,
 ): void {
@@ -122,13 +122,13 @@ function checkContinuation(
   const etag = strongEtagOf(headers);
   const same = etag === undefined || validator?.startsWith('"') !== true || etag === validator;
   if (offset === undefined || range?.start !== offset || !same) {
-    throw new TransientError(`${place} sent another part than the one asked for`);
+    throw new TransientError(`${displayUrl} sent another part than the one asked for`);
   }
 }
 
 async function store(
   partial: PartialFile,
-  { statusCode, headers, body, place }: Answer,
+  { statusCode, headers, body, displayUrl }: Answer,
   maxBytes: number,
 ): Promise<void> {
   const length = parseContentLength(headers['content-length']);
@@ -136,17 +136,17 @@ async function store(
     (statusCode === 206 ? parseContentRange(headers['content-range'])?.total : undefined) ??
     (length === undefined ? undefined : partial.size + length);
   if (announced !== undefined && announced > maxBytes) {
-    throw new FetchError('TOO_LARGE', `${place} has ${announced} bytes, more than the ${maxBytes} allowed`);
+    throw new FetchError('TOO_LARGE', `${displayUrl} has ${announced} bytes, more than the ${maxBytes} allowed`);
   }
   for await (const chunk of body) {
     if (!Buffer.isBuffer(chunk)) throw new TypeError('The body is no bytes');
     if (partial.size + chunk.length > maxBytes) {
-      throw new FetchError('TOO_LARGE', `${place} has more than the ${maxBytes} bytes allowed`);
+      throw new FetchError('TOO_LARGE', `${displayUrl} has more than the ${maxBytes} bytes allowed`);
     }
     await partial.append(chunk);
   }
   if (announced !== undefined && partial.size !== announced) {
-    throw new TransientError(`${place} sent ${partial.size} of ${announced} bytes`);
+    throw new TransientError(`${displayUrl} sent ${partial.size} of ${announced} bytes`);
   }
 }
 

@@ -3,7 +3,7 @@ import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts
 import { type Checksum, fileMatches } from './checksum.ts';
 import { type DownloadOptions, download } from './download.ts';
 import { FetchError } from './errors.ts';
-import { placeOf } from './follow.ts';
+import { displayUrlOf } from './follow.ts';
 import { createPartialFile } from './partial-file.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -26,7 +26,7 @@ export interface FetchedArtifact {
 }
 
 /**
- * Fetches a file, so that at its place there is the one with this checksum, or what was there
+ * Fetches a file, so that at its path there is the one with this checksum, or what was there
  * before. A wrong checksum is believed the second time: what was cut or cached badly on the way
  * comes right when it is fetched anew.
  *
@@ -36,7 +36,7 @@ export async function fetchArtifact(options: ArtifactOptions): Promise<FetchedAr
   const { source, checksum, output, maxBytes, timeoutMs, report } = options;
   if (await fileMatches(output, checksum, maxBytes)) return { bytes: undefined };
   const deadline = new AbortController();
-  const overdue = new FetchError('FAILED', `${placeOf(source.url)} was not fetched within ${timeoutMs / 1000} s`);
+  const overdue = new FetchError('FAILED', `${displayUrlOf(source.url)} was not fetched within ${timeoutMs / 1000} s`);
   const timer = setTimeout(() => deadline.abort(overdue), timeoutMs);
   const agent = createGuardedAgent({
     mayConnect: options.mayConnect,
@@ -53,7 +53,7 @@ export async function fetchArtifact(options: ArtifactOptions): Promise<FetchedAr
       await download(partial, { ...options, agent, signal, fresh: true });
     }
     if (!partial.matches()) {
-      const wrong = `${placeOf(source.url)} does not have the ${checksum.algorithm} checksum asked for`;
+      const wrong = `${displayUrlOf(source.url)} does not have the ${checksum.algorithm} checksum asked for`;
       throw new FetchError('CHECKSUM_MISMATCH', wrong);
     }
     signal.throwIfAborted();

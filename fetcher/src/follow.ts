@@ -29,11 +29,11 @@ export interface Answer {
    * Who answered, for messages: of a redirect's target only the origin, for its path may be a
    * secret.
    */
-  readonly place: string;
+  readonly displayUrl: string;
 }
 
 /** An https URL as it may be shown: without query, which often carries a signature. */
-export function placeOf(url: URL): string {
+export function displayUrlOf(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }
 
@@ -61,7 +61,7 @@ export async function follow(source: Source, options: FollowOptions): Promise<An
     body.on('error', () => undefined);
     const location = headers['location'];
     if (!isRedirect(statusCode) || typeof location !== 'string') {
-      return { statusCode, headers, body, place: redirects === 0 ? placeOf(url) : url.origin };
+      return { statusCode, headers, body, displayUrl: redirects === 0 ? displayUrlOf(url) : url.origin };
     }
     body.destroy();
     if (redirects === MAX_REDIRECTS) throw new FetchError('FAILED', `More than ${MAX_REDIRECTS} redirects`);

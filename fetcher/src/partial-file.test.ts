@@ -69,7 +69,7 @@ test('where the directory is missing, the error says which file cannot be writte
   });
 });
 
-test('a directory in the place of the file stays', async () => {
+test('a directory at the path of the file stays', async () => {
   await mkdir(output);
   await using partial = await createPartialFile(output, hello);
   await partial.append(Buffer.from('hello'));

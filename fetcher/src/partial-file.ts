@@ -6,7 +6,7 @@ import type { Checksum } from './checksum.ts';
 import { localError } from './errors.ts';
 
 /**
- * A file that is being fetched, beside the place where it will appear whole. Disposed before that,
+ * A file that is being fetched, beside the path where it will appear whole. Disposed before that,
  * nothing is left.
  */
 export interface PartialFile extends AsyncDisposable {
@@ -18,7 +18,7 @@ export interface PartialFile extends AsyncDisposable {
   /** Whether the file has the checksum. */
   matches(): boolean;
   /**
-   * Makes it durable and executable and puts it in its place at once, whatever was there. It cannot
+   * Makes it durable and executable and renames it to its path at once, whatever was there. It cannot
    * be used after that.
    */
   publish(): Promise<void>;

@@ -4,7 +4,7 @@ interface Process {
   /** Loads its main file, which runs it. */
   readonly start: () => Promise<unknown>;
   /** None by default: its settings are read from the environment. */
-  readonly takesArguments?: boolean;
+  readonly acceptsArguments?: boolean;
 }
 
 /**
@@ -27,7 +27,7 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
     fetch: {
       about: 'brings a binary into a pod; deliveries write its command',
       start: () => import('@rollcall/fetcher/main.ts'),
-      takesArguments: true,
+      acceptsArguments: true,
     },
     cli: {
       about: 'the command line, also as a sidecar that keeps a pod registered: cli --help',
@@ -62,7 +62,7 @@ export function chooseProcess([name, ...rest]: readonly string[]): Choice {
   if (name === undefined) return { exitCode: 2, text: `rollcall: which process?\n\n${usage}` };
   const found = processes.get(name);
   if (found === undefined) return { exitCode: 2, text: `rollcall: there is no process "${name}"\n\n${usage}` };
-  if (found.takesArguments !== true && rest.length > 0) {
+  if (found.acceptsArguments !== true && rest.length > 0) {
     return { exitCode: 2, text: `rollcall: ${name} takes no arguments, its settings are read from the environment\n` };
   }
   return { start: found.start };

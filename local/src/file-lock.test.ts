@@ -15,7 +15,7 @@ describe('tryLock', () => {
 
   test('is exclusive until it is released', async () => {
     const first = await tryLock(path);
-    if (!('lock' in first)) throw new Error('not taken');
+    if (!('lock' in first)) throw new Error('not acquired');
     expect(await tryLock(path)).toEqual({ heldBy: process.pid });
     await first.lock[Symbol.asyncDispose]();
     const again = await tryLock(path);
@@ -26,9 +26,9 @@ describe('tryLock', () => {
   test('is had by one of many who try at once, in one process as well', async () => {
     for (let round = 0; round < 50; round += 1) {
       const attempts = await Promise.all(Array.from({ length: 8 }, () => tryLock(path)));
-      const taken = attempts.flatMap((attempt) => ('lock' in attempt ? [attempt.lock] : []));
-      expect(taken).toHaveLength(1);
-      for (const lock of taken) await lock[Symbol.asyncDispose]();
+      const acquired = attempts.flatMap((attempt) => ('lock' in attempt ? [attempt.lock] : []));
+      expect(acquired).toHaveLength(1);
+      for (const lock of acquired) await lock[Symbol.asyncDispose]();
     }
   });
 
@@ -36,7 +36,7 @@ describe('tryLock', () => {
     ['whose process is gone', '2147483646', 0],
     ['that was not touched for long', String(process.pid), 60_000],
     ['that holds no process id', '', 0],
-  ])('takes over a lock %s', async (_, content, ageMs) => {
+  ])('acquires a lock %s', async (_, content, ageMs) => {
     await writeFile(path, content);
     const touched = new Date(Date.now() - ageMs);
     await utimes(path, touched, touched);

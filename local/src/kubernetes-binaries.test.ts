@@ -19,7 +19,7 @@ describe('findKubernetesBinaries with KUBEBUILDER_ASSETS', () => {
   });
   afterEach(() => rm(assetsDirectory, { recursive: true }));
 
-  test('takes what is there, without a word', async () => {
+  test('uses what is there, without a word', async () => {
     const file = join(assetsDirectory, 'etcd');
     await writeFile(file, '');
     await chmod(file, 0o755);

@@ -47,7 +47,7 @@ export const MODULES_DIRECTORY = join(import.meta.dirname, '..', 'kubernetes');
 /** Version numbers without a leading `v`. */
 export type Versions = Readonly<Record<ModuleName, string>>;
 
-/** The content of `local/kubernetes/versions.json`, the one place where the versions are chosen. */
+/** The content of `local/kubernetes/versions.json`, the one file where the versions are chosen. */
 export const versions: Versions = chosen;
 
 /**

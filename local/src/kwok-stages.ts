@@ -43,10 +43,10 @@ interface PodStatus {
   /** Of each container. */
   readonly state: string;
   /** Whether it has its address already. */
-  readonly placed?: boolean;
+  readonly hasAddress?: boolean;
 }
 
-const podStatus = ({ phase, ready = false, restartCount = 0, state, placed = false }: PodStatus): string => {
+const podStatus = ({ phase, ready = false, restartCount = 0, state, hasAddress = false }: PodStatus): string => {
   const readiness = ready ? 'True' : 'False';
   const conditions = Object.entries({
     Initialized: 'True',
@@ -65,7 +65,7 @@ ${conditions.join('')}containerStatuses:
   restartCount: ${restartCount}
   state: ${state}
 {{ end }}
-${placed ? '' : addresses}phase: ${phase}
+${hasAddress ? '' : addresses}phase: ${phase}
 `;
 };
 
@@ -143,22 +143,22 @@ const podStages = [
   podStage('flaky', {
     when: [...running, imageTag('In', 'flaky'), readyIs('In', 'True')],
     afterMs: 3_000,
-    status: { phase: 'Running', state: started, restartCount: 1, placed: true },
+    status: { phase: 'Running', state: started, restartCount: 1, hasAddress: true },
   }),
   podStage('crumble', {
     when: [...running, imageTag('In', 'crumble'), readyIs('In', 'True')],
     afterMs: 1_500,
-    status: { ...crashing, placed: true },
+    status: { ...crashing, hasAddress: true },
   }),
   podStage('done', {
     when: [...running, ofJob, imageTag('NotIn', 'fail')],
     afterMs: 200,
-    status: { phase: 'Succeeded', state: terminated(0, 'Completed'), placed: true },
+    status: { phase: 'Succeeded', state: terminated(0, 'Completed'), hasAddress: true },
   }),
   podStage('failed', {
     when: [...running, ofJob, imageTag('In', 'fail')],
     afterMs: 200,
-    status: { phase: 'Failed', state: terminated(1, 'Error'), placed: true },
+    status: { phase: 'Failed', state: terminated(1, 'Error'), hasAddress: true },
   }),
   stage('pod-gone', {
     resourceRef: { apiGroup: 'v1', kind: 'Pod' },

@@ -40,7 +40,7 @@ describe('findRedisBinary', () => {
     await rm(directory, { recursive: true });
   });
 
-  test('takes REDIS_SERVER before anything else', async () => {
+  test('uses REDIS_SERVER before anything else', async () => {
     await program('one/redis-server', 'Redis server v=8.0.0');
     const file = await program('mine', 'Valkey server v=9.0.1');
     expect(await find(file)).toEqual({ file, version: '9.0.1', env: {} });
@@ -56,13 +56,13 @@ describe('findRedisBinary', () => {
     await expect(find(file)).rejects.toThrow(`REDIS_SERVER is ${file}, ${message}`);
   });
 
-  test('takes what is on the PATH and new enough, without a word', async () => {
+  test('uses what is on the PATH and new enough, without a word', async () => {
     const file = await program('two/redis-server', 'Redis server v=7.2.11');
     expect(await find('')).toEqual({ file, version: '7.2.11', env: {} });
     expect(lines).toEqual([]);
   });
 
-  test('takes what is in the cache and runs here, with its libraries', async () => {
+  test('uses what is in the cache and runs here, with its libraries', async () => {
     const platform = `${process.platform}-${process.arch}`;
     await program(`cache/redis-server_6.0.1_${platform}/usr/bin/redis-server`, 'Redis server v=6.0.1');
     await program(`cache/redis-server_7.1.0_sunos-mips/usr/bin/redis-server`, 'Redis server v=7.1.0');

@@ -2,7 +2,7 @@ import { freePorts, preferredPort } from './ports.ts';
 import type { ServiceOptions } from './services.ts';
 
 /** A process of Rollcall. */
-export interface PlacedProcess extends ServiceOptions {
+export interface PlannedProcess extends ServiceOptions {
   readonly adminPort: number;
 }
 
@@ -12,8 +12,8 @@ export interface Backends {
   readonly redisUrl: string;
 }
 
-export interface PlacedProcesses {
-  readonly processes: readonly PlacedProcess[];
+export interface ProcessPlan {
+  readonly processes: readonly PlannedProcess[];
   /** Base URL of the registry, without `/api/v1`. */
   readonly registry: string;
   /** Base URL of the gateway, without `/api`. */
@@ -27,7 +27,7 @@ export interface PlacedProcesses {
  *
  * @param log called with a port that is used.
  */
-export async function placeProcesses(log: (line: string) => void, backends: Backends): Promise<PlacedProcesses> {
+export async function planProcesses(log: (line: string) => void, backends: Backends): Promise<ProcessPlan> {
   // All at once, so that each is another one.
   const [operatorAdmin = 0, registryAdmin = 0, gatewayAdmin = 0, registryGrpcPort = 0] = await freePorts(4);
   const registryPort = await portFor(3001, 'the registry', log);
@@ -65,6 +65,6 @@ export async function placeProcesses(log: (line: string) => void, backends: Back
 
 async function portFor(preferred: number, whom: string, log: (line: string) => void): Promise<number> {
   const port = await preferredPort(preferred);
-  if (port !== preferred) log(`Port ${preferred} is taken: ${whom} listens on ${port}`);
+  if (port !== preferred) log(`Port ${preferred} is in use: ${whom} listens on ${port}`);
   return port;
 }

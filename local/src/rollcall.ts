@@ -9,7 +9,7 @@ import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
 import { startRedis } from './redis.ts';
 import type { RedisBinary } from './redis-binary.ts';
-import { type PlacedProcess, type PlacedProcesses, placeProcesses } from './rollcall-processes.ts';
+import { type PlannedProcess, type ProcessPlan, planProcesses } from './rollcall-processes.ts';
 import { createServiceRole } from './service-role.ts';
 import { type ServiceContext, startService, waitUntilReady } from './services.ts';
 import { type Supervised, supervise } from './supervisor.ts';
@@ -33,7 +33,7 @@ interface SampleService {
 }
 
 /** A running Rollcall with everything it needs, on 127.0.0.1. */
-export interface Rollcall extends Omit<PlacedProcesses, 'processes'>, AsyncDisposable {
+export interface Rollcall extends Omit<ProcessPlan, 'processes'>, AsyncDisposable {
   /** A client of the gateway's, to try it with. */
   readonly client: { readonly id: string; readonly secret: string };
   readonly controlPlane: ControlPlane;
@@ -100,7 +100,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   log('Starting the operator, the registry and the gateway');
   const adminUrl = await postgres.createDatabase('rollcall');
   const databaseUrl = await createServiceRole(adminUrl, 'registry');
-  const { processes, registry, gateway, gatewayGrpc } = await placeProcesses(log, { databaseUrl, redisUrl: redis.url });
+  const { processes, registry, gateway, gatewayGrpc } = await planProcesses(log, { databaseUrl, redisUrl: redis.url });
   const [services, client] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
@@ -182,7 +182,7 @@ interface ServicesOptions {
   readonly context: ServiceContext;
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
-  readonly processes: readonly PlacedProcess[];
+  readonly processes: readonly PlannedProcess[];
 }
 
 /** Like pods: a leader that loses its Lease ends and counts on being started again. */

@@ -16,28 +16,28 @@ import type { RollcallSubject, Stage } from '../stage/stage.ts';
 
 const NAMESPACE = 'bench-expiry';
 const LATENESS = 'rollcall_expiry_lateness_seconds';
-const LAPSES_PER_SECOND = 100;
-const LAPSES = 3000;
+const EXPIRIES_PER_SECOND = 100;
+const EXPIRIES = 3000;
 const RENEWALS_PER_SECOND = 350;
 const STEADY_TTL_SECONDS = 5;
 const MASS_TTL_SECONDS = 60;
 const PATIENCE_MS = 180_000;
 
-/** How late registrations expire that lapse steadily or all at once, among many. */
+/** How late registrations expire whose TTL ends steadily or all at once, among many. */
 export const expiry: Bench = {
   name: 'expiry',
-  measures: 'lateness of expiry: 100 lapses a second among all others, and all lapsing at once',
+  measures: 'lateness of expiry: 100 expiries a second among all others, and all at once',
   async run({ stage, services, log }: BenchContext) {
     await stage.createNamespace(NAMESPACE);
     const operator = await stage.startOperator({ namespace: NAMESPACE });
-    const sightSinceMs = performance.now();
+    const connectedSinceMs = performance.now();
     const registry = await stage.startRegistry({ namespace: NAMESPACE });
-    const lapses = Math.min(services, LAPSES);
+    const expiries = Math.min(services, EXPIRIES);
     const living: NameRange = { prefix: 'svc-', first: 0, count: services };
-    const quiet: NameRange = { prefix: 'end-', first: 0, count: lapses };
-    const busy: NameRange = { prefix: 'end-', first: lapses, count: lapses };
+    const quiet: NameRange = { prefix: 'end-', first: 0, count: expiries };
+    const busy: NameRange = { prefix: 'end-', first: expiries, count: expiries };
     for (const names of [living, quiet, busy]) await seed(stage, NAMESPACE, { names, life: LONG_LIVED });
-    await settled({ registry, operator }, services + lapses * 2);
+    await settled({ registry, operator }, services + expiries * 2);
     await using observer = await observeExpiries(stage, NAMESPACE, registry);
     const scene: Scene = { stage, operator, observer };
 
@@ -51,22 +51,22 @@ export const expiry: Bench = {
         connections: 32,
         pace,
       });
-    const bare = await patches({ amount: Math.min(services, LAPSES) });
+    const bare = await patches({ amount: Math.min(services, EXPIRIES) });
 
-    log(`expiry: ${lapses} lapses, ${LAPSES_PER_SECOND} a second`);
+    log(`expiry: ${expiries} expiries, ${EXPIRIES_PER_SECOND} a second`);
     const rows = [figure('Lease patches by a bare undici client, for comparison', bare.perSecond, '1/s')];
-    rows.push(...(await lapseSteadily(scene, quiet, 'steady')));
+    rows.push(...(await expireSteadily(scene, quiet, 'steady')));
     log(`expiry: the same under ${RENEWALS_PER_SECOND} Lease renewals a second`);
-    const durationMs = (lapses / LAPSES_PER_SECOND + STEADY_TTL_SECONDS) * 1000;
+    const durationMs = (expiries / EXPIRIES_PER_SECOND + STEADY_TTL_SECONDS) * 1000;
     const renewing = patches({ ratePerSecond: RENEWALS_PER_SECOND, durationMs });
-    rows.push(...(await lapseSteadily(scene, busy, 'steady, 350 renewals/s')));
+    rows.push(...(await expireSteadily(scene, busy, 'steady, 350 renewals/s')));
     await renewing;
     const mistaken = [...observer.inCluster.keys()].filter((name) => name.startsWith(living.prefix)).length;
     rows.push(atMost(0, figure('expired while alive', mistaken, '')));
 
-    await sleep(Math.max(0, sightSinceMs + MASS_TTL_SECONDS * 1000 - performance.now()));
-    log(`expiry: ${services} lapse at once`);
-    rows.push(...(await lapseAtOnce(scene, living)));
+    await sleep(Math.max(0, connectedSinceMs + MASS_TTL_SECONDS * 1000 - performance.now()));
+    log(`expiry: ${services} expire at once`);
+    rows.push(...(await expireAtOnce(scene, living)));
     await Promise.all([operator.stop(), registry.stop()]);
     await clear(stage, NAMESPACE);
     return rows;
@@ -80,13 +80,13 @@ interface Scene {
 }
 
 /** Each service has its last heartbeat at a time of its own, with a short TTL. */
-async function lapseSteadily(scene: Scene, names: NameRange, title: string): Promise<Row[]> {
+async function expireSteadily(scene: Scene, names: NameRange, title: string): Promise<Row[]> {
   const before = await scene.operator.metrics();
   const deadlines = new Map<string, number>();
   const startedAtMs = performance.now();
   const writes: Promise<void>[] = [];
   for (let index = 0; index < names.count; index += 1) {
-    await sleep(Math.max(0, startedAtMs + (index * 1000) / LAPSES_PER_SECOND - performance.now()));
+    await sleep(Math.max(0, startedAtMs + (index * 1000) / EXPIRIES_PER_SECOND - performance.now()));
     const name = nameOf(names, index);
     deadlines.set(name, performance.now() + STEADY_TTL_SECONDS * 1000);
     writes.push(renew(scene.stage, name, { ttlSeconds: STEADY_TTL_SECONDS, ageMs: 0 }));
@@ -120,7 +120,7 @@ async function lapseSteadily(scene: Scene, names: NameRange, title: string): Pro
  * All services get the same deadline: each heartbeat that is written is said to be as old as the
  * first.
  */
-async function lapseAtOnce(scene: Scene, names: NameRange): Promise<Row[]> {
+async function expireAtOnce(scene: Scene, names: NameRange): Promise<Row[]> {
   const startedAtMs = performance.now();
   const deadlineMs = startedAtMs + MASS_TTL_SECONDS * 1000;
   const deadlines = new Map<string, number>();

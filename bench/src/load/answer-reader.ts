@@ -7,7 +7,7 @@ export interface AnswerReader {
    * @returns the status of the answer when this chunk completes one.
    * @throws when it is no answer, has no length, or more comes than that.
    */
-  take(chunk: Buffer): number | undefined;
+  read(chunk: Buffer): number | undefined;
 }
 
 /** Reads the status and Content-Length only; the body is counted, not kept. */
@@ -17,7 +17,7 @@ export function createAnswerReader(): AnswerReader {
   let status = 0;
   let bytesLeft = 0;
 
-  function takeHead(chunk: Buffer): boolean {
+  function readHead(chunk: Buffer): boolean {
     const data = partialHead === undefined ? chunk : Buffer.concat([partialHead, chunk]);
     const end = data.indexOf(HEAD_END);
     if (end === -1) {
@@ -36,9 +36,9 @@ export function createAnswerReader(): AnswerReader {
   }
 
   return {
-    take(chunk) {
+    read(chunk) {
       if (bytesLeft > 0) bytesLeft -= chunk.length;
-      else if (!takeHead(chunk)) return undefined;
+      else if (!readHead(chunk)) return undefined;
       if (bytesLeft < 0) throw new Error('The server sent more than its Content-Length');
       return bytesLeft === 0 ? status : undefined;
     },

@@ -37,7 +37,7 @@ export function openHttpConnection(port: number): HttpConnection {
         buffer: Buffer.allocUnsafe(READ_BUFFER_BYTES),
         callback(bytes, { buffer, byteOffset }) {
           try {
-            const status = reader.take(Buffer.from(buffer, byteOffset, bytes));
+            const status = reader.read(Buffer.from(buffer, byteOffset, bytes));
             if (status !== undefined) finish(status);
           } catch {
             opened.destroy();

@@ -66,7 +66,7 @@ export interface SubscribersTask {
   readonly kind: 'subscribers';
   /** Of the gateway. */
   readonly port: number;
-  /** The subscribers take turns with them. */
+  /** The subscribers alternate between them. */
   readonly tokens: readonly string[];
   readonly subscribers: number;
   readonly registryPort: number;

@@ -36,7 +36,7 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
         process.argv.splice(2, 1);
         return import('@rollcall/cli/main.ts');
       },
-      takesArguments: true,
+      acceptsArguments: true,
     },
   }),
 );

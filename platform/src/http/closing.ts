@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { LinkedList } from '../node-internals/linked-list.ts';
 
-const LOOK_INTERVAL_MS = 50;
+const CHECK_INTERVAL_MS = 50;
 
 /**
  * Prepares a server so that closing it delivers every answer that has begun. Node treats a
@@ -28,7 +28,7 @@ export function prepareClosing(server: Server, limitMs: number): () => void {
       if (!sockets.links().some(({ value }) => value.writableLength > 0)) closeIdleConnections();
     };
     // What is busy when closing begins would else be waited for until its client ends it.
-    const timer = setInterval(() => server.closeIdleConnections(), LOOK_INTERVAL_MS);
+    const timer = setInterval(() => server.closeIdleConnections(), CHECK_INTERVAL_MS);
     const limit = setTimeout(() => server.closeAllConnections(), limitMs);
     server.once('close', () => {
       clearInterval(timer);

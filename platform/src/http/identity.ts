@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { createKeySet } from './key-sets.ts';
 
 /**
- * The headers by which a service knows who is calling, and whom (DESIGN section 7). Only `token`
+ * The headers by which a service knows who is calling, and whom. Only `token`
  * proves anything.
  */
 export const identityHeaders = {

@@ -13,8 +13,8 @@ export interface AdminOptions {
 }
 
 /**
- * The admin port that every process has and no ingress exposes: `/livez`, `/readyz`, `/metrics`
- * (DESIGN section 2).
+ * The admin port that every process has and no ingress exposes: `/livez`, `/readyz`,
+ * `/metrics`.
  */
 export function adminServer({ host, port, metrics, unready }: AdminOptions): Actor {
   const app = fastify({ forceCloseConnections: true });

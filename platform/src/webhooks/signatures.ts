@@ -17,7 +17,7 @@ export interface SignedCall {
   readonly body: string | Buffer;
 }
 
-/** Hexadecimal HMAC-SHA256 of the bytes, after `sha256=` (DESIGN section 6). */
+/** Hexadecimal HMAC-SHA256 of the bytes, after `sha256=`. */
 export function sign(secret: string, signed: Signed): string {
   return `sha256=${macOf(secret, signed).toString('hex')}`;
 }

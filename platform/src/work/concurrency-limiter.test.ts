@@ -15,7 +15,7 @@ const refuse = (reason: string) => new Error(reason);
 
 /** One of a service at a time. */
 function createServiceLimiter(most: number): ConcurrencyLimiter {
-  return createConcurrencyLimiter({ most, mostPerKey: 1, places: 100, waitingPerKey: 20, maxWaitMs: 10_000, refuse });
+  return createConcurrencyLimiter({ most, mostPerKey: 1, capacity: 100, waitingPerKey: 20, maxWaitMs: 10_000, refuse });
 }
 
 /** Work that takes five seconds, and notes when it is begun. */
@@ -89,7 +89,7 @@ test('more than a hundred at all are refused at once, and taken when some have e
 });
 
 test('without places to wait, what is over the limit is refused at once, and more is taken when some has ended', async () => {
-  const limiter = createConcurrencyLimiter({ most: 2, places: 2, refuse });
+  const limiter = createConcurrencyLimiter({ most: 2, capacity: 2, refuse });
   const gate = Promise.withResolvers<string>();
   const first = [limiter.run('a', () => gate.promise), limiter.run('a', () => gate.promise)];
   await expect(limiter.run('b', async () => 'third')).rejects.toMatchObject(refused('full'));

@@ -4,9 +4,9 @@ export interface ConcurrencyLimiterOptions {
   /** How much of one key may be under way at a time; without a bound by default. */
   readonly mostPerKey?: number;
   /** How much may be under way or wait; without a bound by default. */
-  readonly places?: number;
+  readonly capacity?: number;
   /**
-   * How much of one key may wait, so that the other places are for others; without a bound by
+   * How much of one key may wait, so that the rest is for others; without a bound by
    * default.
    */
   readonly waitingPerKey?: number;
@@ -44,7 +44,7 @@ interface KeyState {
 }
 
 export function createConcurrencyLimiter(options: ConcurrencyLimiterOptions): ConcurrencyLimiter {
-  const { most = Infinity, mostPerKey = Infinity, places = Infinity, waitingPerKey = Infinity } = options;
+  const { most = Infinity, mostPerKey = Infinity, capacity = Infinity, waitingPerKey = Infinity } = options;
   const { refuse = (reason: LimitReason) => new Error(`Not begun: ${reason}`) } = options;
   const keys = new Map<string, KeyState>();
   /**
@@ -97,7 +97,7 @@ export function createConcurrencyLimiter(options: ConcurrencyLimiterOptions): Co
 
   async function turn(key: string): Promise<() => void> {
     const state = stateOf(key);
-    if (running + waiting >= places || state.waiting.size >= waitingPerKey) {
+    if (running + waiting >= capacity || state.waiting.size >= waitingPerKey) {
       if (state.running + state.waiting.size === 0) keys.delete(key);
       throw refuse('full');
     }

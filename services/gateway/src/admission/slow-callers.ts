@@ -67,7 +67,7 @@ class Exchange {
   #received: number;
   /** Bytes that the caller is behind what it should have sent. */
   #lacking = 0;
-  #taken = 0;
+  #sentBytes = 0;
   #stuckMs = 0;
 
   constructor(request: IncomingMessage, response: ServerResponse) {
@@ -94,9 +94,9 @@ class Exchange {
 
   #readsTooSlowly({ checkIntervalMs, readingGraceMs }: SlowCallersPolicy): boolean {
     const { bytesWritten, writableLength } = this.#socket;
-    const taken = bytesWritten - writableLength;
-    const isStuck = writableLength > 0 && taken === this.#taken;
-    this.#taken = taken;
+    const sentBytes = bytesWritten - writableLength;
+    const isStuck = writableLength > 0 && sentBytes === this.#sentBytes;
+    this.#sentBytes = sentBytes;
     this.#stuckMs = isStuck ? this.#stuckMs + checkIntervalMs : 0;
     return this.#stuckMs > readingGraceMs;
   }

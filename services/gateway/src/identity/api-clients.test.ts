@@ -23,49 +23,49 @@ test.each([
   {
     name: 'another has its id',
     secret: secretOf({ shop: 'a-good-enough-secret' }),
-    taken: true,
+    isInUse: true,
     reason: 'ClientIdTaken',
   },
-  { name: 'there is no Secret', secret: undefined, taken: false, reason: 'SecretMissing' },
-  { name: 'the Secret lacks the key', secret: secretOf({ other: 'x' }), taken: false, reason: 'SecretKeyMissing' },
-  { name: 'the secret is short', secret: secretOf({ shop: 'short' }), taken: false, reason: 'SecretInvalid' },
-  { name: 'the secret is blank', secret: secretOf({ shop: ' '.repeat(40) }), taken: false, reason: 'SecretInvalid' },
+  { name: 'there is no Secret', secret: undefined, isInUse: false, reason: 'SecretMissing' },
+  { name: 'the Secret lacks the key', secret: secretOf({ other: 'x' }), isInUse: false, reason: 'SecretKeyMissing' },
+  { name: 'the secret is short', secret: secretOf({ shop: 'short' }), isInUse: false, reason: 'SecretInvalid' },
+  { name: 'the secret is blank', secret: secretOf({ shop: ' '.repeat(40) }), isInUse: false, reason: 'SecretInvalid' },
   {
     name: 'the hash is none',
     secret: secretOf({ shop: '$scrypt$ln=14,r=8$x$y' }),
-    taken: false,
+    isInUse: false,
     reason: 'SecretInvalid',
   },
   {
     name: 'the hash takes longer than others',
     secret: secretOf({ shop: `$scrypt$ln=17,r=99,p=99$${'A'.repeat(22)}$${'A'.repeat(43)}` }),
-    taken: false,
+    isInUse: false,
     reason: 'SecretInvalid',
   },
   {
     name: 'the hash takes less long than others',
     secret: secretOf({ shop: `$scrypt$ln=14,r=8,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}` }),
-    taken: false,
+    isInUse: false,
     reason: 'SecretInvalid',
   },
-])('a client may not ask for tokens when $name', ({ secret, taken, reason }) => {
-  expect(judge(clientOf(), { secret, taken })).toMatchObject({ verdict: { status: 'False', reason } });
+])('a client may not ask for tokens when $name', ({ secret, isInUse, reason }) => {
+  expect(judge(clientOf(), { secret, isInUse })).toMatchObject({ verdict: { status: 'False', reason } });
 });
 
 test('a client that may has another generation with another secret or another object', () => {
   const generations = [
-    judge(clientOf(), { secret: secretOf({ shop: 'a-good-enough-secret' }), taken: false }),
-    judge(clientOf(), { secret: secretOf({ shop: 'a-good-enough-secret\n' }), taken: false }),
-    judge(clientOf(), { secret: secretOf({ shop: 'another-good-secret!' }), taken: false }),
-    judge(clientOf('u2'), { secret: secretOf({ shop: 'a-good-enough-secret' }), taken: false }),
+    judge(clientOf(), { secret: secretOf({ shop: 'a-good-enough-secret' }), isInUse: false }),
+    judge(clientOf(), { secret: secretOf({ shop: 'a-good-enough-secret\n' }), isInUse: false }),
+    judge(clientOf(), { secret: secretOf({ shop: 'another-good-secret!' }), isInUse: false }),
+    judge(clientOf('u2'), { secret: secretOf({ shop: 'a-good-enough-secret' }), isInUse: false }),
   ].map((judged) => ('client' in judged ? judged.client.generation : undefined));
   expect(generations[1]).toBe(generations[0]);
   expect(new Set(generations).size).toBe(3);
   expect(JSON.stringify(generations)).not.toContain('secret');
 });
 
-test('a client whose hash is not taken is told what would be', () => {
+test('a client whose hash is not isInUse is told what would be', () => {
   const secret = secretOf({ shop: '$scrypt$ln=12,r=8,p=1$x$y' });
-  const { verdict } = judge(clientOf(), { secret, taken: false }) as { verdict: { message: string } };
+  const { verdict } = judge(clientOf(), { secret, isInUse: false }) as { verdict: { message: string } };
   expect(verdict.message).toContain('`rollcall clients create` makes it, $scrypt$ln=14,r=8,p=5$<salt');
 });

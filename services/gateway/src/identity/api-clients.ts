@@ -89,10 +89,10 @@ export function createApiClients(deps: ApiClientsDeps): ApiClients {
     for (const object of byAge) {
       const judged = judge(object, {
         secret: secrets.store.get(`${namespace}/${object.spec.secretRef.name}`),
-        taken: next.has(object.spec.clientId),
+        isInUse: next.has(object.spec.clientId),
       });
       if ('client' in judged) next.set(judged.client.clientId, judged.client);
-      void tell(object, 'client' in judged ? READY : judged.verdict);
+      void report(object, 'client' in judged ? READY : judged.verdict);
     }
     clients = next;
   }
@@ -104,10 +104,10 @@ export function createApiClients(deps: ApiClientsDeps): ApiClients {
     queueMicrotask(rebuild);
   }
 
-  async function tell({ metadata, status }: ApiClient, { reason, message, status: state }: Verdict): Promise<void> {
+  async function report({ metadata, status }: ApiClient, { reason, message, status: state }: Verdict): Promise<void> {
     const { name, resourceVersion, generation = 0 } = metadata;
-    const told = status?.conditions?.find(({ type }) => type === 'Ready');
-    const isWritten = told?.status === state && told.reason === reason && told.message === message;
+    const written = status?.conditions?.find(({ type }) => type === 'Ready');
+    const isWritten = written?.status === state && written.reason === reason && written.message === message;
     if (resourceVersion === undefined || (isWritten && status?.observedGeneration === generation)) return;
     const condition = { type: 'Ready', status: state, reason, message, observedGeneration: generation };
     const conditions = setCondition(status?.conditions ?? [], condition, clock.now().toISOString());
@@ -147,13 +147,13 @@ const TIERS = { Premium: 'premium', Standard: 'standard', Free: 'free' } as cons
 /** Pure. @returns the client, or why it may not ask for tokens. */
 export function judge(
   { spec, metadata }: ApiClient,
-  { secret, taken }: { readonly secret: KeptSecrets | undefined; readonly taken: boolean },
+  { secret, isInUse }: { readonly secret: KeptSecrets | undefined; readonly isInUse: boolean },
 ): { readonly client: KnownClient } | { readonly verdict: Verdict } {
   const { clientId, tier, scopes, secretRef } = spec;
   const refuse = (reason: Verdict['reason'], message: string) => ({
     verdict: { status: 'False' as const, reason, message },
   });
-  if (taken) return refuse('ClientIdTaken', `Another, older ApiClient has the clientId ${clientId}`);
+  if (isInUse) return refuse('ClientIdTaken', `Another, older ApiClient has the clientId ${clientId}`);
   if (secret === undefined) {
     const message = `There is no Secret ${secretRef.name} with the label ${labels.apiClientSecret}: "true"`;
     return refuse('SecretMissing', message);

@@ -92,7 +92,7 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
   let looking: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
 
-  function look(): Promise<void> {
+  function refresh(): Promise<void> {
     looking ??= readOnce().finally(() => {
       looking = undefined;
     });
@@ -119,9 +119,9 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
     actor: {
       name: 'signing keys',
       async start() {
-        await look();
+        await refresh();
         timer = setInterval(() => {
-          look().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
+          refresh().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
         }, deps.refreshMs);
       },
       stop: async () => clearInterval(timer),
@@ -131,7 +131,7 @@ export function createKeyStore(deps: KeyStoreDeps): KeyStore {
       const known = current().verifying.get(kid);
       if (known !== undefined || clock.monotonicMs() - lastReadMs < REFRESH_COOL_DOWN_MS) return known;
       lastReadMs = clock.monotonicMs();
-      await look().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
+      await refresh().catch((err: unknown) => log.warn({ message: errorMessage(err) }, 'signing keys not read'));
       return current().verifying.get(kid);
     },
     isKnown: (kid) => current().verifying.has(kid),

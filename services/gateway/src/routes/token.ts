@@ -125,8 +125,8 @@ function createAuthentication({ clients, keys, limits }: TokenRouteDeps) {
   async function check({ request, reply }: Exchange, counted: Pick<LimitedBy, 'caller' | 'route' | 'claimed'>) {
     const { socket, headers } = request;
     const from = { remoteAddress: socket.remoteAddress, forwardedFor: headers['x-forwarded-for'] };
-    const { refusal, headers: told }: Verdict = await limits.check({ ...from, ...counted });
-    reply.headers(told);
+    const { refusal, headers: limitHeaders }: Verdict = await limits.check({ ...from, ...counted });
+    reply.headers(limitHeaders);
     if (refusal !== undefined) throw refusal;
   }
 
@@ -157,7 +157,7 @@ type LimitedBy = Parameters<Limits['check']>[0];
 
 /** One check at a time; ids take turns. */
 function oneByOne(maxWaiting: number): ConcurrencyLimiter {
-  return createConcurrencyLimiter({ most: 1, places: 1 + maxWaiting, refuse: busy });
+  return createConcurrencyLimiter({ most: 1, capacity: 1 + maxWaiting, refuse: busy });
 }
 
 function busy(): GatewayError {

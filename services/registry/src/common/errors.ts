@@ -28,7 +28,7 @@ export const errorCatalogue = {
     error: 'Unauthenticated',
     message: 'A valid bearer token is required; a pod has it in a projected volume (docs/services.md)',
   },
-  LET_IN_FOR_ANOTHER: {
+  ADMITTED_FOR_ANOTHER: {
     status: 403,
     error: 'Forbidden',
     message: 'The gateway admitted the request for another service; call the registry under /api/v1/registry',
@@ -77,7 +77,7 @@ export const errorCatalogue = {
     error: 'Too many streams',
     message: 'This replica serves no more event streams; try another one',
   },
-  STREAM_SHARE_TAKEN: {
+  STREAM_SHARE_USED: {
     status: 429,
     error: 'Too many streams',
     message:

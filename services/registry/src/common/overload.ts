@@ -2,8 +2,8 @@ import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/pla
 import { RegistryError } from './errors.ts';
 
 /** While the database or the API server is slow, more would pile up without end. */
-const PLACES = 100;
-/** The other places are for other services. */
+const CAPACITY = 100;
+/** The rest is for other services. */
 const WAITING_OF_SERVICE_MAX = 20;
 const WAIT_MAX_MS = 10_000;
 const LOOKUPS = 16;
@@ -14,7 +14,7 @@ const LOOKUPS = 16;
  * @returns a limiter whose refusals are RegistryError OVERLOADED.
  */
 export function createLookupLimiter(most = LOOKUPS): ConcurrencyLimiter {
-  return createConcurrencyLimiter({ most, places: most, refuse: tooManyLookups });
+  return createConcurrencyLimiter({ most, capacity: most, refuse: tooManyLookups });
 }
 
 function tooManyLookups(): RegistryError {
@@ -33,7 +33,7 @@ export function createServiceLimiter(most: number, refusal: string): Concurrency
   return createConcurrencyLimiter({
     most,
     mostPerKey: 1,
-    places: PLACES,
+    capacity: CAPACITY,
     waitingPerKey: WAITING_OF_SERVICE_MAX,
     maxWaitMs: WAIT_MAX_MS,
     refuse: (reason) => {

@@ -75,7 +75,7 @@ export function createFeed<Item>(options: FeedOptions<Item>): Feed<Item> {
     for (const listener of listeners) listener(event);
   }
 
-  function take(item: Item, deleted: boolean, at: number): void {
+  function apply(item: Item, deleted: boolean, at: number): void {
     const key = keyOf(item);
     const known = published.get(key);
     if (deleted || !isPresent(item)) {
@@ -98,7 +98,7 @@ export function createFeed<Item>(options: FeedOptions<Item>): Feed<Item> {
     apply({ version: at, item, deleted }) {
       if (at <= version) return;
       version = at;
-      take(item, deleted, at);
+      apply(item, deleted, at);
       reach(at);
     },
     reach,
@@ -106,8 +106,8 @@ export function createFeed<Item>(options: FeedOptions<Item>): Feed<Item> {
       const listed = new Set(items.map(keyOf));
       // A subscriber that gets only some of these events, and resumes from their version, is sent
       // everything anew. Before the first list there is nobody.
-      for (const [key, { item }] of published) if (!listed.has(key)) take(item, true, version);
-      for (const item of items) take(item, false, version);
+      for (const [key, { item }] of published) if (!listed.has(key)) apply(item, true, version);
+      for (const item of items) apply(item, false, version);
       recent = [];
       completeAfter = at;
       version = Math.max(version, at);

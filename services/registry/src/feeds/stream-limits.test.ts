@@ -17,7 +17,7 @@ function takeAll(limits: StreamLimits, caller: StreamCaller) {
 test('a client of the gateway has a share, and gets a place again for one that it gives back', () => {
   const limits = createStreamLimits();
   const { taken, refusal } = takeAll(limits, client('one'));
-  expect([taken.length, refusal]).toEqual([100, expect.objectContaining({ code: 'STREAM_SHARE_TAKEN' })]);
+  expect([taken.length, refusal]).toEqual([100, expect.objectContaining({ code: 'STREAM_SHARE_USED' })]);
   expect(takeAll(limits, client('other')).taken).toHaveLength(100);
   const [leave] = taken;
   leave?.();
@@ -29,7 +29,7 @@ test('a client of the gateway has a share, and gets a place again for one that i
 test('clients of the gateway together leave limits to direct callers', () => {
   const limits = createStreamLimits();
   for (let index = 0; index < 5; index += 1) takeAll(limits, client(`client ${index}`));
-  expect(() => limits.acquire(client('late'))).toThrow(expect.objectContaining({ code: 'STREAM_SHARE_TAKEN' }));
+  expect(() => limits.acquire(client('late'))).toThrow(expect.objectContaining({ code: 'STREAM_SHARE_USED' }));
   // Of the same name, but not the same.
   expect(takeAll(limits, account('client 0')).taken).toHaveLength(250);
 });
@@ -40,7 +40,7 @@ test('where all are in use, 503 is for direct callers: a gateway would count the
     ReturnType<typeof takeAll>,
   ];
   expect(() => limits.acquire(account('late'))).toThrow(expect.objectContaining({ code: 'TOO_MANY_STREAMS' }));
-  expect(() => limits.acquire(client('late'))).toThrow(expect.objectContaining({ code: 'STREAM_SHARE_TAKEN' }));
+  expect(() => limits.acquire(client('late'))).toThrow(expect.objectContaining({ code: 'STREAM_SHARE_USED' }));
   for (const leave of taken) leave();
   expect(takeAll(limits, account('late')).taken).toHaveLength(250);
 });

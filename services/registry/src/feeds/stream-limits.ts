@@ -13,7 +13,7 @@ export interface StreamCaller {
 export interface StreamLimits {
   /**
    * @returns releases the stream; calling it again does nothing.
-   * @throws RegistryError STREAM_SHARE_TAKEN; TOO_MANY_STREAMS to a direct caller where all streams
+   * @throws RegistryError STREAM_SHARE_USED; TOO_MANY_STREAMS to a direct caller where all streams
    * are in use.
    */
   acquire(caller: StreamCaller): () => void;
@@ -46,14 +46,14 @@ export function createStreamLimits(): StreamLimits {
       if (leaveShare === undefined) {
         const most = isForwarded ? STREAMS_OF_CLIENT : STREAMS_OF_DIRECT_CALLER;
         const message = `A caller like you may have ${most} open streams at this replica, all clients of gateways ${FORWARDED_STREAMS}`;
-        throw new RegistryError('STREAM_SHARE_TAKEN', message);
+        throw new RegistryError('STREAM_SHARE_USED', message);
       }
       const leaveAll = all.tryEnter('');
       if (leaveAll === undefined) {
         leaveShare();
         // Not 503, by which a gateway knows that a replica is ill: it would send nobody's requests
         // here for a while.
-        throw new RegistryError(isForwarded ? 'STREAM_SHARE_TAKEN' : 'TOO_MANY_STREAMS');
+        throw new RegistryError(isForwarded ? 'STREAM_SHARE_USED' : 'TOO_MANY_STREAMS');
       }
       let isTaken = true;
       return () => {

@@ -43,7 +43,7 @@ export interface Calls {
   /**
    * For whom a stream is counted.
    *
-   * @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE.
+   * @throws RegistryError UNAUTHENTICATED, ADMITTED_FOR_ANOTHER, INSUFFICIENT_SCOPE.
    */
   streamCallerOf(call: Pick<ServerWritableStream<unknown, unknown>, 'metadata' | 'getPeer'>): Promise<StreamCaller>;
   /** The end of a call that failed. */
@@ -86,7 +86,7 @@ export function createCalls({ log, metrics, authentication, tracer }: CallsDeps)
     }
   }
 
-  /** @throws RegistryError UNAUTHENTICATED, LET_IN_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
+  /** @throws RegistryError UNAUTHENTICATED, ADMITTED_FOR_ANOTHER, INSUFFICIENT_SCOPE. */
   const callerOf = async (name: string, shown: Credentials): Promise<string | undefined> =>
     admit(authentication, {
       operation: methodOperation(name),

@@ -93,12 +93,12 @@ export const OWN_NAME = 'registry';
  * for at the registry's own, or around tokens altogether where a route to that name is open to all.
  * So a request that came by another name is refused, whether credentials are asked for or not.
  *
- * @throws RegistryError LET_IN_FOR_ANOTHER.
+ * @throws RegistryError ADMITTED_FOR_ANOTHER.
  */
 function refuseOtherNames({ service, identity }: Credentials): void {
   const isOwn = service === undefined || service === OWN_NAME;
   if (isOwn && (identity === undefined || isIdentityFor(OWN_NAME, identity))) return;
-  throw new RegistryError('LET_IN_FOR_ANOTHER');
+  throw new RegistryError('ADMITTED_FOR_ANOTHER');
 }
 
 /**
@@ -132,7 +132,7 @@ export interface AskedFor {
  *
  * @returns who calls; undefined where nobody has to say. At once where nothing has to be checked:
  * most lookups need no credentials.
- * @throws RegistryError LET_IN_FOR_ANOTHER, UNAUTHENTICATED, INSUFFICIENT_SCOPE; the errors of
+ * @throws RegistryError ADMITTED_FOR_ANOTHER, UNAUTHENTICATED, INSUFFICIENT_SCOPE; the errors of
  * {@link Authenticate}.
  */
 export function admit(

@@ -90,7 +90,7 @@ function documentedSchema(schema: FastifySchema, { config, method }: RouteOption
 const CREDENTIALS: readonly ErrorCode[] = [
   'INVALID_REQUEST',
   'UNAUTHENTICATED',
-  'LET_IN_FOR_ANOTHER',
+  'ADMITTED_FOR_ANOTHER',
   'INSUFFICIENT_SCOPE',
   'STORE_UNAVAILABLE',
   'GATEWAY_KEYS_UNAVAILABLE',

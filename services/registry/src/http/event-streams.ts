@@ -8,7 +8,7 @@ import { streamCaller } from './stream-caller.ts';
 /**
  * Streams of server-sent events, each counted for its caller.
  *
- * `open` throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN and STOPPING.
+ * `open` throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_USED and STOPPING.
  */
 export function createLimitedStreams(): EventStreams {
   const limits = createStreamLimits();

@@ -93,7 +93,7 @@ export const StreamHeaders = Type.Object({
 /** What keeps a stream from being opened. */
 export const STREAM_REFUSALS = [
   'TOO_MANY_STREAMS',
-  'STREAM_SHARE_TAKEN',
+  'STREAM_SHARE_USED',
   'STOPPING',
 ] as const satisfies readonly ErrorCode[];
 

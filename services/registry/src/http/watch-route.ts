@@ -59,7 +59,7 @@ export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
  * `added` and then `synced`; when the id is too old to resume from, `reset` says that all this
  * comes anew.
  *
- * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN; STORE_UNAVAILABLE before the first
+ * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_USED; STORE_UNAVAILABLE before the first
  * list, and where the subscriber knows more than this replica can receive.
  */
 async function streamFeed<Item>(

@@ -6,7 +6,7 @@ import type { Refusal, Trailers } from './refusal.ts';
 /**
  * How often a connection is checked that has something to send before a stream of it may be closed.
  */
-const QUEUE_LOOK_MS = 20;
+const QUEUE_POLL_MS = 20;
 const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
 
 /**
@@ -58,7 +58,7 @@ export function closeWhenSent(downstream: ServerHttp2Stream): void {
     if (downstream.readableEnded || isClosed(downstream)) return;
     // What is queued of a stream goes with it, and a socket that is full leaves even an answer's
     // head in the queue.
-    if ((downstream.session?.state.outboundQueueSize ?? 0) > 0) setTimeout(close, QUEUE_LOOK_MS);
+    if ((downstream.session?.state.outboundQueueSize ?? 0) > 0) setTimeout(close, QUEUE_POLL_MS);
     else downstream.close(NGHTTP2_NO_ERROR);
   };
   // Node asks for trailers in an immediate of its own, which was asked for before, and sends them

@@ -16,7 +16,7 @@ export interface BackendDeps {
 }
 
 /** Where a call goes: an origin, and one of its addresses. */
-export interface Place {
+export interface BackendAddress {
   readonly origin: string;
   readonly endpoint: Endpoint;
   readonly endpoints: Endpoints;
@@ -32,7 +32,7 @@ export class BackendConnection {
   readonly made: Promise<void>;
   /** Calls that wait for it count, too. */
   calls = 0;
-  readonly #place: Place;
+  readonly #address: BackendAddress;
   readonly #limits: GrpcLimits;
   readonly #watch: PeerWatch;
   #isMade = false;
@@ -42,8 +42,8 @@ export class BackendConnection {
   #ageMs = 0;
   #idleMs = 0;
 
-  constructor(place: Place, { limits, lookup, log }: BackendDeps) {
-    const { origin, endpoint } = place;
+  constructor(address: BackendAddress, { limits, lookup, log }: BackendDeps) {
+    const { origin, endpoint } = address;
     const { promise, resolve } = Promise.withResolvers<void>();
     const options = {
       settings: { enablePush: false, maxHeaderListSize: limits.maxHeaderBytes },
@@ -89,7 +89,7 @@ export class BackendConnection {
     session.once('close', settle);
     this.session = session;
     this.made = promise;
-    this.#place = place;
+    this.#address = address;
     this.#limits = limits;
     this.#watch = new PeerWatch(limits);
   }
@@ -122,12 +122,12 @@ export class BackendConnection {
 
   /** The backend is there. */
   answered(): void {
-    this.#place.endpoint.breaker.succeeded();
+    this.#address.endpoint.breaker.succeeded();
   }
 
   /** A call has ended that says nothing of the backend. */
   abandoned(): void {
-    this.#place.endpoint.breaker.abandoned();
+    this.#address.endpoint.breaker.abandoned();
   }
 
   /**
@@ -137,8 +137,8 @@ export class BackendConnection {
   blame(): void {
     if (this.#isUnnamed || this.#isBlamed) return this.abandoned();
     this.#isBlamed = true;
-    this.#place.endpoint.breaker.failed();
-    this.#place.endpoints.suspect();
+    this.#address.endpoint.breaker.failed();
+    this.#address.endpoints.suspect();
   }
 
   /** To be called every {@link CHECK_INTERVAL_MS}. */

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../upstream/discovery/endpoints.ts';
-import { BackendConnection, type BackendDeps, type Place } from './backend-connection.ts';
+import { type BackendAddress, BackendConnection, type BackendDeps } from './backend-connection.ts';
 import { CHECK_INTERVAL_MS } from './peer-watch.ts';
 
 /**
@@ -20,8 +20,8 @@ export class BackendPool {
   }
 
   /** @returns one for a call, which may yet have to be made. */
-  connectionTo(place: Place): BackendConnection {
-    const ofEndpoint = this.#connections.get(place.endpoint) ?? new Set();
+  connectionTo(address: BackendAddress): BackendConnection {
+    const ofEndpoint = this.#connections.get(address.endpoint) ?? new Set();
     let least: BackendConnection | undefined;
     let open = 0;
     for (const connection of ofEndpoint) {
@@ -31,11 +31,11 @@ export class BackendPool {
     }
     const isEnough = open >= this.#deps.limits.sessionsPerTarget;
     if (least !== undefined && (isEnough || !least.isFull())) return least;
-    const connection = new BackendConnection(place, this.#deps);
-    this.#connections.set(place.endpoint, ofEndpoint.add(connection));
+    const connection = new BackendConnection(address, this.#deps);
+    this.#connections.set(address.endpoint, ofEndpoint.add(connection));
     connection.session.once('close', () => {
       ofEndpoint.delete(connection);
-      if (ofEndpoint.size === 0) this.#connections.delete(place.endpoint);
+      if (ofEndpoint.size === 0) this.#connections.delete(address.endpoint);
     });
     return connection;
   }

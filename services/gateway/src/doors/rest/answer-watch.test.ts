@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { AnswerWatch, Patience } from './answer-watch.ts';
 
-const idle = { taken: 0, isCallersTurn: false };
+const idle = { sentBytes: 0, isCallersTurn: false };
 
 /** How many checks until it is over. */
 function checksOf(patience: Patience, limitMs: number): number {
@@ -24,12 +24,12 @@ describe('patience', () => {
     expect(checksOf(patience, 1000)).toBe(11);
   });
 
-  test('begins anew when the service has taken some of the request, or it was the turn of the caller', () => {
+  test('begins anew when the service has sentBytes some of the request, or it was the turn of the caller', () => {
     const patience = new Patience();
-    for (let check = 1; check < 50; check += 1) expect(patience.check({ ...idle, taken: check }, 300)).toBe(false);
+    for (let check = 1; check < 50; check += 1) expect(patience.check({ ...idle, sentBytes: check }, 300)).toBe(false);
     for (let check = 1; check < 50; check += 1)
-      expect(patience.check({ taken: 50, isCallersTurn: true }, 300)).toBe(false);
-    const checks = Array.from({ length: 4 }, () => patience.check({ ...idle, taken: 50 }, 300));
+      expect(patience.check({ sentBytes: 50, isCallersTurn: true }, 300)).toBe(false);
+    const checks = Array.from({ length: 4 }, () => patience.check({ ...idle, sentBytes: 50 }, 300));
     expect(checks).toEqual([false, false, true, true]);
   });
 });

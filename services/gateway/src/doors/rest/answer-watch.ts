@@ -41,7 +41,7 @@ export interface Progress {
    * How much of the caller's request the service has read, in bytes of any meaning: only whether it
    * changes counts.
    */
-  readonly taken: number;
+  readonly sentBytes: number;
   /** Whether it is the caller who has to send, or to read, before the service can go on. */
   readonly isCallersTurn: boolean;
 }
@@ -53,7 +53,7 @@ export interface Progress {
 export class Patience {
   /** Checks since anything happened. The first may come at once. */
   #checks = -1;
-  #taken = 0;
+  #sentBytes = 0;
 
   /** Something of the answer has come. */
   renew(): void {
@@ -61,9 +61,9 @@ export class Patience {
   }
 
   /** @returns whether the service has been waited for that long by now; never too early. */
-  check({ taken, isCallersTurn }: Progress, limitMs: number): boolean {
-    if (isCallersTurn || taken !== this.#taken) this.renew();
-    this.#taken = taken;
+  check({ sentBytes, isCallersTurn }: Progress, limitMs: number): boolean {
+    if (isCallersTurn || sentBytes !== this.#sentBytes) this.renew();
+    this.#sentBytes = sentBytes;
     this.#checks += 1;
     return this.#checks * CHECK_INTERVAL_MS >= limitMs;
   }

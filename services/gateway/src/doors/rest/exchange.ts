@@ -167,8 +167,8 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
     const { headersTimeoutMs, deps, upload } = this.#options;
     const isCallersTurn = upload?.waitsForCaller === true || response.writableNeedDrain;
     const limitMs = response.headersSent ? deps.bodyTimeoutMs : headersTimeoutMs;
-    const taken = upload?.taken ?? 0;
-    if (this.#patience.check({ taken, isCallersTurn }, limitMs))
+    const sentBytes = upload?.sentBytes ?? 0;
+    if (this.#patience.check({ sentBytes, isCallersTurn }, limitMs))
       this.#giveUp(new AttemptError('UPSTREAM_TIMEOUT', 'service', `nothing came within ${limitMs} ms`));
     if (response.headersSent && !this.#isHeadSent) {
       this.#isHeadSent = true;
@@ -259,7 +259,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   #failureOf(error: Error): UpstreamFailure {
     const failure = outcomeOf(error);
     const { upload } = this.#options;
-    const isLong = upload !== undefined && (!upload.readableEnded || upload.taken >= LONG_BODY_BYTES);
+    const isLong = upload !== undefined && (!upload.readableEnded || upload.sentBytes >= LONG_BODY_BYTES);
     if (!isLong || failure.unsent || failure.code !== 'UPSTREAM_UNREACHABLE') return failure;
     return failure.blame === 'service' ? { ...failure, blame: 'unclear' } : failure;
   }

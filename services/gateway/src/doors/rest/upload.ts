@@ -31,7 +31,7 @@ export class Upload extends Readable {
   }
 
   /** Bytes that the service has read. */
-  get taken(): number {
+  get sentBytes(): number {
     return this.#received - this.readableLength;
   }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createAwakeClock, createLiveness, type Intake, type Verdict } from './liveness.ts';
 
-const nothingWaits: Intake = { taken: 0, isWaiting: false };
-const waits = (taken: number): Intake => ({ taken, isWaiting: true });
+const nothingWaits: Intake = { sentFrames: 0, isWaiting: false };
+const waits = (sentFrames: number): Intake => ({ sentFrames, isWaiting: true });
 
 /** The payload of the ping that is to be sent. */
 function pingOf(verdict: Verdict): Buffer {
@@ -40,14 +40,14 @@ test('a peer that takes what waits for it is alive, and its one ping is good as 
   const ping = pingOf(liveness.check(20, waits(1)));
   expect(liveness.check(40, waits(2))).toBe('nothing');
   // The last of it.
-  expect(liveness.check(60, { taken: 9, isWaiting: false })).toBe('nothing');
+  expect(liveness.check(60, { sentFrames: 9, isWaiting: false })).toBe('nothing');
   expect(liveness.answered(ping)).toBe(true);
-  pingOf(liveness.check(80, { taken: 9, isWaiting: false }));
+  pingOf(liveness.check(80, { sentFrames: 9, isWaiting: false }));
 });
 
 test.each([
   ['takes nothing more of what waits', [waits(5), waits(5)]],
-  ['has taken what did not have to wait: the system took it', [nothingWaits, waits(7)]],
+  ['has sentFrames what did not have to wait: the system took it', [nothingWaits, waits(7)]],
 ])('a peer is dead that %s', (_what, [before = nothingWaits, after = nothingWaits]) => {
   const liveness = createLiveness(20, 0);
   pingOf(liveness.check(20, before));

@@ -8,7 +8,7 @@ export type Verdict = 'nothing' | 'dead' | { readonly ping: Buffer };
 /** What {@link Liveness} reads besides pongs. */
 export interface Intake {
   /** How often the peer has read something so far. */
-  readonly taken: number;
+  readonly sentFrames: number;
   /** Whether there is more that it has not read. */
   readonly isWaiting: boolean;
 }
@@ -33,7 +33,7 @@ export interface Liveness {
 export function createLiveness(intervalMs: number, nowMs: number): Liveness {
   let nextCheckAt = nowMs + intervalMs;
   let awaited: Buffer | undefined;
-  let before: Intake = { taken: 0, isWaiting: false };
+  let before: Intake = { sentFrames: 0, isWaiting: false };
   return {
     answered(payload) {
       if (awaited?.equals(payload) !== true) return false;
@@ -43,7 +43,7 @@ export function createLiveness(intervalMs: number, nowMs: number): Liveness {
     check(now, intake) {
       if (now < nextCheckAt) return 'nothing';
       // Where nothing waited the system accepted it, which says nothing of the peer.
-      const hasRead = before.isWaiting && intake.taken > before.taken;
+      const hasRead = before.isWaiting && intake.sentFrames > before.sentFrames;
       if (awaited !== undefined && !hasRead) return 'dead';
       before = intake;
       nextCheckAt = now + intervalMs;

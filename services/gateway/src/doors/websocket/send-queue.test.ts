@@ -17,13 +17,13 @@ test('what it does not take waits in order, up to the limit', () => {
   expect(queue.offer(first, 10)).toBe('wait');
   expect(queue.offer(second, 10)).toBe('wait');
   expect(queue.offer(frame(11), 10)).toBe('overflow');
-  expect(queue.take(10)).toEqual([]);
-  const taken = queue.take(0);
+  expect(queue.next(10)).toEqual([]);
+  const taken = queue.next(0);
   expect(taken).toHaveLength(1);
   expect(taken[0]).toBe(first);
   // Nothing overtakes.
   expect(queue.offer(frame(1), 0)).toBe('wait');
-  expect(queue.take(0)[0]).toBe(second);
+  expect(queue.next(0)[0]).toBe(second);
 });
 
 test('a backlog does not make anybody slow, and can be forgotten', () => {
@@ -31,10 +31,10 @@ test('a backlog does not make anybody slow, and can be forgotten', () => {
   const forget = queue.keepBacklog(Array.from({ length: 100 }, () => frame(10)));
   const live = frame(40);
   expect(queue.offer(live, 0)).toBe('wait');
-  expect(queue.take(0)).toHaveLength(1);
+  expect(queue.next(0)).toHaveLength(1);
   expect(queue.offer(frame(11), 0)).toBe('overflow');
   forget();
-  expect(queue.take(0)).toEqual([live]);
+  expect(queue.next(0)).toEqual([live]);
   expect(queue.isEmpty()).toBe(true);
 });
 
@@ -71,12 +71,12 @@ test('whatever the socket takes, frames come out once and in order, and what wai
         const waiting = offered.slice(sent.length).filter((each) => live.has(each));
         expect(waiting.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(100);
         buffered = Math.max(0, buffered - drained);
-        send(queue.take(buffered));
+        send(queue.next(buffered));
         expect(buffered).toBeLessThan(20 + 30);
       }
       buffered = 0;
       while (!queue.isEmpty()) {
-        send(queue.take(0));
+        send(queue.next(0));
         buffered = 0;
       }
       expect(sent.length).toBe(offered.length);

@@ -25,7 +25,7 @@ export interface SendQueue {
    */
   keepBacklog(frames: readonly Frame[]): () => void;
   /** Removes what may be sent now. */
-  take(bufferedBytes: number): readonly Frame[];
+  next(bufferedBytes: number): readonly Frame[];
   isEmpty(): boolean;
   clear(): void;
 }
@@ -56,8 +56,8 @@ export function createSendQueue({ windowBytes, limitBytes }: SendQueueLimits): S
         entry.frames = [];
       };
     },
-    take(bufferedBytes) {
-      const taken: Frame[] = [];
+    next(bufferedBytes) {
+      const frames: Frame[] = [];
       let buffered = bufferedBytes;
       let done = 0;
       for (const entry of entries) {
@@ -65,7 +65,7 @@ export function createSendQueue({ windowBytes, limitBytes }: SendQueueLimits): S
           const frame = entry.frames[entry.next];
           if (frame === undefined) break;
           entry.next += 1;
-          taken.push(frame);
+          frames.push(frame);
           buffered += frame.length;
           if (entry.counted) countedBytes -= frame.length;
         }
@@ -73,7 +73,7 @@ export function createSendQueue({ windowBytes, limitBytes }: SendQueueLimits): S
         done += 1;
       }
       entries = entries.slice(done);
-      return taken;
+      return frames;
     },
     isEmpty: () => entries.length === 0,
     clear() {

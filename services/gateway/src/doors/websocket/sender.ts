@@ -28,7 +28,7 @@ export interface Sender {
 export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sender {
   const queue = createSendQueue({ windowBytes: WINDOW_BYTES, limitBytes });
   /** Frames that the system has accepted for the peer, which it does only as the peer reads. */
-  let taken = 0;
+  let sentFrames = 0;
   let isStopped = false;
 
   function transmit(frame: Frame): void {
@@ -36,13 +36,13 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
   }
 
   function onSent(error?: Error): void {
-    if (error === undefined || error === null) taken += 1;
+    if (error === undefined || error === null) sentFrames += 1;
     pump();
   }
 
   function pump(): void {
     if (isStopped || queue.isEmpty()) return;
-    for (const frame of queue.take(socket.bufferedAmount)) transmit(frame);
+    for (const frame of queue.next(socket.bufferedAmount)) transmit(frame);
   }
 
   function stop(): void {
@@ -65,7 +65,7 @@ export function createSender({ socket, limitBytes, onTooSlow }: SenderDeps): Sen
       pump();
       return forget;
     },
-    intake: () => ({ taken, isWaiting: !queue.isEmpty() || socket.bufferedAmount > 0 }),
+    intake: () => ({ sentFrames, isWaiting: !queue.isEmpty() || socket.bufferedAmount > 0 }),
     stop,
   };
 }

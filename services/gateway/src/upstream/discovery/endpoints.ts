@@ -71,7 +71,7 @@ export function createEndpoints(addresses: Addresses, options: EndpointsOptions)
     return list;
   }
 
-  const takes = ({ breaker, underWay }: Endpoint): boolean => underWay < mostUnderWay && breaker.tryAcquire();
+  const accepts = ({ breaker, underWay }: Endpoint): boolean => underWay < mostUnderWay && breaker.tryAcquire();
 
   return {
     retries,
@@ -82,11 +82,11 @@ export function createEndpoints(addresses: Addresses, options: EndpointsOptions)
       for (let step = 0; step < all.length; step += 1) {
         const index = (turn + step) % all.length;
         const endpoint = all[index];
-        if (endpoint === undefined || endpoint === failed || !takes(endpoint)) continue;
+        if (endpoint === undefined || endpoint === failed || !accepts(endpoint)) continue;
         turn = index + 1;
         return endpoint;
       }
-      return failed !== undefined && all.includes(failed) && takes(failed) ? failed : undefined;
+      return failed !== undefined && all.includes(failed) && accepts(failed) ? failed : undefined;
     },
     areFull: () =>
       endpoints().some(({ breaker, underWay }) => underWay >= mostUnderWay && breaker.retryAfterMs() === 0),

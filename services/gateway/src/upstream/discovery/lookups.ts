@@ -1,6 +1,7 @@
 import { ADDRCONFIG, type LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
+import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 
 /**
  * Asks for all addresses of a host name, in the order in which they are worth trying; rejects where
@@ -63,22 +64,21 @@ const STALE_MS = 30_000;
 export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
   /** In line, under way, or answered a moment ago. */
   const asked = new Map<string, Promise<readonly LookupAddress[]>>();
-  const inLine = new Set<() => Promise<void>>();
+  const slots = createConcurrencyLimiter({ most: AT_ONCE, maxWaitMs: LOOKUP_MAX_MS });
   /** Names that were too slow last time. */
   const inDoubt = new Set<string>();
   const last = createLastAnswers();
-  let underWay = 0;
 
   function ask(hostname: string): Promise<readonly LookupAddress[]> {
     const lookup = Promise.withResolvers<readonly LookupAddress[]>();
     const answer = inTime(lookup.promise, LOOKUP_MAX_MS, hostname);
     asked.set(hostname, answer);
     const forget = () => void asked.delete(hostname);
+    let hasBegun = false;
     let isOverdue = false;
 
     async function begin(): Promise<void> {
-      inLine.delete(begin);
-      underWay += 1;
+      hasBegun = true;
       try {
         const addresses = await resolve(hostname);
         last.remember(hostname, addresses);
@@ -93,14 +93,11 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
         if (!isOverdue) inDoubt.delete(hostname);
         forget();
       }
-      underWay -= 1;
-      const [next] = inLine;
-      if (next !== undefined) void next();
     }
 
     answer.catch((error: unknown) => {
       if (!(error instanceof LookupError)) return;
-      if (inLine.delete(begin)) {
+      if (!hasBegun) {
         forget();
         return;
       }
@@ -109,8 +106,8 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
       if (inDoubt.size >= MOST_REMEMBERED) inDoubt.clear();
       inDoubt.add(hostname);
     });
-    if (underWay < AT_ONCE) void begin();
-    else inLine.add(begin);
+    // Where its turn does not come in time, nobody waits for it any more.
+    slots.run(hostname, begin).catch(() => undefined);
     return answer;
   }
 
@@ -128,7 +125,7 @@ export function createLookups(resolve: Resolve = resolveBySystem): Lookups {
     resolve: (hostname) => last.insteadOf(find(hostname), hostname),
     within: (waitMs) => (hostname, options, callback) => {
       const answer = last.insteadOf(inTime(find(hostname), waitMs, hostname), hostname);
-      void tell(answer, (error, addresses) => {
+      void callBack(answer, (error, addresses) => {
         const [first] = addresses;
         if (options.all === true || first === undefined) callback(error, [...addresses]);
         else callback(error, first.address, first.family);
@@ -167,9 +164,9 @@ function createLastAnswers(): LastAnswers {
   };
 }
 
-type Tell = (error: Error | null, addresses: readonly LookupAddress[]) => void;
+type LookupCallback = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 
-async function tell(answer: Promise<readonly LookupAddress[]>, callback: Tell): Promise<void> {
+async function callBack(answer: Promise<readonly LookupAddress[]>, callback: LookupCallback): Promise<void> {
   let error: Error | null = null;
   const addresses = await answer.catch((reason: Error) => {
     error = reason;

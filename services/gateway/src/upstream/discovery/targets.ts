@@ -24,7 +24,7 @@ export interface Target {
   readonly grpcEndpoints: Endpoints | undefined;
 }
 
-interface Place {
+interface KnownService {
   readonly service: string;
   readonly url: string;
   readonly capabilities: readonly string[];
@@ -76,7 +76,7 @@ export function createTargets(deps: TargetsDeps): Targets {
   let directory: ReturnType<typeof discover> | undefined;
   let isComplete = false;
 
-  const targetOf = ({ service, url, capabilities }: Place, endpointsOf: TargetsDeps['endpointsOf']): Target => {
+  const targetOf = ({ service, url, capabilities }: KnownService, endpointsOf: TargetsDeps['endpointsOf']): Target => {
     const { origin, hostname, pathname } = new URL(url);
     const basePath = pathname.replace(/\/+$/, '');
     const grpcEndpoints = capabilities.includes('grpc') ? endpointsOf(hostname) : undefined;

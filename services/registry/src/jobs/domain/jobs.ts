@@ -13,7 +13,7 @@ const TRIES = 10;
  */
 const ID_MAX_LENGTH = 'rollback'.length + 253 + 128 + 11 + 3;
 
-/** Where a job stands (DESIGN section 5), in the order of a job that goes well, then the others. */
+/** Where a job stands, in the order of a job that goes well, then the others. */
 export type JobPhase =
   | 'Pending'
   | 'Progressing'

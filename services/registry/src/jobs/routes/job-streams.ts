@@ -18,7 +18,7 @@ export interface JobStreamDeps {
  * The stream ends after the record of the finished job; after `removed` when the job was deleted
  * before it started.
  *
- * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_TAKEN.
+ * @throws RegistryError TOO_MANY_STREAMS, STREAM_SHARE_USED.
  */
 export function streamJob(
   { directory, feed, describe, jobStreams }: JobStreamDeps,

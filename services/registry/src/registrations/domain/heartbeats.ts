@@ -70,7 +70,7 @@ interface Entry {
   writing: Promise<boolean> | undefined;
 }
 
-/** How long a heartbeat may be withheld from the store (DESIGN section 4, "absorb window"). */
+/** How long a heartbeat may be withheld from the store. */
 export function absorbWindowMs(ttlSeconds: number): number {
   return ttlSeconds * 1000 * ABSORB_FRACTION;
 }

@@ -173,9 +173,9 @@ function beat(deps: RegistrationsDeps, known: Registration, subject: string | un
   checkChangeable(known, subject);
   const ttlSeconds = known.ttlSeconds ?? deps.ttlSeconds;
   if (known.ttlSeconds === undefined) return ttlSeconds;
-  const taken = deps.heartbeats.beat(keyOf(known, ttlSeconds));
-  if (taken === true) return ttlSeconds;
-  return taken.then(async (renewed) => {
+  const renewal = deps.heartbeats.beat(keyOf(known, ttlSeconds));
+  if (renewal === true) return ttlSeconds;
+  return renewal.then(async (renewed) => {
     if (!renewed) await reviveOrRefuse(deps, known);
     return ttlSeconds;
   });

@@ -34,7 +34,7 @@ export const artifactRules = {
 };
 
 /**
- * Checks that a release has a legal name, version and artifact (DESIGN section 5). The rules are
+ * Checks that a release has a legal name, version and artifact. The rules are
  * those of the custom resource: what passes here can be delivered.
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST.

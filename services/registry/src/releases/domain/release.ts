@@ -1,4 +1,4 @@
-/** What a delivery puts in place of the running version (DESIGN section 5). */
+/** What a delivery puts in place of the running version. */
 export type ArtifactType = 'image' | 'binary';
 
 export interface Artifact {

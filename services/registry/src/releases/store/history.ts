@@ -42,9 +42,9 @@ async function write(client: PoolClient, record: HistoryRecord): Promise<boolean
     checksum: artifact.checksum ?? '',
   };
   const columns = Object.keys(row).map(columnOf);
-  const places = columns.map((_column, index) => `$${index + 1}`);
+  const placeholders = columns.map((_column, index) => `$${index + 1}`);
   const { rowCount } = await client.query(
-    `INSERT INTO history (${columns.join()}) VALUES (${places.join()}) ON CONFLICT (job_uid) DO NOTHING`,
+    `INSERT INTO history (${columns.join()}) VALUES (${placeholders.join()}) ON CONFLICT (job_uid) DO NOTHING`,
     Object.values(row),
   );
   if (rowCount === 0) return false;

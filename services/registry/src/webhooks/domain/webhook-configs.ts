@@ -28,7 +28,7 @@ export interface WebhookConfigsDeps {
 
 /**
  * Lets a call through that proves to know the secret of the service, or the global one where it has
- * none (DESIGN section 6). Where there is neither, the caller has to be known, unless the rules
+ * none. Where there is neither, the caller has to be known, unless the rules
  * allow any.
  *
  * @throws RegistryError INVALID_SIGNATURE, also for a secret where none is set; SECRET_MISSING, SIGNATURE_REQUIRED, INVALID_SERVICE_NAME.

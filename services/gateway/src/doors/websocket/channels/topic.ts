@@ -73,7 +73,7 @@ export function createTopic<Item extends object, Gone extends string>(
 
   function* publish(change: ItemChange<Item, Gone>, cursor: string): Generator<void, void> {
     const event = log.append({ payload: payloadOf(change), channels: channelsOf(change.item), cursor });
-    const told = pacer();
+    const isYieldDue = pacer();
     for (const name of event.channels) {
       const channel = channels.get(name);
       if (channel === undefined) continue;
@@ -82,7 +82,7 @@ export function createTopic<Item extends object, Gone extends string>(
       for (const { subscriber, joinedAt } of channel.members) {
         if (joinedAt > event.number) continue;
         subscriber.next(frame);
-        if (told()) yield;
+        if (isYieldDue()) yield;
       }
     }
   }
@@ -110,13 +110,13 @@ export function createTopic<Item extends object, Gone extends string>(
 
   function* becomeReady(): Generator<void, void> {
     isReady = true;
-    const told = pacer();
+    const isYieldDue = pacer();
     const waiting = [...channels].flatMap(([name, { members }]) => Array.from(members, (member) => ({ name, member })));
     for (const { name, member } of waiting) {
       const channel = channels.get(name);
       if (channel?.members.has(member) !== true) continue;
       member.subscriber.begin(openingOf(name, channel, member.cursor));
-      if (told()) yield;
+      if (isYieldDue()) yield;
     }
   }
 

@@ -9,11 +9,11 @@ import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { listObjects } from '@rollcall/platform/kube/list.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { EventRecorder } from './runtime/events.ts';
-import { list } from './runtime/list.ts';
 
 const PERIOD_MS = 10_000;
 /** Whoever is there for an object has written its status by then. */
@@ -61,7 +61,7 @@ export function createStrays({ connection, namespace, namespaces, events, clock,
   /** None where this process may not list, or there is no such kind. */
   async function listIn(scope: string | undefined, kind: ResourceKind<CustomObject>): Promise<readonly CustomObject[]> {
     try {
-      return await list(connection, kind, { namespace: scope, query: { limit: String(LIST_LIMIT) } });
+      return await listObjects(connection, kind, { namespace: scope, query: { limit: String(LIST_LIMIT) } });
     } catch (error) {
       if (error instanceof KubeApiError) return [];
       throw error;

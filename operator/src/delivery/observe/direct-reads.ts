@@ -9,8 +9,8 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isForbidden, isNotFound, KubeApiError } from '@rollcall/platform/kube/errors.ts';
+import { listObjects } from '@rollcall/platform/kube/list.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { list } from '../../runtime/list.ts';
 
 /**
  * What is read from the API server when a job needs it: few do, or only once. All methods throw as
@@ -20,7 +20,7 @@ export type DirectReads = ReturnType<typeof createDirectReads>;
 
 export function createDirectReads(connection: KubeConnection) {
   const listDeployments = (labelSelector: string, namespace?: string) =>
-    list(connection, deploymentKind, { namespace, query: { labelSelector } });
+    listObjects(connection, deploymentKind, { namespace, query: { labelSelector } });
 
   return {
     findDeployment: (namespace: string, name: string) =>
@@ -33,11 +33,11 @@ export function createDirectReads(connection: KubeConnection) {
       resourceClient(connection, controllerRevisionKind, namespace).find(name),
     findJob: (namespace: string, name: string) => resourceClient(connection, deliveryJobKind, namespace).find(name),
     listPods: (namespace: string, labelSelector: string) =>
-      list(connection, podKind, { namespace, query: { labelSelector } }),
+      listObjects(connection, podKind, { namespace, query: { labelSelector } }),
     listEndpointSlices: (namespace: string, labelSelector: string, signal: AbortSignal) =>
-      list(connection, endpointSliceKind, { namespace, query: { labelSelector }, signal }),
+      listObjects(connection, endpointSliceKind, { namespace, query: { labelSelector }, signal }),
     /** Undefined where the API has no such kind. */
-    listRoutes: (namespace: string) => unless(list(connection, httpRouteKind, { namespace }), isNotFound),
+    listRoutes: (namespace: string) => unless(listObjects(connection, httpRouteKind, { namespace }), isNotFound),
   };
 }
 

@@ -3,6 +3,7 @@ import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { fieldSelector, listObjects } from '@rollcall/platform/kube/list.ts';
 import {
   type Manifest,
   preconditionsOf,
@@ -11,7 +12,6 @@ import {
 } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { listObjects } from '../../kube/list.ts';
 import { refusal } from '../../kube/refusal.ts';
 import type { Job, JobCommands, JobDirectory } from '../domain/jobs.ts';
 import type { DeliveryJobStore, RequestedJob } from '../domain/requested-job.ts';
@@ -62,7 +62,8 @@ export function createDeliveryJobs({ connection, namespace, onWrite }: DeliveryJ
       return object !== undefined && jobIdOf(object) === jobId ? toJob(object) : undefined;
     },
     async fetchOf(serviceName) {
-      return (await listObjects({ connection, namespace }, deliveryJobKind, serviceName)).map(toJob);
+      const query = { fieldSelector: fieldSelector('spec.serviceName', serviceName) };
+      return (await listObjects(connection, deliveryJobKind, { namespace, query })).map(toJob);
     },
     async command(job, command) {
       try {

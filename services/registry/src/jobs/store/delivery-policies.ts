@@ -3,7 +3,7 @@ import { deliveryPolicyKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryPolicy } from '@rollcall/crds/types.gen.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
-import { listObjects } from '../../kube/list.ts';
+import { listObjects } from '@rollcall/platform/kube/list.ts';
 import type { Policy, PolicyStore } from '../domain/automatic-deployment.ts';
 
 export interface DeliveryPoliciesDeps {
@@ -16,7 +16,7 @@ export interface DeliveryPoliciesDeps {
 export function createDeliveryPolicies({ connection, namespace, informer }: DeliveryPoliciesDeps): PolicyStore {
   return {
     find: (serviceName) => choose([...informer.store.values()], serviceName),
-    fetch: async (serviceName) => choose(await listObjects({ connection, namespace }, deliveryPolicyKind), serviceName),
+    fetch: async (serviceName) => choose(await listObjects(connection, deliveryPolicyKind, { namespace }), serviceName),
   };
 }
 

@@ -1,9 +1,9 @@
 import { objectNameFor, webhookConfigKind } from '@rollcall/crds/kinds.ts';
 import type { WebhookConfig } from '@rollcall/crds/types.gen.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
+import { fieldSelector, listObjects } from '@rollcall/platform/kube/list.ts';
 import { type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { listObjects } from '../../kube/list.ts';
 import { refusal } from '../../kube/refusal.ts';
 import type { WebhookConfigStore, WebhookReplacement, WebhookSettings } from '../domain/webhook-settings.ts';
 import {
@@ -106,7 +106,7 @@ async function obsoleteOf(
   serviceName: string,
 ): Promise<readonly string[]> {
   const objectName = objectNameFor(serviceName);
-  const items = await listObjects(context, webhookConfigKind);
+  const items = await listObjects(context.connection, webhookConfigKind, { namespace: context.namespace });
   const named = new Set(items.map(({ spec }) => `${spec.secretRef?.name}/${spec.secretRef?.key}`));
   const long = context.clock.now().getTime() - UNNAMED_MS;
   const obsolete = kept.filter(
@@ -118,7 +118,9 @@ async function obsoleteOf(
 }
 
 async function findConfig(context: Context, serviceName: string): Promise<WebhookConfig | undefined> {
-  return chooseConfig(await listObjects(context, webhookConfigKind, serviceName), serviceName);
+  const { connection, namespace } = context;
+  const query = { fieldSelector: fieldSelector('spec.serviceName', serviceName) };
+  return chooseConfig(await listObjects(connection, webhookConfigKind, { namespace, query }), serviceName);
 }
 
 /**

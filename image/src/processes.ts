@@ -11,7 +11,7 @@ interface Process {
  * By the argument that chooses them. Each is loaded alone: what the others need costs it nothing.
  */
 const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
-  Object.entries({
+  Object.entries<Process>({
     registry: {
       about: 'the HTTP API that services register with, and that pipelines call',
       start: () => import('@rollcall/registry/main.ts'),

@@ -12,20 +12,20 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { RefusedError } from '../../support/delivery-world/store.ts';
 import {
   belongings,
-  createWorld,
+  createSimulation,
   mostExtra,
   NEW_IMAGE,
   OLD_IMAGE,
   type Scenario,
+  type Simulation,
   userServices,
-  type World,
-} from '../../support/delivery-world/world.ts';
+} from '../../support/delivery-simulation/simulation.ts';
+import { RefusedError } from '../../support/delivery-simulation/store.ts';
 
 /*
- * One job, one Deployment with its controller, and a world that is unkind to both: new versions that fail in every way, an
+ * One job, one Deployment with its controller, and surroundings that are unkind to both: new versions that fail in every way, an
  * autoscaler, operators that die between any two writes, operators that sleep on a decision and act on it much later, users
  * who abort, promote, delete, edit. Time goes in seconds.
  */
@@ -139,7 +139,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   lagging: fc.boolean(),
   slices: fc.constantFrom('seen', 'at times', 'forbidden'),
   replacing: fc.constantFrom('surging', 'surging', 'one by one'),
-  room: fc.constantFrom('any', 'any', 'tight'),
+  capacity: fc.constantFrom('any', 'any', 'tight'),
   startupMs: fc.integer({ min: 0, max: 8 }).map((seconds) => seconds * 1000),
   failsAtMs: fc.integer({ min: 5, max: 60 }).map((seconds) => seconds * 1000),
   policy: fc.record({
@@ -193,12 +193,12 @@ interface Sleeper {
 }
 
 function simulate({ scenario, refusal, checksPass, events }: Run): void {
-  const world = createWorld(scenario);
+  const simulation = createSimulation(scenario);
   for (let tick = 0; tick < 20; tick += 1) {
-    world.nowMs += TICK_MS;
-    world.machinery.tick(world.nowMs);
+    simulation.nowMs += TICK_MS;
+    simulation.machinery.tick(simulation.nowMs);
   }
-  const before = belongings(world);
+  const before = belongings(simulation);
   const sleepers: Sleeper[] = [];
   const scaled: { readonly atMs: number; readonly replicas: number }[] = [{ atMs: 0, replicas: scenario.replicas }];
   let crashAfter: number | undefined;
@@ -214,39 +214,40 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
    * short before no more than there were.
    */
   function required(): number {
-    const sinceMs = world.nowMs - (world.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
+    const sinceMs = simulation.nowMs - (simulation.isRolling() ? ROLLING_SCALE_MS : SCALE_MS);
     const recent = scaled.filter((_, index) => (scaled[index + 1]?.atMs ?? Infinity) > sinceMs);
     const all = sound(scenario, Math.min(...recent.map(({ replicas }) => replicas)));
     // On the way back as many may be missing as on the way forward.
-    const isByOwn = world.isRolling() || world.job()?.status?.failure !== undefined;
+    const isByOwn = simulation.isRolling() || simulation.job()?.status?.failure !== undefined;
     return isByOwn && scenario.replacing === 'one by one' ? all - 1 : all;
   }
 
   function check(context: string): void {
     // A version that goes bad after it was delivered is nobody's fault.
-    const isDelivered = world.job()?.status?.phase === 'Succeeded' && scenario.fate !== 'good';
+    const isDelivered = simulation.job()?.status?.phase === 'Succeeded' && scenario.fate !== 'good';
     if (outside !== undefined || isDelivered) return;
     // Who may not write can neither mend what breaks nor follow who scales.
     if (isRefused && (scenario.fate !== 'good' || scaled.length > 1)) return;
-    for (const service of userServices(world)) {
-      const { ready, lost } = world.serving(service);
+    for (const service of userServices(simulation)) {
+      const { ready, lost } = simulation.serving(service);
       if (ready + lost < required()) {
         throw new Error(
-          `${context}: ${ready} pods serve ${service.metadata.name}, ${required()} are asked for; ${JSON.stringify(service.spec?.selector)} ${JSON.stringify(world.job()?.status)}`,
+          `${context}: ${ready} pods serve ${service.metadata.name}, ${required()} are asked for; ${JSON.stringify(service.spec?.selector)} ${JSON.stringify(simulation.job()?.status)}`,
         );
       }
     }
-    checkRoutes(world, context);
+    checkRoutes(simulation, context);
     if (scenario.replacing === 'one by one') checkSurge(context);
-    const isLimited = scenario.policy.maxSurge !== undefined && scenario.strategy === 'Canary' && !world.isRolling();
+    const isLimited =
+      scenario.policy.maxSurge !== undefined && scenario.strategy === 'Canary' && !simulation.isRolling();
     // Old pods that were missing before come up as the Deployment says, at the end of the job.
     if (isLimited && scenario.standing === 'sound') checkExtra(context);
   }
 
   /** A Deployment whose pods each have a port of their node never asks for one more. */
   function checkSurge(context: string): void {
-    const { uid = '' } = world.deployment()?.metadata ?? {};
-    const own = world.machinery.replicaSets.filter(({ owner }) => owner === uid);
+    const { uid = '' } = simulation.deployment()?.metadata ?? {};
+    const own = simulation.machinery.replicaSets.filter(({ owner }) => owner === uid);
     const wanted = own.reduce((sum, { replicas }) => sum + replicas, 0);
     const most = Math.max(...scaled.map(({ replicas }) => replicas));
     if (wanted > most) throw new Error(`${context}: the Deployment has ${wanted} pods instead of ${most}`);
@@ -254,7 +255,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
 
   /** With `maxSurge` there are never more pods than it adds to what the Deployment asks for. */
   function checkExtra(context: string): void {
-    const wanted = world.machinery.replicaSets.reduce((sum, { replicas }) => sum + replicas, 0);
+    const wanted = simulation.machinery.replicaSets.reduce((sum, { replicas }) => sum + replicas, 0);
     const most = Math.max(...scaled.map(({ replicas }) => replicas));
     const allowed = most + mostExtra(scenario, most);
     if (wanted > allowed) throw new Error(`${context}: there are to be ${wanted} pods, more than ${allowed}`);
@@ -266,7 +267,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
       return false;
     }
     try {
-      world.store.apply(change);
+      simulation.store.apply(change);
     } catch (error) {
       if (error instanceof RefusedError) return false;
       throw error;
@@ -286,9 +287,9 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
     return isWhole;
   }
 
-  function look(): void {
+  function reconcile(): void {
     for (let round = 0; round < 7; round += 1) {
-      const snapshot = world.observe();
+      const snapshot = simulation.observe();
       if (snapshot === undefined) return;
       const { changes } = planJob(snapshot);
       const allowed = crashAfter === undefined ? changes : changes.slice(0, crashAfter);
@@ -296,7 +297,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
       crashAfter = undefined;
       const made = writeAll(allowed, 'leader');
       if (isCrash) return;
-      if (made) forget(world, snapshot.measurements.length);
+      if (made) forget(simulation, snapshot.measurements.length);
       if (changes.length === 0) return;
     }
   }
@@ -304,20 +305,20 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   function happen(event: WorldEvent, tick: number): void {
     switch (event.type) {
       case 'abort':
-        return world.store.patch(deliveryJobKind, 'job', { spec: { abort: true } });
+        return simulation.store.patch(deliveryJobKind, 'job', { spec: { abort: true } });
       case 'promote':
-        return world.store.patch(deliveryJobKind, 'job', { spec: { promote: true } });
+        return simulation.store.patch(deliveryJobKind, 'job', { spec: { promote: true } });
       case 'delete job':
-        return world.store.delete(deliveryJobKind, 'job');
+        return simulation.store.delete(deliveryJobKind, 'job');
       case 'scale':
-        if (world.deployment() === undefined) return;
-        scaled.push({ atMs: world.nowMs, replicas: event.replicas });
-        return world.store.patch(deploymentKind, 'shop', { spec: { replicas: event.replicas } });
+        if (simulation.deployment() === undefined) return;
+        scaled.push({ atMs: simulation.nowMs, replicas: event.replicas });
+        return simulation.store.patch(deploymentKind, 'shop', { spec: { replicas: event.replicas } });
       case 'crash':
         crashAfter = event.writes;
         return;
       case 'sleeper': {
-        const snapshot = world.observe();
+        const snapshot = simulation.observe();
         if (snapshot === undefined) return;
         const { changes } = planJob(snapshot);
         sleepers.push({ wakesAt: tick + event.delayTicks, changes });
@@ -325,38 +326,38 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
       }
       case 'evict': {
         const wanted = event.isNew ? NEW_IMAGE : OLD_IMAGE;
-        const sets = world.machinery.replicaSets.filter(
+        const sets = simulation.machinery.replicaSets.filter(
           ({ template }) => template.spec.containers[0]?.image === wanted,
         );
-        for (const set of sets) world.machinery.evict(set, event.count, world.nowMs);
+        for (const set of sets) simulation.machinery.evict(set, event.count, simulation.nowMs);
         return;
       }
       case 'outside':
-        if (!editFromOutside(world, event.what)) return;
+        if (!editFromOutside(simulation, event.what)) return;
         outside = event.what;
-        editedAt = world.job()?.status?.stage;
+        editedAt = simulation.job()?.status?.stage;
     }
   }
 
   for (let tick = 0; tick < LIMIT_TICKS; tick += 1) {
     currentTick = tick;
-    world.nowMs += TICK_MS;
+    simulation.nowMs += TICK_MS;
     for (const { event } of events.filter((planned) => planned.tick === tick)) {
       happen(event, tick);
       check(`event ${event.type}`);
     }
-    world.machinery.tick(world.nowMs);
+    simulation.machinery.tick(simulation.nowMs);
     check('controllers');
-    measure(world, checksPass);
-    look();
+    measure(simulation, checksPass);
+    reconcile();
     for (const sleeper of sleepers.filter(({ wakesAt }) => wakesAt === tick)) {
       writeAll(sleeper.changes, 'sleeper');
     }
-    const { status, spec, metadata } = world.job() ?? { metadata: {} };
+    const { status, spec, metadata } = simulation.job() ?? { metadata: {} };
     pausedTicks = status?.phase === 'Paused' ? pausedTicks + 1 : 0;
     // Whose promote is not cleared, because nobody may, clears it himself.
     if (pausedTicks > 15 && (spec?.promote === false || pausedTicks > 20))
-      world.store.patch(deliveryJobKind, 'job', { spec: { promote: spec?.promote === false } });
+      simulation.store.patch(deliveryJobKind, 'job', { spec: { promote: spec?.promote === false } });
     const isDone =
       status !== undefined &&
       isFinished({ status } as never) &&
@@ -369,12 +370,12 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
   }
   // What was scaled last comes up.
   for (let tick = 0; tick < 30; tick += 1) {
-    world.nowMs += TICK_MS;
-    world.machinery.tick(world.nowMs);
+    simulation.nowMs += TICK_MS;
+    simulation.machinery.tick(simulation.nowMs);
   }
   const isForGood = isRefused && refusal?.ticks === Infinity;
   judge({
-    world,
+    simulation,
     before,
     outside,
     editedAt,
@@ -391,29 +392,34 @@ function isTheOne({ kind, fromTick, ticks }: Refusal, change: Change, tick: numb
   return tick >= fromTick && tick < fromTick + ticks;
 }
 
-function forget(world: World, count: number): void {
-  world.measurements.splice(0, count);
+function forget(simulation: Simulation, count: number): void {
+  simulation.measurements.splice(0, count);
 }
 
-function measure(world: World, passes: boolean): void {
-  if (!['Verifying', 'Paused'].includes(world.job()?.status?.phase ?? '')) return;
-  const snapshot = world.observe();
+function measure(simulation: Simulation, passes: boolean): void {
+  if (!['Verifying', 'Paused'].includes(simulation.job()?.status?.phase ?? '')) return;
+  const snapshot = simulation.observe();
   if (snapshot === undefined) return;
   for (const { check, dueAt } of dueChecks(snapshot)) {
-    const isDue = dueAt.getTime() <= world.nowMs;
+    const isDue = dueAt.getTime() <= simulation.nowMs;
     if (isDue)
-      world.measurements.push({ check: check.name, passed: passes, at: new Date(world.nowMs), message: 'measured' });
+      simulation.measurements.push({
+        check: check.name,
+        passed: passes,
+        at: new Date(simulation.nowMs),
+        message: 'measured',
+      });
   }
 }
 
 /** A share of the traffic never goes to a Service without pods. */
-function checkRoutes(world: World, context: string): void {
-  for (const { spec } of world.store.list(httpRouteKind)) {
+function checkRoutes(simulation: Simulation, context: string): void {
+  for (const { spec } of simulation.store.list(httpRouteKind)) {
     for (const { name, weight = 1 } of spec.rules?.flatMap(({ backendRefs }) => backendRefs ?? []) ?? []) {
       if (!name.endsWith('-canary') || weight === 0) continue;
-      const service = world.store.find(serviceKind, name);
-      const { ready, lost } = service === undefined ? { ready: 0, lost: 0 } : world.serving(service);
-      const isAsked = (world.deployment()?.spec.replicas ?? 0) > 0;
+      const service = simulation.store.find(serviceKind, name);
+      const { ready, lost } = service === undefined ? { ready: 0, lost: 0 } : simulation.serving(service);
+      const isAsked = (simulation.deployment()?.spec.replicas ?? 0) > 0;
       if (ready + lost === 0 && isAsked)
         throw new Error(`${context}: ${weight} of the weight goes to ${name}, which has no pods`);
     }
@@ -441,11 +447,11 @@ const beforeCutOver: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /** @returns whether there was anything to edit. */
-function editFromOutside(world: World, what: OutsideEdit): boolean {
-  const { store } = world;
+function editFromOutside(simulation: Simulation, what: OutsideEdit): boolean {
+  const { store } = simulation;
   const extra = store.list(deploymentKind).find(({ metadata }) => metadata.name !== 'shop');
-  const containers = world.deployment()?.spec.template.spec.containers ?? [];
-  if (world.job() === undefined || world.deployment() === undefined) return false;
+  const containers = simulation.deployment()?.spec.template.spec.containers ?? [];
+  if (simulation.job() === undefined || simulation.deployment() === undefined) return false;
   switch (what) {
     case 'template': {
       const changed = containers.map((container) => ({ ...container, env: [{ name: 'BY', value: 'user' }] }));
@@ -507,7 +513,7 @@ function editFromOutside(world: World, what: OutsideEdit): boolean {
 }
 
 interface Outcome {
-  readonly world: World;
+  readonly simulation: Simulation;
   readonly before: unknown;
   readonly outside: OutsideEdit | undefined;
   /** The stage of the job at the last edit. */
@@ -519,22 +525,24 @@ interface Outcome {
   readonly isQuiet: boolean;
 }
 
-function judge({ world, before, outside, editedAt, scenario, refused, isEvent, isQuiet }: Outcome): void {
-  const job = world.job();
+function judge({ simulation, before, outside, editedAt, scenario, refused, isEvent, isQuiet }: Outcome): void {
+  const job = simulation.job();
   const status = job?.status;
   expect(status?.phase, `ends: ${JSON.stringify(status)}`).toMatch(/^(Succeeded|RolledBack|Failed)$/);
   if (refused === 'for good') return;
-  const extras = world.store.list(deploymentKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
+  const extras = simulation.store
+    .list(deploymentKind)
+    .filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
   // What is paused on the way back may have no pods that could replace the job's.
   const isShort =
     (scenario.standing !== 'sound' || outside === 'pause') &&
-    oldReady(world) < (world.deployment()?.spec.replicas ?? 0);
+    oldReady(simulation) < (simulation.deployment()?.spec.replicas ?? 0);
   if (isShort && status?.failure?.reason === 'RollbackIncomplete' && extras.some(({ spec }) => spec.replicas !== 0)) {
     // Pods of the old version that fail while the job runs cannot come back: it keeps its own, and
     // itself, until somebody mends that.
     expect(job?.metadata.finalizers).toContain('rollcall.dev/delivery');
-    expect(world.deployment()?.spec.template.spec.containers[0]?.image).toBe(OLD_IMAGE);
-    for (const service of userServices(world)) expect(world.serving(service).ready).toBeGreaterThan(0);
+    expect(simulation.deployment()?.spec.template.spec.containers[0]?.image).toBe(OLD_IMAGE);
+    for (const service of userServices(simulation)) expect(simulation.serving(service).ready).toBeGreaterThan(0);
     return;
   }
   expect(job?.metadata.finalizers).not.toContain('rollcall.dev/delivery');
@@ -542,18 +550,18 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
   expect(extras.filter(({ spec }) => spec.replicas !== 0)).toEqual([]);
   if (!isEvent('sleeper')) {
     expect(extras).toEqual([]);
-    expect(world.store.list(serviceKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined)).toEqual(
-      [],
-    );
+    expect(
+      simulation.store.list(serviceKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined),
+    ).toEqual([]);
   }
-  for (const service of userServices(world)) {
+  for (const service of userServices(simulation)) {
     expect(service.spec?.selector).not.toHaveProperty('pod-template-hash');
     expect(service.metadata.annotations).not.toHaveProperty('rollcall.dev/rolling-back');
   }
-  const deployment = world.deployment();
+  const deployment = simulation.deployment();
   expect(deployment?.metadata.annotations ?? {}).not.toHaveProperty('rollcall.dev/rolling-back');
   // What users do with a version that was delivered is theirs, and so is what they do once the job
-  // has looked for the last time.
+  // has reconciled for the last time.
   const isTheirs =
     editedAt === 'Finishing' ||
     editedAt === 'Failed' ||
@@ -569,17 +577,19 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
   if (outside === 'new service' && beforeCutOver.has(editedAt) && !isEvent('sleeper') && !isEvent('crash')) {
     expect(status?.phase).not.toBe('Succeeded');
   }
-  if (outside !== undefined) return judgeEdited(world, outside);
+  if (outside !== undefined) return judgeEdited(simulation, outside);
   // What could not be restored in time is restored as soon as that is allowed.
   if (status?.failure?.reason === 'RollbackIncomplete') {
-    expect({ ...(belongings(world) as object), services: userBelongings(belongings(world)) }).toStrictEqual(before);
+    expect({ ...(belongings(simulation) as object), services: userBelongings(belongings(simulation)) }).toStrictEqual(
+      before,
+    );
   }
   if (refused !== 'never' && status?.phase === 'Failed') return;
   const image = status?.phase === 'Succeeded' && scenario.artifact === 'image' ? NEW_IMAGE : OLD_IMAGE;
-  for (const service of userServices(world)) {
+  for (const service of userServices(simulation)) {
     if (status?.phase === 'Succeeded' && scenario.fate !== 'good') continue;
     const { replicas = 0 } = deployment?.spec ?? {};
-    const { images, ready } = world.serving(service);
+    const { images, ready } = simulation.serving(service);
     if (image === NEW_IMAGE) expect(ready).toBe(replicas);
     // Better pods of the new version than none.
     else if (scenario.standing !== 'sound' && sound(scenario, Math.min(replicas, scenario.replicas)) === 0) continue;
@@ -591,7 +601,7 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
     }
     expect(images).toEqual(replicas === 0 ? [] : [image]);
   }
-  const after = belongings(world);
+  const after = belongings(simulation);
   const withoutMade = { ...(after as object), services: userBelongings(after) };
   if (status?.phase === 'Succeeded') {
     expect(deployment?.metadata.annotations?.['rollcall.dev/version']).toBe('2');
@@ -606,7 +616,7 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
     !isEvent('delete job') &&
     status?.phase !== 'Succeeded'
   ) {
-    // Room for twice the pods is enough.
+    // Capacity for twice the pods is enough.
     const isEasy =
       isQuiet && scenario.standing === 'sound' && scenario.services > 0 && scenario.strategy === 'BlueGreen';
     expect(isEasy).toBe(false);
@@ -624,8 +634,8 @@ function judge({ world, before, outside, editedAt, scenario, refused, isEvent, i
 }
 
 /** Pods of the old version that are ready. */
-function oldReady(world: World): number {
-  const pods = world.machinery.replicaSets.flatMap((set) => set.pods);
+function oldReady(simulation: Simulation): number {
+  const pods = simulation.machinery.replicaSets.flatMap((set) => set.pods);
   return pods.filter(({ image, ready }) => ready && image === OLD_IMAGE).length;
 }
 
@@ -639,13 +649,13 @@ function shapeOf(all: unknown): unknown {
   return { ...rest, strategy: deployment.strategy, progressDeadlineSeconds: deployment.progressDeadlineSeconds };
 }
 
-function judgeEdited(world: World, outside: OutsideEdit): void {
-  const { template } = world.deployment()?.spec ?? {};
-  const service = world.store.find(serviceKind, 'shop-0');
+function judgeEdited(simulation: Simulation, outside: OutsideEdit): void {
+  const { template } = simulation.deployment()?.spec ?? {};
+  const service = simulation.store.find(serviceKind, 'shop-0');
   if (outside === 'template')
     expect(template?.spec.containers[0]).toMatchObject({ env: [{ name: 'BY', value: 'user' }] });
   if (outside === 'selector' && service !== undefined) expect(service.spec?.selector).toMatchObject({ by: 'user' });
-  for (const { spec } of world.store.list(httpRouteKind)) {
+  for (const { spec } of simulation.store.list(httpRouteKind)) {
     const backends = spec.rules?.flatMap(({ backendRefs = [] }) => backendRefs) ?? [];
     expect(backends.map(({ name }) => name)).not.toContain('shop-0-canary');
     if (outside !== 'route around the canary') continue;
@@ -655,7 +665,7 @@ function judgeEdited(world: World, outside: OutsideEdit): void {
     expect(weightOf('shop-0')).toBe(3 * weightOf('other'));
   }
   if (outside === 'route') {
-    for (const { spec } of world.store.list(httpRouteKind)) {
+    for (const { spec } of simulation.store.list(httpRouteKind)) {
       expect(isSameJson(spec.rules, [{ backendRefs: [{ name: 'elsewhere', port: 1 }] }])).toBe(true);
     }
   }

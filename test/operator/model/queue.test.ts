@@ -18,7 +18,7 @@ import { expect, test } from 'vitest';
 
 /*
  * Jobs of one second, made one after the other, that all find the same Deployment, as jobs of one service or of several. Each is
- * looked at by a worker of its own; a write is under way for a while, in which the others look and write. Operators see jobs
+ * reconciled by a worker of its own; a write is under way for a while, in which the others read and write. Operators see jobs
  * and Deployment late, and each as late as may be. One that no longer leads sleeps on what it was about to write, for
  * as long as it likes, and knows nothing of what came first. Whoever writes what he knew in time has his write taken: versions are
  * all that protects anybody.
@@ -87,7 +87,7 @@ function simulate({ names, services, turns }: Run): void {
     return isHeld ? undefined : claim?.text;
   }
 
-  function look(name: string, late: Staleness): void {
+  function reconcile(name: string, late: Staleness): void {
     const versions = jobs.get(name) ?? [];
     const job = versions.at(-1 - late.job) ?? versions[0];
     const deployment = deployments.at(-1 - late.deployment) ?? deployments[0];
@@ -177,7 +177,7 @@ function simulate({ names, services, turns }: Run): void {
       return;
     }
     const [next, ...rest] = underWay.get(name) ?? [];
-    if (next === undefined) return look(name, late);
+    if (next === undefined) return reconcile(name, late);
     underWay.set(name, write(name, next) ? rest : []);
   }
 

@@ -7,8 +7,8 @@ import type { Change } from '@rollcall/operator/runtime/decision.ts';
 import { deploymentKind, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { RefusedError } from '../../support/delivery-world/store.ts';
-import { createWorld, type Scenario, userServices } from '../../support/delivery-world/world.ts';
+import { createSimulation, type Scenario, userServices } from '../../support/delivery-simulation/simulation.ts';
+import { RefusedError } from '../../support/delivery-simulation/store.ts';
 
 /*
  * Two jobs of different services that find the same Deployment, because somebody labels it anew: no queue keeps them apart. For each
@@ -30,7 +30,7 @@ const run = fc.record({
   /** When the second job comes. */
   comesAt: fc.integer({ min: 0, max: 40 }),
   aborts: fc.array(fc.record({ tick, name }), { maxLength: 1 }),
-  /** Ticks in which nobody looks at a job. */
+  /** Ticks in which nobody reconciles a job. */
   pauses: fc.array(fc.record({ tick, name, ticks: fc.integer({ min: 1, max: 30 }) }), { maxLength: 2 }),
   sleepers: fc.array(fc.record({ tick, name, delayTicks: fc.integer({ min: 0, max: 90 }) }), { maxLength: 8 }),
 });
@@ -54,7 +54,7 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
     lagging: false,
     slices: 'seen',
     replacing: 'surging',
-    room: 'any',
+    capacity: 'any',
     startupMs: 2000,
     failsAtMs: 0,
     policy: {
@@ -69,13 +69,13 @@ function scenarioOf({ strategies: [first], routed, replicas, autoPromote }: Run)
 
 function simulate(plan: Run): void {
   const { strategies, comesAt, aborts, pauses, sleepers, replicas } = plan;
-  const world = createWorld(scenarioOf(plan));
-  const { store } = world;
+  const simulation = createSimulation(scenarioOf(plan));
+  const { store } = simulation;
   const asleep: { readonly wakesAt: number; readonly name: Name; readonly changes: readonly Change[] }[] = [];
 
   function pass(): void {
-    world.nowMs += 1000;
-    world.machinery.tick(world.nowMs);
+    simulation.nowMs += 1000;
+    simulation.machinery.tick(simulation.nowMs);
   }
 
   function createRival(): void {
@@ -96,7 +96,7 @@ function simulate(plan: Run): void {
   }
 
   const holder = () => {
-    const deployment = world.deployment();
+    const deployment = simulation.deployment();
     return deployment === undefined ? undefined : claimOn(deployment)?.name;
   };
 
@@ -113,14 +113,15 @@ function simulate(plan: Run): void {
       const isHolder = before === writer || holder() === writer;
       if (!isHolder) throw new Error(`${writer} writes what is ${before}'s: ${JSON.stringify(change.patch)}`);
     }
-    for (const service of userServices(world)) expect(world.serving(service).ready).toBeGreaterThanOrEqual(replicas);
+    for (const service of userServices(simulation))
+      expect(simulation.serving(service).ready).toBeGreaterThanOrEqual(replicas);
     expect(NAMES.filter(isAtIt).length).toBeLessThanOrEqual(1);
     return true;
   }
 
   /** One that has let go of the Deployment has nothing left but to say that it has ended. */
   function isAtIt(of: Name): boolean {
-    const job = world.job(of);
+    const job = simulation.job(of);
     const stage = job?.status?.stage;
     if (job === undefined || isFinished(job) || stage === undefined) return false;
     return stage !== 'Queued' && stage !== 'Preparing' && (stage !== 'Finishing' || holder() === of);
@@ -132,9 +133,9 @@ function simulate(plan: Run): void {
     }
   }
 
-  function look(of: Name): void {
+  function reconcile(of: Name): void {
     for (let round = 0; round < 6; round += 1) {
-      const snapshot = world.observe(of);
+      const snapshot = simulation.observe(of);
       if (snapshot === undefined) return;
       const { changes } = planJob(snapshot);
       writeAll(changes, of);
@@ -149,26 +150,27 @@ function simulate(plan: Run): void {
     for (const each of NAMES) {
       const isAborted = aborts.some((abort) => abort.name === each && abort.tick === now);
       if (isAborted) store.patch(deliveryJobKind, each, { spec: { abort: true } });
-      if (world.job(each)?.status?.phase === 'Paused') store.patch(deliveryJobKind, each, { spec: { promote: true } });
+      if (simulation.job(each)?.status?.phase === 'Paused')
+        store.patch(deliveryJobKind, each, { spec: { promote: true } });
     }
     for (const sleeper of sleepers.filter(({ tick }) => tick === now)) {
-      const snapshot = world.observe(sleeper.name);
+      const snapshot = simulation.observe(sleeper.name);
       const changes = snapshot === undefined ? [] : planJob(snapshot).changes;
       asleep.push({ wakesAt: now + sleeper.delayTicks, name: sleeper.name, changes });
     }
     const isSeen = (each: Name) =>
       !pauses.some((pause) => pause.name === each && now >= pause.tick && now < pause.tick + pause.ticks);
-    NAMES.filter(isSeen).forEach(look);
+    NAMES.filter(isSeen).forEach(reconcile);
     for (const { name: writer, changes } of asleep.filter(({ wakesAt }) => wakesAt === now)) writeAll(changes, writer);
   }
 
-  const jobs = NAMES.map((each) => world.job(each));
+  const jobs = NAMES.map((each) => simulation.job(each));
   for (const job of jobs) {
     expect(job?.status?.phase).toMatch(/^(Succeeded|RolledBack|Failed)$/);
     expect(job?.metadata.finalizers).not.toContain(finalizers.delivery);
   }
   // A sleeper may have claimed it for a job that had ended by then: the next one takes that over.
-  const isClaimed = world.deployment()?.metadata.annotations?.[annotations.delivering] !== undefined;
+  const isClaimed = simulation.deployment()?.metadata.annotations?.[annotations.delivering] !== undefined;
   expect(isClaimed && sleepers.length === 0).toBe(false);
   const extras = store.list(deploymentKind).filter(({ metadata }) => metadata.labels?.[labels.job] !== undefined);
   expect(extras.filter(({ spec }) => spec.replicas !== 0)).toEqual([]);
@@ -178,8 +180,8 @@ function simulate(plan: Run): void {
     .toSorted((a, b) => ((a?.status?.finishedAt ?? '') < (b?.status?.finishedAt ?? '') ? -1 : 1))
     .at(-1);
   const image = last === undefined ? 'registry.example.com/shop:1' : `registry.example.com/shop:${last.spec.version}`;
-  expect(world.deployment()?.spec.template.spec.containers[0]?.image).toBe(image);
-  expect(world.deployment()?.metadata.annotations?.[annotations.version]).toBe(last?.spec.version);
+  expect(simulation.deployment()?.spec.template.spec.containers[0]?.image).toBe(image);
+  expect(simulation.deployment()?.metadata.annotations?.[annotations.version]).toBe(last?.spec.version);
 }
 
 function isUsers(change: Change & { action: 'patch' }): boolean {

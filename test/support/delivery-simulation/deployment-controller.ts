@@ -53,8 +53,8 @@ export interface Machinery {
   readonly gone: readonly SimulatedPod[];
 }
 
-/** @param room how many pods there may be, as a quota says. */
-export function createMachinery(store: Store, fate: PodFate, room: () => number): Machinery {
+/** @param capacity how many pods there may be, as a quota says. */
+export function createMachinery(store: Store, fate: PodFate, capacity: () => number): Machinery {
   const replicaSets: SimulatedReplicaSet[] = [];
   const progressedMs = new Map<string, { ms: number; mark: string; reason: string }>();
   const gone: SimulatedPod[] = [];
@@ -102,9 +102,9 @@ export function createMachinery(store: Store, fate: PodFate, room: () => number)
     }
     const total = set.replicas + active.reduce((sum, other) => sum + other.replicas, 0);
     if (set.replicas > replicas) set.replicas = replicas;
-    const room = Math.min(replicas + Math.max(surge, unavailable === 0 ? 1 : 0) - total, replicas - set.replicas);
-    if (room > 0) {
-      set.replicas += room;
+    const capacity = Math.min(replicas + Math.max(surge, unavailable === 0 ? 1 : 0) - total, replicas - set.replicas);
+    if (capacity > 0) {
+      set.replicas += capacity;
       return;
     }
     shrink({ set, active, total }, replicas - unavailable);
@@ -141,7 +141,7 @@ export function createMachinery(store: Store, fate: PodFate, room: () => number)
   }
 
   function populate(set: SimulatedReplicaSet, nowMs: number): void {
-    while (set.pods.length < set.replicas && replicaSets.reduce((sum, { pods }) => sum + pods.length, 0) < room()) {
+    while (set.pods.length < set.replicas && replicaSets.reduce((sum, { pods }) => sum + pods.length, 0) < capacity()) {
       podCount += 1;
       const labels = { ...set.template.metadata?.labels, 'pod-template-hash': set.hash };
       const image = set.template.spec.containers[0]?.image ?? '';

@@ -57,7 +57,7 @@ export interface Scenario {
    * How many pods there may be: any number, or as many as a delivery promises to need at most. That
    * is twice as many as the Deployment asks for, or what `maxSurge` adds to it.
    */
-  readonly room: 'any' | 'tight';
+  readonly capacity: 'any' | 'tight';
   readonly startupMs: number;
   /** How old pods of a version that fails later become, in ms. */
   readonly failsAtMs: number;
@@ -72,12 +72,12 @@ export interface Scenario {
 export const OLD_IMAGE = 'registry.example.com/shop:1';
 export const NEW_IMAGE = 'registry.example.com/shop:2';
 
-export interface World {
+export interface Simulation {
   readonly store: Store;
   readonly machinery: Machinery;
   nowMs: number;
   readonly measurements: Measurement[];
-  /** @param name of the job; there may be others than that of {@link createWorld}. */
+  /** @param name of the job; there may be others than that of {@link createSimulation}. */
   observe(name?: string): JobSnapshot | undefined;
   job(name?: string): DeliveryJob | undefined;
   deployment(): Deployment | undefined;
@@ -94,14 +94,14 @@ export interface World {
 const REACTION_MS = 45_000;
 
 /** So long EndpointSlices cannot be listed, and so long they can, in turns. */
-const AWAY_MS = 7000;
+const UNAVAILABLE_MS = 7000;
 
-export function createWorld(scenario: Scenario): World {
+export function createSimulation(scenario: Scenario): Simulation {
   const store = createStore((kind, object) => withDefaults(kind, object, scenario));
   let most = scenario.replicas;
   const machinery = createMachinery(store, fateOf(scenario), () => {
     most = Math.max(most, store.find(deploymentKind, 'shop')?.spec.replicas ?? 0);
-    const isTight = scenario.room === 'tight' && scenario.standing === 'sound';
+    const isTight = scenario.capacity === 'tight' && scenario.standing === 'sound';
     return isTight ? most + mostExtra(scenario, most) : Infinity;
   });
   const policy = policyOf(scenario);
@@ -119,9 +119,9 @@ export function createWorld(scenario: Scenario): World {
       workload: workloadFor(job),
       saved,
       artifact: { fetcherImage: 'registry.example.com/rollcall:1', maxBytes: 1e6, allowPrivateAddresses: false },
-      measurements: [...world.measurements],
+      measurements: [...simulation.measurements],
       registration: { heartbeatAt: undefined, currentVersion: undefined, health: undefined },
-      now: new Date(world.nowMs),
+      now: new Date(simulation.nowMs),
     };
   }
 
@@ -169,7 +169,7 @@ export function createWorld(scenario: Scenario): World {
 
   function endpointsOf(services: readonly Service[]): EndpointsAnswer {
     if (scenario.slices === 'forbidden') return 'forbidden';
-    const isAway = scenario.slices === 'at times' && Math.floor(world.nowMs / AWAY_MS) % 2 === 0;
+    const isAway = scenario.slices === 'at times' && Math.floor(simulation.nowMs / UNAVAILABLE_MS) % 2 === 0;
     return isAway ? 'unknown' : new Map(services.map((service) => [service.metadata.name, readyBehind(service)]));
   }
 
@@ -196,10 +196,10 @@ export function createWorld(scenario: Scenario): World {
 
   /** A rolling update that goes bad without a fault is seen at its deadline. */
   function reactionMs(): number {
-    return world.isRolling() ? 3 * REACTION_MS : REACTION_MS;
+    return simulation.isRolling() ? 3 * REACTION_MS : REACTION_MS;
   }
 
-  const world: World = {
+  const simulation: Simulation = {
     store,
     machinery,
     nowMs: Date.parse('2026-11-21T12:00:00Z'),
@@ -219,11 +219,11 @@ export function createWorld(scenario: Scenario): World {
         selector.every(([key, value]) => pod.labels[key] === value),
       );
       const ready = pods.filter((pod) => pod.ready && pod.failedMs === undefined);
-      const lost = pods.filter(({ failedMs }) => failedMs !== undefined && world.nowMs - failedMs < reactionMs());
+      const lost = pods.filter(({ failedMs }) => failedMs !== undefined && simulation.nowMs - failedMs < reactionMs());
       return { images: [...new Set(ready.map(({ image }) => image))], ready: ready.length, lost: lost.length };
     },
   };
-  return world;
+  return simulation;
 }
 
 function podViews(pods: SimulatedReplicaSet['seen']): PodGroup['pods'] {
@@ -396,7 +396,7 @@ function withDefaults(
 }
 
 /** What a job that does not succeed leaves as it was. */
-export function belongings({ store }: World): unknown {
+export function belongings({ store }: Simulation): unknown {
   const deployment = store.find(deploymentKind, 'shop');
   const { progressDeadlineSeconds, strategy, template } = deployment?.spec ?? {};
   const { 'deployment.kubernetes.io/revision': _, ...annotations } = deployment?.metadata.annotations ?? {};
@@ -411,6 +411,6 @@ export function belongings({ store }: World): unknown {
 }
 
 /** As {@link belongings}, without what only a running job adds. */
-export function userServices({ store }: World): readonly Service[] {
+export function userServices({ store }: Simulation): readonly Service[] {
   return store.list(serviceKind).filter(({ metadata }) => metadata.labels?.[labels.job] === undefined);
 }

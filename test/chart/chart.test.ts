@@ -263,7 +263,7 @@ describe('what values lead to', () => {
     await expect(renderChart(values)).rejects.toThrow('postgresql.external.urls has no URL for payment');
   });
 
-  test('pods do not tell by a checksum what the password in a URL is, and one rendering says one thing', async () => {
+  test('pods do not reveal by a checksum what the password in a URL is, and one rendering says one thing', async () => {
     const values = {
       postgresql: { external: { urls: { registry: 'postgres://me:word@db.example.com/rollcall' } } },
       redis: { external: { url: 'redis://:word@cache.example.com' } },
@@ -309,7 +309,7 @@ describe('what values lead to', () => {
     ]);
   });
 
-  test('"*" is what it takes for rights in the whole cluster', async () => {
+  test('"*" is what is needed for rights in the whole cluster', async () => {
     const objects = await renderChart({ delivery: { namespaces: ['*'] }, import: { namespaces: ['*'] } });
     expect(environmentOf(objects, 'rollcall-operator')).toMatchObject({
       ROLLCALL_DELIVERY_NAMESPACES: '*',
@@ -371,7 +371,7 @@ test('the operator is known by the Lease that it may patch', async () => {
   expect(rules.flatMap(({ resourceNames = [] }) => resourceNames)).toEqual(lease);
 });
 
-test('the operator is told which pod it is, for a Lease that it makes anew to go with that', async () => {
+test('the operator knows which pod it is, for a Lease that it makes anew to go with that', async () => {
   expect(environmentOf(await renderChart(), 'rollcall-operator')).toMatchObject({
     ROLLCALL_POD_NAME: { fieldRef: { fieldPath: 'metadata.name' } },
     ROLLCALL_POD_UID: { fieldRef: { fieldPath: 'metadata.uid' } },

@@ -41,7 +41,7 @@ export function helm(args: readonly string[], { values, kubeconfig }: HelmOption
   return runHelm({ helm: inject('kubernetesBinaries').helm, kubeconfigPath: kubeconfig, home }, args, values);
 }
 
-/** What {@link renderChart} has made, by its values: many tests look at the same. */
+/** What {@link renderChart} has made, by its values: many tests read the same. */
 const rendered = new Map<string, Promise<readonly ChartObject[]>>();
 
 /** All objects of the chart with these values, those of hooks included. */

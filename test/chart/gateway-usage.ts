@@ -24,33 +24,37 @@ export interface RunningGateway {
 const PATIENCE = { timeoutMs: 60_000 };
 const LONG_AGO_MS = 365 * 86_400_000;
 /**
- * A look at the Secret for an unknown key may be no sooner after the last one; failed attempts
+ * A read of the Secret for an unknown key may be no sooner after the last one; failed attempts
  * count against a limit, too.
  */
-const LOOK_INTERVAL_MS = 6000;
+const READ_INTERVAL_MS = 6000;
 
-/** Clients that come, are told that they are ready or why not, change their secrets, and go. */
+/** Clients that come, are ready or say why not, change their secrets, and go. */
 export async function useClients({ cluster, url }: RunningGateway): Promise<void> {
   const gateway = { url };
   const kubectl: ChartCluster['kubectl'] = (args, run) =>
     cluster.kubectl([...args, '--namespace', CLIENTS_NAMESPACE], run);
-  const isLetIn = async (token: string) =>
+  const isAdmitted = async (token: string) =>
     (await fetch(`${url}/api/ws/asyncapi.json`, { headers: { authorization: `Bearer ${token}` } })).status === 200;
-  const told = () =>
+  const reasonOfReady = () =>
     kubectl(['get', 'apiclient', 'shop', '--output=jsonpath={.status.conditions[?(@.type=="Ready")].reason}']);
   const client: TestClient = await createClient({ kubectl }, { id: 'shop' });
   const token = await tokenOf(gateway, client);
-  if (!(await isLetIn(token))) throw new Error('A client with a token is not let in');
-  await waitUntil('it is told so', async () => (await told()) === 'Ready', PATIENCE);
+  if (!(await isAdmitted(token))) throw new Error('A client with a token is not admitted');
+  await waitUntil('its status says so', async () => (await reasonOfReady()) === 'Ready', PATIENCE);
   const stdin = JSON.stringify(secretManifest('shop', 'another-secret-of-the-shop'));
   await kubectl(['apply', '--filename=-'], { stdin });
-  await waitUntil('the token of the old secret is void', async () => !(await isLetIn(token)), PATIENCE);
+  await waitUntil('the token of the old secret is void', async () => !(await isAdmitted(token)), PATIENCE);
   const next = { id: 'shop', secret: 'another-secret-of-the-shop' };
   const another = await tokenOf(gateway, next);
   await kubectl(['delete', 'secret', 'shop']);
-  await waitUntil('a client without a secret is told so', async () => (await told()) === 'SecretMissing', PATIENCE);
+  await waitUntil(
+    'the status of a client without a secret says so',
+    async () => (await reasonOfReady()) === 'SecretMissing',
+    PATIENCE,
+  );
   await kubectl(['delete', 'apiclient', 'shop']);
-  await waitUntil('it is out', async () => !(await isLetIn(another)), PATIENCE);
+  await waitUntil('it is out', async () => !(await isAdmitted(another)), PATIENCE);
   if ((await requestToken(gateway, next)).status !== 401) throw new Error('A client that is gone gets a token');
 }
 
@@ -69,11 +73,11 @@ export async function rotateKeys({ cluster, url }: RunningGateway): Promise<void
   await cluster.kubectl(['patch', ...secret, '--type=merge', `--patch=${patch}`]);
   const unknown = forgedToken({ alg: 'ES256', typ: 'at+jwt', kid: 'unknown' }, { iss: 'rollcall' }, () => 'c2ln');
   const isRotated = async (): Promise<boolean> => {
-    // It looks by itself once a minute.
+    // It reads by itself once a minute.
     await fetch(`${url}/api/ws/asyncapi.json`, { headers: { authorization: `Bearer ${unknown}` } });
     const { keys: published } = (await (await fetch(`${url}/.well-known/jwks.json`)).json()) as { keys: object[] };
     if (published.length > keys.length) return true;
-    await delay(LOOK_INTERVAL_MS);
+    await delay(READ_INTERVAL_MS);
     return false;
   };
   await waitUntil('a successor is published', isRotated, { timeoutMs: 120_000 });

@@ -22,7 +22,7 @@ function configOf(objects: readonly ChartObject[]): ReturnType<typeof gatewayCon
   return gatewayConfig(givenTo(objects, GATEWAY));
 }
 
-/** Whose clients the registry lets in. */
+/** Whose clients the registry admits. */
 async function gatewayOfRegistry(processes: Values) {
   const objects = await renderChart({ processes });
   const environment = {
@@ -203,7 +203,7 @@ describe('the keys by which identities are verified', () => {
     expect(paths).toEqual({ Ingress: ['/api'], HTTPRoute: ['/api'] });
   });
 
-  test('are led to by controllers that take no dots in exact paths', async () => {
+  test('are led to by controllers that accept no dots in exact paths', async () => {
     const objects = await entrances('gateway', { ingress: { exactPathType: 'ImplementationSpecific' } });
     const { rules } = objectOf(objects, 'Ingress', GATEWAY)['spec'] as IngressSpec;
     expect(rules[0]?.http.paths).toMatchObject([

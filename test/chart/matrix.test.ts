@@ -225,17 +225,17 @@ afterAll(() => cluster[Symbol.asyncDispose]());
 
 const combinations = pairwise(dimensions);
 
-/** What the API server would take, as JSON: a dry run changes nothing, so it need not be asked again. */
+/** What the API server would accept, as JSON: a dry run changes nothing, so it need not be asked again. */
 const known = new Set<string>();
 
-describe('the API server takes all objects of the chart', () => {
+describe('the API server accepts all objects of the chart', () => {
   test.each(combinations.map((combination) => [nameOf(combination), combination] as const))('%s', async (_, chosen) => {
     const objects = await renderChart(valuesOf(chosen));
     expect(objects.length).toBeGreaterThan(5);
     const items = [...objects.filter(({ kind }) => kind !== 'Pod'), ...barePods(objects)];
     const unknown = items.filter((item) => !known.has(JSON.stringify(item)));
-    const taken = await dryRun(unknown);
-    expect(taken.trim().split('\n').length).toBe(unknown.length);
+    const accepted = await dryRun(unknown);
+    expect(accepted.trim().split('\n').length).toBe(unknown.length);
     for (const item of unknown) known.add(JSON.stringify(item));
   });
 });
@@ -261,7 +261,7 @@ test('the dry run would refuse a pod that may do more, and a field that does not
   await expect(dryRun([{ ...deployment, spec }])).rejects.toThrow('unknown field "replica"');
 });
 
-/** @returns the names of what the API server would take, a line each. */
+/** @returns the names of what the API server would accept, a line each. */
 function dryRun(items: readonly object[]): Promise<string> {
   const stdin = JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
   const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--filename=-', '--output=name'];

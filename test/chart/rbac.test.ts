@@ -219,8 +219,8 @@ async function useSeldom(): Promise<void> {
   await events.start();
   const occurrence = { regarding: job, type: 'Normal', reason: 'Seldom', message: 'seen' } as const;
   for (const _ of [1, 2]) events.record(occurrence);
-  const told = ['get', 'events', '--namespace', NAMESPACE, '--output=jsonpath={.items[?(@.reason=="Seldom")].count}'];
-  await waitUntil('both are told', async () => (await cluster.kubectl(told)) === '2', { timeoutMs: 20_000 });
+  const counts = ['get', 'events', '--namespace', NAMESPACE, '--output=jsonpath={.items[?(@.reason=="Seldom")].count}'];
+  await waitUntil('both are reported', async () => (await cluster.kubectl(counts)) === '2', { timeoutMs: 20_000 });
   await events.stop();
   await connection.close();
 }
@@ -448,7 +448,7 @@ describe('Secrets', () => {
     });
   });
 
-  test('the registry takes one that it may not read for missing, and says when its own is', async () => {
+  test('the registry counts one that it may not read as missing, and says when its own is', async () => {
     await as(REGISTRY, async (connection) => {
       const log = createLogger('test', 'silent');
       const deps = { connection, namespace: NAMESPACE, secretName: WEBHOOK_SECRETS, clock: systemClock, log };

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
 import { podsOf, renderChart } from './chart.ts';
 
-async function takes(port: number, password: string): Promise<boolean> {
+async function accepts(port: number, password: string): Promise<boolean> {
   const redis = new Redis({ host: '127.0.0.1', port, password, lazyConnect: true, retryStrategy: () => null });
   redis.on('error', () => undefined);
   try {
@@ -42,8 +42,8 @@ exec '${binary.file}' '${directory}/redis.conf' --bind 127.0.0.1 --port ${port}
     });
     try {
       const { failed } = server;
-      await waitUntil('it takes the password', () => takes(port, password), { timeoutMs: 30_000, failed });
-      expect(await takes(port, 'another')).toBe(false);
+      await waitUntil('it accepts the password', () => accepts(port, password), { timeoutMs: 30_000, failed });
+      expect(await accepts(port, 'another')).toBe(false);
     } finally {
       await server.stop();
     }

@@ -100,9 +100,13 @@ test('helm test passes where registry, operator, gateway, PostgreSQL and Redis w
 // fails.
 test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
   ['the operator does nothing', () => ({ EXPECTED_SERVICE: 'nobody' }), 'not so: the operator has registered'],
-  ['the registry is away', () => ({ REGISTRY_URL: 'http://127.0.0.1:9/api/v1' }), 'not so: the registry reaches'],
-  ['the gateway is away', () => ({ GATEWAY_URL: 'http://127.0.0.1:9' }), 'not so: the gateway is well'],
-  ['anybody is let in', () => ({ GATEWAY_URL: open.url }), 'not so: the gateway lets in nobody without a token'],
+  [
+    'the registry is unavailable',
+    () => ({ REGISTRY_URL: 'http://127.0.0.1:9/api/v1' }),
+    'not so: the registry reaches',
+  ],
+  ['the gateway is unavailable', () => ({ GATEWAY_URL: 'http://127.0.0.1:9' }), 'not so: the gateway is well'],
+  ['anybody is admitted', () => ({ GATEWAY_URL: open.url }), 'not so: the gateway lets in nobody without a token'],
   ['the token is refused', () => ({ TOKEN_FILE: wrongTokenFile }), 'not so: a program registers'],
   [
     'Redis refuses the password',

@@ -202,7 +202,7 @@ export async function useDeliveries(installation: Installation): Promise<void> {
   const stray = policy('stray', {});
   await apply(cluster, { ...stray, metadata: { name: 'stray', namespace: DELIVERY_NAMESPACE } });
   const events = () => cluster.kubectl(['get', 'events', '--output=jsonpath={.items[*].reason}', ...inShop]);
-  await until('a policy that nobody reads is told of', async () => (await events()).includes('WrongNamespace'));
+  await until('a policy that nobody reads is reported', async () => (await events()).includes('WrongNamespace'));
   for (const name of services) {
     await cluster.kubectl(['rollout', 'status', `deployment/${name}`, '--timeout=120s', ...inShop]);
   }

@@ -221,7 +221,7 @@ describe('rollcall rollback', () => {
     expect(JSON.parse(server.callsOf('POST')[0]?.body ?? '')).toEqual({ service_name: 'shop', version: '1.3.0' });
   });
 
-  it('takes an instant way back, or a strategy', async () => {
+  it('accepts an instant way back, or a strategy', async () => {
     await run('rollback', 'shop', '1.3.0', '--now');
     await run('rollback', 'shop', '1.3.0', '--strategy', 'blue-green');
     const back = { service_name: 'shop', version: '1.3.0' };

@@ -63,7 +63,7 @@ export async function startContractServer({ port = 0, ttl = 60 }: ContractServer
   let version = 100;
   let firstVersion = version;
 
-  function tell(type: string, service: ServiceRecord): void {
+  function publish(type: string, service: ServiceRecord): void {
     version += 1;
     const text = `id: ${version}\nevent: ${type}\ndata: ${JSON.stringify(service)}\n\n`;
     events.push({ version, text });
@@ -82,7 +82,7 @@ export async function startContractServer({ port = 0, ttl = 60 }: ContractServer
       capabilities,
     };
     services.set(name, service);
-    tell(known === undefined ? 'added' : 'modified', service);
+    publish(known === undefined ? 'added' : 'modified', service);
     return service;
   }
 
@@ -90,7 +90,7 @@ export async function startContractServer({ port = 0, ttl = 60 }: ContractServer
     const service = services.get(name);
     if (service === undefined) return false;
     services.delete(name);
-    tell(type, service);
+    publish(type, service);
     return true;
   }
 

@@ -147,7 +147,7 @@ describe('discover', () => {
     expect(reasons[0]).toContain('silent for 200 ms');
   });
 
-  it('takes comments for signs of life', async () => {
+  it('counts comments as signs of life', async () => {
     await using server = await startContractServer();
     using directory = discoverFrom(server, { silenceMs: 1500 });
     await directory.ready;

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { JobRecord } from '@rollcall/client/job-types.ts';
 
 /**
- * What the event stream of a job does instead of telling events. `silent`: is opened and says
+ * What the event stream of a job does instead of sending events. `silent`: is opened and says
  * nothing.
  */
 type StreamFault = 'silent' | 'cut' | { readonly status: number; readonly body: unknown };
@@ -21,7 +21,7 @@ interface Call {
 export interface JobServer extends AsyncDisposable {
   readonly url: string;
   readonly calls: Call[];
-  /** Makes the job, or changes it, and tells whoever follows it. @returns what it now is. */
+  /** Makes the job, or changes it, and sends it to whoever follows it. @returns what it now is. */
   put(jobId: string, changes?: Partial<JobRecord>): JobRecord;
   /** Forgets the job without a word. */
   forget(jobId: string): void;
@@ -79,7 +79,7 @@ export async function startJobServer(): Promise<JobServer> {
     version += 1;
     const record = jobRecord(jobId, { ...jobs.get(jobId)?.record, ...changes });
     jobs.set(jobId, { record, version });
-    for (const [stream, followed] of streams) if (followed === jobId) tell(stream, { record, version });
+    for (const [stream, followed] of streams) if (followed === jobId) send(stream, { record, version });
     return record;
   }
 
@@ -94,7 +94,7 @@ export async function startJobServer(): Promise<JobServer> {
     response.flushHeaders();
     streams.set(response, streamFault === 'silent' ? '' : jobId);
     response.on('close', () => streams.delete(response));
-    if (streamFault !== 'silent' && request.headers['last-event-id'] !== String(job.version)) tell(response, job);
+    if (streamFault !== 'silent' && request.headers['last-event-id'] !== String(job.version)) send(response, job);
   }
 
   function accept(operation: 'deploy' | 'rollback', body: string): unknown {
@@ -206,7 +206,7 @@ export async function startJobServer(): Promise<JobServer> {
   };
 }
 
-function tell(stream: ServerResponse, job: { record: JobRecord; version: number }): void {
+function send(stream: ServerResponse, job: { record: JobRecord; version: number }): void {
   stream.write(`id: ${job.version}\nevent: job\ndata: ${JSON.stringify(job.record)}\n\n`);
   if (finished.has(job.record.phase)) stream.end();
 }

@@ -128,7 +128,7 @@ describe('following a job', () => {
     expect(first).toBeUndefined();
     expect(later.length).toBeGreaterThanOrEqual(3);
     expect(later.every((id) => Number(id) > 100)).toBe(true);
-    // The half message that a cut left behind has not become the place to go on from.
+    // The half message that a cut left behind has not become the event to go on from.
     expect(later).not.toContain('1');
   });
 
@@ -144,7 +144,7 @@ describe('following a job', () => {
     expect(await following.ended).toEqual(['a', 'b']);
   });
 
-  it('waits out an outage, and tells its beginning and its end', async () => {
+  it('waits out an outage, and reports its beginning and its end', async () => {
     await using server = await startJobServer();
     server.put(ID, { message: 'a' });
     const onDisconnected = vi.fn<() => void>();
@@ -166,7 +166,7 @@ describe('following a job', () => {
     await following.ended;
   });
 
-  it('goes on at another registry, and takes nothing older from it', async () => {
+  it('goes on at another registry, and accepts nothing older from it', async () => {
     await using first = await startJobServer();
     await using second = await startJobServer();
     // Resource versions are the same at all replicas: here the second lags by one event.

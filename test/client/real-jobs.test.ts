@@ -20,7 +20,11 @@ const settings = (env: Readonly<Record<string, string>> = {}) => ({ env: { ROLLC
 const run = (...args: string[]) => rollcall(args, settings());
 
 /** Writes what an operator would: no operator runs here. */
-function tell(jobId: string, status: Readonly<Record<string, unknown>>, { namespace } = registry): Promise<string> {
+function setStatus(
+  jobId: string,
+  status: Readonly<Record<string, unknown>>,
+  { namespace } = registry,
+): Promise<string> {
   const patch = ['--subresource=status', '--type=merge', '--patch', JSON.stringify({ status })];
   return namespace.kubectl(['patch', 'deliveryjob', jobId, ...patch]);
 }
@@ -50,9 +54,9 @@ describe('against the real registry', () => {
     const { jobs } = await client().listJobs({ service_name: 'shop' });
     const [{ job_id } = { job_id: '' }] = jobs;
     expect(job_id).toMatch(/^deploy-shop-1\.4\.0-\d+$/);
-    await tell(job_id, { phase: 'Progressing', oldVersion: '1.3.0', step: 0, weight: 25, startedAt });
+    await setStatus(job_id, { phase: 'Progressing', oldVersion: '1.3.0', step: 0, weight: 25, startedAt });
     await printed(running, '"Progressing"');
-    await tell(job_id, { phase: 'Succeeded', weight: 100, finishedAt, message: 'done' });
+    await setStatus(job_id, { phase: 'Succeeded', weight: 100, finishedAt, message: 'done' });
     const { code, out } = await running.ended;
     expect(code).toBe(0);
     const records = out
@@ -72,7 +76,7 @@ describe('against the real registry', () => {
     const running = startRollcall(['job', jobId, '--wait'], settings());
     await vi.waitFor(() => expect(running.err()).toContain('Pending'), { timeout: 60_000 });
     const failure = { reason: 'ImagePullFailed', message: 'the image cannot be pulled' };
-    await tell(jobId, { phase: 'RolledBack', ...failure, failure, startedAt, finishedAt });
+    await setStatus(jobId, { phase: 'RolledBack', ...failure, failure, startedAt, finishedAt });
     const { code, err } = await running.ended;
     expect(code).toBe(1);
     expect(err).toMatch(
@@ -83,7 +87,7 @@ describe('against the real registry', () => {
   it('is listed, shown, and promoted or aborted by writing to its object', async () => {
     const jobId = await deploy('steered');
     expect((await run('promote', jobId)).code).toBe(1);
-    await tell(jobId, { phase: 'Paused', step: 1, weight: 50, startedAt });
+    await setStatus(jobId, { phase: 'Paused', step: 1, weight: 50, startedAt });
     await vi.waitFor(async () => expect((await client().getJob(jobId)).phase).toBe('Paused'), { timeout: 60_000 });
     expect((await run('jobs', 'steered')).out).toMatch(
       /\ndeploy-steered-1\.4\.0-\d+ +steered +- +1\.4\.0 +canary +Paused +50% /,
@@ -94,7 +98,7 @@ describe('against the real registry', () => {
     expect(await specOf(jobId, 'promote')).toBe('true');
     const aborting = startRollcall(['abort', jobId, '--wait'], settings());
     await vi.waitFor(async () => expect(await specOf(jobId, 'abort')).toBe('true'), { timeout: 60_000 });
-    await tell(jobId, { phase: 'RolledBack', reason: 'Aborted', message: 'as asked for', finishedAt });
+    await setStatus(jobId, { phase: 'RolledBack', reason: 'Aborted', message: 'as asked for', finishedAt });
     expect(await aborting.ended).toMatchObject({ code: 0, err: expect.stringContaining('Aborted: as asked for') });
     expect(await run('abort', jobId)).toMatchObject({ code: 1, err: expect.stringContaining('finished') });
   });
@@ -116,7 +120,7 @@ describe('against the real registry', () => {
       const { code, out } = await run(...args, ...signed);
       expect(code).toBe(0);
       const jobId = out.trim();
-      await tell(jobId, { phase: 'Paused', startedAt });
+      await setStatus(jobId, { phase: 'Paused', startedAt });
       await vi.waitFor(async () => expect((await client().getJob(jobId)).phase).toBe('Paused'), { timeout: 60_000 });
       expect((await run('promote', jobId)).code).toBe(1);
       expect((await run('abort', jobId)).code).toBe(1);
@@ -130,9 +134,9 @@ describe('against the real registry', () => {
     }
   });
 
-  it('a job that has ended and whose object is gone is still told of', async () => {
+  it('a job that has ended and whose object is gone is still found', async () => {
     const jobId = await deploy('gone');
-    await tell(jobId, { phase: 'Succeeded', oldVersion: '1.3.0', startedAt, finishedAt });
+    await setStatus(jobId, { phase: 'Succeeded', oldVersion: '1.3.0', startedAt, finishedAt });
     await vi.waitFor(async () => expect((await client().serviceHistory('gone')).total).toBe(1), { timeout: 60_000 });
     await registry.namespace.kubectl(['delete', 'deliveryjob', jobId]);
     await vi.waitFor(async () => expect((await client().listJobs({ service_name: 'gone' })).total).toBe(0), {
@@ -164,8 +168,8 @@ describe('against the real registry', () => {
     await vi.waitFor(() => expect(waiting.err()).toContain('Pending'), { timeout: 60_000 });
     await crashing.kill();
     await vi.waitFor(() => expect(waiting.err()).toContain('trying to connect again'), { timeout: 60_000 });
-    await tell(job_id, { phase: 'Progressing', message: 'unheard', startedAt }, crashing);
-    await tell(job_id, { phase: 'Succeeded', message: 'done', finishedAt }, crashing);
+    await setStatus(job_id, { phase: 'Progressing', message: 'unheard', startedAt }, crashing);
+    await setStatus(job_id, { phase: 'Succeeded', message: 'done', finishedAt }, crashing);
     await crashing.restart();
     expect(await waiting.ended).toMatchObject({ code: 0, err: expect.stringContaining('connected again') });
   });

@@ -132,7 +132,7 @@ describe('register', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('does not take a lost registration for a wrong one', async () => {
+  it('does not mistake a lost registration for a wrong one', async () => {
     await using server = await startContractServer();
     await using registration = registerShop(server);
     const heard = heardFrom(registration);

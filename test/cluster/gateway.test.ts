@@ -74,9 +74,9 @@ describe.skipIf(noTraefik)('a canary behind a Gateway', () => {
     const job = await stage.deploy('Canary');
     await job.reported('Waits for the EndpointSlices of Service shop-canary');
     await sleep(5000);
-    expect(await job.look()).toMatchObject({ stage: 'Stepping', weight: 0 });
+    expect(await job.status()).toMatchObject({ stage: 'Stepping', weight: 0 });
     await stage.namespace.kubectl('delete', ...quota);
-    // A changed Service is looked at again at once; the next try would be minutes away.
+    // A changed Service is observed again at once; the next try would be minutes away.
     await stage.namespace.kubectl('annotate', 'service', 'shop-canary', 'example.com/quota=deleted');
     await job.reachedWeight(weight);
     await expectShare({ title: TITLE, stage, weight });

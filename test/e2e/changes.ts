@@ -4,7 +4,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 
 /** Services that come, move and go, one after the other. */
 export interface Changes {
-  /** How many the registry has taken. */
+  /** How many the registry has accepted. */
   readonly made: number;
   /** Ends once the change under way is made. */
   stop(): Promise<void>;
@@ -20,7 +20,7 @@ export interface ChangesOptions {
    */
   readonly servers: readonly string[];
   readonly prefix: string;
-  /** URLs by name: told what is registered once a change is made. */
+  /** URLs by name: set to what is registered once a change is made. */
   readonly registered: Map<string, string>;
 }
 

@@ -5,7 +5,7 @@ import { clientOf } from '../gateway/websocket-client.ts';
 import { connectGrpc, type GrpcClient } from '../registry/grpc-client.ts';
 
 /** What a follower receives of a registration, by whichever door. */
-type Told =
+type Update =
   | { readonly type: 'reset' }
   | { readonly type: 'put'; readonly name: string; readonly url: string; readonly cursor: string | undefined }
   | { readonly type: 'gone'; readonly name: string; readonly cursor: string | undefined }
@@ -13,8 +13,8 @@ type Told =
 
 /** One connection of a follower. */
 interface Connection {
-  /** The next thing told. @throws once it has ended. */
-  next(): Promise<Told>;
+  /** The next update. @throws once it has ended. */
+  next(): Promise<Update>;
   /** How it ended: the code of the protocol. Milliseconds by `performance.now()`. */
   readonly ended: Promise<Pick<End, 'code' | 'atMs'>>;
   close(): void;
@@ -38,7 +38,7 @@ export interface Follower {
   /** The replica that it follows now, or tries to. */
   readonly replica: number;
   readonly ends: readonly End[];
-  /** How often it went on from its cursor, and how often it was told to begin anew instead. */
+  /** How often it went on from its cursor, and how often it was sent a reset instead. */
   readonly resumed: number;
   readonly resets: number;
   stop(): Promise<void>;
@@ -54,7 +54,7 @@ export interface FollowerOptions {
 }
 
 const REPLICAS = 2;
-/** Away, so that there is something to miss. */
+/** Disconnected, so that there is something to miss. */
 const AWAY_MS = 200;
 
 /**
@@ -69,27 +69,27 @@ export function follow({ name, connect, replica: first, hopMs }: FollowerOptions
   let replica = first;
   let cursor: string | undefined;
 
-  function take(told: Told): void {
-    if (told.type === 'reset') {
+  function apply(update: Update): void {
+    if (update.type === 'reset') {
       counts.resets += 1;
       services.clear();
       // Until all of it has come there is nowhere to go on from.
       cursor = undefined;
       return;
     }
-    if (told.type === 'put') services.set(told.name, told.url);
-    if (told.type === 'gone') services.delete(told.name);
-    cursor = told.cursor ?? cursor;
+    if (update.type === 'put') services.set(update.name, update.url);
+    if (update.type === 'gone') services.delete(update.name);
+    cursor = update.cursor ?? cursor;
   }
 
   async function read(connection: Connection): Promise<void> {
     let isResuming = cursor !== undefined;
     if (!isResuming) services.clear();
     for (;;) {
-      const told = await connection.next();
-      if (isResuming && told.type !== 'reset') counts.resumed += 1;
+      const update = await connection.next();
+      if (isResuming && update.type !== 'reset') counts.resumed += 1;
       isResuming = false;
-      take(told);
+      apply(update);
     }
   }
 
@@ -156,7 +156,7 @@ export function byWebSocket(urls: readonly string[], token: string): Connect {
         for (;;) {
           const message = await client.next(SILENCE_MS);
           if (message.type === 'reset') return { type: 'reset' };
-          if (message.type === 'event') return toldByEvent(message.payload ?? {}, message.id);
+          if (message.type === 'event') return updateByEvent(message.payload ?? {}, message.id);
         }
       },
       ended: client.closed.then(({ code }) => ({ code, atMs: performance.now() })),
@@ -165,7 +165,7 @@ export function byWebSocket(urls: readonly string[], token: string): Connect {
   };
 }
 
-function toldByEvent(payload: Readonly<Record<string, unknown>>, cursor: string | undefined): Told {
+function updateByEvent(payload: Readonly<Record<string, unknown>>, cursor: string | undefined): Update {
   const { service_name: name = '', service_url: url = '' } = Object(payload['service']) as Record<string, string>;
   switch (payload['type']) {
     case 'added':
@@ -189,7 +189,7 @@ export function byWatch(ports: readonly number[], token: string): Connect {
     });
     const stream = client.open('Watch', { cursor: cursor ?? '' });
     return {
-      next: async () => toldByMessage(await stream.next()),
+      next: async () => updateByMessage(await stream.next()),
       ended: stream.ended.then(({ code }) => {
         client[Symbol.dispose]();
         return { code, atMs: performance.now() };
@@ -205,7 +205,7 @@ function isConnected({ client }: GrpcClient): Promise<void> {
   });
 }
 
-function toldByMessage(message: Readonly<Record<string, unknown>>): Told {
+function updateByMessage(message: Readonly<Record<string, unknown>>): Update {
   const { serviceName: name = '', serviceUrl: url = '' } = Object(message['service']) as Record<string, string>;
   const cursor = message['cursor'] === '' ? undefined : String(message['cursor']);
   switch (message['type']) {

@@ -11,7 +11,7 @@ export interface Kill {
   untilMs: number;
 }
 
-/** Kills a replica with SIGKILL. @param kills to be told of it before it is done. */
+/** Kills a replica with SIGKILL. @param kills called before it is done. */
 export async function killReplica(replicas: readonly Supervised[], replica: number, kills: Kill[]): Promise<Kill> {
   const kill: Kill = { replica, fromMs: performance.now(), untilMs: Number.POSITIVE_INFINITY };
   kills.push(kill);
@@ -59,7 +59,7 @@ export function untilStatus(gateway: Supervised, question: Question, expected: n
 }
 
 /**
- * Tokens of which each would be let in by a gateway that leaves out one of its checks; both
+ * Tokens of which each would be admitted by a gateway that leaves out one of its checks; both
  * replicas refuse them by now.
  *
  * @param good whose they pretend to be.

@@ -112,9 +112,9 @@ function exchange(url: string, agent: Agent, bearer: string): Promise<Answered |
     response.on('end', () => resolve({ status: response.statusCode ?? 0, sentAtMs, answeredAtMs: performance.now() }));
     response.resume();
   });
-  asked.on('socket', (taken) => {
-    socket = taken;
-    if (taken.connecting) taken.once('connect', () => connectedAt.set(taken, performance.now()));
+  asked.on('socket', (opened) => {
+    socket = opened;
+    if (opened.connecting) opened.once('connect', () => connectedAt.set(opened, performance.now()));
   });
   asked.on('error', fail);
   asked.end();

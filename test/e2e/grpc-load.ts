@@ -39,7 +39,7 @@ export interface GrpcLoad {
 
 /** Far more than a call takes: one that ends by it hung. */
 const DEADLINE_MS = 10_000;
-const NEXT_LOOK_MS = 20;
+const POLL_INTERVAL_MS = 20;
 const CHANNEL_OPTIONS = {
   'grpc.use_local_subchannel_pool': 1,
   'grpc.initial_reconnect_backoff_ms': 100,
@@ -64,7 +64,7 @@ export function startGrpcLoad<Request>(options: GrpcLoadOptions<Request>): GrpcL
         const replica = (calls + attempt) % clients.length;
         if (clients[replica]?.getChannel().getConnectivityState(true) === connectivityState.READY) return replica;
       }
-      await sleep(NEXT_LOOK_MS, stopping.signal);
+      await sleep(POLL_INTERVAL_MS, stopping.signal);
     }
     return undefined;
   }

@@ -7,7 +7,7 @@ import { connectGrpc } from '../registry/grpc-client.ts';
 interface Attempt {
   readonly door: 'websocket' | 'watch';
   readonly replica: number;
-  /** An HTTP status or a gRPC code; undefined: it was let in. */
+  /** An HTTP status or a gRPC code; undefined: it was admitted. */
   readonly answer: number | undefined;
 }
 
@@ -65,7 +65,7 @@ export function startIntruders(replicas: readonly Doors[], tokens: readonly (str
   };
 }
 
-/** @returns how it was refused; undefined: it was told something. */
+/** @returns how it was refused; undefined: it got an answer. */
 async function watch(port: number, token: string | undefined): Promise<number | undefined> {
   using client = connectGrpc(`127.0.0.1:${port}`, token);
   using stream = client.open('Watch', {});

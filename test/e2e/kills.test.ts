@@ -108,7 +108,7 @@ async function recorded(): Promise<string[]> {
   }
 }
 
-test('the leader is killed: the standby takes over within 15 s and expires what lapses, nothing else', async () => {
+test('the leader is killed: the standby takes over within 15 s and expires what is due, nothing else', async () => {
   const [registry] = deployment.registries;
   if (registry === undefined) throw new Error('no registry');
   await using stream = await openEventStream(`${registry.current.url}/api/v1/services/watch`);

@@ -102,7 +102,7 @@ test('endpoints.json has the client by which the gateway can be tried', async ()
   expect(await answer.json()).toMatchObject({ token_type: 'Bearer', scope: '*' });
 });
 
-test('endpoints.json says where the gateway takes gRPC calls', async () => {
+test('endpoints.json says where the gateway accepts gRPC calls', async () => {
   const session = connect(`http://${gatewayGrpc}`);
   const [head] = await once(session.request({ ':path': '/' }), 'response');
   session.destroy();
@@ -266,7 +266,7 @@ test.each([
   await expect.poll(() => kubectl('get', 'sreg', service.service_name), { timeout: 60_000 }).toContain('Registered');
 });
 
-test('SIGTERM ends everything and takes endpoints.json away', async () => {
+test('SIGTERM ends everything and removes endpoints.json', async () => {
   const { stdout } = await run('ps', ['-eo', 'pid,args']);
   const ours = stdout
     .split('\n')

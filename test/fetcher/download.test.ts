@@ -48,7 +48,7 @@ test('a file that is there already is not fetched again', async () => {
   expect(await stat(join(path, 'shop'))).toMatchObject({ mtimeMs, ino });
 });
 
-test('another file in its place is replaced, also a longer one', async () => {
+test('another file at its path is replaced, also a longer one', async () => {
   fixture.server.answer(whole(content));
   const path = await fixture.directory();
   await writeFile(join(path, 'shop'), randomBytes(2 * 1024 * 1024));
@@ -153,7 +153,7 @@ test.each([
 });
 
 test.each([
-  ['nothing to tell files apart by', {}, undefined],
+  ['nothing to distinguish files by', {}, undefined],
   ['a weak ETag', { etag: 'W/"one"' }, undefined],
   ['the date of the last change', { 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' }, 'bytes=100000-'],
 ])('with %s the rest is asked for: %#', async (_what, headers, range) => {

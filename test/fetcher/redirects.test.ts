@@ -62,7 +62,7 @@ test('credentials in the URL of a redirect are not sent', async () => {
   expect(other.requests.at(-1)?.headers).not.toHaveProperty('authorization');
 });
 
-test('what a target of a redirect says is told without its path, which may be a secret', async () => {
+test('what a target of a redirect says is reported without its path, which may be a secret', async () => {
   other.answer(status(403), whole(fixture.content));
   fixture.server.answer(redirect(`${other.origin}/s3cret?signature=s3cret`));
   const { error } = await fixture.fetch();

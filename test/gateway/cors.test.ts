@@ -56,7 +56,7 @@ function preflight(origin: string, { path, at }: Omit<Options, 'headers'> = {}) 
 }
 
 describe('a page of an origin that may call', () => {
-  test('is told so before it shows a token, whatever the path, without a request to the service', async () => {
+  test('is answered so before it shows a token, whatever the path, without a request to the service', async () => {
     const before = shop.requests.length;
     for (const path of ['/api/v1/shop/x', '/api/v1/auth/token', '/api/v1/nobody/x']) {
       const answer = await preflight(PAGE, { path });

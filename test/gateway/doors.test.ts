@@ -394,7 +394,7 @@ describe('the access log', () => {
   });
 });
 
-test('metrics tell routes apart, what is refused included', async () => {
+test('metrics distinguish routes, what is refused included', async () => {
   await using gateway = await start();
   const token = await tokenOf(
     gateway,

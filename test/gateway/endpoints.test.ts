@@ -12,7 +12,7 @@ afterAll(() => stack.disposeAsync());
 const { serve, newProxy, frontOf } = restFixture(stack);
 
 /** Answers with where it was asked, the body, and the name that it was asked by. */
-const telling: (address: string) => RequestListener = (address) => (request, response) => {
+const answering: (address: string) => RequestListener = (address) => (request, response) => {
   let body = '';
   request.on('data', (chunk: Buffer) => {
     body += chunk.toString();
@@ -20,7 +20,7 @@ const telling: (address: string) => RequestListener = (address) => (request, res
   request.on('end', () => response.end(JSON.stringify({ address, body, host: request.headers.host })));
 };
 
-interface Told {
+interface Reply {
   readonly address: string;
   readonly body: string;
   readonly host: string;
@@ -58,7 +58,7 @@ describe('a service whose host name leads to several addresses', () => {
       hits[address] = (hits[address] ?? 0) + 1;
       if (broken.has(address)) request.socket.resetAndDestroy();
       else if (overloaded.has(address)) response.writeHead(503).end('overloaded');
-      else telling(address)(request, response);
+      else answering(address)(request, response);
     };
     port = portOf(await serve(A, 0, listener(A)));
     await serve(B, port, listener(B));
@@ -66,17 +66,17 @@ describe('a service whose host name leads to several addresses', () => {
     url = await proxyTo(() => addresses, port);
   });
 
-  async function ask(init: RequestInit = {}): Promise<Told> {
+  async function ask(init: RequestInit = {}): Promise<Reply> {
     const answer = await fetch(`${url}/x`, init);
     expect(answer.status).toBe(200);
-    return (await answer.json()) as Told;
+    return (await answer.json()) as Reply;
   }
 
   test('gets requests at all of them in turn, by its name', async () => {
-    const told: Told[] = [];
-    for (let count = 0; count < 9; count += 1) told.push(await ask());
+    const replies: Reply[] = [];
+    for (let count = 0; count < 9; count += 1) replies.push(await ask());
     expect(hits).toEqual({ [A]: 3, [B]: 3, [C]: 3 });
-    for (const { host } of told) expect(host).toMatch(/^several\.test:\d+$/);
+    for (const { host } of replies) expect(host).toMatch(/^several\.test:\d+$/);
   });
 
   test('loses none that may be repeated by one that breaks connections, which is left out, and used again when it is well', async () => {
@@ -91,16 +91,16 @@ describe('a service whose host name leads to several addresses', () => {
     expect(hits[B]).toBeGreaterThanOrEqual(defaultBreakerPolicy.consecutiveFailures + 8);
   });
 
-  test('loses not even an upload by one that takes no connections', async () => {
+  test('loses not even an upload by one that accepts no connections', async () => {
     addresses = [A, '127.0.0.5'];
     const body = 'x'.repeat(200_000);
     for (let count = 0; count < 20; count += 1) {
-      const told = await ask({
+      const reply = await ask({
         method: 'POST',
         body: count % 2 === 0 ? body : new Blob([body]).stream(),
         duplex: 'half',
       });
-      expect(told).toMatchObject({ address: A, body });
+      expect(reply).toMatchObject({ address: A, body });
     }
   });
 
@@ -156,7 +156,7 @@ describe('a service whose host name leads to several addresses', () => {
 
   test.each([
     ['all', () => [A, B, C]],
-    ['all that take connections', () => [A, '127.0.0.5']],
+    ['all that accept connections', () => [A, '127.0.0.5']],
   ])('is asked on where %s say that they are overloaded', async (_which, leadingTo) => {
     const front = await proxyTo(leadingTo, port);
     // Until one that takes no connections is left out.
@@ -186,7 +186,7 @@ describe('a service whose host name leads to several addresses', () => {
   });
 });
 
-test('gRPC calls go past an address that takes no connections', async () => {
+test('gRPC calls go past an address that accepts no connections', async () => {
   const backend = stack.use(await startBackend());
   const proxy = stack.use(await startProxy({ backendPort: backend.port }));
   proxy.registered.set('rollcall.test', targetAt('rollcall.test', backend.port, ['127.0.0.1', '127.0.0.7']));

@@ -130,24 +130,24 @@ describe('a call that its caller gives up keeps nothing at the backend’s side'
     await nothingIsLeft(proxy);
   });
 
-  test('where it waits behind others for a backend that takes one call at a time', async () => {
-    const taken: ServerHttp2Stream[] = [];
+  test('where it waits behind others for a backend that accepts one call at a time', async () => {
+    const accepted: ServerHttp2Stream[] = [];
     const takeOne = (stream: ServerHttp2Stream): void => {
       stream.resume();
-      taken.push(stream);
+      accepted.push(stream);
     };
     const port = await backendThat(takeOne, { maxConcurrentStreams: 1 });
     await using proxy = await startProxy({ backendPort: port, limits: { ...IDLE, sessionsPerTarget: 1 } });
     const session = await connectTo(proxy);
     const held = begin(session);
     held.end(message);
-    await waitUntil('the first is at the backend', async () => taken.length === 1, WAIT);
+    await waitUntil('the first is at the backend', async () => accepted.length === 1, WAIT);
     const timeout = { 'grpc-timeout': '300m' };
     const found = await Promise.all(Array.from({ length: CALLS }, () => statusOfCall(session, timeout)));
     expect(new Set(found)).toEqual(new Set([status.DEADLINE_EXCEEDED]));
     held.close(constants.NGHTTP2_CANCEL);
     await nothingIsLeft(proxy);
-    expect(taken).toHaveLength(1);
+    expect(accepted).toHaveLength(1);
   });
 });
 
@@ -157,7 +157,7 @@ test('a call that is reset without an error while its backend does not read it: 
   await using proxy = await startProxy({ backendPort: port, limits: IDLE });
   const session = await connectTo(proxy);
   const call = begin(session);
-  // More than the backend has room for: the gateway stops reading it.
+  // More than the backend buffers: the gateway stops reading it.
   call.write(Buffer.alloc(300 * 1024));
   const stream = await came;
   await new Promise((done) => setTimeout(done, 300));
@@ -247,7 +247,7 @@ test('a status reaches a caller whose connection is full, though its call has no
   );
 });
 
-test('who asks for health and never ends to ask takes no place of a call, and is not listened to for long', async () => {
+test('who asks for health and never ends to ask uses no slot of a call, and is not listened to for long', async () => {
   const port = await backendThat((stream) => {
     stream.resume();
     answerWith(stream, 5);

@@ -74,17 +74,17 @@ describe('a backend that accepts connections and says nothing', () => {
   });
 });
 
-test('a backend that is back after an outage takes all its calls, though it answers none of them before there is news', async () => {
+test('a backend that is back after an outage gets all its calls, though it answers none of them before there is news', async () => {
   const [port = 0] = await freePorts(1);
   await using proxy = await startProxy({ backendPort: port });
   using client = createEchoClient(proxy.port, { token: TOKEN });
   const isAway = async () => /several times in a row/.test((await client.unary(hello)).error?.details ?? '');
   await waitUntil('nobody tries any more', isAway, WAIT);
-  const taken: unknown[] = [];
+  const accepted: unknown[] = [];
   const back = createServer();
   back.on('session', (session: ServerHttp2Session) => onTestFinished(() => session.destroy()));
   back.on('stream', (stream) => {
-    taken.push(stream);
+    accepted.push(stream);
     stream.on('error', () => undefined).resume();
   });
   back.listen(port, '127.0.0.1');
@@ -99,17 +99,17 @@ test('a backend that is back after an outage takes all its calls, though it answ
     onTestFinished(() => call.cancel());
   };
   await waitUntil(
-    'one is taken',
+    'one has come',
     async () => {
       subscribe();
       await pause(200);
-      return taken.length > 0;
+      return accepted.length > 0;
     },
     WAIT,
   );
   refused.length = 0;
   for (let count = 1; count < 20; count += 1) subscribe();
-  await waitUntil('all are', async () => taken.length === 20, { timeoutMs: 3000 });
+  await waitUntil('all are', async () => accepted.length === 20, { timeoutMs: 3000 });
   expect(refused).toEqual([]);
 });
 
@@ -264,7 +264,7 @@ describe('a connection to a backend', () => {
     await waitUntil('it is gone', async () => (await gaugeOf(proxy, 'upstream_connections')) === 0, WAIT);
   });
 
-  test('that is old takes no new calls, and the old ones go on, though the backend drops whom is told to go', async () => {
+  test('that is old gets no new calls, and the old ones go on, though the backend drops whom it has sent GOAWAY', async () => {
     // Pings every 500 ms, as grpc-js does: over a connection that the other side closes it takes
     // them for failed.
     await using backend = await startBackend({ keepAliveMs: 500 });

@@ -289,7 +289,7 @@ test('a call of which the backend reads nothing before it ends it is over for th
   session.destroy();
 });
 
-test('GOAWAY: the call under way goes on, the next one takes another connection', async () => {
+test('GOAWAY: the call under way goes on, the next one uses another connection', async () => {
   const held: ServerHttp2Stream[] = [];
   const used = new Set<unknown>();
   await using backend = await rawBackend((stream, count) => {
@@ -408,7 +408,7 @@ test('a connection that is idle for long is closed', async () => {
   expect(session.destroyed).toBe(true);
 });
 
-test('connections over the limit are not taken where all have calls, and others go on', async () => {
+test('connections over the limit are not accepted where all have calls, and others go on', async () => {
   await using backend = await startBackend();
   await using proxy = await startProxy({ backendPort: backend.port, limits: { connections: 1 } });
   using client = createEchoClient(proxy.port, { token: TOKEN });

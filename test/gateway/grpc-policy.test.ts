@@ -99,7 +99,7 @@ describe('identity', () => {
     expect(head['grpc-status']).toBe(String(status.INVALID_ARGUMENT));
   });
 
-  test('who may not call a service is told so', async () => {
+  test('who may not call a service gets that status', async () => {
     proxy.identity = () => {
       throw new GatewayError('INSUFFICIENT_SCOPE');
     };
@@ -184,7 +184,7 @@ describe('what every call leaves behind', () => {
     expect(final.metadata.get('x-ratelimit-remaining')).toEqual(['7']);
   });
 
-  test('a call that is given up while it is let in is counted', async () => {
+  test('a call that is given up during admission is counted', async () => {
     const before = await counted('CANCELLED');
     const { promise, resolve } = Promise.withResolvers<typeof allowed>();
     const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
@@ -303,7 +303,7 @@ describe('what is no call of gRPC', () => {
     expect(counted).toEqual([[undefined, '127.0.0.1']]);
   });
 
-  test('takes no place of a call, though it is never sent in full', async () => {
+  test('uses no slot of a call, though it is never sent in full', async () => {
     await using small = await startProxy({ backendPort: backend.port, limits: { calls: 10, lingerMs: 60_000 } });
     const session = connect(`http://127.0.0.1:${small.port}`);
     const answered = Array.from({ length: 10 }, async () => {

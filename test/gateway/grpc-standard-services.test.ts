@@ -101,7 +101,7 @@ describe('reflection', () => {
     expect(Object.keys(serviceDefinition(protocol, INVENTORY))).toEqual(['Count']);
   });
 
-  test('tells a tool all that it needs for a call', async () => {
+  test('gives a tool all that it needs for a call', async () => {
     using reflection = reflectionOf('inventory');
     const protocol = protocolFrom(await reflection.protocolOf(INVENTORY));
     expect(await count(protocol, { article: 'spoon' })).toEqual({ article: 'spoon', pieces: 5 });
@@ -184,10 +184,10 @@ describe('health', () => {
   });
 });
 
-/** Calls the inventory, by what reflection has told of it, and by its own name. */
+/** Calls the inventory, by what reflection has described, and by its own name. */
 async function count(protocol: PackageDefinition, request: object): Promise<unknown> {
   const method = serviceDefinition(protocol, INVENTORY)['Count'];
-  if (method === undefined) throw new Error('Reflection tells nothing of Count');
+  if (method === undefined) throw new Error('Reflection describes no Count');
   const { path, requestSerialize, responseDeserialize } = method;
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   const metadata = new Metadata();

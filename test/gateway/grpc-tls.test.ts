@@ -47,7 +47,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Answers each call with what it sent, and tells by which name it was asked for. */
+/** Answers each call with what it sent, and says by which name it was asked for. */
 function backend(keys: Keys): { server: Server; names: unknown[] } {
   const names: unknown[] = [];
   const server = createSecureServer({ ...keys });

@@ -102,7 +102,7 @@ describe('a caller that does not read the midst of an answer', () => {
     expect(await gaugeOf(proxy, 'open_calls')).toBe(1);
   });
 
-  test('is not cut off where it reads so steadily that as much waits at every look', async () => {
+  test('is not cut off where it reads so steadily that as much waits at every check', async () => {
     const port = await backendThat(sends(5000 * KiB));
     await using proxy = await startProxy({ backendPort: port, limits: { readingGraceMs: 1500 } });
     const call = begin(await connectTo(proxy.port, { initialWindowSize: 16 * KiB }));

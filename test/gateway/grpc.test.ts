@@ -110,7 +110,7 @@ test('an error in the midst of a stream comes behind what was sent before', asyn
   expect(messages).toBe(5);
 });
 
-test('the backend is told who calls, and nothing that callers claim of that', async () => {
+test('the backend gets the identity of the caller, and nothing that callers claim of it', async () => {
   const claims = { 'x-rollcall-subject': 'admin', 'x-rollcall-scopes': 'all', 'x-forwarded-for': '10.0.0.1' };
   const { head } = await client.unary(hello, claims);
   expect(head?.get('h-x-rollcall-subject')).toEqual(['alice']);
@@ -131,7 +131,7 @@ test.each([
 });
 
 describe('deadlines', () => {
-  test('the backend is told how much is left', async () => {
+  test('the backend gets how much is left', async () => {
     const { head } = await client.unary(hello, {}, { deadline: Date.now() + 10_000 });
     const leftMs = Number(head?.get('h-left-ms')[0]);
     expect(leftMs).toBeGreaterThan(1000);
@@ -147,7 +147,7 @@ describe('cancellation', () => {
     await waitUntil('it arrives', async () => (await client.stats()).unary > unary, { timeoutMs: 10_000 });
     call.cancel();
     expect((await answer).error?.code).toBe(status.CANCELLED);
-    await waitUntil('the backend is told', async () => (await client.stats()).cancelled > cancelled, {
+    await waitUntil('the backend sees it', async () => (await client.stats()).cancelled > cancelled, {
       timeoutMs: 10_000,
     });
   });
@@ -161,13 +161,13 @@ describe('cancellation', () => {
     const ended = statusOf(call);
     call.cancel();
     expect((await ended).code).toBe(status.CANCELLED);
-    await waitUntil('the backend is told', async () => (await client.stats()).cancelled > cancelled, {
+    await waitUntil('the backend sees it', async () => (await client.stats()).cancelled > cancelled, {
       timeoutMs: 10_000,
     });
   });
 });
 
-test('a backend may answer before it has the whole call; the caller is told to stop', async () => {
+test('a backend may answer before it has the whole call; the caller gets the sign to stop', async () => {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const call = client.clientStream((error, answer) => (error === null ? resolve(String(answer)) : reject(error)), {
     'answer-after': '3',

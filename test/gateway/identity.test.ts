@@ -209,7 +209,7 @@ describe('the token endpoint', () => {
     expect(await statusWith(body.access_token)).toBe(200);
   });
 
-  test('takes id and secret in the form, too', async () => {
+  test('accepts id and secret in the form, too', async () => {
     const answer = await fetch(`${gateway.url}/api/v1/auth/token`, {
       method: 'POST',
       body: new URLSearchParams({
@@ -507,7 +507,7 @@ describe('revocation', () => {
   });
 });
 
-test('kubectl tells whether a client may ask for tokens, and why not', async () => {
+test('kubectl shows whether a client may ask for tokens, and why not', async () => {
   const objects = [
     apiClient('lonely', 'nowhere'),
     apiClient('twin', 'tests'),

@@ -70,7 +70,7 @@ async function age(seconds: number): Promise<void> {
 }
 
 async function published(at: Replica): Promise<readonly string[]> {
-  // A key that it does not know makes a replica look, if it has not done so for some seconds.
+  // A key that it does not know makes a replica read, if it has not done so for some seconds.
   await statusWith(
     at,
     forgedToken({ alg: 'ES256', typ: 'at+jwt', kid: 'unheard-of' }, { iss: 'rollcall' }, () => 'c2ln'),
@@ -138,25 +138,25 @@ test('a replica that cannot read the keys any more changes over when the others 
     await actor.start();
     onTestFinished(() => actor.stop());
   }
-  const look = () => Promise.all(stores.map((store) => store.verifying('unheard-of')));
+  const read = () => Promise.all(stores.map((store) => store.verifying('unheard-of')));
   const signing = () => stores.map((store) => store.signing().kid);
   const kids = () => stores.map((store) => store.published().keys.map(({ kid }) => kid));
   const [old] = signing();
   advance(3600 - 900);
-  await look();
-  // The one has made it, the other may have looked before.
+  await read();
+  // The one has made it, the other may have read before.
   advance(60);
-  await look();
+  await read();
   const [pair = []] = kids();
   expect(kids()).toEqual([pair, pair]);
   expect([pair.length, pair[0], signing()]).toEqual([2, old, [old, old]]);
   isCutOff = true;
   advance(900);
-  await look();
+  await read();
   expect(signing()).toEqual([pair[1], pair[1]]);
   expect(kids()).toEqual([pair, pair]);
   advance(600);
-  await look();
+  await read();
   expect(kids()).toEqual([[pair[1]], [pair[1]]]);
 });
 

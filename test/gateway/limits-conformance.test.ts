@@ -112,7 +112,7 @@ describe.each(LIMITERS)('A limiter %s', (_name, limiter) => {
     expect((await limiter.take(randomUUID(), { requests: 1, windowMs: 60 })).retryAfterSeconds).toBe(1);
   });
 
-  test('takes another limit for the same count, as when the tier of a caller changes', async () => {
+  test('applies another limit to the same count, as when the tier of a caller changes', async () => {
     const key = randomUUID();
     for (let index = 0; index < 3; index += 1) await limiter.take(key, minutely);
     expect(await limiter.take(key, { ...minutely, requests: 2 })).toMatchObject({ allowed: false, remaining: 0 });

@@ -105,7 +105,7 @@ function callOn(gateway: Gateway, subject: string) {
 const usesMemory = (gateway: Gateway) => async () => (await gateway.store()) === 'memory';
 const usesRedis = (gateway: Gateway) => async () => (await gateway.store()) === 'redis';
 
-const AWAY = 'rate limits are counted by this replica alone for now';
+const UNAVAILABLE = 'rate limits are counted by this replica alone for now';
 const BACK = 'rate limits are counted for all replicas together';
 
 describe('Limits with Redis', () => {
@@ -121,7 +121,7 @@ describe('Limits with Redis', () => {
     expect(gateway.changes()).toEqual([BACK]);
   });
 
-  test('go on at once in memory when it is killed under load, and return to it when it is back, each told once', async () => {
+  test('go on at once in memory when it is killed under load, and return to it when it is back, each reported once', async () => {
     const server = await startServer();
     const gateway = await startLimits(server.url);
     for (let round = 1; round <= 3; round += 1) {
@@ -138,7 +138,7 @@ describe('Limits with Redis', () => {
       // From the killed server, from this replica, and from the server that came back empty.
       expect(allowed).toBeGreaterThanOrEqual(200);
       expect(allowed).toBeLessThanOrEqual(300);
-      expect(gateway.changes()).toEqual([BACK, ...Array.from({ length: round }, () => [AWAY, BACK]).flat()]);
+      expect(gateway.changes()).toEqual([BACK, ...Array.from({ length: round }, () => [UNAVAILABLE, BACK]).flat()]);
     }
     expect(await gateway.fallbacks()).toBeGreaterThan(3000);
   });
@@ -165,8 +165,8 @@ describe('Limits with Redis', () => {
     expect(longestMs).toBeLessThan(LONGEST_MS);
     // It knows what it had counted: only this replica gave the limit a second time.
     expect(allowed).toBe(100);
-    expect(gateway.changes()).toEqual([BACK, AWAY, BACK]);
-    expect(gateway.lines.find(({ msg }) => msg === AWAY)?.reason).toBe(`no answer within ${TIMEOUT_MS} ms`);
+    expect(gateway.changes()).toEqual([BACK, UNAVAILABLE, BACK]);
+    expect(gateway.lines.find(({ msg }) => msg === UNAVAILABLE)?.reason).toBe(`no answer within ${TIMEOUT_MS} ms`);
     const given = gateway.lines.filter(({ msg }) => msg === 'Redis cannot be reached');
     expect(given).toMatchObject([{ reason: 'no answer within 2000 ms' }]);
   });
@@ -191,7 +191,7 @@ describe('Limits with Redis', () => {
   test.each([
     { where: 'before it sent its requests', turn: async () => {} },
     { where: 'before it read the answers', turn: () => new Promise(setImmediate) },
-  ])('do not take a replica that stood still itself, $where, for a Redis that hangs', async ({ turn }) => {
+  ])('do not mistake a replica that stood still itself, $where, for a Redis that hangs', async ({ turn }) => {
     const server = await startServer();
     const gateway = await startLimits(server.url);
     const subject = randomUUID();
@@ -216,7 +216,7 @@ describe('Limits with Redis', () => {
     expect((await gateway.check('shop')).refusal).toBeUndefined();
     await server.start();
     await waitUntil('Redis is used', usesRedis(gateway), WAIT);
-    expect(gateway.changes()).toEqual([AWAY, BACK]);
+    expect(gateway.changes()).toEqual([UNAVAILABLE, BACK]);
   });
 
   test('go on in memory where it refuses, and keep the password out of the log', async () => {

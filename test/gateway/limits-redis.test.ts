@@ -37,7 +37,7 @@ async function callFrom(processes: number, order: CallerOrder): Promise<CallerRe
   );
 }
 
-describe('Two processes that take from one limit as fast as they can', () => {
+describe('Two processes that use one limit as fast as they can', () => {
   test('get exactly the limit together', async () => {
     const order = { url: database.url, key: randomUUID(), requests: 10_000, windowMs: 60_000 };
     const reports = await callFrom(2, { ...order, concurrency: 50, durationMs: 4000 });

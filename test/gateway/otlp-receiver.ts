@@ -44,8 +44,8 @@ export interface OtlpReceiver extends AsyncDisposable {
   readonly spans: readonly ReceivedSpan[];
   /** Of exports, the newest last. */
   readonly requests: readonly { readonly path: string; readonly headers: IncomingHttpHeaders }[];
-  /** What to do with exports from now on: take them, refuse them with 500, or never answer. */
-  mode: 'take' | 'fail' | 'hang';
+  /** What to do with exports from now on: accept them, refuse them with 500, or never answer. */
+  mode: 'accept' | 'fail' | 'hang';
   /** Waits until spans of a trace satisfy. @returns all that came of it. */
   trace(traceId: string, isComplete: (spans: readonly ReceivedSpan[]) => boolean): Promise<readonly ReceivedSpan[]>;
 }
@@ -55,16 +55,16 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const requests: { path: string; headers: IncomingHttpHeaders }[] = [];
   const server = createServer((request, response) => {
     requests.push({ path: request.url ?? '', headers: request.headers });
-    // An exporter that has gone tells nothing.
+    // An exporter that has gone reports nothing.
     buffer(request)
-      .then((body) => take(body, response))
+      .then((body) => receive(body, response))
       .catch(() => response.destroy());
   });
 
-  function take(body: Buffer, response: ServerResponse): void {
+  function receive(body: Buffer, response: ServerResponse): void {
     if (receiver.mode === 'hang') return;
-    if (receiver.mode === 'take') spans.push(...decode(body));
-    response.writeHead(receiver.mode === 'take' ? 200 : 500, { 'content-type': 'application/x-protobuf' });
+    if (receiver.mode === 'accept') spans.push(...decode(body));
+    response.writeHead(receiver.mode === 'accept' ? 200 : 500, { 'content-type': 'application/x-protobuf' });
     response.end();
   }
 
@@ -76,7 +76,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     url: `http://127.0.0.1:${port}`,
     spans,
     requests,
-    mode: 'take',
+    mode: 'accept',
     trace: (traceId, isComplete) =>
       vi.waitFor(
         () => {

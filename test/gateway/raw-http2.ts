@@ -99,7 +99,7 @@ function rawPeer(socket: Socket, skippedBytes: number): RawPeer {
   };
 }
 
-/** Room for so many bytes more of what is sent to a peer: on one stream, or on all of them. */
+/** Window for so many bytes more of what is sent to a peer: on one stream, or on all of them. */
 export function windowUpdate(bytes: number, streamId = 0): Partial<Frame> {
   return { type: frameType.WINDOW_UPDATE, streamId, payload: uint32(bytes) };
 }

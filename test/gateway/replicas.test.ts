@@ -62,7 +62,7 @@ test('two replicas and three doors let a caller have its limit together, and no 
   );
   await vi.waitFor(async () => expect(await statusOf(gatewayAt(1), token)).not.toBe(401), { timeout: 10_000 });
   const statuses = await Promise.all(Array.from({ length: 30 }, (_, index) => statusOf(gatewayAt(index), token)));
-  // One was taken by the question before.
+  // One was used by the question before.
   expect(statuses.filter((status) => status === 200)).toHaveLength(9);
   expect(statuses.filter((status) => status === 429)).toHaveLength(21);
   using grpc = createGrpcClient(grpcPort, token);
@@ -191,7 +191,7 @@ test('what is open ends within a second of the deletion of its client: WebSocket
   expect(Math.max(...tookMs.map(({ grpc }) => grpc))).toBeLessThan(1000);
 });
 
-test('a replica is ready once it knows what is registered, and soon also where no registry tells', async () => {
+test('a replica is ready once it knows what is registered, and soon also where no registry answers', async () => {
   await using backend = await startBackend((_, response) => void response.end('yes'));
   await registry.call('POST', '/services/register', { service_name: 'early', service_url: backend.url });
   const token = await tokenOf(

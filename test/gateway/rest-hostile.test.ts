@@ -205,7 +205,7 @@ describe('an upload that a service does not take to its end', () => {
   });
 });
 
-test('a caller that asks before it sends is not told to go on with what is too long', async () => {
+test('a caller that asks before it sends gets no 100 Continue for what is too long', async () => {
   await using shop = await startBackend();
   await register('shop', shop.url);
   for (const [bytes, begin] of [

@@ -132,7 +132,7 @@ describe('a request to a registered service', () => {
     expect(headers).not.toHaveProperty('traceparent');
   });
 
-  test('tells who calls by a token that is for this service alone, and not by the access token', async () => {
+  test('says who calls by a token that is for this service alone, and not by the access token', async () => {
     const { headers } = await echoOf(await call('/api/v1/shop/orders'));
     expect(headers).not.toHaveProperty('authorization');
     expect(headers).toMatchObject({
@@ -193,7 +193,7 @@ describe('a request to a registered service', () => {
     },
   );
 
-  test('a plain one to the path of WebSockets is told so', async () => {
+  test('a plain one to the path of WebSockets is answered so', async () => {
     const answer = await call('/api/ws');
     expect([answer.status, answer.headers.get('upgrade'), await codeOf(answer)]).toEqual([
       426,
@@ -349,7 +349,7 @@ test.each([
   ['POST', 'json'],
   ['QUERY', 'json'],
   ['QUERY', undefined],
-])('%s with a content type of %s is let in or not like any other, and passed on as it is', async (method, type) => {
+])('%s with a content type of %s is admitted or not like any other, and passed on as it is', async (method, type) => {
   const init = { method, headers: { ...(type !== undefined && { 'content-type': type }) }, body: Buffer.from('x') };
   expect((await fetch(`${gateway.url}/api/v1/shop/x`, init)).status).toBe(401);
   const echo = await echoOf(await call('/api/v1/shop/x', init));
@@ -358,7 +358,7 @@ test.each([
 });
 
 describe('a method that is not passed on', () => {
-  test.each(['PROPFIND', 'LINK', 'M-SEARCH'])('%s is let in or not like any other, then refused', async (method) => {
+  test.each(['PROPFIND', 'LINK', 'M-SEARCH'])('%s is admitted or not like any other, then refused', async (method) => {
     const before = shop.requests.length;
     const stranger = await fetch(`${gateway.url}/api/v1/shop/x`, { method });
     expect([stranger.status, stranger.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="rollcall"']);
@@ -461,7 +461,7 @@ describe('what is no plain request', () => {
 });
 
 describe('a service that fails', () => {
-  test('is told apart: not there, not HTTP, silent, half an answer', async () => {
+  test('is distinguished: not there, not HTTP, silent, half an answer', async () => {
     await using broken = await startBackend((request, response) => {
       const { socket } = request;
       if (request.url?.endsWith('/garbage') === true) socket.end('SSH-2.0-OpenSSH_9.6\r\n');
@@ -617,7 +617,7 @@ describe('a service that fails', () => {
   });
 });
 
-test('rate, errors and duration are told by service, and what was sent again or left out', async () => {
+test('rate, errors and duration are counted by service, and what was sent again or left out', async () => {
   let isDown = false;
   await using measured = await startBackend((request, response) => {
     if (isDown) request.socket.resetAndDestroy();

@@ -112,7 +112,7 @@ function codeOf(text: string): string | undefined {
 }
 
 describe('a route of the file', () => {
-  test('that is open to all is so for what takes no scope, and no further', async () => {
+  test('that is open to all is so for what needs no scope, and no further', async () => {
     const reader = await clientWith('reader', []);
     const writer = await clientWith('writer', ['guestbook:write']);
     const before = reports.requests.length;
@@ -123,7 +123,7 @@ describe('a route of the file', () => {
     expect(await call('/guestbook', writer, 'POST')).toMatchObject({ status: 200 });
   });
 
-  test('that leads to the registry opens nothing that takes a scope there', async () => {
+  test('that leads to the registry opens nothing that needs a scope there', async () => {
     const reader = await clientWith('browser', ['registrations:read']);
     expect(await call('/catalogue')).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
     expect(await call('/catalogue', await clientWith('nobody', []))).toMatchObject({ status: 403 });
@@ -146,7 +146,7 @@ describe('a route of the file', () => {
     expect(reports.requests.length).toBe(before);
   });
 
-  test('takes the methods that it names, and has a limit of its own', async () => {
+  test('accepts the methods that it names, and has a limit of its own', async () => {
     const token = await clientWith('reporter', ['reports:read', 'registrations:read']);
     const refused = await call('/api/v1/reports/7', token, 'DELETE');
     expect(refused).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
@@ -178,8 +178,8 @@ describe('a route of the file', () => {
   });
 
   test('that is open to all does not open the registry, when its URL is registered under the name of the route', async () => {
-    const taken = { service_name: 'site', service_url: registry.url };
-    expect(await registry.call('POST', '/services/register', taken)).toMatchObject({ status: 200 });
+    const registration = { service_name: 'site', service_url: registry.url };
+    expect(await registry.call('POST', '/services/register', registration)).toMatchObject({ status: 200 });
     await expect.poll(async () => (await call('/site/services')).code, PATIENCE).not.toBe('SERVICE_NOT_FOUND');
     for (const path of ['/services', '/webhooks/config', '/health']) {
       expect({ path, ...(await call(`/site${path}`)) }).toMatchObject({ path, status: 403 });

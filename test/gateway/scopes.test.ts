@@ -144,7 +144,7 @@ describe.each(operations.filter(({ scope }) => scope !== undefined))('$name', (o
   });
 });
 
-test('who has no scope reads health and documentation, and is told the scope that is missing', async () => {
+test('who has no scope reads health and documentation, and gets the scope that is missing in the answer', async () => {
   const headers = { authorization: `Bearer ${await tokenWith([])}` };
   for (const path of ['/health', '/openapi.json', '/docs']) {
     const answer = await fetch(`${gateway.url}/api/v1/registry${path}`, { headers });

@@ -210,7 +210,7 @@ describe('a request', () => {
     expect([server.parentId, clients[0]?.spanId]).toEqual(['', spanId]);
   });
 
-  test('of a trace that its caller does not record is not recorded, and the service is told so', async () => {
+  test('of a trace that its caller does not record is not recorded, and the service sees that', async () => {
     expect(await call('/api/v1/shop/quiet', { headers: { traceparent: `00-${TRACE}-${SPAN}-00` } })).toBe(200);
     const { traceparent } = shop.requests.at(-1)?.headers ?? {};
     expect(traceparent).toMatch(new RegExp(`^00-${TRACE}-(?!${SPAN})[0-9a-f]{16}-00$`));
@@ -252,8 +252,8 @@ describe('a request', () => {
       [1, true, 'UPSTREAM_UNREACHABLE'],
       [2, false, undefined],
     ]);
-    const told = shop.requests.slice(-3).map(({ headers }) => String(headers['traceparent']).split('-')[2]);
-    expect(new Set(told)).toEqual(new Set(clients.map(({ spanId }) => spanId)));
+    const flags = shop.requests.slice(-3).map(({ headers }) => String(headers['traceparent']).split('-')[2]);
+    expect(new Set(flags)).toEqual(new Set(clients.map(({ spanId }) => spanId)));
   });
 
   test('that the service does not answer has failed, and so has one of which half an answer comes', async () => {
@@ -328,9 +328,9 @@ test('an upgrade is a span that ends when the connection begins', async () => {
     socket.terminate();
     return server;
   };
-  const taken = await upgrade('d'.repeat(32), { authorization: `Bearer ${token}` });
-  expect(taken).toMatchObject({ name: 'GET /api/ws', failed: false, parentId: SPAN });
-  expect(taken.attributes).toMatchObject({ 'http.response.status_code': 101, 'rollcall.client': 'tests' });
+  const accepted = await upgrade('d'.repeat(32), { authorization: `Bearer ${token}` });
+  expect(accepted).toMatchObject({ name: 'GET /api/ws', failed: false, parentId: SPAN });
+  expect(accepted.attributes).toMatchObject({ 'http.response.status_code': 101, 'rollcall.client': 'tests' });
   const refused = await upgrade('e'.repeat(32), {});
   expect(refused.attributes).toMatchObject({ 'http.response.status_code': 401, 'url.path': '/api/ws' });
 });
@@ -362,13 +362,13 @@ describe('a gateway of its own', () => {
     expect(paths).toContain('/api/v1/shop/last');
   });
 
-  test.each<[string, OtlpReceiver['mode'] | 'away']>([
+  test.each<[string, OtlpReceiver['mode'] | 'unreachable']>([
     ['never answers', 'hang'],
     ['fails', 'fail'],
-    ['is not there', 'away'],
+    ['is not there', 'unreachable'],
   ])('serves while its collector %s, says so once, and stops in time', async (_, mode) => {
     await using receiver = await startOtlpReceiver();
-    if (mode === 'away') await receiver[Symbol.asyncDispose]();
+    if (mode === 'unreachable') await receiver[Symbol.asyncDispose]();
     else receiver.mode = mode;
     await using lonely = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
@@ -385,9 +385,9 @@ describe('a gateway of its own', () => {
     await vi.waitFor(async () => expect(await losses()).toHaveLength(1), { timeout: 30_000 });
     await call('/api/v1/shop/x', { at: lonely });
     await stopInTime(lonely);
-    const told = (await losses()).map((line) => JSON.parse(line) as { level: string; reason: string });
-    expect(told.length).toBeLessThanOrEqual(2);
-    expect(told[0]).toMatchObject({ level: 'warn', reason: expect.any(String) });
+    const reported = (await losses()).map((line) => JSON.parse(line) as { level: string; reason: string });
+    expect(reported.length).toBeLessThanOrEqual(2);
+    expect(reported[0]).toMatchObject({ level: 'warn', reason: expect.any(String) });
   });
 
   /** Tells on its standard error of every file of the SDK that the process loads. */

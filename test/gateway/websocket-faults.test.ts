@@ -22,11 +22,11 @@ function newsSource(backlog: readonly Buffer[] = []) {
       return () => subscribers.delete(subscriber);
     },
   };
-  const tell = (number: number, text = '') => {
-    const frame = encodeEvent({ channel: 'news', cursor: `${number}`, payload: { type: 'told', number, text } });
+  const publish = (number: number, text = '') => {
+    const frame = encodeEvent({ channel: 'news', cursor: `${number}`, payload: { type: 'published', number, text } });
     for (const subscriber of subscribers) subscriber.next(frame);
   };
-  return { source, subscribers: () => subscribers.size, tell };
+  return { source, subscribers: () => subscribers.size, publish };
 }
 
 /** A WebSocket handshake by hand, after which nothing is read or answered. */
@@ -201,7 +201,7 @@ describe('subscriptions', () => {
   });
 
   test('so many a connection, and no more after unsubscribing', async () => {
-    const { source, tell, subscribers } = newsSource();
+    const { source, publish, subscribers } = newsSource();
     await using gateway = await startWebSocketGateway({ sources: [source], limits: { subscriptions: 2 } });
     gateway.admit('t');
     await using client = await connect(gateway.url, 't');
@@ -213,7 +213,7 @@ describe('subscriptions', () => {
     expect(await client.next()).toMatchObject({ payload: { code: 'TOO_MANY_SUBSCRIPTIONS' } });
     client.send({ type: 'unsubscribe', channel: 'news.1' });
     expect(await client.next()).toMatchObject({ type: 'unsubscribed' });
-    tell(1);
+    publish(1);
     expect(await client.next()).toMatchObject({ type: 'event', id: '1' });
     expect(subscribers()).toBe(1);
     expect(await gateway.metric('rollcall_gateway_websocket_subscriptions')).toBe(1);
@@ -225,7 +225,7 @@ describe('subscriptions', () => {
 
 describe('slow consumers', () => {
   test('one that does not read is closed with 1013; the others get everything', async () => {
-    const { source, tell, subscribers } = newsSource();
+    const { source, publish, subscribers } = newsSource();
     const limits = { bufferBytes: 256 * 1024 };
     await using gateway = await startWebSocketGateway({ sources: [source], limits });
     gateway.admit('t');
@@ -237,17 +237,17 @@ describe('slow consumers', () => {
     }
     slow.socket.pause();
     const text = 'x'.repeat(50_000);
-    let told = 0;
+    let published = 0;
     // The kernel takes some megabytes before anything waits here.
-    while (subscribers() === 2 && told < 2000) {
-      told += 1;
-      tell(told, text);
-      expect(await quick.next()).toMatchObject({ id: `${told}`, payload: { text } });
+    while (subscribers() === 2 && published < 2000) {
+      published += 1;
+      publish(published, text);
+      expect(await quick.next()).toMatchObject({ id: `${published}`, payload: { text } });
     }
     expect(subscribers()).toBe(1);
     expect(await gateway.metric('rollcall_gateway_websocket_slow_consumers_closed_total')).toBe(1);
-    tell(told + 1);
-    expect(await quick.next()).toMatchObject({ id: `${told + 1}` });
+    publish(published + 1);
+    expect(await quick.next()).toMatchObject({ id: `${published + 1}` });
     slow.socket.resume();
     const { code, reason } = await slow.closed;
     expect({ code, reason }).toEqual({ code: 1013, reason: 'more than 262144 bytes wait to be read' });
@@ -257,13 +257,13 @@ describe('slow consumers', () => {
     const backlog = Array.from({ length: 2000 }, (_, number) =>
       encodeEvent({ channel: 'news', cursor: undefined, payload: { type: 'added', number, text: 'x'.repeat(5000) } }),
     );
-    const { source, tell } = newsSource(backlog);
+    const { source, publish } = newsSource(backlog);
     await using gateway = await startWebSocketGateway({ sources: [source], limits: { bufferBytes: 64 * 1024 } });
     gateway.admit('t');
     await using client = await connect(gateway.url, 't');
     client.send({ type: 'subscribe', channel: 'news' });
     expect(await client.next()).toMatchObject({ type: 'subscribed' });
-    tell(1);
+    publish(1);
     const messages = await client.until(({ id }) => id === '1');
     const numbers = messages.map(({ payload }) => payload?.['number']);
     expect(numbers).toEqual([...backlog.keys(), undefined, 1]);
@@ -349,7 +349,7 @@ describe('the end of a connection', () => {
     expect(await gateway.metric('rollcall_gateway_websocket_connections')).toBe(1);
   });
 
-  test('a replica that stops says goodbye, takes nobody on, and waits for nobody longer than it has to', async () => {
+  test('a replica that stops says goodbye, accepts nobody, and waits for nobody longer than it has to', async () => {
     await using gateway = await startWebSocketGateway({ limits: { closeTimeoutMs: 1000 } });
     gateway.admit('t');
     const client = await connect(gateway.url, 't');

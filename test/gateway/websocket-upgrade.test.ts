@@ -136,7 +136,7 @@ test('a client that vanishes while its token is checked costs nothing', async ()
   socket.write(
     `GET /api/ws HTTP/1.1\r\n${fields}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer good.token\r\n\r\n`,
   );
-  // It is being checked, and has the only place.
+  // It is being checked, and has the only slot.
   await vi.waitFor(async () =>
     expect(await refusalOf(slow.url, bearer('good.token'))).toMatchObject({ code: 'TOO_MANY_CONNECTIONS' }),
   );

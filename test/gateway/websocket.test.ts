@@ -61,7 +61,7 @@ const about = (name: string) => (message: ServerMessage) =>
   JSON.stringify(message.payload).includes(`"service_name":"${name}"`);
 
 /** `type name` of each event. */
-function told(messages: readonly ServerMessage[]): string[] {
+function changesOf(messages: readonly ServerMessage[]): string[] {
   return messages
     .filter(({ type }) => type === 'event')
     .map(({ payload }) => {
@@ -113,7 +113,7 @@ test('registrations: all that is there, then each change within a second of kube
   await using reader = await connect(gateway.url, 'reader');
   const opening = await subscribe(reader, 'registrations');
   expect(opening[0]).toEqual({ type: 'subscribed', id: 'registrations', channel: 'registrations' });
-  expect(told(opening)).toContain('added first');
+  expect(changesOf(opening)).toContain('added first');
   await using watch = await watchKind(serviceRegistrationKind);
   const delays: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -127,7 +127,7 @@ test('registrations: all that is there, then each change within a second of kube
   await client().register({ service_name: 'second', service_url: 'http://second' });
   await client().unregister('second');
   const events = await reader.until(({ payload }) => payload?.['type'] === 'removed');
-  expect(told(events)).toEqual(['modified first', 'added second', 'removed second']);
+  expect(changesOf(events)).toEqual(['modified first', 'added second', 'removed second']);
   expect(events[0]).toMatchObject({
     type: 'event',
     channel: 'registrations',
@@ -152,9 +152,9 @@ test('jobs: their course, of all services or of one', async () => {
   await setStatus(jobs(), 'course', { message: 'looks good' });
   await setStatus(jobs(), 'course', { phase: 'Succeeded', finishedAt: '2026-11-20T10:01:00Z' });
   const course = ['added shop', 'started shop', 'step shop', 'modified shop', 'succeeded shop'];
-  expect(told(await all.until(isEnd))).toEqual(['added other', ...course]);
+  expect(changesOf(await all.until(isEnd))).toEqual(['added other', ...course]);
   const events = await one.until(isEnd);
-  expect(told(events)).toEqual(course);
+  expect(changesOf(events)).toEqual(course);
   expect(events[1]).toMatchObject({
     channel: 'jobs.shop',
     payload: { job: { job_id: 'course', phase: 'Progressing', weight: 10, operation: 'deploy' } },
@@ -193,15 +193,19 @@ test('a client that was disconnected gets what it missed; from a cursor that nob
   await registrations().patch('missed', { spec: { url: 'http://moved:80' } });
   await witness.until(({ payload }) => payload?.['type'] === 'modified');
   await using reader = await connect(gateway.url, 'reader');
-  expect(told(await subscribe(reader, 'registrations', cursor))).toEqual(['added missed', 'modified missed', 'synced']);
+  expect(changesOf(await subscribe(reader, 'registrations', cursor))).toEqual([
+    'added missed',
+    'modified missed',
+    'synced',
+  ]);
   reader.send({ type: 'unsubscribe', channel: 'registrations' });
   expect(await reader.next()).toEqual({ type: 'unsubscribed', channel: 'registrations' });
   const [subscribed, reset, ...events] = await subscribe(reader, 'registrations', '1');
   expect([subscribed?.type, reset]).toEqual(['subscribed', { type: 'reset', channel: 'registrations' }]);
-  expect(told(events)).toContain('added missed');
+  expect(changesOf(events)).toContain('added missed');
 });
 
-test('while the registry is dead nobody is told anything; afterwards, what happened meanwhile', async () => {
+test('while the registry is dead nobody gets an event; afterwards, what happened meanwhile', async () => {
   await registrations().create(manifest('stays'));
   await registrations().create(manifest('goes'));
   await jobs().create(newJob('survives', { serviceName: 'lasting' }));
@@ -216,21 +220,21 @@ test('while the registry is dead nobody is told anything; afterwards, what happe
   await registrations().delete('goes');
   await setStatus(jobs(), 'survives', { phase: 'Progressing', startedAt: '2026-11-20T10:00:00Z' });
   await using latecomer = await connect(gateway.url, 'reader');
-  expect(told(await subscribe(latecomer, 'registrations'))).toEqual(
+  expect(changesOf(await subscribe(latecomer, 'registrations'))).toEqual(
     expect.arrayContaining(['added stays', 'added goes']),
   );
   expect(await heardSoFar(reader)).toEqual([]);
   await registry.restart();
   const events: ServerMessage[] = [];
-  while (told(events).length < 4) events.push(await reader.next(60_000));
-  expect(told(events).sort()).toEqual(['added comes', 'modified stays', 'removed goes', 'started lasting']);
+  while (changesOf(events).length < 4) events.push(await reader.next(60_000));
+  expect(changesOf(events).sort()).toEqual(['added comes', 'modified stays', 'removed goes', 'started lasting']);
   expect(await heardSoFar(reader)).toEqual([]);
 }, 120_000);
 
 /** All that was sent before now and not read yet. */
 async function heardSoFar(reader: TestClient): Promise<string[]> {
   reader.send({ type: 'ping' });
-  return told(await reader.until(({ type }) => type === 'pong'));
+  return changesOf(await reader.until(({ type }) => type === 'pong'));
 }
 
 /** Until the gateway knows this of the channel. */
@@ -241,7 +245,7 @@ async function untilKnown(channel: string, wanted: readonly string[]): Promise<v
       const opening = await subscribe(probe, channel);
       probe.send({ type: 'unsubscribe', channel });
       await probe.until(({ type }) => type === 'unsubscribed');
-      expect(told(opening)).toEqual(expect.arrayContaining([...wanted]));
+      expect(changesOf(opening)).toEqual(expect.arrayContaining([...wanted]));
     },
     { timeout: 20_000, interval: 200 },
   );

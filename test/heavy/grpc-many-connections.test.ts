@@ -16,7 +16,7 @@ async function occupy(port: number, count: number): Promise<void> {
   await once(child, 'message');
 }
 
-test('all places are taken by connections without a call: others get in, and those with calls stay', async () => {
+test('all slots are used by connections without a call: others get in, and those with calls stay', async () => {
   await using backend = await startBackend();
   await using proxy = await startProxy({ backendPort: backend.port, limits: { handshakeTimeoutMs: 60_000 } });
   using early = createEchoClient(proxy.port, { token: TOKEN });
@@ -25,7 +25,7 @@ test('all places are taken by connections without a call: others get in, and tho
   stream.write(Buffer.from('early'));
   await once(stream, 'data');
   await occupy(proxy.port, SOCKETS);
-  await waitUntil('the places are taken', async () => (await gaugeOf(proxy, 'connections')) >= SOCKETS * 0.98, {
+  await waitUntil('the slots are used', async () => (await gaugeOf(proxy, 'connections')) >= SOCKETS * 0.98, {
     timeoutMs: 30_000,
   });
   for (let count = 0; count < 50; count += 1) {

@@ -108,7 +108,7 @@ async function open(number: number, reads: boolean): Promise<Client> {
   socket.once('close', () => {
     closed = true;
   });
-  // Else nothing at all is read: the kernel would make more and more room for what is taken quickly
+  // Else nothing at all is read: the kernel would buffer more and more of what is read quickly
   // at first.
   if (reads)
     socket.on('data', (chunk: Buffer) => {

@@ -81,7 +81,7 @@ describe('the API server accepts', () => {
     expect(await kube.request({ method: 'GET', path })).toEqual(changed);
   });
 
-  it('every name that the registry and the operator take', async () => {
+  it('every name that the registry and the operator accept', async () => {
     const names = fc.oneof(fc.string({ unit: 'binary', maxLength: 255 }), fc.string({ unit: 'grapheme-ascii' }));
     const legal = names.filter((name) => serviceNameFault(name) === undefined);
     for (const serviceName of fc.sample(legal, 200)) {
@@ -208,7 +208,7 @@ describe('the API server refuses', () => {
   });
 });
 
-/** What is left of an object when a merge patch has taken away what it says. */
+/** What is left of an object when a merge patch has removed what it says. */
 function withoutNulls(patch: object): object {
   return JSON.parse(JSON.stringify(patch, (_key, value: unknown) => value ?? undefined));
 }

@@ -120,7 +120,7 @@ export interface TestInformer {
   readonly failures: ('list' | 'watch')[];
 }
 
-/** An informer of Leases that records what it tells; stopped when the test ends. */
+/** An informer of Leases that records what it reports; stopped when the test ends. */
 export async function startInformer(options: TestInformerOptions): Promise<TestInformer> {
   const { listeners = [], started = true, synced = started, ...rest } = options;
   const log: string[] = [];

@@ -90,7 +90,7 @@ function startWriter(): () => Promise<ReadonlySet<string>> {
 }
 
 /**
- * What the changes, told one by one, add up to, and those that make no sense after those before
+ * What the changes, reported one by one, add up to, and those that make no sense after those before
  * them.
  */
 function replay() {
@@ -152,10 +152,10 @@ test('what changed while the watch could not be resumed (410) is found by listin
   const { state, faults, onChange } = replay();
   await using relay = await startTcpRelay(parts.port);
   const cluster = { ...parts.cluster, server: `https://127.0.0.1:${relay.port}` };
-  const away = await connectWith({ cluster, user: parts.user }, { requestTimeoutMs: 1000 });
+  const unreachable = await connectWith({ cluster, user: parts.user }, { requestTimeoutMs: 1000 });
   const failed: string[] = [];
   const { informer, log } = await startInformer({
-    connection: away,
+    connection: unreachable,
     namespace,
     listeners: [onChange],
     silence: quickSilence,
@@ -193,8 +193,8 @@ test('what changed while the watch could not be resumed (410) is found by listin
 test('a network that swallows everything is noticed, although no connection is closed', async () => {
   await using relay = await startTcpRelay(parts.port);
   const cluster = { ...parts.cluster, server: `https://127.0.0.1:${relay.port}` };
-  const away = await connectWith({ cluster, user: parts.user }, { requestTimeoutMs: 1000 });
-  const { informer, log } = await startInformer({ connection: away, namespace, silence: quickSilence });
+  const unreachable = await connectWith({ cluster, user: parts.user }, { requestTimeoutMs: 1000 });
+  const { informer, log } = await startInformer({ connection: unreachable, namespace, silence: quickSilence });
   await expect.poll(() => informer.connectivity()).toBe('connected');
   relay.blackHole();
   const from = performance.now();
@@ -210,9 +210,13 @@ test('a network that swallows everything is noticed, although no connection is c
 test('a watch that alone is dead is given up after the idle time and resumed where it was', async () => {
   await using relay = await startTcpRelay(parts.port);
   const cluster = { ...parts.cluster, server: `https://127.0.0.1:${relay.port}` };
-  const away = await connectWith({ cluster, user: parts.user });
+  const unreachable = await connectWith({ cluster, user: parts.user });
   const silence = { ...quickSilence, probeAfterMs: 60_000, idleTimeoutMs: 800 };
-  const { informer, log, failures, connectivity } = await startInformer({ connection: away, namespace, silence });
+  const { informer, log, failures, connectivity } = await startInformer({
+    connection: unreachable,
+    namespace,
+    silence,
+  });
   await expect.poll(() => informer.connectivity()).toBe('connected');
   relay.blackHole();
   await leases.create(leaseManifest('unseen'));

@@ -191,7 +191,7 @@ test('what is no event ends the watch, which is resumed after the last one that 
   expect(failures).toEqual(['watch']);
 });
 
-test('an event of a megabyte that comes in small pieces is taken whole', async () => {
+test('an event of a megabyte that comes in small pieces is read whole', async () => {
   const big = { ...wireLease('big', 11), spec: { holderIdentity: 'x'.repeat(1_000_000) } };
   const line = Buffer.from(`${JSON.stringify({ type: 'ADDED', object: big })}\n`);
   const { log, informer } = await follow([

@@ -43,7 +43,7 @@ function registration(name: string): Parameters<typeof registrations.create>[0] 
   };
 }
 
-/** Which of the errors that callers tell apart it is. */
+/** Which of the errors that callers distinguish it is. */
 async function verdict(operation: Promise<unknown>): Promise<string[]> {
   const error = await errorOf(operation);
   const tests = { isNotFound, isAlreadyExists, isConflict, isFieldConflict, isInvalid, isUnavailable };
@@ -148,7 +148,7 @@ test('a status write with a uid holds on while others write the same object', as
   expect((await registrations.get('busy')).status).toMatchObject({ phase: 'Registered' });
 });
 
-test('apply owns its fields, respects those of others, and takes them by force', async () => {
+test('apply owns its fields, respects those of others, and gets them by force', async () => {
   const spec = registration('applied').spec;
   const created = await registrations.apply({ metadata: { name: 'applied' }, spec }, { fieldManager: 'first' });
   const other = {

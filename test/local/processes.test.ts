@@ -74,7 +74,7 @@ test('freePorts gives no two processes the same port', async () => {
   expect(new Set(found.flat()).size).toBe(1000);
 });
 
-test('preferredPort takes another port when the preferred one is taken', async () => {
+test('preferredPort chooses another port when the preferred one is in use', async () => {
   const [port = 0] = await freePorts(1);
   expect(await preferredPort(port)).toBe(port);
   const server = createServer();

@@ -67,8 +67,8 @@ describe.runIf(await hasDebianTools())('findRedisBinary on a machine with apt', 
       const sum = createHash('sha256')
         .update(await readFile(file))
         .digest('hex');
-      const place = [`Filename: ./${name}.deb`, `Size: ${(await stat(file)).size}`, `SHA256: ${sum}`];
-      index.push([...control, ...place].join('\n'));
+      const entry = [`Filename: ./${name}.deb`, `Size: ${(await stat(file)).size}`, `SHA256: ${sum}`];
+      index.push([...control, ...entry].join('\n'));
     }
     await writeFile(join(archive, 'Packages'), `${index.join('\n\n')}\n`);
   }

@@ -27,7 +27,7 @@ async function startOwn(options: Partial<RedisOptions> = {}) {
 async function connect(url: string, options: { protocol?: 2; enableReadyCheck?: false } = {}): Promise<Redis> {
   const noRetries = { retryStrategy: () => null, maxRetriesPerRequest: 0 };
   const client = new Redis(url, { lazyConnect: true, ...noRetries, ...options });
-  // Told by the rejected calls as well; without a listener it would be printed.
+  // Reported by the rejected calls as well; without a listener it would be printed.
   client.on('error', () => undefined);
   onTestFinished(() => client.disconnect());
   await client.connect();

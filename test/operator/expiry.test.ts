@@ -21,7 +21,7 @@ const LIMIT_MS = 1000;
 const NOTICE_MS = 500;
 
 describe.concurrent('expiry', () => {
-  test('a service that falls silent is Expired one TTL after its last heartbeat, its Lease is gone, and an Event tells', async (context) => {
+  test('a service that falls silent is Expired one TTL after its last heartbeat, its Lease is gone, and an Event reports it', async (context) => {
     const world = await createWorld(context);
     const operator = await startOperator(world);
     await registerAlive(world, 'shop');
@@ -133,9 +133,9 @@ describe.concurrent('expiry', () => {
     writing.abort();
     await reports;
     expect(status?.health?.status).toMatch(/report-/);
-    const told = async () => (await world.events('shop')).filter(({ reason }) => reason === 'Expired').length;
-    await until('an Event tells', async () => (await told()) > 0);
-    expect(await told()).toBe(1);
+    const expiries = async () => (await world.events('shop')).filter(({ reason }) => reason === 'Expired').length;
+    await until('an Event reports it', async () => (await expiries()) > 0);
+    expect(await expiries()).toBe(1);
   });
 
   test('the wall clock of the operator may step by ten minutes, back and forth', async (context) => {

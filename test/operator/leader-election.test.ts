@@ -110,7 +110,7 @@ describe('leader election', () => {
     relay.heal();
   });
 
-  test('a leader whose Lease somebody else took stops at once', async (context) => {
+  test('a leader whose Lease somebody else holds stops at once', async (context) => {
     const world = await createWorld(context);
     const leader = await candidate(world, 'leader');
     await until('it leads', async () => leads(leader));
@@ -198,8 +198,8 @@ describe('leader election', () => {
     });
     const leader = await candidate(world, 'leader', { owner: await podOwner(world, 'pod') });
     await until('it leads', async () => leads(leader));
-    const taken = (await world.leases.get(LEASE)).metadata;
-    expect(taken.uid).toBe(metadata.uid);
-    expect(taken.ownerReferences).toBeUndefined();
+    const current = (await world.leases.get(LEASE)).metadata;
+    expect(current.uid).toBe(metadata.uid);
+    expect(current.ownerReferences).toBeUndefined();
   });
 });

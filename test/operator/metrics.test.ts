@@ -42,14 +42,14 @@ test('the metrics have the names and labels of controller-runtime and client-go'
   expect(await operator.metric('controller_runtime_max_concurrent_reconciles{controller="registration"')).toBe(50);
 });
 
-test('very many lapses at once are expired all the same, and told', async (context) => {
+test('very many registrations expire at once all the same, and that is reported', async (context) => {
   const world = await createWorld(context);
   const operator = await startOperator(world);
   const names = Array.from({ length: 150 }, (_, index) => `shop-${index}`);
   await Promise.all(names.map((name) => register(world, name)));
   await until('all are Expired', async () => (await operator.metric('rollcall_expirations_total')) === names.length);
   expect(await operator.metric('rollcall_mass_lapse_total')).toBe(1);
-  await until('an Event tells', async () => (await world.events('operator.rollcall.dev')).length === 1);
+  await until('an Event reports it', async () => (await world.events('operator.rollcall.dev')).length === 1);
   expect(await world.events('operator.rollcall.dev')).toMatchObject([
     { type: 'Warning', reason: 'MassLapse', involvedObject: { kind: 'Lease' } },
   ]);

@@ -31,8 +31,8 @@ test('policies say whether jobs go by them, and one that nobody reads is reporte
     await until(`${name} is ${reason}`, async () => (await usedOf(world, name)) === reason);
   }
   await policyIn(world, 'later', '*');
-  await until('the later one is told so', async () => (await usedOf(world, 'later')) === 'OlderPolicyCounts');
-  await until('the stray one is told of', async () => (await elsewhere.events('stray')).length > 0);
+  await until('the later one says so', async () => (await usedOf(world, 'later')) === 'OlderPolicyCounts');
+  await until('the stray one is reported', async () => (await elsewhere.events('stray')).length > 0);
   const [event] = await elsewhere.events('stray');
   expect(event).toMatchObject({ reason: 'WrongNamespace', type: 'Warning' });
   expect(event?.message).toBe(

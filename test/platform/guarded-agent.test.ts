@@ -82,7 +82,7 @@ function changing(...answers: readonly LookupAddress[][]) {
   return resolve as unknown as NonNullable<Parameters<typeof guardedLookup>[1]>;
 }
 
-function look(resolve: ReturnType<typeof changing>, all: boolean): Promise<unknown> {
+function lookUp(resolve: ReturnType<typeof changing>, all: boolean): Promise<unknown> {
   return new Promise((done) => {
     guardedLookup(isPublicAddress, resolve)('rebind.example.com', { all }, (error, address) => done(error ?? address));
   });
@@ -92,14 +92,14 @@ test('a name is judged by the answer that is connected to, not by an earlier one
   const outside = { address: '8.8.8.8', family: 4 };
   const inside = { address: '169.254.169.254', family: 4 };
   const resolve = changing([outside], [inside], [inside, outside], [inside, outside], []);
-  expect(await look(resolve, true)).toEqual([outside]);
-  expect(await look(resolve, true)).toMatchObject({
+  expect(await lookUp(resolve, true)).toEqual([outside]);
+  expect(await lookUp(resolve, true)).toMatchObject({
     code: 'ADDRESS_REFUSED',
     message: 'Connections to rebind.example.com (169.254.169.254) are not allowed',
   });
-  expect(await look(resolve, true)).toEqual([outside]);
-  expect(await look(resolve, false)).toBe('8.8.8.8');
-  expect(await look(resolve, true)).toBeInstanceOf(AddressRefusedError);
+  expect(await lookUp(resolve, true)).toEqual([outside]);
+  expect(await lookUp(resolve, false)).toBe('8.8.8.8');
+  expect(await lookUp(resolve, true)).toBeInstanceOf(AddressRefusedError);
 });
 
 test('a name that does not resolve fails as it always does', async () => {

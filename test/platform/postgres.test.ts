@@ -88,7 +88,7 @@ describe('migrations', () => {
     await expect(run(await migrations(first))).resolves.toBeDefined();
   });
 
-  test('pages follow one another, and each tells the length of the whole list', async () => {
+  test('pages follow one another, and each has the length of the whole list', async () => {
     const pool = await run(await migrations(first));
     await pool.query('INSERT INTO things SELECT n FROM generate_series(2, 5) n');
     const page = (cursor?: string) =>
@@ -130,7 +130,7 @@ describe('a database that is unavailable', () => {
     return () => postgres.stop();
   });
 
-  test('is told from a wrong query when it is killed, stopped, stopping or gone, and used again once it is back', async () => {
+  test('is distinguished from a wrong query when it is killed, stopped, stopping or gone, and used again once it is back', async () => {
     const pool = poolFor(postgres.url, 2);
     const running = [
       errorOf(pool.query('SELECT pg_sleep(30)')),

@@ -77,7 +77,7 @@ async function apply(manifest: object): Promise<void> {
   await namespace.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(manifest) });
 }
 
-/** The id of what changes while one replica hears nothing, which the other one has told. */
+/** The id of what changes while one replica hears nothing, which the other one has sent. */
 async function missed(path: string, change: () => Promise<void>): Promise<string> {
   await using stream = await openEventStream(urlOf(ahead, path));
   await stream.until('synced');

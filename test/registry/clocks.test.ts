@@ -10,7 +10,7 @@ import { startRegistryProcess } from '../support/registry.ts';
 import { startReadyReplica } from '../support/replica.ts';
 
 const TTL_MS = 8000;
-/** Below TTL less absorb window, with room for a machine that stops for a while. */
+/** Below TTL less absorb window, with a margin for a machine that stops for a while. */
 const BEAT_INTERVAL_MS = 1000;
 const MINUTES = 60_000;
 const settings = { ROLLCALL_TTL_SECONDS: String(TTL_MS / 1000) };

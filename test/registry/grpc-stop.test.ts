@@ -32,7 +32,7 @@ async function startServer(
   return { server, port };
 }
 
-test('a watch whose token is still checked when the registry stops is told to resume elsewhere, and holds nothing up', async () => {
+test('a watch whose token is still checked when the registry stops gets the error to resume elsewhere, and holds nothing up', async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<string>();
   const { server, port } = await startServer(() => {
@@ -53,7 +53,7 @@ test('a watch whose token is still checked when the registry stops is told to re
   await expect(first).rejects.toThrow('stopping');
 });
 
-test('a watch that begins once the others are ended is told the same', async () => {
+test('a watch that begins once the others are ended gets the same', async () => {
   const { server, port } = await startServer(async () => 'somebody');
   using client = createGrpcClient(port, 'token');
   // The server still takes calls: it stops behind the HTTP door.

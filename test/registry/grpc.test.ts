@@ -114,7 +114,7 @@ test('what a service reports of itself is kept', async () => {
   });
 });
 
-describe('what is wrong is told by its status', () => {
+describe('what is wrong is reported by its status', () => {
   beforeAll(async () => {
     const manifest = {
       apiVersion: 'rollcall.dev/v1alpha1',
@@ -286,7 +286,7 @@ async function identityFor(service: string): Promise<Record<string, string>> {
   return { [identityHeaders.token]: await claims.sign(privateKey) };
 }
 
-test('a call that the gateway let in for another service is refused, whether credentials are asked for or not', async () => {
+test('a call that the gateway admitted for another service is refused, whether credentials are asked for or not', async () => {
   for (const entries of [await identityFor('alias'), { [identityHeaders.token]: 'x' }]) {
     using other = createGrpcClient(ports[0], undefined, entries);
     expect(await other.call('Get', { serviceName: 'x' })).toMatchObject({ code: status.PERMISSION_DENIED });

@@ -24,7 +24,7 @@ afterAll(async () => {
   await namespace[Symbol.asyncDispose]();
 });
 
-/** The store of one replica, whose watch tells it nothing: it knows what it has written itself. */
+/** The store of one replica, whose watch brings it nothing: it knows what it has written itself. */
 async function startReplica() {
   const clock = systemClock;
   const log = createLogger('test', 'silent');

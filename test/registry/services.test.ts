@@ -124,7 +124,7 @@ describe('contract 1, registration', () => {
     expect(await namespace.kubectl(['get', 'sreg', 'visible'])).toContain('http://127.0.0.1:9000');
   });
 
-  test('a registration whose Lease was deleted takes no heartbeat that would be lost', async () => {
+  test('a registration whose Lease was deleted accepts no heartbeat that would be lost', async () => {
     await register('orphan');
     await namespace.kubectl(['delete', 'lease', 'orphan']);
     await expect.poll(async () => (await registry.call('POST', '/services/orphan/heartbeat')).status).toBe(400);

@@ -56,29 +56,29 @@ test('begins with everything, then reports each change with an id that another r
 });
 
 test('expiry, as the operator writes it, is an event of its own', async () => {
-  await register('lapsing');
+  await register('expiring');
   await using stream = await openEventStream(watchUrl(second));
   await stream.until('synced');
   await namespace.kubectl([
     'patch',
     'sreg',
-    'lapsing',
+    'expiring',
     '--subresource=status',
     '--type=merge',
     '-p',
     '{"status":{"phase":"Expired"}}',
   ]);
-  expect(await stream.next()).toMatchObject({ type: 'expired', data: { service_name: 'lapsing' } });
-  expect((await second.call('GET', '/services/lapsing')).status).toBe(404);
-  expect((await second.call('POST', '/services/lapsing/heartbeat')).status).toBe(400);
+  expect(await stream.next()).toMatchObject({ type: 'expired', data: { service_name: 'expiring' } });
+  expect((await second.call('GET', '/services/expiring')).status).toBe(404);
+  expect((await second.call('POST', '/services/expiring/heartbeat')).status).toBe(400);
   // The other replica learns of it by its own watch, and must not do so in the midst of the next
   // test.
-  await vi.waitFor(async () => expect((await first.call('GET', '/services/lapsing')).status).toBe(404), {
+  await vi.waitFor(async () => expect((await first.call('GET', '/services/expiring')).status).toBe(404), {
     timeout: 10_000,
   });
 });
 
-test('a manifest applied by hand is discovered, and its deletion told', async () => {
+test('a manifest applied by hand is discovered, and its deletion reported', async () => {
   await using stream = await openEventStream(watchUrl(first));
   await stream.until('synced');
   const manifest = {
@@ -91,11 +91,11 @@ test('a manifest applied by hand is discovered, and its deletion told', async ()
   expect(await stream.next()).toMatchObject({ type: 'added', data: { service_name: 'by-hand' } });
   expect((await first.call('GET', '/services/by-hand')).body).toMatchObject({ service_url: 'http://legacy:8080' });
   expect((await first.call('POST', '/services/by-hand/heartbeat')).status).toBe(200);
-  const taken = await first.call('POST', '/services/register', {
+  const answer = await first.call('POST', '/services/register', {
     service_name: 'by-hand',
     service_url: 'http://thief',
   });
-  expect(taken.status).toBe(400);
+  expect(answer.status).toBe(400);
   expect((await first.call('DELETE', '/services/by-hand')).status).toBe(400);
   await namespace.kubectl(['delete', 'sreg', 'by-hand']);
   expect(await stream.next()).toMatchObject({ type: 'removed', data: { service_name: 'by-hand' } });

@@ -93,7 +93,7 @@ test('the JavaScript of the image runs without a stripper of types, line by line
   expect(await readFile(join(directory, 'package.json'), 'utf8')).toContain('"./*.ts": "./src/*.js"');
 });
 
-test('what drains goes on when it is told to end once more', { timeout: 180_000 }, async () => {
+test('what drains goes on when it gets another signal to end', { timeout: 180_000 }, async () => {
   await using namespace = await createNamespace('image');
   await using database = await createDatabase();
   const [port = 0, adminPort = 0] = await freePorts(2);
@@ -129,7 +129,7 @@ test('what drains goes on when it is told to end once more', { timeout: 180_000 
 });
 
 describe('the bill of materials', () => {
-  test('does not tell when and where it was made, but what it is about', () => {
+  test('does not say when and where it was made, but what it is about', () => {
     const first = reproducible(document('urn:uuid:1', '2026-11-21T10:00:00Z', 'app'), undefined);
     expect(reproducible(document('urn:uuid:2', '2026-11-22T10:00:00Z', 'elsewhere'), undefined)).toEqual(first);
     expect(first).toEqual({

@@ -35,7 +35,7 @@ export function kubectl(args: readonly string[], { kubeconfig, ...run }: Kubectl
  * Creates a namespace with a name that nobody else has. Disposing of it starts its deletion and
  * does not wait for the end.
  *
- * @param prefix tells in listings and logs whose it is.
+ * @param prefix says in listings and logs whose it is.
  */
 export async function createNamespace(prefix = 'test'): Promise<TestNamespace> {
   const name = `${prefix}-${randomBytes(5).toString('hex')}`;

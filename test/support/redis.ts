@@ -13,15 +13,15 @@ export interface TestRedis extends AsyncDisposable {
 /** In database 0, which no test gets. */
 const COUNTER = 'test:databases';
 
-/** Takes a database on the shared Redis. Disposing of it empties it. */
+/** Claims a database on the shared Redis. Disposing of it empties it. */
 export async function createRedis(): Promise<TestRedis> {
   const url = new URL(inject('redisUrl'));
-  const taken = await withRedis(url.href, (redis) => redis.incr(COUNTER));
+  const count = await withRedis(url.href, (redis) => redis.incr(COUNTER));
   // After a thousand they come round again; the first ones have long been emptied by then.
-  url.pathname = `/${1 + (taken % (DATABASES - 1))}`;
+  url.pathname = `/${1 + (count % (DATABASES - 1))}`;
   return {
     url: url.href,
-    prefix: `test-${taken}:`,
+    prefix: `test-${count}:`,
     [Symbol.asyncDispose]: async () => {
       await withRedis(url.href, (redis) => redis.flushdb());
     },

@@ -1,5 +1,5 @@
 // A steady HTTP client in a pod: sends requests at an even rate over connections that it keeps alive, and counts what becomes of
-// them. GET /report on port 8080 tells; see load-report.ts.
+// them. GET /report on port 8080 reports; see load-report.ts.
 //
 //   TARGET                   URL; or several requests that are sent in turn, as `POST URL` or `GET URL`, separated by commas
 //   TOKEN                    bearer token of every request; empty: none

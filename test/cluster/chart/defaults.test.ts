@@ -157,7 +157,7 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
       'env',
       'PGPASSWORD=wrong',
       'psql',
-      // The name of the pod, for its policy lets it ask no DNS; to itself it would be let in
+      // The name of the pod, for its policy lets it ask no DNS; to itself it would be admitted
       // without a password.
       '--host=rollcall-postgresql-0',
     ];

@@ -109,7 +109,7 @@ describe.skipIf(noChart)('the chart in use', () => {
     return { inner, outer };
   }
 
-  /** Through one pod, which is looked for anew: those of before may be gone. */
+  /** Through one pod, which is found anew: those of before may be gone. */
   async function call(method: string, path: string, body?: object): Promise<Answer> {
     await using registry = await openRegistry(installation.namespace);
     return await registry.call(method, path, body);
@@ -176,9 +176,9 @@ describe.skipIf(noChart)('the chart in use', () => {
       return answer.status === 200 ? await answer.text() : `status ${answer.status}`;
     };
     const askOften = async (): Promise<ReadonlySet<string>> => {
-      const told = new Set<string>();
-      for (let count = 0; count < 60; count += 1) told.add(await ask());
-      return told;
+      const answers = new Set<string>();
+      for (let count = 0; count < 60; count += 1) answers.add(await ask());
+      return answers;
     };
     await expect.poll(askOften, POLL).toEqual(new Set(names));
     await users.kubectl('delete', 'pod', 'several-2', '--grace-period=0', '--force', '--wait=false');
@@ -188,9 +188,9 @@ describe.skipIf(noChart)('the chart in use', () => {
     const seen = new Set<string>();
     await expect
       .poll(async () => {
-        const told = await askOften();
-        for (const each of told) seen.add(each);
-        return told;
+        const answers = await askOften();
+        for (const each of answers) seen.add(each);
+        return answers;
       }, POLL)
       .toEqual(new Set(['several-1', 'several-3', 'several-4']));
     expect(seen.difference(new Set([...names, 'several-4']))).toEqual(new Set());

@@ -123,7 +123,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
       await expect.poll(async () => (await call('GET', `/services/${name}`)).status, POLL).toBe(404);
     });
 
-    test('nobody is let in without a token, and whoever has one sees the limits', async () => {
+    test('nobody is admitted without a token, and whoever has one sees the limits', async () => {
       const stranger = await callApi(url, { method: 'GET', path: '/registry/services' });
       expect(stranger).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHENTICATED' } } });
       const { status, headers } = await call('GET', '/services');
@@ -160,7 +160,7 @@ describe.skipIf(noIngress || noChart)('from outside the cluster', () => {
     });
 
     test('events come over the WebSocket', async () => {
-      const name = `told-${kind.toLowerCase()}`;
+      const name = `reported-${kind.toLowerCase()}`;
       await using socket = await connect(`${url.replace(/^http/, 'ws')}/api/ws`, token);
       socket.send({ type: 'subscribe', id: '1', channel: 'registrations' });
       await socket.until(({ type }) => type === 'subscribed', POLL.timeout);

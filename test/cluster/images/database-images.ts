@@ -14,7 +14,7 @@ interface Recipe {
   readonly packages: readonly string[];
   /** Shell commands that finish the root, which is the working directory. */
   readonly finish: string;
-  /** Script beside this one that the image starts with, in place of the public one's. */
+  /** Script beside this one that the image starts with, instead of the public one's. */
   readonly entry?: string;
   /** What the Dockerfile says of the image beside its files. */
   readonly settings: readonly string[];
@@ -29,7 +29,7 @@ const SHELL = ['bash', 'dash', 'coreutils', 'sed', 'grep', 'libc-bin'];
 const WITHOUT = /^(perl|lib.*-perl$|libperl|libllvm|libz3|locales$|libc-l10n$|openssl$|systemd|adduser$|debconf)/;
 
 /**
- * Stand-ins for the public images of the databases: the same programs, users, places and entry,
+ * Stand-ins for the public images of the databases: the same programs, users, paths and entry,
  * from Debian's packages.
  */
 const RECIPES = {

@@ -91,7 +91,7 @@ async function configureApt({ release, workDirectory }: DebianRootOptions): Prom
   return ['env', 'LC_ALL=C', 'apt-get', '-q', '-c', file('apt.conf')];
 }
 
-/** Where this machine gets Debian from, or the usual place. */
+/** Where this machine gets Debian from, or the usual mirror. */
 async function mirror(): Promise<string> {
   const sites = await runCommand(['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages']);
   return sites.split('\n').find((site) => /\/debian\/?$/.test(site)) ?? 'http://deb.debian.org/debian';

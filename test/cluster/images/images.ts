@@ -65,14 +65,14 @@ async function script(name: string): Promise<TarEntry> {
  * outside of `node_modules` alone.
  */
 async function clientLibrary(): Promise<Layer> {
-  const place = 'clients/typescript';
+  const folder = 'clients/typescript';
   const parser = 'node_modules/eventsource-parser';
   return [
-    ...(await filesIn(place, 'package.json')),
-    ...(await filesIn(`${place}/src`, '.ts')),
+    ...(await filesIn(folder, 'package.json')),
+    ...(await filesIn(`${folder}/src`, '.ts')),
     ...(await filesIn(parser, 'package.json')),
     ...(await filesIn(`${parser}/dist`, '.js')),
-    { path: 'app/node_modules/@rollcall/client', target: `../../${place}` },
+    { path: 'app/node_modules/@rollcall/client', target: `../../${folder}` },
   ];
 }
 

@@ -21,7 +21,7 @@ export async function createCgroups(name: string): Promise<void> {
   for (const hierarchy of await cgroupHierarchies('v1')) {
     const group = join(hierarchy, name);
     await mkdir(group, { recursive: true });
-    // A new group may run nowhere until it is told otherwise.
+    // A new group may run nowhere until it is set otherwise.
     for (const setting of ['cpuset.cpus', 'cpuset.mems']) {
       const parent = join(hierarchy, setting);
       if (existsSync(parent)) await writeFile(join(group, setting), await readFile(parent));

@@ -179,7 +179,7 @@ test('pods in the network of the node, without an address, or at their end are n
   expect(chains([policy(undefined, { policyTypes: ['Ingress'] })], others)).toEqual({});
 });
 
-test('the table is replaced as a whole, and lets go on what has been let in', () => {
+test('the table is replaced as a whole, and lets go on what has been accepted', () => {
   const policies = [policy('api', { policyTypes: ['Ingress', 'Egress'] })];
   expect(rulesetOf({ policies, pods: everything, namespaces })).toBe(`table inet network-policies
 delete table inet network-policies

@@ -56,8 +56,7 @@ export function rulesetOf(sources: PolicySources): string {
 }
 
 /**
- * Before the filters of kube-proxy, and after it has put a pod's address in the place of a
- * Service's.
+ * Before the filters of kube-proxy, and after it has replaced a Service's address by a pod's.
  */
 function hook(name: 'forward' | 'input', jumps: readonly string[]): string[] {
   return [

@@ -105,7 +105,7 @@ async function startIn(slot: Slot, runner: NodeRunner, options: NodeOptions): Pr
   const { addresses, directory } = slot;
   const { binaries, log } = options;
   const started = performance.now();
-  const tell = (what: string): void =>
+  const report = (what: string): void =>
     log(`node ${addresses.id}: ${what} after ${seconds(performance.now() - started)}`);
   const file = (name: string): string => join(directory, name);
   const pki = await createPki({ directory: file('pki'), addresses, nodeName: NODE_NAME });
@@ -127,17 +127,17 @@ async function startIn(slot: Slot, runner: NodeRunner, options: NodeOptions): Pr
   images.catch(() => undefined);
   const isReady = () => isApiServerReady(`https://${addresses.node}:6443`, identity(pki, 'admin'));
   await waitUntil('the API server is ready', isReady, { timeoutMs: STEP_TIMEOUT_MS, failed: runner.failed });
-  tell('API server ready');
+  report('API server ready');
   await Promise.all([start('kube-controller-manager'), start('kube-scheduler')]);
   const target: KubectlTarget = { kubectl: binaries.kubectl, kubeconfigPath: pki('admin.kubeconfig') };
   await Promise.all([images, installCrds(target), runner.enforcePolicies(target.kubeconfigPath)]);
-  tell('images there');
+  report('images there');
   await Promise.all([start('kubelet'), start('kube-proxy')]);
   await runKubectl(target, ['apply', '-f', '-'], { stdin: corednsManifest(addresses) });
   const storage = await createStorage({ directory: file('volumes'), nodeName: NODE_NAME });
   await runKubectl(target, ['apply', '-f', '-'], { stdin: storage });
   await Promise.race([runner.failed, waitForPods(target)]);
-  tell('Ready, with DNS');
+  report('Ready, with DNS');
 }
 
 async function waitForPods(target: KubectlTarget): Promise<void> {

@@ -20,7 +20,7 @@ const REPLICAS = 4;
 const RATE = 300;
 
 /** How often a job is observed; what `JobRun` says of times is late by that much at most. */
-const LOOK_MS = 50;
+const POLL_INTERVAL_MS = 50;
 /** For a job, whatever is measured meanwhile, on a busy machine too; 100 s on an idle one. */
 const END_TIMEOUT_MS = 500_000;
 
@@ -68,7 +68,7 @@ interface JobRun {
   /** Waits until the job says so. @throws when the job ends before. */
   reported(message: string): Promise<void>;
   /** What the job says of itself now. */
-  look(): Promise<DeliveryJob['status']>;
+  status(): Promise<DeliveryJob['status']>;
   /** When the job was first seen in the phase. @throws when it was not. */
   enteredPhase(phase: string): number;
   /** The stages that were seen, with when that was. */
@@ -148,7 +148,7 @@ export async function openDeliveryStage({
 }
 
 function follow(
-  look: () => Promise<DeliveryJob>,
+  read: () => Promise<DeliveryJob>,
   set: (spec: { readonly promote?: true; readonly abort?: true }) => Promise<void>,
 ): JobRun {
   const stages = new Map<string, number>();
@@ -158,7 +158,7 @@ function follow(
     if (performance.now() - startedAt > END_TIMEOUT_MS) {
       throw new Error(`The job has not ended; it went through ${[...stages.keys()].join(', ')}`);
     }
-    const job = await look();
+    const job = await read();
     const { stage, phase } = job.status ?? {};
     if (stage !== undefined && !stages.has(stage)) stages.set(stage, Date.now());
     if (phase !== undefined && !phases.has(phase)) phases.set(phase, Date.now());
@@ -167,7 +167,7 @@ function follow(
   const until = async (isReached: (job: DeliveryJob) => boolean, what: string): Promise<void> => {
     for (let job = await observe(); !isReached(job); job = await observe()) {
       if (hasEnded(job)) throw new Error(`The job has ended without ${what}: ${JSON.stringify(job.status)}`);
-      await sleep(LOOK_MS);
+      await sleep(POLL_INTERVAL_MS);
     }
   };
   return {
@@ -178,7 +178,7 @@ function follow(
     reachedWeight: (weight) =>
       until(({ status }) => status?.phase === 'Paused' && status.weight === weight, `a pause at weight ${weight}`),
     reported: (message) => until(({ status }) => status?.message === message, message),
-    look: async () => (await observe()).status,
+    status: async () => (await observe()).status,
     enteredPhase: (phase) => {
       const at = phases.get(phase);
       if (at === undefined) throw new Error(`The job was never ${phase}, only ${[...phases.keys()].join(', ')}`);
@@ -188,7 +188,7 @@ function follow(
       while (true) {
         const job = await observe();
         if (hasEnded(job)) return job;
-        await sleep(LOOK_MS);
+        await sleep(POLL_INTERVAL_MS);
       }
     },
     timeline: () => [...stages].map(([stage, at]) => `${new Date(at).toISOString().slice(11, 23)} ${stage}`).join(', '),

@@ -69,7 +69,7 @@ async function foreignProcesses(): Promise<string[]> {
   for (const pid of pids) {
     const namespace = await namespaceOf(pid);
     if (namespace === undefined || namespace === own) continue;
-    // A parent that has just ended tells nothing: what it leaves gets another one in its own
+    // A parent that has just ended says nothing: what it leaves gets another one in its own
     // namespace.
     if ((await namespaceOf(await parentOf(pid))) === own) foreign.push(pid);
   }

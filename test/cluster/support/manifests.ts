@@ -10,7 +10,7 @@ export interface AppOptions {
 }
 
 const PORT = 8080;
-/** Seconds that a pod which is told to end goes on as before, until every node knows it. */
+/** Seconds that a pod which gets SIGTERM goes on as before, until every node knows it. */
 const LEAVE_SECONDS = 3;
 
 export function appDeployment(options: AppOptions): object {

@@ -32,7 +32,7 @@ interface Share {
   readonly stage: DeliveryStage;
   /** Percentage that version v2 has to have, give or take {@link TOLERANCE}. */
   readonly weight: number;
-  /** Begins the line that tells. */
+  /** Begins the line that reports it. */
   readonly title: string;
 }
 
@@ -60,7 +60,7 @@ interface Return {
   readonly stage: DeliveryStage;
   readonly decidedAt: number;
   readonly before: LoadReport;
-  /** Begins the lines that tell. */
+  /** Begins the lines that report it. */
   readonly title: string;
   /** From the decision to roll back to the last answer of version v2. */
   readonly limitMs: number;

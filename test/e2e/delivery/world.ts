@@ -295,7 +295,7 @@ export async function untilEnd({ jobs }: World, name: string): Promise<DeliveryJ
   return found;
 }
 
-/** Waits until the job's status is so. It looks often: a stage may be short. */
+/** Waits until the job's status is so. It polls often: a stage may be short. */
 export async function untilJob(
   { jobs }: World,
   name: string,
@@ -315,7 +315,7 @@ export async function untilJob(
 }
 
 interface UntilOptions {
-  /** Told when the answer does not become true. */
+  /** Reported when the answer does not become true. */
   readonly state?: () => string;
   /** Between questions. Dozens of jobs are waited for at once, so asking is much of their work. */
   readonly intervalMs?: number;

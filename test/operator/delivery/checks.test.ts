@@ -134,7 +134,7 @@ const results: { sentence: string; body: unknown; status?: number; passed: boole
   {
     sentence: 'what is no answer of Prometheus',
     status: 502,
-    body: 'away',
+    body: 'unavailable',
     passed: false,
     message: /answered 502 with/,
   },
@@ -155,8 +155,11 @@ test.each(results)('a Prometheus query: $sentence', async ({ status = 200, body,
 
 test('Prometheus that is unavailable, or answers without end, is a failed measurement', async () => {
   const threshold = { max: 1 };
-  const away = await measure({ prometheus: { address: 'http://127.0.0.1:1', query: 'up', threshold } });
-  expect(away).toEqual({ passed: false, message: expect.stringContaining('it could not be measured: no answer: ') });
+  const unreachable = await measure({ prometheus: { address: 'http://127.0.0.1:1', query: 'up', threshold } });
+  expect(unreachable).toEqual({
+    passed: false,
+    message: expect.stringContaining('it could not be measured: no answer: '),
+  });
   const { port } = await serve((_, response) => response.end(Buffer.alloc(2 * 1024 * 1024, 'x')));
   const endless = await measure({ prometheus: { address: `http://127.0.0.1:${port}`, query: 'up', threshold } });
   expect(endless).toEqual({ passed: false, message: 'Prometheus answered with more than 1048576 bytes' });

@@ -104,7 +104,7 @@ test(
       'the other has it',
       async () => {
         const { metadata } = await world.deployments.get('shop');
-        // As the controller of Deployments would tell.
+        // As the controller of Deployments would report.
         const status = { observedGeneration: metadata.generation ?? generation, replicas: 0, updatedReplicas: 0 };
         await world.connection.request({
           method: 'PATCH',
@@ -126,7 +126,7 @@ test(
 );
 
 test(
-  'the claim of a job that is gone is taken over, and what was decided before fails then',
+  'the claim of a job that is gone is replaced, and what was decided before fails then',
   async (context) => {
     const world = await createShop(context);
     const operator = await startDelivery(world);

@@ -132,7 +132,7 @@ function simulate({ names, services, turns }: Run): void {
     return true;
   }
 
-  /** @returns whether it was taken. */
+  /** @returns whether it was accepted. */
   function take(name: string, change: Change): boolean {
     switch (change.action) {
       case 'create':

@@ -133,7 +133,7 @@ test('only a version newer than what runs, and than what is under way', async ()
   delivery.registered.delete(service);
 });
 
-test('what was delivered last counts where the registration does not tell; without order, what is announced last is newest', async () => {
+test('what was delivered last counts where the registration does not say; without order, what is announced last is newest', async () => {
   const service = await newService();
   await recordUpdate(delivery.pool, randomUUID(), { serviceName: service, newVersion: '2.0.0' });
   expect((await announce(service, '1.9.0')).body).not.toHaveProperty('job_id');
@@ -257,7 +257,7 @@ test('of versions that are announced at the same moment at several replicas, the
   }
 });
 
-test('names that selectors have signs for are told apart', async () => {
+test('names that selectors have signs for are distinguished', async () => {
   const twin = await newService();
   const service = `${twin},spec.operation=Deploy`;
   await applyPolicy(`${twin}-odd`, { serviceName: service, autoDeploy: true });

@@ -54,7 +54,7 @@ const typesAt = (path: string): string[] => receivedAt(path).map(({ message }) =
 /** Long enough for what should not come to come. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 3000));
 
-test('a job is told from its start to its end, each event once, signed and with its record', async () => {
+test('a job is reported from its start to its end, each event once, signed and with its record', async () => {
   await configure('canary', { secret: 'k3y-and-long-enough' });
   await delivery.jobs.create(newJob('canary-1', { serviceName: 'canary', strategy: 'Canary' }));
   const states = [
@@ -113,8 +113,8 @@ test.each([
     finishedAt: '2026-11-20T12:01:00Z',
   });
   await expect.poll(() => typesAt(`/${service}`).toSorted(), eventually).toEqual([type, 'job.started'].toSorted());
-  const told = receivedAt(`/${service}`).find((event) => event.message.type === type);
-  expect(told?.message).toMatchObject({ message: expect.stringContaining(message), job: { reason: 'ImagePull' } });
+  const event = receivedAt(`/${service}`).find((event) => event.message.type === type);
+  expect(event?.message).toMatchObject({ message: expect.stringContaining(message), job: { reason: 'ImagePull' } });
 });
 
 test('every channel of the service gets it; the global ones only where it has none', async () => {
@@ -124,8 +124,8 @@ test('every channel of the service gets it; the global ones only where it has no
   await configure('owner', { endpoints: own });
   await configure('orphan', { endpoints: {} });
   for (const serviceName of ['owner', 'orphan', 'stranger']) {
-    await delivery.jobs.create(newJob(`told-${serviceName}`, { serviceName }));
-    await setStatus(delivery.jobs, `told-${serviceName}`, { phase: 'Failed', finishedAt: '2026-11-20T12:01:00Z' });
+    await delivery.jobs.create(newJob(`reported-${serviceName}`, { serviceName }));
+    await setStatus(delivery.jobs, `reported-${serviceName}`, { phase: 'Failed', finishedAt: '2026-11-20T12:01:00Z' });
   }
   const paths = () => receiver.received.map(({ path }) => path).filter((path) => /^\/(global|own)-/.test(path));
   const all = ['/global-all', '/global-all', '/global-ops', '/global-ops', '/own-a', '/own-slack'];
@@ -238,13 +238,13 @@ test('replicas killed at any moment lose no event, and repeat one only as the sa
     await registry.kill();
     registry = await startRegistryProcess(options);
   }
-  interface Told {
+  interface Reported {
     readonly id: string;
     readonly type: string;
     readonly job: { readonly job_id: string };
   }
-  const told = (): Told[] => slow.received.map(({ body }) => JSON.parse(body));
-  const messages = () => new Map(told().map((message) => [message.id, `${message.job.job_id} ${message.type}`]));
+  const reported = (): Reported[] => slow.received.map(({ body }) => JSON.parse(body));
+  const messages = () => new Map(reported().map((message) => [message.id, `${message.job.job_id} ${message.type}`]));
   const all = names.flatMap((name) => [`${name} job.failed`, `${name} job.started`]).toSorted();
   // What a replica died with is tried again once its time is up.
   await expect.poll(() => [...messages().values()].toSorted(), { timeout: 180_000, interval: 500 }).toEqual(all);

@@ -81,7 +81,7 @@ describe('reading', () => {
   });
 
   test('what the operator writes is what is read', async () => {
-    const id = await deploy('told');
+    const id = await deploy('described');
     await setStatus(delivery.jobs, id, {
       phase: 'Verifying',
       stage: 'StepVerifying',

@@ -86,7 +86,7 @@ describe('contract 1, deploy', () => {
     expect((await delivery.jobs.get(String(body['job_id']))).spec.strategy).toBe(stored);
   });
 
-  test('a binary is taken with its checksum, an image may be pinned, an empty checksum is none', async () => {
+  test('a binary is recorded with its checksum, an image may be pinned, an empty checksum is none', async () => {
     const now = nextSecond();
     const url = 'https://files.example.com/cart-2.tgz?a=b';
     const binary = { service_name: 'cart', version: '2', artifact_url: url, artifact_type: 'binary', checksum: sha256 };
@@ -212,7 +212,7 @@ describe('contract 1, deploy', () => {
   });
 });
 
-test('of different deployments of one version in one second one is taken, and only that is rolled back to', async () => {
+test('of different deployments of one version in one second one is accepted, and only that is rolled back to', async () => {
   for (let round = 0; round < 5; round += 1) {
     nextSecond();
     const service_name = `svc-${randomUUID()}`;
@@ -221,11 +221,11 @@ test('of different deployments of one version in one second one is taken, and on
       urls.map((artifact_url) => delivery.post('/webhooks/deploy', { service_name, version: '1.0.0', artifact_url })),
     );
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(11);
-    const taken = urls[answers.findIndex(({ status }) => status === 200)];
-    expect(await releasesOf(service_name)).toMatchObject([{ artifact_url: taken }]);
+    const accepted = urls[answers.findIndex(({ status }) => status === 200)];
+    expect(await releasesOf(service_name)).toMatchObject([{ artifact_url: accepted }]);
     nextSecond();
     const { body } = await delivery.post('/webhooks/rollback', { service_name, version: '1.0.0' });
-    expect((await delivery.jobs.get(String(body['job_id']))).spec.artifact).toEqual({ type: 'image', url: taken });
+    expect((await delivery.jobs.get(String(body['job_id']))).spec.artifact).toEqual({ type: 'image', url: accepted });
   }
 });
 
@@ -241,7 +241,7 @@ test.each([
 });
 
 describe('contract 1, rollback', () => {
-  test('takes what was delivered last with success, whatever was announced, asked for or tried since', async () => {
+  test('uses what was delivered last with success, whatever was announced, asked for or tried since', async () => {
     const service_name = `svc-${randomUUID()}`;
     const tries = [
       { artifact_url: 'shop:first', outcome: 'success' },
@@ -270,7 +270,7 @@ describe('contract 1, rollback', () => {
     });
   });
 
-  test('takes artifact and checksum from the recorded release', async () => {
+  test('uses artifact and checksum of the recorded release', async () => {
     const now = nextSecond();
     const announced = {
       service_name: 'pay',

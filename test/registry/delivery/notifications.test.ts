@@ -61,7 +61,7 @@ async function deliveries(service: string, state = ''): Promise<Record<string, u
 
 const deadLetters = (service: string) => deliveries(service, 'dead');
 
-test('a notification arrives signed, and again until it is taken, as the same message', {
+test('a notification arrives signed, and again until it is accepted, as the same message', {
   timeout: 60_000,
 }, async () => {
   const secret = `s3cret-${randomUUID()}`;

@@ -166,7 +166,7 @@ async function goOn(jobs: ResourceClient<DeliveryJob>, name: string, updates: re
   }
 }
 
-test('every step that a job takes while PostgreSQL is unavailable is sent when it is back, once, by replicas that saw none of them', {
+test('every step of a job while PostgreSQL is unavailable is sent when it is back, once, by replicas that saw none of them', {
   timeout: 300_000,
 }, async () => {
   await using own = await createNamespace('steps');
@@ -205,24 +205,24 @@ test('every step that a job takes while PostgreSQL is unavailable is sent when i
   await expect.poll(() => jobs.find('over'), eventually).toBeUndefined();
   const steps = ['job.started Progressing null 0', ...[0, 1, 2].flatMap(stepsAt)];
   const ends = ['job.step Promoting 2 100', 'job.succeeded Succeeded 2 100'];
-  /** What was told of a job, in the order of its times; the same message twice is the same. */
-  const told = (name: string) => {
+  /** What was reported of a job, in the order of its times; the same message twice is the same. */
+  const reported = (name: string) => {
     const messages = new Map(
-      receiver.received.map(({ body }): [string, Told] => [JSON.parse(body).id, JSON.parse(body)]),
+      receiver.received.map(({ body }): [string, Reported] => [JSON.parse(body).id, JSON.parse(body)]),
     );
     return [...messages.values()]
       .filter(({ job }) => job.job_id === name)
       .toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
       .map(({ type, job: { phase, step, weight } }) => `${type} ${phase} ${step} ${weight ?? 0}`);
   };
-  await expect.poll(() => told('running'), { timeout: 120_000, interval: 200 }).toEqual(steps);
-  await expect.poll(() => told('over'), { timeout: 120_000, interval: 200 }).toEqual([...steps, ...ends]);
+  await expect.poll(() => reported('running'), { timeout: 120_000, interval: 200 }).toEqual(steps);
+  await expect.poll(() => reported('over'), { timeout: 120_000, interval: 200 }).toEqual([...steps, ...ends]);
   const { rows } = await third.pool.query(`SELECT count(*)::int AS n FROM deliveries`);
   expect(rows).toEqual([{ n: 2 * steps.length + ends.length }]);
   await connection.close();
 });
 
-interface Told {
+interface Reported {
   readonly type: string;
   readonly timestamp: string;
   readonly job: {

@@ -337,7 +337,7 @@ describe('rollbacks', () => {
     expect(await statuses(serviceName)).toEqual(['1 success', '2 rolled_back', '1 success']);
   });
 
-  test('a deploy that changed nothing does not take the mark of the update before it', async () => {
+  test('a deploy that changed nothing does not remove the mark of the update before it', async () => {
     const serviceName = 'nothing-changed';
     await recordUpdate(delivery.pool, 'nc-1', { serviceName, newVersion: '2', oldVersion: '1', finishedAt: at(1) });
     const same = { serviceName, newVersion: '2', oldVersion: '2', isUpdate: false } as const;

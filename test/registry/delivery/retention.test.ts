@@ -5,7 +5,7 @@ import { newJob, setStatus, startDelivery } from './fixture.ts';
 
 const eventually = { timeout: 60_000, interval: 100 };
 
-test('a finished job is deleted once it is recorded and the retention is over; the history goes on telling of it', {
+test('a finished job is deleted once it is recorded and the retention is over; the history keeps it', {
   timeout: 120_000,
 }, async () => {
   await using namespace = await createNamespace('retention');

@@ -130,7 +130,7 @@ describe('contract 1, update history', () => {
     },
   );
 
-  test.each(['1', '999', '1000'])('limit=%s is taken', async (limit) => {
+  test.each(['1', '999', '1000'])('limit=%s is accepted', async (limit) => {
     expect((await delivery.get(`/updates/history?limit=${limit}`)).status).toBe(200);
   });
 

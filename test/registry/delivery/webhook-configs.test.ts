@@ -177,7 +177,7 @@ describe('contract 1, webhook configuration', () => {
     expect((await read('bad')).status).toBe(404);
   });
 
-  test('64 channels are taken', async () => {
+  test('64 channels are accepted', async () => {
     const endpoints = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`${'c'.repeat(60)}${i}`, url]));
     expect((await configure({ service_name: 'many', endpoints })).status).toBe(200);
     expect((await read('many')).body['endpoints']).toEqual(endpoints);
@@ -328,7 +328,7 @@ function overtakenStore(overtake: () => Promise<unknown>): WebhookConfigStore {
   });
 }
 
-describe('a configuration call that another one overtakes between its look and its write', () => {
+describe('a configuration call that another one overtakes between its read and its write', () => {
   const theirs = { url: 'http://theirs/' };
   const ours = { url: 'http://ours/' };
   interface Race {
@@ -432,11 +432,11 @@ describe('a secret that would be dropped', () => {
   });
 
   test('shows in the configuration where it is not: calls are signed, or are not', async () => {
-    await configure({ service_name: 'told', endpoints: {} });
-    expect((await read('told')).body['signed']).toBe(false);
-    await configure({ service_name: 'told', endpoints: {}, secret: 'sixteen-or-longer' });
-    expect((await read('told')).body['signed']).toBe(true);
-    expect((await delivery.post('/webhooks/deploy', { ...update, service_name: 'told' })).status).toBe(401);
+    await configure({ service_name: 'described', endpoints: {} });
+    expect((await read('described')).body['signed']).toBe(false);
+    await configure({ service_name: 'described', endpoints: {}, secret: 'sixteen-or-longer' });
+    expect((await read('described')).body['signed']).toBe(true);
+    expect((await delivery.post('/webhooks/deploy', { ...update, service_name: 'described' })).status).toBe(401);
   });
 
   test('an empty one counts as none', async () => {

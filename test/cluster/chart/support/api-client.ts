@@ -18,7 +18,7 @@ export async function createApiClient({ clientsNamespace }: Installation, id: st
   const { stdout, stderr } = await runCli(args);
   await runKubectl(sharedCluster(), ['apply', '--filename=-'], { stdin: stdout });
   const secret = /^secret: +(\S+)$/m.exec(stderr)?.[1];
-  if (secret === undefined) throw new Error('The command line told no secret');
+  if (secret === undefined) throw new Error('The command line printed no secret');
   return { id, secret };
 }
 

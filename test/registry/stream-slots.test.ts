@@ -26,7 +26,7 @@ let token: string;
 let pair: Awaited<ReturnType<typeof generateKeyPair>>;
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('places'));
+  const namespace = stack.use(await createNamespace('slots'));
   const { url: databaseUrl } = stack.use(await createDatabase());
   await namespace.kubectl(['create', 'serviceaccount', 'gateway']);
   token = (await namespace.kubectl(['create', 'token', 'gateway', '--audience', 'rollcall'])).trim();
@@ -84,7 +84,7 @@ async function streams(registry: RunningService, path: string, headers: readonly
 
 const times = (count: number, headers: Headers): Headers[] => Array.from({ length: count }, () => headers);
 
-test.each(KINDS)('%s: clients of the gateway leave places to one another, and to service accounts', async (path) => {
+test.each(KINDS)('%s: clients of the gateway leave slots to one another, and to service accounts', async (path) => {
   const one = await identity('one');
   expect(await streams(asking, path, times(SHARE + 5, one))).toEqual({ 200: SHARE, 429: 5 });
   const refusal = await stream(asking, path, one);
@@ -102,7 +102,7 @@ test.each(KINDS)('%s has the id of its request, like any answer', async (path) =
   expect(headers.get('x-request-id')).toBe('of-the-caller');
 });
 
-test('a place is free again once its stream is over', async () => {
+test('a slot is free again once its stream is over', async () => {
   const one = await identity('one');
   expect(await streams(asking, '/services/watch', times(SHARE, one))).toEqual({ 200: SHARE });
   opened.pop()?.closing.abort();
@@ -130,8 +130,8 @@ test.each([
       Promise.all(
         Array.from({ length: count }, async () => {
           const call = clients.use(client.open('Watch', {}));
-          const told = call.next().then(() => undefined);
-          return Promise.race([told, call.ended.then(({ code }) => code)]).catch(async () => (await call.ended).code);
+          const event = call.next().then(() => undefined);
+          return Promise.race([event, call.ended.then(({ code }) => code)]).catch(async () => (await call.ended).code);
         }),
       );
   };

@@ -71,7 +71,7 @@ export async function createPartialFile(output: string, { algorithm, hex }: Chec
 }
 
 /**
- * Of the machine's name too: on a shared volume nobody can tell whether another machine's process
+ * Of the machine's name too: on a shared volume nobody knows whether another machine's process
  * is alive.
  */
 function leftoverPrefix(output: string): string {

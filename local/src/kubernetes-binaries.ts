@@ -25,7 +25,7 @@ export interface FindBinariesOptions extends GoBuildOptions {
 
 /**
  * What every set of test assets has; its absence means that KUBEBUILDER_ASSETS points to the wrong
- * place.
+ * directory.
  */
 const EXPECTED_ASSETS: readonly BinaryName[] = ['etcd', 'kube-apiserver', 'kubectl'];
 

@@ -282,7 +282,7 @@ describe('what values lead to', () => {
         return version;
       });
     };
-    // Without a cluster nothing is known of what there was: whatever could be told from the URL
+    // Without a cluster nothing is known of what there was: whatever could be read from the URL
     // would be the same.
     const all = [...(await versions()), ...(await versions())];
     expect(new Set(all).size).toBe(4);

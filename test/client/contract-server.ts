@@ -18,7 +18,7 @@ interface Call {
 
 /**
  * A small registry that keeps to contract 1 as far as the clients use it, in memory, and can be
- * told to misbehave: what the real registry does not do on demand.
+ * made to misbehave: what the real registry does not do on demand.
  */
 export interface ContractServer extends AsyncDisposable {
   readonly url: string;

@@ -16,7 +16,7 @@ interface Call {
 
 /**
  * A small registry that speaks the delivery part of the API, in memory, and loses connections when
- * told to: what the real one does not do on demand.
+ * made to: what the real one does not do on demand.
  */
 export interface JobServer extends AsyncDisposable {
   readonly url: string;

@@ -308,7 +308,7 @@ describe('in a process of its own', () => {
     expect(server.services.size).toBe(0);
   });
 
-  it('keeps the process alive, unless told not to', async () => {
+  it('keeps the process alive, unless unref is set', async () => {
     await using server = await startContractServer();
     const child = run(server, ['await register({ ...options, unref: true }).registered;']);
     expect(await once(child, 'exit')).toEqual([0, null]);

@@ -119,7 +119,7 @@ describe('registry client', () => {
     });
   });
 
-  it('waits for an answer no longer than told', async () => {
+  it('waits for an answer no longer than the option says', async () => {
     await using server = await startContractServer();
     server.misbehave('', 'hang');
     await expect(clientOf(server, 100).listServices()).rejects.toMatchObject({

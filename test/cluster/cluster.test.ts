@@ -74,7 +74,7 @@ describe.skipIf(noCluster)('pods', () => {
     expect(await reasons('unready', 'containerStatuses[0].ready')).toBe('false');
   });
 
-  test('that are deleted end by themselves, and others take their place', async () => {
+  test('that are deleted end by themselves, and others replace them', async () => {
     const before = await podsOf('shop');
     await namespace.kubectl('delete', 'pod', before[0] ?? '', '--wait=false');
     await expect.poll(() => podsOf('shop'), POLL).not.toContain(before[0]);

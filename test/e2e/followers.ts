@@ -55,7 +55,7 @@ export interface FollowerOptions {
 
 const REPLICAS = 2;
 /** Disconnected, so that there is something to miss. */
-const AWAY_MS = 200;
+const DISCONNECTED_MS = 200;
 
 /**
  * Follows at one replica and, whenever the connection ends, goes on from its last cursor at the
@@ -114,7 +114,7 @@ export function follow({ name, connect, replica: first, hopMs }: FollowerOptions
       // A replica that is unavailable accepts no connection.
       await followOnce().catch(() => undefined);
       replica = (replica + 1) % REPLICAS;
-      await sleep(AWAY_MS, stopping.signal);
+      await sleep(DISCONNECTED_MS, stopping.signal);
     }
   })();
 

@@ -126,7 +126,7 @@ async function listed({ current }: Supervised): Promise<Record<string, string>> 
   return Object.fromEntries(services.map(({ service_name, service_url }) => [service_name, service_url]));
 }
 
-/** Services come, move and go until they are told to stop. */
+/** Services come, move and go until they are stopped. */
 function change(prefix: string): Changes {
   return startChanges({ servers: deployment.registries.map(({ current }) => current.url), prefix, registered });
 }

@@ -194,7 +194,7 @@ test('300 MiB are fetched in little memory', { timeout: 240_000 }, async () => {
     for (let index = 1; index < blocks; index += 1) {
       if (!response.write(block)) await once(response, 'drain');
     }
-    // The last byte comes once the memory has been looked at.
+    // The last byte comes once the memory has been read.
     response.write(block.subarray(0, -1));
     await measured.promise;
     response.end(block.subarray(-1));

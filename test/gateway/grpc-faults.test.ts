@@ -352,7 +352,7 @@ test('a call that takes longer than its deadline ends at both sides, though its 
   expect(await statusAfterDeadline(proxy.port, 'Unary', { 'delay-ms': '20000' })).toBe(
     String(status.DEADLINE_EXCEEDED),
   );
-  // The backend was told of the deadline, too; it counts what was cancelled.
+  // The backend got the deadline, too; it counts what was cancelled.
   await expect.poll(async () => (await direct.stats()).cancelled).toBe(1);
 });
 

@@ -18,7 +18,7 @@ const hello = Buffer.from('hello');
 const message = Buffer.from([0, 0, 0, 0, 1, 7]);
 const KiB = 1024;
 
-/** A backend that answers each call as it is told to. */
+/** A backend that answers each call as the test says. */
 async function backendThat(answer: (stream: ServerHttp2Stream) => void): Promise<number> {
   const server = createServer();
   server.on('stream', (stream: ServerHttp2Stream) => {

@@ -75,7 +75,7 @@ async function startLimits(url: string, limits = DEFAULT_LIMITS) {
 type Gateway = Awaited<ReturnType<typeof startLimits>>;
 
 /**
- * Calls without pause until it is told to stop; reports the longest call and how many were allowed.
+ * Calls without pause until it is stopped; reports the longest call and how many were allowed.
  */
 function callOn(gateway: Gateway, subject: string) {
   const report = { calls: 0, allowed: 0, longestMs: 0 };

@@ -252,8 +252,8 @@ describe('a request', () => {
       [1, true, 'UPSTREAM_UNREACHABLE'],
       [2, false, undefined],
     ]);
-    const flags = shop.requests.slice(-3).map(({ headers }) => String(headers['traceparent']).split('-')[2]);
-    expect(new Set(flags)).toEqual(new Set(clients.map(({ spanId }) => spanId)));
+    const parentIds = shop.requests.slice(-3).map(({ headers }) => String(headers['traceparent']).split('-')[2]);
+    expect(new Set(parentIds)).toEqual(new Set(clients.map(({ spanId }) => spanId)));
   });
 
   test('that the service does not answer has failed, and so has one of which half an answer comes', async () => {

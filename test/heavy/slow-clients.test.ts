@@ -211,7 +211,7 @@ describe.runIf(process.platform === 'linux')('while others are served', () => {
     // The others' next byte may meet a closed connection: the kernel then forgets the answer that
     // has not been read yet.
     expect(new Set(hushed.map(({ answer }) => answer()))).toEqual(new Set(['HTTP/1.1 408 Request Timeout']));
-    // Their sockets read nothing: what tells is that the service is rid of them.
+    // Their sockets read nothing: what shows it is that the service is rid of them.
     await expect.poll(() => openAnswers, { timeout: 240_000 }).toBe(0);
     const { calls: count, others, longestMs } = await calls.stop();
     console.info(`served ${count}, the longest in ${Math.round(longestMs)} ms`);

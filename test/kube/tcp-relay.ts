@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 /**
- * Passes bytes on to a local port, until it is told to swallow them: a network that fails without a
+ * Passes bytes on to a local port, until it is set to swallow them: a network that fails without a
  * word.
  */
 export interface TcpRelay extends AsyncDisposable {

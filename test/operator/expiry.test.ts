@@ -204,7 +204,7 @@ async function race(world: World, name: string) {
   return { acknowledged, refused, expiredAtMs: Date.parse(status?.phaseSince ?? ''), lastSentAtMs };
 }
 
-/** Heartbeats every second until told to stop. */
+/** Heartbeats every second until stopped. */
 async function keepAlive(world: World, name: string, signal: AbortSignal): Promise<string> {
   while (await sleep(1000, signal)) {
     if (!(await heartbeat(world, name))) return 'refused';

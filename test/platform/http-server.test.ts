@@ -111,7 +111,7 @@ test('closing answers what had arrived while the process had no time to read it'
   expect(seen).toEqual(Array.from({ length: 10 }, () => 'HTTP/1.1 200 OK'));
 });
 
-/** Connects ten times, asks once over half of the connections, and when told over all. */
+/** Connects ten times, asks once over half of the connections, and on request over all. */
 const SENDS_AT_ONCE = `
   const { once } = require('node:events');
   const { connect } = require('node:net');
@@ -204,7 +204,7 @@ test('what expects more than a server can is refused in the shape of the contrac
 
 const EXPECTANT = 'host: a\r\nexpect: 100-Continue\r\nconnection: close\r\n';
 
-test('what expects to be told to go on is, once its body is wanted', async () => {
+test('what expects 100 Continue gets it, once its body is wanted', async () => {
   const answer = await exchangeRaw(
     `POST /echo HTTP/1.1\r\n${EXPECTANT}content-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
   );

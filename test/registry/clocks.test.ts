@@ -101,7 +101,7 @@ async function register(registry: string, name: string): Promise<void> {
 }
 
 /**
- * Sends heartbeats to these registries in turn until it is told to stop.
+ * Sends heartbeats to these registries in turn until it is stopped.
  *
  * @returns every answer but 200.
  */

@@ -14,7 +14,7 @@ interface RunOptions {
 }
 
 const notes = `
-Without a program it registers what runs elsewhere, such as in another container of the pod, until it is told to stop
+Without a program it registers what runs elsewhere, such as in another container of the pod, until it is stopped
 by SIGTERM or SIGINT; the exit code is then 0.
 
 The program runs with our standard input and output and gets the signals that we get. A registry that does not

@@ -2,7 +2,7 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { type ClusterNamespace, sharedCluster } from './namespace.ts';
 
-/** A pod that listens, and tries to reach others when it is told to; see app/network.ts. */
+/** A pod that listens, and tries to reach others on request; see app/network.ts. */
 export interface NetworkPod {
   readonly namespace: ClusterNamespace;
   readonly name: string;
@@ -65,7 +65,7 @@ function manifest({ name, labels, ports }: NetworkPod): object {
 
 /**
  * Lets every pod try to reach every target but its own. To be compared as a whole: what is cut off
- * is told from what is broken by what is reached at the same time.
+ * is distinguished from what is broken by what is reached at the same time.
  */
 export async function reachOf(pods: readonly NetworkPod[], targets: Targets): Promise<Reach> {
   const reach = await Promise.all(

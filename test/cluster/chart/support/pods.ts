@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { isCode } from '@rollcall/local/file-lock.ts';
 import type { ClusterNamespace } from '../../support/namespace.ts';
 
-/** A pod, as far as tests look at it. */
+/** A pod, as far as tests read it. */
 export interface PodView {
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
   readonly status: {

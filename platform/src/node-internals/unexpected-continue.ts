@@ -17,7 +17,10 @@ let isAsked = false;
  * 15.2). It treats one as a fault and destroys the connection, though the request was carried out;
  * other interim answers it passes over. It has no setting for that, so its parser is given another
  * one. Holds for the whole process, from the first connection on, and for Node's own copy of undici,
- * by which `fetch` connects: both tell of their connections on the same channel.
+ * by which `fetch` connects: both report their connections on the same channel.
+ *
+ * Whether it is needed still: take the call out of guarded-agent.ts, and run
+ * test/platform/guarded-agent.test.ts.
  */
 export function passOverUnexpectedContinue(): void {
   if (isAsked) return;

@@ -204,8 +204,8 @@ export interface DeliveryJobSpec {
   immediate?: boolean;
   /**
    * The job ends as RolledBack, with the reason NotNewer and nothing touched, unless version is newer than what
-   * the Deployment runs: higher by Semantic Versioning, or another one where either is no such version. Jobs that
-   * autoDeploy makes say so.
+   * the Deployment runs: higher by its numbers, or another one where either has none. A version that nothing says,
+   * or latest, may be newer. Jobs that autoDeploy makes say so.
    */
   onlyIfNewer?: boolean;
   /**

@@ -157,13 +157,18 @@ test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob
   expect(changes).toHaveLength(2);
 });
 
+const digest = `shop@sha256:${'b'.repeat(64)}`;
+
 test.for<[string, Parameters<typeof buildDeployment>[0], boolean]>([
   ['what runs is newer', { image: 'shop:2.0.0' }, false],
   ['it runs already', { image: 'shop:1.1.0' }, false],
   ['its annotation says newer', { metadata: { annotations: { 'rollcall.dev/version': '1.10.0' } } }, false],
   ['what runs is older', {}, true],
   ['without an order another one is newer', { image: 'shop:stable' }, true],
-  ['nobody knows what runs', { image: 'shop' }, true],
+  ['its label says older', { image: digest, metadata: { labels: { 'app.kubernetes.io/version': '1.0' } } }, true],
+  ['nobody knows what a digest is', { image: digest }, false],
+  ['nobody knows what no tag is', { image: 'shop' }, false],
+  ['nobody knows what latest is', { image: 'shop:latest' }, false],
 ])('a job that is to bring nothing but what is newer: %s', ([, wish, goesOn]) => {
   const ends = { phase: 'RolledBack', reason: 'NotNewer', failure: { reason: 'NotNewer' }, finishedAt: AT };
   const cluster = buildCluster({ deployment: buildDeployment(wish) });
@@ -174,6 +179,14 @@ test.for<[string, Parameters<typeof buildDeployment>[0], boolean]>([
   expect(late).toMatchObject(goesOn ? [{ action: 'create' }] : [{ status: ends }, { action: 'event' }]);
   const [asked] = planJob(buildSnapshot({ cluster, job: buildJob() })).changes;
   expect(asked).toMatchObject({ status: { stage: 'Preparing' } });
+});
+
+test('an automatic deploy that nobody knows to be newer says how it is deployed', () => {
+  const cluster = buildCluster({ deployment: buildDeployment({ image: digest }) });
+  const [write] = planJob(buildSnapshot({ cluster, job: buildJob({ spec: { onlyIfNewer: true } }) })).changes;
+  const message =
+    'Nothing says which version Deployment shop runs, so 1.1.0 may not be newer: deploy 1.1.0 by a call, or set the label app.kubernetes.io/version of the Deployment for later versions';
+  expect(write).toMatchObject({ status: { message } });
 });
 
 test('a pin of the user is nothing to a job without anything to roll out', () => {

@@ -1,5 +1,6 @@
 import { annotations, isLabelValue, labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryFailure, DeliveryJob, DeliveryPolicySpec, DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
+import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isUpdate } from '@rollcall/platform/version-order.ts';
 import type { ClusterView, JobSnapshot } from '../job/snapshot.ts';
 import { backendsOf } from '../traffic/http-route.ts';
@@ -8,7 +9,7 @@ import { targetTemplate } from '../workload/artifact.ts';
 import { claimInTheWay } from '../workload/claim.ts';
 import { isAsDesired } from '../workload/fingerprint.ts';
 import { canaryServiceName, extraDeploymentName } from '../workload/names.ts';
-import { runningVersion } from '../workload/version.ts';
+import { runningVersion, VERSION_LABEL } from '../workload/version.ts';
 
 /** What the job asks for, else the policy; the fastest where it is to be immediate. */
 export function strategyOf({ spec }: DeliveryJob, policy: DeliveryPolicySpec): DeliveryStrategy {
@@ -61,10 +62,8 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   }
   // As another job has it for now; this one waits for how it leaves it.
   if (claimInTheWay(cluster, job) !== undefined) return undefined;
-  const running = runningVersion(deployment, job.spec) ?? '';
-  if (job.spec.onlyIfNewer === true && !isUpdate(running, job.spec.version)) {
-    return { reason: 'NotNewer', message: `Deployment ${name} runs ${running}, and ${job.spec.version} is not newer` };
-  }
+  const notNewer = job.spec.onlyIfNewer === true ? notNewerMessage(job, deployment) : undefined;
+  if (notNewer !== undefined) return { reason: 'NotNewer', message: notNewer };
   if (deployment.spec.paused === true) {
     return { reason: 'WorkloadPaused', message: `Deployment ${name} is paused: nothing that is put there rolls out` };
   }
@@ -74,6 +73,22 @@ function clusterFault(snapshot: JobSnapshot, cluster: ClusterView): DeliveryFail
   const fault = strategy === 'Rolling' ? undefined : extraFault(cluster, strategy);
   if (fault !== undefined || isAsDesired(target.template, deployment.spec.template)) return fault;
   return pinFault(cluster) ?? (strategy === 'BlueGreen' ? noTrafficFault(cluster) : undefined);
+}
+
+/** Versions that say nothing: `latest` is whatever was pushed last, and also what no tag means. */
+const unknownVersions: ReadonlySet<string> = new Set(['', 'latest']);
+
+/** What runs may be newer where nobody knows its version: an automatic deploy must not replace it. */
+function notNewerMessage({ spec }: DeliveryJob, deployment: Deployment): string | undefined {
+  const { name } = deployment.metadata;
+  const running = runningVersion(deployment, spec) ?? '';
+  if (unknownVersions.has(running)) {
+    const way = `deploy ${spec.version} by a call, or set the label ${VERSION_LABEL} of the Deployment for later versions`;
+    return `Nothing says which version Deployment ${name} runs, so ${spec.version} may not be newer: ${way}`;
+  }
+  return isUpdate(running, spec.version)
+    ? undefined
+    : `Deployment ${name} runs ${running}, and ${spec.version} is not newer`;
 }
 
 /** Both versions of a worker read the same queue: nothing can be switched from one to the other. */

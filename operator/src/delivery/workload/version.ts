@@ -3,7 +3,8 @@ import type { DeliveryJobSpec, OldArtifact } from '@rollcall/crds/types.gen.ts';
 import type { Deployment, PodTemplate } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { fetchedChecksum, serviceContainer } from './artifact.ts';
 
-const VERSION_LABEL = 'app.kubernetes.io/version';
+/** By which a user says the version of a Deployment. */
+export const VERSION_LABEL = 'app.kubernetes.io/version';
 /** Of the custom resource. */
 const URL_LIMIT = 2048;
 /** A tag that is nothing but numbers names a release; others name builds and variants of one. */

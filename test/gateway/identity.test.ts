@@ -415,6 +415,7 @@ describe('a token that is refused', () => {
     { name: 'with an expiry in words', more: { exp: 'tomorrow' }, why: 'Its exp is not acceptable' },
     { name: 'with a start in a list', more: { nbf: [now] }, why: 'Its nbf is not acceptable' },
     { name: 'with an issue time in words', more: { iat: 'now' }, why: 'Its iat is not acceptable' },
+    { name: 'with an expiry beyond all dates', more: { exp: 9e15 }, why: 'Its exp is not acceptable' },
     { name: 'with an audience that is a number', more: { aud: 5 }, why: 'Its aud is not acceptable' },
     { name: 'with a scope that is a number', more: { scope: 5 }, why: 'Its scope is not acceptable' },
     { name: 'with scopes that are no texts', more: { scope: ['a', {}] }, why: 'Its scope is not acceptable' },

@@ -116,6 +116,19 @@ describe('who does not', () => {
     expect(await refusalOf(gateway.url, bearer('a'))).toBeUndefined();
   });
 
+  test('who cannot be served after the 101 is closed with 1011, and keeps no slot', async () => {
+    gateway.admit('endless', { expiresAtMs: Number.POSITIVE_INFINITY });
+    const fields = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n';
+    const head = `GET /api/ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${fields}`;
+    expect(await sendRaw(`${head}Authorization: Bearer endless\r\n\r\n`)).not.toContain('HTTP/1.1 500');
+    for (let count = 0; count < 3; count += 1) {
+      const { closed } = clientOf(new WebSocket(gateway.url, bearer('endless')));
+      expect(await closed).toEqual({ code: 1011, reason: 'an error of the gateway' });
+    }
+    await expect.poll(() => gateway.metric('rollcall_gateway_websocket_connections')).toBe(0);
+    expect(gateway.requests().at(-1)).toMatchObject({ result: 1011, subject: 'endless', events: 0 });
+  });
+
   test('no token is ever logged, though each request is', async () => {
     const asked = gateway.requests().length;
     await refusalOf(gateway.url, bearer('good.token'));

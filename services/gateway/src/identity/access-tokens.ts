@@ -120,10 +120,18 @@ function kidOf(token: string): string {
   }
 }
 
+/** Of a Date, but for a day: clocks may differ by the tolerance. */
+const LATEST_SECONDS = 8.64e12 - 86_400;
+
 /** What jose verifies, with errors of ours. @throws GatewayError INVALID_TOKEN. */
 export async function verified(verifying: Promise<{ readonly payload: JWTPayload }>): Promise<JWTPayload> {
   try {
-    return (await verifying).payload;
+    const { payload } = await verifying;
+    for (const claim of ['exp', 'nbf', 'iat'] as const) {
+      // jose accepts any number.
+      if (Math.abs(payload[claim] ?? 0) > LATEST_SECONDS) throw invalid(`Its ${claim} is not acceptable`);
+    }
+    return payload;
   } catch (err) {
     if (err instanceof errors.JWTExpired) throw invalid('It has expired', err);
     if (err instanceof errors.JWTClaimValidationFailed) throw invalid(`Its ${err.claim} is not acceptable`, err);

@@ -117,6 +117,22 @@ test.each<{ name: string; changes: Changes; why: string }>([
   await expect(refused).rejects.toMatchObject({ code: 'INVALID_TOKEN', message: expect.stringContaining(`${why}.`) });
 });
 
+const LATEST = 8.64e12;
+
+test.each(['exp', 'nbf', 'iat'])('a token is refused whose %s no Date can hold', async (claim) => {
+  const { authenticate } = startIdentity();
+  for (const seconds of [LATEST, 9e15, 1e300]) {
+    const refused = authenticate(await signed({ claims: { [claim]: seconds } }));
+    await expect(refused).rejects.toThrow(`Its ${claim} is not acceptable`);
+  }
+});
+
+test('a token may last as long as a Date can say when it ends', async () => {
+  const { authenticate } = startIdentity();
+  const { expiresAtMs } = await authenticate(await signed({ claims: { exp: LATEST - 86_400 } }));
+  expect(new Date(expiresAtMs).toISOString()).toMatch(/^\+275760-09-12/);
+});
+
 test('a token that another key has signed under the id of ours is refused', async () => {
   const { authenticate } = startIdentity();
   const { privateKey } = await generateKeyPair('ES256');

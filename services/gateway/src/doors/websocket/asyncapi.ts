@@ -24,6 +24,7 @@ const CLOSES: readonly (readonly [code: number, advice: string])[] = [
   [closeCodes.NOT_TEXT, 'a binary message came; messages are text. Mend the client'],
   [closeCodes.TOO_MANY_MESSAGES, 'too many messages, or one in too many pieces. Send less, then connect again'],
   [closeCodes.TOO_LONG, 'a message has more than `max_message_bytes`. Mend the client'],
+  [closeCodes.INTERNAL, 'an error of the gateway; its log has it. Connect again later'],
   [
     closeCodes.TOO_SLOW,
     'too much waits to be read. Connect again with the cursors; read faster, or follow fewer channels',

@@ -43,12 +43,13 @@ export function openConnections(deps: OpenConnectionsDeps): OpenConnections {
     add(socket, { caller, token }) {
       const { subject } = caller;
       const leave = slots.acquire(subject);
+      // First of all: whatever fails below, the slot is released once the socket closes.
+      socket.on('close', leave);
       const stillHolds = () => authenticator.stillHolds(token);
       const connection = createConnection({ socket, caller, stillHolds, sources, limits, stats, clock, awakeMs });
       connections.add(connection);
       log.debug({ subject }, 'WebSocket opened');
       socket.on('close', (code) => {
-        leave();
         connections.delete(connection);
         log.debug({ subject, code }, 'WebSocket closed');
         if (connections.size === 0) onEmpty?.();

@@ -12,6 +12,7 @@ export const closeCodes = {
   TOO_MANY_MESSAGES: 1008,
   /** The WebSocket library's, as 1008 for a message in too many pieces. */
   TOO_LONG: 1009,
+  INTERNAL: 1011,
   TOO_SLOW: 1013,
   TOKEN_ENDED: 4401,
 } as const;

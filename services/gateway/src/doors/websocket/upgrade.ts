@@ -20,7 +20,7 @@ import type { ConnectionSlots } from './connection-slots.ts';
 import { tokenOf } from './credentials.ts';
 import type { WebSocketLimits } from './limits.ts';
 import type { Stats } from './metrics.ts';
-import { SUBPROTOCOL } from './protocol.ts';
+import { closeCodes, SUBPROTOCOL } from './protocol.ts';
 import { refuse } from './refusal.ts';
 import { createUpgradeSpans } from './upgrade-spans.ts';
 
@@ -129,19 +129,29 @@ export function upgrades(deps: UpgradeDeps): HandleUpgrade {
     server.handleUpgrade(request, socket, head, (webSocket) => {
       spans?.end(socket, 101);
       asked.record({ result: 101 });
-      recordEnd(webSocket, asked.names, deps.open(webSocket, holder));
+      open(webSocket, holder, asked.names);
     });
   }
 
   /** Keeps nothing of the request itself: there are many connections, and they last. */
-  function recordEnd(webSocket: WebSocket, names: Names, connection: Pick<Connection, 'eventsSent'>): void {
+  function open(webSocket: WebSocket, holder: Holder, names: Names): void {
     const openedAtMs = deps.clock.monotonicMs();
+    let connection: Pick<Connection, 'eventsSent'> | undefined;
     stats.opened.inc();
     webSocket.on('close', (code) => {
       const ms = deps.clock.monotonicMs() - openedAtMs;
       stats.durations.observe(ms / 1000);
-      deps.accessLog?.write({ ...names, result: code, events: connection.eventsSent, ms: rounded(ms) });
+      deps.accessLog?.write({ ...names, result: code, events: connection?.eventsSent ?? 0, ms: rounded(ms) });
     });
+    try {
+      connection = deps.open(webSocket, holder);
+    } catch (error) {
+      // The stream is no longer HTTP: an answer with 500 would be read as a frame.
+      log.error({ err: error, reqId: names.reqId }, 'WebSocket failed');
+      stats.closed.inc({ code: closeCodes.INTERNAL });
+      webSocket.on('error', () => undefined);
+      webSocket.close(closeCodes.INTERNAL, 'an error of the gateway');
+    }
   }
 
   function fail(error: unknown, request: IncomingMessage, socket: Duplex): void {

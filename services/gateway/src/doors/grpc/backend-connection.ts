@@ -4,6 +4,7 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { always } from '../../upstream/discovery/addresses.ts';
 import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { isOfLookup } from '../../upstream/discovery/lookups.ts';
+import { lenientFields } from './headers.ts';
 import type { GrpcLimits } from './limits.ts';
 import { CHECK_INTERVAL_MS, CONNECTION_WINDOW_BYTES, PeerWatch } from './peer-watch.ts';
 
@@ -47,7 +48,7 @@ export class BackendConnection {
     const { promise, resolve } = Promise.withResolvers<void>();
     const options = {
       settings: { enablePush: false, maxHeaderListSize: limits.maxHeaderBytes },
-      strictSingleValueFields: false,
+      ...lenientFields,
       keepAlive: true,
       keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
       lookup: endpoint.address === undefined ? lookup : always(endpoint.address),

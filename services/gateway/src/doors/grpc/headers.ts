@@ -3,6 +3,12 @@ import { isClaim } from '../claims.ts';
 import { HOP_BY_HOP } from '../hop-by-hop.ts';
 import type { Trailers } from './refusal.ts';
 
+/**
+ * Options for node:http2: metadata arrive as they were sent, or the gateway refuses them. By itself
+ * Node drops a field without a word where it is repeated, or has white space at an end.
+ */
+export const lenientFields = { strictSingleValueFields: false, strictFieldWhitespaceValidation: false };
+
 /** The parsed head of a call. */
 export interface CallHead {
   readonly method: string;
@@ -76,7 +82,9 @@ export function readCallHead(raw: readonly string[]): CallHead {
     if (READ.has(name)) {
       const before = read.get(name);
       if (before !== undefined && !JOINED.has(name)) repeated = name;
-      read.set(name, before === undefined ? value : `${before}, ${value}`);
+      // White space around a value is no part of it, as in REST.
+      const text = value.trim();
+      read.set(name, before === undefined ? text : `${before}, ${text}`);
     } else if (!DROPPED.has(name) && !isClaim(name)) {
       if (name === 'content-type') contentType = value;
       if (name === 'user-agent') userAgent = value;

@@ -12,7 +12,7 @@ import { BackendPool } from './backend-pool.ts';
 import { Call, SWEEP_INTERVAL_MS } from './call.ts';
 import { createCallMetrics } from './call-metrics.ts';
 import { followConnections } from './connections.ts';
-import { readCallHead } from './headers.ts';
+import { lenientFields, readCallHead } from './headers.ts';
 import { createOwnHealth, isOwnHealth, type OwnHealth } from './health.ts';
 import { defaultLimits, type GrpcLimits } from './limits.ts';
 import { Refusal } from './refusal.ts';
@@ -163,7 +163,7 @@ function createHttp2Server(limits: GrpcLimits): Http2Server {
     // Rapid reset (CVE-2023-44487): who cancels more calls than that is disconnected.
     streamResetBurst: 20 * limits.resetsPerSecond,
     streamResetRate: limits.resetsPerSecond,
-    strictSingleValueFields: false,
+    ...lenientFields,
   });
   server.maxConnections = limits.connections;
   // What is no HTTP/2 costs its own connection alone.

@@ -8,7 +8,7 @@ const STATUSES = new Map(Object.values(grpcStatus).map((code) => [String(code), 
 
 /** What a service ended a call with; UNKNOWN where it says nothing that is a status. */
 export function statusOf({ 'grpc-status': status }: Trailers): GrpcStatus {
-  return (typeof status === 'string' ? STATUSES.get(status) : undefined) ?? grpcStatus.UNKNOWN;
+  return (typeof status === 'string' ? STATUSES.get(status.trim()) : undefined) ?? grpcStatus.UNKNOWN;
 }
 
 /** An answer that is none of gRPC's; undefined: it is one. */

@@ -30,8 +30,7 @@ const MAX_PORT = 65_535;
  * What a request target may be made of (RFC 3986); characters beyond it are to be percent-encoded.
  */
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
-const ENCODED = /%[0-9A-Fa-f]{2}/;
-const MALFORMED_ENCODING = /%(?![0-9A-Fa-f]{2})/;
+const MALFORMED_ENCODING = /%(?![0-9A-Fa-f]{2})/g;
 
 /**
  * What is wrong with the header fields of a request, whatever it asks for (RFC 9110, section 5.3;
@@ -62,23 +61,11 @@ function isAuthority(text: string): boolean {
 }
 
 /**
- * Whether a path is as RFC 3986 has it and every percent-encoding in it is a part of a character of
- * UTF-8.
+ * Whether a path or a form is as RFC 3986 has it and every percent-encoding in it is a part of a
+ * character of UTF-8.
  */
-export function isDecodablePath(path: string): boolean {
-  return VISIBLE_ASCII.test(path) && isDecodable(path);
-}
-
-/**
- * As {@link isDecodablePath}. A percent sign that begins no encoding stands for itself, as in every
- * form (WHATWG URL).
- */
-export function isDecodableQuery(query: string): boolean {
-  if (!VISIBLE_ASCII.test(query)) return false;
-  return !ENCODED.test(query) || isDecodable(query.replaceAll(new RegExp(MALFORMED_ENCODING, 'g'), '%25'));
-}
-
-function isDecodable(text: string): boolean {
+export function isDecodable(text: string): boolean {
+  if (!VISIBLE_ASCII.test(text)) return false;
   if (!text.includes('%')) return true;
   try {
     decodeURIComponent(text);
@@ -86,4 +73,12 @@ function isDecodable(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * As {@link isDecodable}. A percent sign that begins no encoding stands for itself, as browsers
+ * have it (WHATWG URL).
+ */
+export function isDecodableQuery(query: string): boolean {
+  return isDecodable(query.replaceAll(MALFORMED_ENCODING, '%25'));
 }

@@ -20,7 +20,7 @@ import { followExpectations } from './expectations.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
 import { createRawRefusals, type RawRefusalOptions } from './raw-refusals.ts';
 import { requestFault } from './request-faults.ts';
-import { headerFault, isDecodablePath, isDecodableQuery } from './request-head.ts';
+import { headerFault, isDecodable, isDecodableQuery } from './request-head.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
 import { toOriginForm } from './request-target.ts';
@@ -230,7 +230,7 @@ function expectationFailed(): HttpError {
  */
 function toRoutable(request: IncomingMessage): string {
   const url = toOriginForm(request);
-  return isDecodablePath(pathOf(url)) ? url : NO_ROUTE;
+  return isDecodable(pathOf(url)) ? url : NO_ROUTE;
 }
 
 /**
@@ -240,7 +240,7 @@ function toRoutable(request: IncomingMessage): string {
 function headFault({ raw, is404, routeOptions }: FastifyRequest): HttpError | undefined {
   const url = raw.url ?? '';
   const queryAt = url.indexOf('?');
-  if ((is404 || routeOptions.url?.includes('*') === true) && !isDecodablePath(pathOf(url)))
+  if ((is404 || routeOptions.url?.includes('*') === true) && !isDecodable(pathOf(url)))
     return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
   const fault = headerFault(raw);
   if (fault !== undefined) return new HttpError(400, 'Invalid request', { message: fault });

@@ -146,12 +146,14 @@ function unknownKey(cause?: unknown): GatewayError {
   return invalid('It was signed with a key that is not known', cause);
 }
 
-/** A scope (RFC 6749, section 3.3). No other could even be sent to a service. */
-const SCOPE = /^[!#-[\]-~]+$/;
+/** Whether text is a scope (RFC 6749, section 3.3). No other could even be sent to a service. */
+export function isScope(text: string): boolean {
+  return /^[!#-[\]-~]+$/.test(text);
+}
 
 /**
  * `scope` as in RFC 9068, section 2.2.3: separated by spaces. Other issuers have a list too, or
- * call it `scp`.
+ * call it `scp`. What is no scope is left out.
  *
  * @throws GatewayError INVALID_TOKEN where it is neither text nor a list of texts.
  */
@@ -160,7 +162,7 @@ export function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
   const list: readonly unknown[] =
     typeof given === 'string' ? given.split(' ') : Array.isArray(given) ? given : [given];
   if (!list.every((each) => typeof each === 'string')) throw invalid('Its scope is not acceptable');
-  return list.filter((each) => SCOPE.test(each));
+  return list.filter(isScope);
 }
 
 /** @returns undefined where the claim names none. */

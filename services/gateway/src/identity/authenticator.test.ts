@@ -247,8 +247,10 @@ test('a token whose key is withdrawn is void at once, remembered or not', async 
 
 test('what is no scope is none (RFC 6749, section 3.3)', async () => {
   const { authenticate } = startIdentity();
-  const { scopes } = await authenticate(await signed({ claims: { scope: 'a:read \u2713 b"c x\ny *' } }));
-  expect([...scopes]).toEqual(['a:read', '*']);
+  for (const scope of ['a:read \u2713 b"c x\ny * \0 \t', ['a:read', 'b c', 'x\ny', '*', '']]) {
+    const { scopes } = await authenticate(await signed({ claims: { scope } }));
+    expect([...scopes]).toEqual(['a:read', '*']);
+  }
 });
 
 test('a token that is forgotten and void does not hold', async () => {

@@ -13,13 +13,15 @@ import { tokenRoute } from './token.ts';
 const KEY = Buffer.alloc(32);
 const SECRET = 'a+secret%41 of the shop';
 
-function client(clientId: string): KnownClient {
+function client(clientId: string, scopes: readonly string[]): KnownClient {
   const secret = keepSecret(Buffer.from(SECRET), KEY);
   if (secret === undefined) throw new Error('The secret is too short');
-  return { clientId, tier: 'standard', scopes: ['a', 'b'], secret, generation: '1' };
+  return { clientId, tier: 'standard', scopes, secret, generation: '1' };
 }
 
-/** A gateway with the client `shop`. */
+const CLIENTS = new Map([client('shop', ['a', 'b']), client('everything', ['*'])].map((each) => [each.clientId, each]));
+
+/** A gateway with its clients. */
 async function startApp(): Promise<App> {
   const metrics = createMetrics('test');
   const log = createLogger('test', 'silent');
@@ -41,7 +43,7 @@ async function startApp(): Promise<App> {
       (scope) =>
         tokenRoute(scope, {
           tokens: { issue: async () => ({ token: 'issued', expiresInSeconds: 60 }) },
-          clients: { find: (id) => (id === 'shop' ? client('shop') : undefined) },
+          clients: { find: (id) => CLIENTS.get(id) },
           keys: { fingerprintKey: () => KEY },
           limits,
         }),
@@ -106,6 +108,23 @@ test.each<[what: string, asking: Asking, status: number, error: string]>([
   const answer = await ask(asking);
   expect(answer).toMatchObject({ status, body: { error, error_description: expect.stringMatching(/^[^"\\]+$/) } });
   expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Basic realm="rollcall"' : undefined);
+});
+
+const everything = { basic: `everything:${encodeURIComponent(SECRET)}` };
+const askFor = (scope: string) => ask({ payload: `grant_type=client_credentials&scope=${scope}`, ...everything });
+
+test.each(['%00', 'a%0Ab', '%01', '%09', 'a%20%0D', '%7F', '%22', '%5C', '%C3%A9'])(
+  'what is no scope is granted to nobody (RFC 6749, section 3.3): %s',
+  async (scope) => expect(await askFor(scope)).toMatchObject({ status: 400, body: { error: 'invalid_scope' } }),
+);
+
+test('every character of a scope is granted, and spaces are between scopes', async () => {
+  expect(await askFor('+!%23%5B%5D~++b+')).toMatchObject({ status: 200, body: { scope: '!#[]~ b' } });
+});
+
+test.each(['scope=%zz', 'x=%', 'x=%4', '%C3=x'])('a form is refused that is not percent-encoded: %s', async (more) => {
+  const answer = await ask({ payload: `grant_type=client_credentials&${more}`, ...everything });
+  expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_request' } });
 });
 
 test('parameters that nobody knows are ignored', async () => {

@@ -1,5 +1,5 @@
 import { utf8Text } from '@rollcall/platform/http/body-text.ts';
-import { isDecodableQuery } from '@rollcall/platform/http/request-head.ts';
+import { isDecodable } from '@rollcall/platform/http/request-head.ts';
 import { hasScope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteLimits } from '../admission/limit-for.ts';
 import type { Limits, Verdict } from '../admission/limits.ts';
 import { GatewayError } from '../errors.ts';
-import type { AccessTokens } from '../identity/access-tokens.ts';
+import { type AccessTokens, isScope } from '../identity/access-tokens.ts';
 import type { ApiClients, KnownClient } from '../identity/api-clients.ts';
 import { createSecretChecks } from '../identity/client-secret.ts';
 import type { KeyStore } from '../identity/key-store.ts';
@@ -91,6 +91,10 @@ function createGrant(deps: TokenRouteDeps): Grant {
     }
     const client = await authenticate(credentials, { request, reply });
     const asked = (form.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
+    if (!asked.every(isScope)) {
+      const rule = 'A scope is of printable ASCII without double quotes and backslashes; spaces separate scopes';
+      throw new OAuthError('invalid_scope', rule);
+    }
     if (!asked.every((scope) => hasScope({ scopes: new Set(client.scopes) }, scope))) {
       throw new OAuthError('invalid_scope', 'The client does not have every scope that it asks for');
     }
@@ -102,7 +106,9 @@ function createGrant(deps: TokenRouteDeps): Grant {
 
 function parseForm(body: unknown): URLSearchParams {
   const text = typeof body === 'string' ? body : '';
-  if (!isDecodableQuery(text)) throw new OAuthError('invalid_request', 'The form must be of percent-encoded UTF-8');
+  if (!isDecodable(text)) {
+    throw new OAuthError('invalid_request', 'The form must be of percent-encoded UTF-8: send a percent sign as %25');
+  }
   const form = new URLSearchParams(text);
   if (form.size > MOST_PARAMETERS) throw new OAuthError('invalid_request', 'There are too many parameters');
   if (new Set(form.keys()).size < form.size) throw new OAuthError('invalid_request', 'A parameter is given twice');

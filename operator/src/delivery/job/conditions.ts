@@ -57,6 +57,11 @@ export function jobConditions(known: DeliveryJobStatus['conditions'], standing: 
   return pods === undefined ? conditions : [...conditions, pods];
 }
 
+/** What it says that the job does otherwise than asked. */
+export function departureIn(status: DeliveryJobStatus | undefined): Condition | undefined {
+  return status?.conditions?.find(({ type }) => type === AS_REQUESTED);
+}
+
 const unclaimed = {
   reason: 'ClaimMissing',
   message: 'The Deployment lacks the claim of this job, which makes it again',

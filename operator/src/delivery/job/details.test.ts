@@ -142,3 +142,48 @@ test('without a Service a canary has a share of the pods, says so, and never cla
   const next = statusOf(buildAtStage({ strategy: 'Canary', stage: 'FullUp', status, cluster, saved }));
   expect(next).toMatchObject({ stage: 'UpdatingWorkload', actualWeight: 50 });
 });
+
+const shares = 'Weights are shares of the pods, as no Service leads to the pods of Deployment shop';
+const nothing = 'No traffic is switched, as no Service leads to the pods of Deployment shop';
+const paused = { step: 1, extraReplicas: 3, weight: 50 };
+
+test.for<[string, StageWish, string]>([
+  [
+    'at a pause',
+    { strategy: 'Canary', stage: 'StepPausing', status: paused },
+    `1.1.0 has 50 % of the traffic; waits for promote (${shares})`,
+  ],
+  [
+    'while the old pods are drained',
+    { strategy: 'BlueGreen', stage: 'Draining', status: { extraReplicas: 3, weight: 100 } },
+    `The old pods are kept for 30 s (${nothing})`,
+  ],
+])('a Service that is deleted during a job has no traffic any more: %s', ([, wish, message]) => {
+  const departure = { type: 'AsRequested', reason: 'NoService' };
+  const without = buildAtStage({ ...wish, cluster: buildCluster({ services: [], extra: buildExtra(3) }) });
+  expect(statusOf(without)).toMatchObject({
+    message,
+    conditions: expect.arrayContaining([expect.objectContaining(departure)]),
+  });
+  expect(planJob(without).changes).toMatchObject(
+    expect.arrayContaining([expect.objectContaining({ action: 'event', reason: 'NoService' })]),
+  );
+});
+
+test('a Service that comes back has its traffic again', () => {
+  const cluster = buildCluster({ extra: buildExtra(3) });
+  const conditions = [
+    { type: 'AsRequested', status: 'False', reason: 'NoService', message: shares, lastTransitionTime: '' },
+  ] as const;
+  const status = { ...paused, conditions: [...conditions] };
+  expect(statusOf(buildAtStage({ strategy: 'Canary', stage: 'StepPausing', status, cluster })).message).toBe(
+    '1.1.0 has 50 % of the traffic; waits for promote',
+  );
+});
+
+test('a canary whose Service was deleted goes on without the stages that only move traffic', () => {
+  const status = { step: 2, extraReplicas: 3, weight: 50 };
+  const cluster = buildCluster({ services: [], extra: buildExtra(3) });
+  const next = statusOf(buildAtStage({ strategy: 'Canary', stage: 'FullUp', status, cluster }));
+  expect(next).toMatchObject({ stage: 'UpdatingWorkload', actualWeight: 50 });
+});

@@ -8,13 +8,14 @@ import { planQueued, returnToQueue } from '../start/queued-stage.ts';
 import { isStage, type Next, type Progress } from '../strategies/strategy.ts';
 import { planCleanup } from './cleanup.ts';
 import { buildContext, type JobContext } from './context.ts';
+import { departureOf, withDeparture } from './departure.ts';
 import { withDetails } from './details.ts';
 import { endOf, failure } from './failures.ts';
 import { findEscalation, findRollbackTrigger } from './rollback-triggers.ts';
 import { reconstructState } from './saved-state.ts';
 import type { JobSnapshot } from './snapshot.ts';
 import { decide, describe, enterStage, type Fields, measured, planAt } from './stages.ts';
-import { buildStatus, endStatus, withDeparture, writeStatus } from './status.ts';
+import { buildStatus, endStatus, writeStatus } from './status.ts';
 
 const savedStateLost = failure(
   'SavedStateLost',
@@ -91,7 +92,7 @@ function end(context: JobContext, undone: DeliveryFailure | undefined): Decision
           phase: 'Succeeded',
           ...(context.unchanged && context.status.oldVersion === version
             ? { reason: 'Unchanged', message: `${version} ran already; the job has changed nothing` }
-            : { reason: 'Succeeded', message: withDeparture(saved, `${version} was delivered`) }),
+            : { reason: 'Succeeded', message: withDeparture(departureOf(context), `${version} was delivered`) }),
           fields: { weight: 100, actualWeight: 100 },
         })
       : endStatus(job, snapshot.now, {

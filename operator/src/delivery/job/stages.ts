@@ -17,7 +17,8 @@ import {
 import { actualWeight } from '../traffic/actual-weight.ts';
 import type { Standing } from './conditions.ts';
 import { buildContext, type JobContext } from './context.ts';
-import { buildStatus, type StatusUpdate, withDeparture, writeStatus } from './status.ts';
+import { departureOf, withDeparture } from './departure.ts';
+import { buildStatus, type StatusUpdate, writeStatus } from './status.ts';
 
 /** The whole state machine, but for what comes before anything is saved. */
 const stages: StagePlans<StageName> = {
@@ -40,13 +41,8 @@ export interface Fields extends Progress, Partial<Pick<DeliveryJobStatus, 'strat
   readonly failure?: DeliveryFailure;
 }
 
-interface Entry extends Fields {
-  /** When the job is to say so. */
-  readonly departure?: Standing['departure'];
-}
-
 /** The status of a stage, and at once what that stage begins with. */
-export function enterStage(context: JobContext, stage: StageName, { departure, ...fields }: Entry): Decision {
+export function enterStage(context: JobContext, stage: StageName, fields: Fields): Decision {
   const { job, snapshot } = context;
   const analysis = traitsOf(stage)?.verifies === true ? { analysis: [] } : {};
   const changed = { ...fields, ...analysis };
@@ -57,11 +53,9 @@ export function enterStage(context: JobContext, stage: StageName, { departure, .
   // Faults there are handled at the next observation: its stage must be known first.
   const isSound = plan.failure === undefined || undone !== undefined;
   const all = { ...changed, ...(isSound ? plan.progress : {}), ...analysis };
-  const update = { ...describe({ context: nextContext, plan, fields: all }), departure };
+  const update = describe({ context: nextContext, plan, fields: all });
   const written = writeStatus(job, buildStatus(job, snapshot.now, update));
-  const events: readonly Change[] =
-    departure === undefined ? [] : [{ action: 'event', regarding: job, type: 'Normal', ...departure }];
-  return decide(context, [...written, ...events, ...(isSound ? (plan.changes ?? []) : [])], context.nowMs);
+  return decide(context, [...written, ...(isSound ? (plan.changes ?? []) : [])], context.nowMs);
 }
 
 interface Standpoint {
@@ -75,16 +69,17 @@ export function describe({ context, plan, fields }: Standpoint): StatusUpdate {
   const { status } = context;
   const undone = fields.failure ?? context.failure;
   const forward = plan.held === true ? 'Paused' : traitsOf(status.stage)?.phase;
+  const departure = undone === undefined ? departureOf(context) : undefined;
   const reason = undone?.reason ?? (plan.held === true ? 'ChecksFailed' : status.stage);
   return {
     phase: (undone === undefined ? forward : undefined) ?? 'RollingBack',
     stage: status.stage ?? '',
     reason,
-    message:
-      fields.failure?.message ?? (undone === undefined ? withDeparture(context.saved, plan.message) : plan.message),
+    message: fields.failure?.message ?? withDeparture(departure, plan.message),
     fields: { ...fields, ...measured(context) },
     pods: podsOf(context, plan),
     isUnclaimed: isUnclaimed(context),
+    departure,
   };
 }
 

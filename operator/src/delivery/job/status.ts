@@ -9,8 +9,7 @@ import type {
 import type { Change } from '../../runtime/decision.ts';
 import { isEnd } from '../start/queue.ts';
 import { isSameJson } from '../workload/fingerprint.ts';
-import { jobConditions, type Standing } from './conditions.ts';
-import type { SavedState } from './snapshot.ts';
+import { departureIn, jobConditions, type Standing } from './conditions.ts';
 
 /** Of the custom resource; a status that exceeds them is refused, and the job would never end. */
 const REASON_LIMIT = 256;
@@ -99,14 +98,14 @@ function cut(text: string, limit: number): string {
 }
 
 /**
- * The write of a status, with an Event when the phase is another; nothing when it says what is
- * stored.
+ * The write of a status, with an Event when the phase is another, and one for what the job is to do
+ * otherwise than asked; nothing when it says what is stored.
  */
 export function writeStatus(job: DeliveryJob, status: DeliveryJobStatus): readonly Change[] {
   if (isSameJson(inOrder(job.status), inOrder(status))) return [];
   const write: Change = { action: 'status', kind: deliveryJobKind, object: job, status };
   const isReported = job.status?.phase !== status.phase || job.status?.failure?.reason !== status.failure?.reason;
-  return isReported ? [write, phaseEvent(job, status)] : [write];
+  return [write, ...(isReported ? [phaseEvent(job, status)] : []), ...departureEvents(job, status)];
 }
 
 /** The API server may list conditions in another order than they were written in. */
@@ -126,9 +125,11 @@ function phaseEvent(job: DeliveryJob, { phase, reason = phase, message = '', fai
   };
 }
 
-/** A message that also says what the job does otherwise than asked. */
-export function withDeparture({ departure }: Pick<SavedState, 'departure'>, message: string): string {
-  return departure === undefined ? message : `${message} (${departure.message})`;
+function departureEvents(job: DeliveryJob, status: DeliveryJobStatus): readonly Change[] {
+  const departure = departureIn(status);
+  if (departure === undefined || departure.reason === departureIn(job.status)?.reason) return [];
+  const { reason, message } = departure;
+  return [{ action: 'event', regarding: job, type: 'Normal', reason, message }];
 }
 
 /** The last status of a job. */

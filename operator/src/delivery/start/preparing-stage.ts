@@ -17,7 +17,7 @@ import { buildStatus, endStatus, writeStatus } from '../job/status.ts';
 import { canaryReplicas } from '../strategies/canary-replicas.ts';
 import type { StageName } from '../strategies/strategy.ts';
 import { backendsOf } from '../traffic/http-route.ts';
-import { withoutPin } from '../traffic/selector.ts';
+import { isServed, withoutPin } from '../traffic/selector.ts';
 import { targetTemplate } from '../workload/artifact.ts';
 import { claimWorkload } from '../workload/changes.ts';
 import { claimInTheWay, claimState } from '../workload/claim.ts';
@@ -187,8 +187,8 @@ function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
 }
 
 function canaryDeparture(policy: DeliveryPolicySpec, cluster: ClusterView): Departure | undefined {
-  const router = sharesOfPods(cluster) ?? replicasInsteadOfRoutes(policy, cluster);
-  const isRouted = policy.canary.trafficRouter === 'GatewayAPI' && router === undefined;
+  const router = isServed(cluster) ? replicasInsteadOfRoutes(policy, cluster) : undefined;
+  const isRouted = policy.canary.trafficRouter === 'GatewayAPI' && routesToSave(cluster).length > 0;
   const size = weightsOutOfReach(policy, cluster, isRouted);
   if (router === undefined || size === undefined) return router ?? size;
   return { ...router, message: `${router.message}. ${size.message}` };
@@ -208,15 +208,6 @@ function weightsOutOfReach(
   if (!canary.steps.some(isOut)) return undefined;
   const message = `At most ${most} pods beside the ${replicas} of Deployment ${deployment.metadata.name} (maxSurge) reach ${reached} %`;
   return { reason: 'SurgeLimited', message };
-}
-
-/**
- * Without a Service there is no traffic, and nothing that could lead all of it to the new version.
- */
-function sharesOfPods({ services, deployment }: ClusterView): Departure | undefined {
-  if (services.length > 0) return undefined;
-  const why = `no Service leads to the pods of Deployment ${deployment.metadata.name}`;
-  return { reason: 'NoService', message: `Weights are shares of the pods, as ${why}` };
 }
 
 /** Without routes to put weights on, weights are made by replicas. */
@@ -311,7 +302,7 @@ function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: Saved
     ...(stage === 'Stepping' ? { step: 0 } : {}),
   };
   const context = buildContext(snapshot, saved, job.status ?? { phase: 'Progressing' });
-  return enterStage(context, stage, { ...fields, departure: saved.departure });
+  return enterStage(context, stage, fields);
 }
 
 function firstStage({ strategy, routes }: SavedState): StageName {

@@ -6,7 +6,7 @@ import { routedServices } from '../start/preflight.ts';
 import { actualWeight } from '../traffic/actual-weight.ts';
 import { canaryLagOf } from '../traffic/endpoints.ts';
 import { steerRoutes } from '../traffic/http-route.ts';
-import { type Pin, type Steering, steer, together } from '../traffic/selector.ts';
+import { isServed, type Pin, type Steering, steer, together } from '../traffic/selector.ts';
 import { createCanaryServices, fullSize, shrinkExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { rolloutOf } from '../workload/rollout.ts';
 import { canaryReplicas } from './canary-replicas.ts';
@@ -224,10 +224,7 @@ function planFullUp(context: JobContext): StagePlan {
   return reach(context, upkeep, {
     reached: upkeep.sized && upkeep.steered,
     // Where nothing is led to the canary alone, the Deployment's own pods are next.
-    next:
-      isLimited || context.saved.services.length === 0
-        ? { stage: 'UpdatingWorkload', progress: { weight: 100 } }
-        : cutOver,
+    next: isLimited || !isServed(context.around) ? { stage: 'UpdatingWorkload', progress: { weight: 100 } } : cutOver,
     message: `Waits for ${size} pods of ${context.job.spec.version} to become ready`,
     podsReady: upkeep.sized,
   });

@@ -4,7 +4,7 @@ import { type Change, independently } from '../../runtime/decision.ts';
 import { type JobContext } from '../job/context.ts';
 import { failure, STILL_TRIED } from '../job/failures.ts';
 import { releaseRoutes, steerRoutes } from '../traffic/http-route.ts';
-import { releaseServices, steer } from '../traffic/selector.ts';
+import { isServed, releaseServices, steer } from '../traffic/selector.ts';
 import { claimWorkload, releaseWorkload } from '../workload/changes.ts';
 import { fullSize, isExtraGone, removeExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { canServeWithoutExtra } from './rollback.ts';
@@ -62,7 +62,8 @@ function whileWaiting(upkeep: Upkeep, plan: StagePlan, missed: ReturnType<typeof
 function planDraining(context: JobContext): StagePlan {
   const { drainSeconds } = context.policy;
   const upkeep = keepUp(context, context.replicas, [steerToExtra(context)]);
-  const message = `${context.job.spec.version} has all traffic; the old pods are kept for ${drainSeconds} s`;
+  const has = isServed(context.around) ? `${context.job.spec.version} has all traffic; the` : 'The';
+  const message = `${has} old pods are kept for ${drainSeconds} s`;
   const plan = afterDraining(context, { drainSeconds, message, next: { stage: 'UpdatingWorkload' } });
   return whileCarrying(upkeep, plan, missedPods(context, context.replicas));
 }

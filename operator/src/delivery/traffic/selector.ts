@@ -7,7 +7,7 @@ import type { Change } from '../../runtime/decision.ts';
 import { disown } from '../../runtime/field-manager.ts';
 import { type JobContext, readyCount } from '../job/context.ts';
 import { changedFromOutside } from '../job/failures.ts';
-import type { PodGroup } from '../job/snapshot.ts';
+import type { PodGroup, Surroundings } from '../job/snapshot.ts';
 import { isSameJson } from '../workload/fingerprint.ts';
 import { HASH_LABEL } from '../workload/names.ts';
 import { rolloutOf } from '../workload/rollout.ts';
@@ -109,6 +109,11 @@ function groupOf(context: JobContext, pin: Exclude<Pin, 'none'>): PodGroup | und
 export interface SavedService {
   readonly service: Service;
   readonly selector: Readonly<Record<string, string>>;
+}
+
+/** Whether a Service leads to the pods of the Deployment at all. */
+export function isServed({ services }: Surroundings): boolean {
+  return services.some(({ metadata }) => metadata.deletionTimestamp === undefined);
 }
 
 /** The Services that the job found, as far as they are still there. */

@@ -135,6 +135,8 @@ function framing(answer: string): string {
   return `${status} ${isChunked ? 'in chunks' : framed}: ${text}`;
 }
 
+const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n';
+
 describe('an answer', () => {
   test.each([
     ['204 with a length', 'HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\n', '204 without a length: '],
@@ -190,10 +192,19 @@ describe('an answer', () => {
     ],
     ['with a name that is none', 'HTTP/1.1 200 OK\r\nx(a: b\r\ncontent-length: 2\r\n\r\nok', '502 UPSTREAM_INVALID'],
     ['with a folded value', 'HTTP/1.1 200 OK\r\nx-a: a\r\n b\r\ncontent-length: 2\r\n\r\nok', '502 UPSTREAM_INVALID'],
+    ['101 to an upgrade', `${UPGRADE}\r\n`, '502 UPSTREAM_INVALID'],
+    ['101 to an upgrade before another', `${UPGRADE}\r\nHTTP/1.1 200 OK\r\n\r\n`, '502 UPSTREAM_INVALID'],
+    ['101 alone', 'HTTP/1.1 101 Odd\r\n\r\n', '502 UPSTREAM_INVALID'],
+    ['101 before another', 'HTTP/1.1 101 Odd\r\n\r\nHTTP/1.1 200 OK\r\n\r\n', '502 UPSTREAM_INVALID'],
+    ['000', 'HTTP/1.1 000 Odd\r\ncontent-length: 2\r\n\r\nok', '502 UPSTREAM_INVALID'],
+    ['099 before another', 'HTTP/1.1 099 Odd\r\n\r\nHTTP/1.1 200 OK\r\n\r\n', '502 UPSTREAM_INVALID'],
   ])('%s goes out as it may, or not at all', async (what, bytes, expected) => {
     await using odd = await answering(bytes);
     const path = await register(`answer ${what}`.replaceAll(' ', '-'), odd.url);
+    odd.requests.length = 0;
     expect(framing(await raw(`GET ${path}/x HTTP/1.1\r\nHost: h\r\nTOKEN\r\n\r\n`))).toBe(expected);
+    // What is invalid would be so again.
+    expect(odd.requests).toHaveLength(1);
   });
 
   test('to HEAD has no body, whatever the service sends', async () => {

@@ -53,6 +53,8 @@ export interface ProxiedRequest {
   readonly timeoutMs: number | undefined;
 }
 
+const LOWEST_STATUS = 100;
+const SWITCHING_PROTOCOLS = 101;
 /** How often the caller's token is checked: a revoked one ends its answers within a second. */
 const CHECKS_PER_TOKEN_CHECK = 3;
 /** So much of a body a service has read, or reads, whatever it then says of it. */
@@ -197,6 +199,11 @@ class Exchange implements Dispatcher.DispatchHandler, Expectation {
   }
 
   onResponseStart(...[controller, status, headers]: Parameters<OnResponseStart>): void {
+    // undici takes it for an interim answer, and then fails by an assertion of its own.
+    if (status < LOWEST_STATUS || status === SWITCHING_PROTOCOLS) {
+      controller.abort(invalidAnswer(`The answer has the status ${status}, which nothing asked for`));
+      return;
+    }
     if (status < 200) {
       passOnInformation(this.#proxied, status, headers);
       return;

@@ -29,6 +29,7 @@ test.each(['http://127.0.0.1:1', 'http://localhost:1'])(
   async (url) => {
     expect(outcomeOf(await failureOf(url))).toMatchObject({
       code: 'UPSTREAM_UNREACHABLE',
+      retryable: true,
       unsent: true,
       blame: 'service',
     });
@@ -40,13 +41,43 @@ test('a name that cannot be looked up speaks against nobody', async () => {
   expect(outcomeOf(await failureOf('http://does-not-exist.invalid'))).toMatchObject(failure);
 });
 
+const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n';
+
 test.each([
-  ['resets', (socket: Socket) => void socket.once('data', () => socket.resetAndDestroy()), 'UPSTREAM_UNREACHABLE'],
-  ['answers garbage', (socket: Socket) => void socket.end('garbage\r\n\r\n'), 'UPSTREAM_INVALID'],
-])('something may have been sent to one that %s', async (_, onConnection, code) => {
+  [
+    'resets',
+    (socket: Socket) => void socket.once('data', () => socket.resetAndDestroy()),
+    'UPSTREAM_UNREACHABLE',
+    true,
+  ],
+  ['closes', (socket: Socket) => void socket.once('data', () => socket.end()), 'UPSTREAM_UNREACHABLE', true],
+  ['answers garbage', (socket: Socket) => void socket.end('garbage\r\n\r\n'), 'UPSTREAM_INVALID', false],
+  ['switches protocols', (socket: Socket) => void socket.end(UPGRADE), 'UPSTREAM_INVALID', false],
+])('something may have been sent to one that %s', async (...[, onConnection, code, retryable]) => {
   const { server, url } = await serverThat(onConnection);
-  expect(outcomeOf(await failureOf(url))).toMatchObject({ code, unsent: false, blame: 'service' });
+  expect(outcomeOf(await failureOf(url))).toMatchObject({ code, retryable, unsent: false, blame: 'service' });
   server.close();
+});
+
+test.each(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'EMFILE'])(
+  'a connection that fails by %s is tried again',
+  (code) => {
+    const error = Object.assign(new Error(`connect ${code}`), { code, syscall: 'connect' });
+    expect(outcomeOf(error)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: true, unsent: true });
+  },
+);
+
+test.each(['ECONNRESET', 'EPIPE', 'ETIMEDOUT'])('a connection that breaks off by %s may have carried it', (code) => {
+  const error = Object.assign(new Error(`write ${code}`), { code, syscall: 'write' });
+  expect(outcomeOf(error)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: true, unsent: false });
+});
+
+test('TLS that breaks off is tried again, and nothing that would fail again', () => {
+  const failed = (code: string) => outcomeOf(Object.assign(new Error(code), { code }));
+  expect(failed('ECONNRESET')).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: true });
+  for (const code of ['CERT_HAS_EXPIRED', 'ERR_TLS_CERT_ALTNAME_INVALID', 'ERR_ASSERTION', '']) {
+    expect(failed(code)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: false });
+  }
 });
 
 test('one that took too long may have got it all, and is not asked again', () => {

@@ -62,11 +62,25 @@ export function outcomeOf(error: unknown): UpstreamFailure {
   // Who sends a head that is too long is there; one path of it must not keep the others from being
   // called.
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return { ...failure, code: 'UPSTREAM_INVALID', blame: 'unclear' };
-  if (error instanceof errors.HTTPParserError || INVALID.has(code)) return { ...failure, code: 'UPSTREAM_INVALID' };
+  if (error instanceof errors.HTTPParserError || INVALID.has(code) || isUnaskedUpgrade(error))
+    return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.
   if (CALLER.has(code)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', blame: 'caller' };
   if (isOfLookup(error)) return { ...failure, code: 'UPSTREAM_UNREACHABLE', unsent: true, blame: 'unclear' };
-  return { ...failure, code: 'UPSTREAM_UNREACHABLE', retryable: true, unsent: isOfConnecting(error) };
+  // Whatever else went wrong would go wrong again: a certificate that is not accepted, for instance.
+  const retryable = isOfConnection(error, code);
+  return { ...failure, code: 'UPSTREAM_UNREACHABLE', retryable, unsent: isOfConnecting(error) };
+}
+
+/** A connection was not made, or broke off. TLS and undici report the latter by codes alone. */
+function isOfConnection(error: unknown, code: string): boolean {
+  if (error instanceof AggregateError || code === 'ECONNRESET' || code === 'UND_ERR_SOCKET') return true;
+  return error instanceof Error && 'syscall' in error;
+}
+
+/** The answer 101 to a request that asked for no upgrade: undici has no code for it. */
+function isUnaskedUpgrade(error: unknown): boolean {
+  return error instanceof errors.SocketError && error.message === 'bad upgrade';
 }
 
 /** Of several addresses that were tried at once, all errors come as one. */

@@ -217,6 +217,8 @@ test.each([
   ['a method', 'PUT /echo', 'content-type: application/json\r\ncontent-length: 2', 405],
   ['a content type', 'POST /echo', 'content-type: text/csv\r\ncontent-length: 2', 415],
   ['a content type that is missing', 'POST /echo', 'content-length: 2', 415],
+  ['a coding', 'POST /echo', 'content-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: 2', 415],
+  ['a charset', 'POST /echo', 'content-type: application/json; charset=utf-16\r\ncontent-length: 2', 415],
   ['a length', 'POST /echo', 'content-type: application/json\r\ncontent-length: 1001', 413],
   ['another field', 'POST /echo', 'host: b\r\ncontent-type: application/json\r\ncontent-length: 2', 400],
   ['a route that reads no body', 'GET /quick', 'content-length: 2', 200],

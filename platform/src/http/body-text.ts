@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { HttpError } from './errors.ts';
+import { HttpError, serverError } from './errors.ts';
 
 /** The library says the same of such members, by which who copies them may change every object. */
 const NO_JSON = 'must be JSON, and have no member __proto__, nor one constructor with a member prototype';
@@ -28,6 +29,25 @@ export function jsonParser(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): 
     });
   };
 }
+
+/**
+ * What is wrong with how a body is encoded, by its header fields (RFC 9110, sections 8.3.2, 8.4 and
+ * 15.5.16): no coding is undone here, and text is UTF-8.
+ */
+export function bodyFault({
+  'content-encoding': codings = '',
+  'content-type': type = '',
+}: IncomingHttpHeaders): HttpError | undefined {
+  if (codings.split(',').some((coding) => !/^(?:identity)?$/i.test(coding.trim()))) {
+    const message = 'The body has a Content-Encoding; send it without one';
+    return serverError('UNSUPPORTED_TYPE', { message, headers: { 'accept-encoding': 'identity' } });
+  }
+  const charset = CHARSET.exec(type)?.[1];
+  if (charset === undefined || /^(?:utf-?8|us-ascii)$/i.test(charset)) return undefined;
+  return serverError('UNSUPPORTED_TYPE', { message: 'The body has another charset than UTF-8; send it in UTF-8' });
+}
+
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
 
 /** @throws HttpError 400 where the bytes are no UTF-8. */
 export function utf8Text(body: Buffer): string {

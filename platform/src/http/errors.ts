@@ -22,7 +22,8 @@ export const serverErrors = {
   UNSUPPORTED_TYPE: {
     status: 415,
     error: 'Invalid request',
-    message: 'The body is of another content type than JSON, or, where tokens are issued, than a form',
+    message:
+      'The body is neither JSON nor, where tokens are issued, a form; or it is compressed, or in another charset than UTF-8',
   },
   EXPECTATION_FAILED: {
     status: 417,

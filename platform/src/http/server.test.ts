@@ -96,6 +96,8 @@ test.each([
   ['a member named so', 400, () => post('{"name": "a", "\\udfff": 1}')],
   ['another content type', 415, () => post('name=a', 'application/x-www-form-urlencoded')],
   ['a content type that is none', 415, () => post('{"name": "a"}', 'json')],
+  ['a charset that is not UTF-8', 415, () => post('{"name": "a"}', 'application/json; charset="ISO-8859-1"')],
+  ['a charset of JSON in UTF-16', 415, () => post('{"name": "a"}', 'application/json;charset=utf-16')],
   ['too many bytes', 413, () => post(JSON.stringify({ name: 'x'.repeat(300_000) }))],
   ['an unknown path', 404, () => app.inject('/nothing?secret=hunter2')],
   ['a path that cannot be decoded', 400, () => app.inject('/things/%zz')],

@@ -13,7 +13,7 @@ import {
 } from 'fastify';
 import { Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../process/log.ts';
-import { jsonParser } from './body-text.ts';
+import { bodyFault, jsonParser } from './body-text.ts';
 import { prepareClosing } from './closing.ts';
 import { HttpError, plainErrorBody, type RenderError, serverError, serverErrors } from './errors.ts';
 import { followExpectations } from './expectations.ts';
@@ -32,8 +32,11 @@ declare module 'fastify' {
     routeName?: string | undefined;
   }
   interface FastifyContextConfig {
-    /** The query goes on to somebody else as it came, and need not be UTF-8. */
-    hasOpaqueQuery?: boolean;
+    /**
+     * Query and body go on to somebody else as they came: they need not be UTF-8, nor in a coding
+     * that is known here.
+     */
+    isPassedOn?: boolean;
   }
 }
 
@@ -157,7 +160,7 @@ export function createServer(options: ServerOptions): App {
     const refusal = expectsTooMuch(raw) ? expectationFailed() : (requestFault(raw) ?? headFault(request));
     if (refusal !== undefined) done(refusal);
     else if (request.is404) answerUnrouted(request, reply);
-    else done();
+    else done(isBodyRead(request) ? bodyFault(raw.headers) : undefined);
   });
   measureRequests(app, metrics);
   closeInOrder(app, closingLimitMs);
@@ -244,9 +247,13 @@ function headFault({ raw, is404, routeOptions }: FastifyRequest): HttpError | un
     return serverError('INVALID_PATH', { message: 'The path must be of percent-encoded UTF-8' });
   const fault = headerFault(raw);
   if (fault !== undefined) return new HttpError(400, 'Invalid request', { message: fault });
-  if (queryAt === -1 || routeOptions.config?.hasOpaqueQuery === true) return undefined;
+  if (queryAt === -1 || routeOptions.config?.isPassedOn === true) return undefined;
   if (isDecodableQuery(url.slice(queryAt + 1))) return undefined;
   return new HttpError(400, 'Invalid request', { message: 'The query must be of percent-encoded UTF-8' });
+}
+
+function isBodyRead({ raw, routeOptions }: FastifyRequest): boolean {
+  return routeOptions.config?.isPassedOn !== true && !hasNoBody(raw.headers);
 }
 
 /**

@@ -52,7 +52,7 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
   // Bodies are passed on as they come, whatever they are.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.all('/*', { config: { hasOpaqueQuery: true } }, (request, reply) => proxyRequest(deps, request, reply));
+  app.all('/*', { config: { isPassedOn: true } }, (request, reply) => proxyRequest(deps, request, reply));
 }
 
 /** Has what is refused before {@link proxyRequest} logged. */

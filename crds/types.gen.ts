@@ -170,7 +170,7 @@ export type DeliveryStrategy = 'Rolling' | 'BlueGreen' | 'Canary';
 export interface DeliveryJobSpec {
   /**
    * The service to deliver. The operator delivers to the Deployment labelled rollcall.dev/service with this name.
-   * 1 to 253 characters without ':', white space and control characters.
+   * 1 to 253 characters without ':', white space, invisible and control characters.
    */
   serviceName: string;
   /**
@@ -711,7 +711,7 @@ export type FailureAction = 'RollBack' | 'Hold';
 export interface DeliveryPolicySpec {
   /**
    * The service the policy is for, or '*' for all services without a policy of their own. 1 to 253 characters
-   * without ':', white space and control characters. Immutable.
+   * without ':', white space, invisible and control characters. Immutable.
    */
   serviceName: string;
   /**
@@ -955,7 +955,7 @@ export interface ServiceRegistration {
 export interface WebhookConfigSpec {
   /**
    * The service the configuration is for, or '*' for channels that a service does not configure itself. 1 to 253
-   * characters without ':', white space and control characters. Immutable.
+   * characters without ':', white space, invisible and control characters. Immutable.
    */
   serviceName: string;
   /**

@@ -54,6 +54,10 @@ test.each([
   ['a\u0000', 'control characters'],
   ['a\u00a0b', 'white space'],
   ['a\u2028', 'white space'],
+  ...['\u00ad', '\u061c', '\u200b', '\u202e', '\u2060', '\u2066', '\u{e0041}'].map((sign) => [
+    `a${sign}b`,
+    'invisible',
+  ]),
   ['\ud800', 'surrogates'],
   ['*', 'all services'],
   ['.', "'..'"],
@@ -138,6 +142,27 @@ test.each(['http://shop?', 'http://shop/base?x=1', 'http://shop#', 'http://shop/
   },
 );
 
+test.each(['http://shop/a/../b', 'http://shop/.', 'http://shop/%2e%2E/x', 'http://shop/.%2e', 'http://shop/x/%2E'])(
+  'a service may not be at %j, where calls would go elsewhere',
+  (url) => {
+    expect(serviceUrlFault(url)).toContain('segments');
+  },
+);
+
+test.each(['http://shop/..x', 'http://shop/.well-known/x', 'http://shop/...', 'http://shop/%2e%2ea'])(
+  'a service may be at %j, whose path has no dot segment',
+  (url) => {
+    expect(serviceUrlFault(url)).toBeUndefined();
+  },
+);
+
+test.each(['http://shop/%', 'http://shop/%z1', 'http://shop/%1', 'http://shop/%%41'])(
+  'a service may not be at %j',
+  (url) => {
+    expect(serviceUrlFault(url)).toContain('hexadecimal');
+  },
+);
+
 describe.each([
   { what: 'name', fault: serviceNameFault, rules: serviceNameRules },
   { what: 'URL', fault: httpUrlFault, rules: httpUrlRules },
@@ -154,6 +179,8 @@ describe.each([
     ':',
     ':0',
     '%41',
+    '%2e',
+    '%',
     '@',
     '/',
     '?',
@@ -168,6 +195,10 @@ describe.each([
     '\ufffd',
     '\ufeff',
     '\u061c',
+    '\u200b',
+    '\u200d',
+    '\u2066',
+    '\u{e0020}',
     '\u2028',
     '\n',
   );

@@ -2,24 +2,24 @@
 // server to store it: no looser than the validation in crds/serviceregistrations.yaml, so that
 // people read sentences of ours.
 
-import { BLANK, isLongerThan } from './text-rules.ts';
+import { INVISIBLE, isLongerThan } from './text-rules.ts';
 
 /** As long as the custom resources allow. */
 const NAME_MAX_LENGTH = 253;
 /** As long as the custom resources allow any URL. */
 export const URL_MAX_LENGTH = 2048;
-const FORBIDDEN_IN_NAME = new RegExp(String.raw`[:${BLANK}]|[\ud800-\udfff]`, 'u');
+const FORBIDDEN_IN_NAME = new RegExp(String.raw`[:${INVISIBLE}]|[\ud800-\udfff]`, 'u');
 /** Servers and URL libraries fold such a segment of a path, or take its separators for their own, whatever is encoded of it. */
 const NO_SEGMENT = /^\.{1,2}(?:;|$)|[/\\]/;
 /** Stands for what could not be decoded: two names would become one. */
 const REPLACEMENT_CHARACTER = '\uFFFD';
-const FORBIDDEN_IN_URL = new RegExp(String.raw`[${BLANK}]|[\ud800-\udfff]`, 'u');
+const FORBIDDEN_IN_URL = new RegExp(String.raw`[${INVISIBLE}]|[\ud800-\udfff]`, 'u');
 
 /** {@link serviceNameFault} as JSON Schema has it; of text that is well-formed. */
 export const serviceNameRules = {
   minLength: 1,
   maxLength: NAME_MAX_LENGTH,
-  pattern: String.raw`^(?!\*$|\.{1,2}(?:;|$))[^:/\\\ufffd${BLANK}]+$`,
+  pattern: String.raw`^(?!\*$|\.{1,2}(?:;|$))[^:/\\\ufffd${INVISIBLE}]+$`,
 };
 
 const octet = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
@@ -27,8 +27,8 @@ const ipv4 = String.raw`(?:${octet}\.){3}${octet}`;
 const label = '[A-Za-z0-9_-]+';
 /** The last label is no number: that would be an address in another notation (WHATWG URL, "ends in a number"). */
 const lastLabel = '(?:(?:[1-9]|0[0-9])[0-9]*[A-Za-z_-]|0[A-WYZa-wyz_-]|[A-Za-z_-])[A-Za-z0-9_-]*';
-const port = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
-const authority = String.raw`(?:\[${ipv6()}\]|(?:${ipv4}|(?:${label}\.)*${lastLabel})\.?)(?::(?:${port})?)?`;
+export const portPattern = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
+const authority = String.raw`(?:\[${ipv6()}\]|(?:${ipv4}|(?:${label}\.)*${lastLabel})\.?)(?::(?:${portPattern})?)?`;
 
 /** `IPv6address` of RFC 3986, section 3.2.2. */
 function ipv6(): string {
@@ -50,13 +50,18 @@ function ipv6(): string {
 export const httpUrlRules = {
   minLength: 1,
   maxLength: URL_MAX_LENGTH,
-  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:[/?#][^${BLANK}]*)?$`,
+  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:[/?#][^${INVISIBLE}]*)?$`,
 };
+
+const dot = String.raw`(?:\.|%2[Ee])`;
+const noDot = `(?:[^./?#%${INVISIBLE}]|%(?:[013-9A-Fa-f][0-9A-Fa-f]|2[0-9A-DFa-df]))`;
+/** Of a path, and neither `.` nor `..`, said without looking ahead: not all that read it can. */
+const segment = `(?:(?:${dot}{0,2}${noDot}|${dot}{3})(?:${dot}|${noDot})*)?`;
 
 /** {@link serviceUrlFault} as JSON Schema has it. */
 export const serviceUrlRules = {
   ...httpUrlRules,
-  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:/[^?#${BLANK}]*)?$`,
+  pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://${authority}(?:/${segment})*$`,
 };
 const HTTP_URL = new RegExp(httpUrlRules.pattern, 'u');
 
@@ -69,7 +74,7 @@ export function serviceNameFault(name: string): string | undefined {
   if (isLongerThan(name, NAME_MAX_LENGTH)) return `must have at most ${NAME_MAX_LENGTH} characters`;
   if (name === '*') return "must not be '*', which stands for all services";
   if (FORBIDDEN_IN_NAME.test(name)) {
-    return "must not contain ':', white space, control characters or broken surrogates";
+    return "must not contain ':', white space, invisible or control characters or broken surrogates";
   }
   if (NO_SEGMENT.test(name)) return "must not be '.' or '..' nor contain '/' or a backslash, so that a URL can name it";
   if (name.includes(REPLACEMENT_CHARACTER))
@@ -78,12 +83,19 @@ export function serviceNameFault(name: string): string | undefined {
 }
 
 /**
- * What is wrong with the base URL of a service: as {@link httpUrlFault}, and without query and
- * fragment, which the paths of calls would have to come before.
+ * What is wrong with the base URL of a service: as {@link httpUrlFault}, without query and fragment,
+ * which the paths of calls would have to come before, and with a path that all read alike.
  */
 export function serviceUrlFault(url: string): string | undefined {
-  return httpUrlFault(url) ?? (/[?#]/.test(url) ? 'must not have a query or a fragment' : undefined);
+  const fault = httpUrlFault(url);
+  if (fault !== undefined) return fault;
+  if (/[?#]/.test(url)) return 'must not have a query or a fragment';
+  if (DOT_SEGMENT.test(url)) return "must not have the segments '.' and '..' in its path: calls would go elsewhere";
+  if (/%(?![0-9A-Fa-f]{2})/.test(url)) return "must not have a '%' without two hexadecimal digits";
+  return undefined;
 }
+
+const DOT_SEGMENT = /\/(?:\.|%2[Ee]){1,2}(?:\/|$)/;
 
 /**
  * What is wrong with a URL that must be absolute, http or https, with a host and without
@@ -93,7 +105,8 @@ export function serviceUrlFault(url: string): string | undefined {
 export function httpUrlFault(url: string): string | undefined {
   if (url === '') return 'must not be empty';
   if (isLongerThan(url, URL_MAX_LENGTH)) return `must have at most ${URL_MAX_LENGTH} characters`;
-  if (FORBIDDEN_IN_URL.test(url)) return 'must not contain white space, control characters or broken surrogates';
+  if (FORBIDDEN_IN_URL.test(url))
+    return 'must not contain white space, invisible or control characters or broken surrogates';
   if (!/^https?:\/\/[^/?#]/i.test(url)) return 'must be an absolute http or https URL';
   if (/^[^/?#]*\/\/[^/?#]*@/.test(url)) return 'must not carry credentials';
   if (/^[^/?#]*\/\/[^/?#]*:0+(?:[/?#]|$)/.test(url)) return 'must not have port 0';

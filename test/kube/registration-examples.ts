@@ -12,7 +12,7 @@ function reachedAt(url: unknown): Example['object'] {
   return { name: 'shop', spec: { ...shop, url } };
 }
 
-const nameFault = "serviceName must not contain ':', white space or control characters";
+const nameFault = "serviceName must not contain ':', white space, invisible or control characters";
 const objectNameFault = 'metadata.name must be spec.serviceName itself where that is a lower-case DNS label';
 const urlFault = 'url must be an absolute http or https URL with a host';
 
@@ -55,6 +55,14 @@ export const registrationExamples: readonly Example[] = [
     object: { name: 'shop', spec: { serviceName: 'shop' } },
     refusal: 'spec.url: Required value',
   },
+  { kind, sentence: 'a name with a joiner that a script needs', object: named('می\u200cخواهم') },
+  { kind, sentence: 'an invisible sign in the name', object: named('a\u200bb'), refusal: nameFault },
+  { kind, sentence: 'text that runs backwards in the name', object: named('a\u202eb'), refusal: nameFault },
+  { kind, sentence: 'an invisible tag in the name', object: named('a\u{e0041}b'), refusal: nameFault },
+  { kind, sentence: 'a hidden segment in the path', object: reachedAt('http://shop/.well-known/...') },
+  { kind, sentence: 'a dot segment in the path', object: reachedAt('http://shop/a/../b'), refusal: 'the segments' },
+  { kind, sentence: 'an encoded dot segment', object: reachedAt('http://shop/%2E%2e'), refusal: 'the segments' },
+  { kind, sentence: 'half an escape in the path', object: reachedAt('http://shop/%z1'), refusal: 'hexadecimal' },
   { kind, sentence: 'an empty name', object: named(''), refusal: 'should be at least 1 chars long' },
   { kind, sentence: 'a name of 254 characters', object: named('é'.repeat(254)), refusal: 'may not be more than 253' },
   {

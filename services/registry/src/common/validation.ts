@@ -1,11 +1,11 @@
 import { type AddressRule, isRefusedAddress } from '@rollcall/platform/outbound/address-rules.ts';
 import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
-import { BLANK, CONTROL, isLongerThan } from '@rollcall/platform/text-rules.ts';
+import { CONTROL, INVISIBLE, isLongerThan } from '@rollcall/platform/text-rules.ts';
 import type { ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
 import { RegistryError } from './errors.ts';
 
 const VERSION_MAX_LENGTH = 128;
-const FORBIDDEN_IN_VERSION = new RegExp(String.raw`[/${BLANK}]|[\ud800-\udfff]`, 'u');
+const FORBIDDEN_IN_VERSION = new RegExp(String.raw`[/${INVISIBLE}]|[\ud800-\udfff]`, 'u');
 const DETAILS_MAX_BYTES = 16 * 1024;
 const DETAILS_MAX_DEPTH = 32;
 const WORD_MAX_LENGTH = 64;
@@ -15,7 +15,7 @@ const CONTROLS = new RegExp(`[${CONTROL}]`, 'u');
 export const versionRules = {
   minLength: 1,
   maxLength: VERSION_MAX_LENGTH,
-  pattern: String.raw`^(?!\.{1,2}$)[^/${BLANK}]+$`,
+  pattern: String.raw`^(?!\.{1,2}$)[^/${INVISIBLE}]+$`,
 };
 /** What services say of themselves, as JSON Schema has it. */
 export const printableRules = { pattern: `^[^${CONTROL}]*$` };
@@ -100,5 +100,5 @@ export function versionFault(version: string): string | undefined {
   if (isLongerThan(version, VERSION_MAX_LENGTH)) return `have at most ${VERSION_MAX_LENGTH} characters`;
   if (version === '.' || version === '..') return "not be '.' or '..'";
   if (!FORBIDDEN_IN_VERSION.test(version)) return undefined;
-  return "not contain '/', white space, control characters or broken surrogates";
+  return "not contain '/', white space, invisible or control characters or broken surrogates";
 }

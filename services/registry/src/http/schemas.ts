@@ -44,7 +44,8 @@ export function named(name: keyof typeof components): { readonly $ref: string } 
 
 /** A `service_name` in a body or path. */
 export const ServiceName = Type.String({
-  description: "Unique name: 1 to 253 characters, no ':', '/' or backslash, no white space, no control characters",
+  description:
+    "Unique name: 1 to 253 characters, no ':', '/' or backslash, no white space, no invisible or control characters",
   ...documented(serviceNameRules),
 });
 

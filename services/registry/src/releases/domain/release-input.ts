@@ -1,4 +1,4 @@
-import { httpUrlFault, httpUrlRules, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
+import { httpUrlFault, httpUrlRules, portPattern, URL_MAX_LENGTH } from '@rollcall/platform/service-address.ts';
 import { isLongerThan } from '@rollcall/platform/text-rules.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName, versionFault } from '../../common/validation.ts';
@@ -7,7 +7,7 @@ import type { Artifact, Release } from './release.ts';
 const sha256 = 'sha256:[0-9a-fA-F]{64}';
 const checksumPattern = `^(?:${sha256}|sha512:[0-9a-fA-F]{128})$`;
 const CHECKSUM = new RegExp(checksumPattern);
-const imageHost = String.raw`([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:[0-9]+)?/`;
+const imageHost = String.raw`([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(:${portPattern})?/`;
 const imagePart = '[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*';
 const imageTag = '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}';
 /** The grammar of image references of github.com/distribution/reference, as the custom resource has it. */
@@ -34,8 +34,8 @@ export const artifactRules = {
 };
 
 /**
- * Checks that a release has a legal name, version and artifact. The rules are
- * those of the custom resource: what passes here can be delivered.
+ * Checks that a release has a legal name, version and artifact. The rules are no looser than those
+ * of the custom resource: what passes here can be delivered.
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_REQUEST.
  */

@@ -7,7 +7,7 @@ import type { Release } from '../domain/release.ts';
 import { artifactRules } from '../domain/release-input.ts';
 
 export const Version = Type.String({
-  description: "1 to 128 characters without white space, control characters and '/', not '.' or '..'",
+  description: "1 to 128 characters without white space, invisible and control characters and '/', not '.' or '..'",
   ...documented(versionRules),
 });
 

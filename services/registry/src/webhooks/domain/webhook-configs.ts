@@ -1,5 +1,5 @@
 import { httpUrlFault } from '@rollcall/platform/service-address.ts';
-import { BLANK, isLongerThan } from '@rollcall/platform/text-rules.ts';
+import { INVISIBLE, isLongerThan } from '@rollcall/platform/text-rules.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { checkServiceName } from '../../common/validation.ts';
 import {
@@ -17,10 +17,10 @@ export const ALL_SERVICES = '*';
 
 export const CHANNELS_MAX = 64;
 const CHANNEL_MAX_LENGTH = 64;
-const FORBIDDEN_IN_CHANNEL = new RegExp(String.raw`[${BLANK}]|[\ud800-\udfff]`, 'u');
+const FORBIDDEN_IN_CHANNEL = new RegExp(String.raw`[${INVISIBLE}]|[\ud800-\udfff]`, 'u');
 
 /** {@link channelFault} as JSON Schema has it. */
-export const channelRules = { minLength: 1, maxLength: CHANNEL_MAX_LENGTH, pattern: `^[^${BLANK}]+$` };
+export const channelRules = { minLength: 1, maxLength: CHANNEL_MAX_LENGTH, pattern: `^[^${INVISIBLE}]+$` };
 
 export interface WebhookConfigsDeps {
   readonly configs: WebhookConfigStore;
@@ -160,7 +160,8 @@ function checkScope(serviceName: string): void {
 export function channelFault(channel: string): string | undefined {
   if (channel === '') return 'channel must not be empty';
   if (isLongerThan(channel, CHANNEL_MAX_LENGTH)) return `channel must have at most ${CHANNEL_MAX_LENGTH} characters`;
-  if (FORBIDDEN_IN_CHANNEL.test(channel)) return 'channel must not contain white space or control characters';
+  if (FORBIDDEN_IN_CHANNEL.test(channel))
+    return 'channel must not contain white space, invisible or control characters';
   return undefined;
 }
 

@@ -14,7 +14,7 @@ import {
   type StageWish,
 } from '../testing/builders.ts';
 import { planJob } from './plan.ts';
-import type { JobSnapshot, PodWait, Refusal } from './snapshot.ts';
+import type { ClusterView, JobSnapshot, PodWait, Refusal } from './snapshot.ts';
 
 function statusOf(snapshot: JobSnapshot): Partial<DeliveryJobStatus> {
   const written = planJob(snapshot).changes.find(({ action }) => action === 'status');
@@ -101,16 +101,47 @@ test('and in the failure at the deadline', () => {
   });
 });
 
-test('a quota that keeps pods from coming up is reported at once', () => {
-  const deployment = buildDeployment({ image: NEW, updated: 1, ready: 2, reason: 'ReplicaSetUpdated' });
-  const short = {
-    ...deployment,
-    status: {
-      ...deployment.status,
-      conditions: [{ type: 'ReplicaFailure', status: 'True', message: 'exceeded quota: q' }],
+const underWay = { updated: 1, reason: 'ReplicaSetUpdated' } as const;
+const pending = (waits: PodWait) => {
+  const next = buildPods('next', 1, { current: true, ready: 0 });
+  return [{ ...next, pods: next.pods.map((pod) => ({ ...pod, waits })) }, buildPods('old', 3)];
+};
+
+test.for<[string, number, Partial<ClusterView>, string]>([
+  ['a pod that fits nowhere', 1, { replicaSets: pending(unschedulable) }, ` (${unschedulable.message})`],
+  ['not what every pod waits for', 1, { replicaSets: pending(creating) }, ''],
+  ['but after a while', 11, { replicaSets: pending(creating) }, ` (${creating.message})`],
+  [
+    'a quota',
+    1,
+    {
+      deployment: buildDeployment({ ...underWay, complaint: 'exceeded quota: q' }),
+      replicaSets: [buildPods('next', 0, { current: true }), buildPods('old', 3)],
     },
-  };
-  const cluster = buildCluster({ deployment: short, replicaSets: [buildPods('new', 1, { current: true })] });
+    ' (exceeded quota: q)',
+  ],
+])('why a Deployment does not become stable stands in the message: %s', ([, seconds, view, details]) => {
+  const cluster = buildCluster({ deployment: buildDeployment(underWay), ...view });
+  const at = (waited: number) =>
+    statusOf(
+      buildAtStage({
+        strategy: 'BlueGreen',
+        stage: 'Preparing',
+        seconds: waited,
+        cluster,
+        spec: { strategy: 'BlueGreen' },
+        snapshot: { saved: undefined },
+      }),
+    );
+  expect(at(seconds).message).toBe(`Waits for a stable Deployment: Deployment shop has a rollout under way${details}`);
+  const { reason, message } = at(600).failure ?? {};
+  expect(reason).toBe('WorkloadNotStable');
+  expect(message).toContain(`Deployment shop has a rollout under way, after 600 s${details}`);
+});
+
+test('a quota that keeps pods from coming up is reported at once', () => {
+  const deployment = buildDeployment({ ...underWay, image: NEW, ready: 2, complaint: 'exceeded quota: q' });
+  const cluster = buildCluster({ deployment, replicaSets: [buildPods('new', 1, { current: true })] });
   const snapshot = buildAtStage({ strategy: 'Rolling', stage: 'Updating', cluster });
   expect(statusOf(snapshot).message).toBe('Deployment shop rolls out 1.1.0 (exceeded quota: q)');
 });

@@ -1,6 +1,8 @@
+import type { Deployment } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { StagePlan } from '../strategies/strategy.ts';
 import { complaintOf } from '../workload/rollout.ts';
 import type { JobContext } from './context.ts';
+import type { PodGroup } from './snapshot.ts';
 
 /** So long nobody asks why a pod is not ready that waits for what every pod waits for. */
 const USUAL_WAIT_MS = 10_000;
@@ -15,7 +17,7 @@ const unexplained: ReadonlySet<string> = new Set(['ProgressDeadlineExceeded', 'P
 export function withDetails(context: JobContext, plan: StagePlan): StagePlan {
   const refused = context.snapshot.refusal?.message;
   const pods = podTrouble(context);
-  const details = [refused, pods.message].filter((text) => text !== undefined);
+  const details = [refused, pods.message];
   const { failure, requeueAtMs = Infinity } = plan;
   return {
     ...plan,
@@ -28,8 +30,9 @@ export function withDetails(context: JobContext, plan: StagePlan): StagePlan {
   };
 }
 
-function explained(message: string, details: readonly string[]): string {
-  const news = details.filter((detail) => !message.includes(detail));
+/** A message with what it does not say yet of the details. */
+export function explained(message: string, details: readonly (string | undefined)[]): string {
+  const news = details.filter((detail) => detail !== undefined && !message.includes(detail));
   return news.length === 0 ? message : `${message} (${news.join('; ')})`;
 }
 
@@ -43,26 +46,34 @@ interface Trouble {
  * What keeps the pods from becoming ready that the job waits for: those of the new version, on the
  * way back those of the old one.
  */
-function podTrouble({
-  extra,
-  current,
-  template,
-  around,
-  cluster,
-  failure,
-  nowMs,
-  stageStartedMs,
-}: JobContext): Trouble {
+function podTrouble(context: JobContext): Trouble {
+  const { extra, current, template, around, cluster, failure } = context;
   const isOwn = template === 'target' || failure !== undefined;
-  const deployments = [around.extra?.deployment, isOwn ? cluster?.deployment : undefined];
+  const waitedFor = {
+    deployments: [around.extra?.deployment, isOwn ? cluster?.deployment : undefined],
+    groups: [failure === undefined ? extra : undefined, isOwn ? current : undefined],
+  };
+  return findTrouble(waitedFor, context.stageStartedMs, context.nowMs);
+}
+
+interface WaitedFor {
+  readonly deployments: readonly (Deployment | undefined)[];
+  readonly groups: readonly (PodGroup | undefined)[];
+}
+
+/**
+ * What keeps pods that are waited for from being made, or from becoming ready.
+ *
+ * @param sinceMs since when they are waited for, in epoch ms.
+ */
+export function findTrouble({ deployments, groups }: WaitedFor, sinceMs: number, nowMs: number): Trouble {
   const complaint = deployments.map((deployment) => deployment && complaintOf(deployment)).find(Boolean);
   if (complaint !== undefined) return { message: complaint };
-  const groups = [failure === undefined ? extra : undefined, isOwn ? current : undefined];
   const waits = groups
     .flatMap((group) => group?.pods ?? [])
     .flatMap((pod) => (pod.waits === undefined ? [] : [pod.waits]));
   const wait = waits.find(({ isUsual }) => !isUsual) ?? waits[0];
   if (wait === undefined) return {};
-  const explainedAtMs = stageStartedMs + USUAL_WAIT_MS;
+  const explainedAtMs = sinceMs + USUAL_WAIT_MS;
   return wait.isUsual && nowMs < explainedAtMs ? { recheckAtMs: explainedAtMs } : { message: wait.message };
 }

@@ -9,6 +9,7 @@ import {
 } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change, Decision } from '../../runtime/decision.ts';
 import { buildContext, clusterOf, readyIn } from '../job/context.ts';
+import { explained, findTrouble } from '../job/details.ts';
 import { NOT_ACCEPTED } from '../job/failures.ts';
 import { saveState } from '../job/saved-state.ts';
 import type { ClusterView, Departure, JobSnapshot, SavedState, SettledPolicy } from '../job/snapshot.ts';
@@ -96,7 +97,7 @@ export function planPreparing(snapshot: JobSnapshot): Decision {
   const way = findWay(snapshot, cluster);
   const leftovers = way.strategy === 'Rolling' ? [] : cluster.leftovers.map(deletion);
   if (leftovers.length > 0) return untilDeadline(snapshot, leftovers);
-  if (way.stability?.state === 'progressing') return waitForCalm(snapshot, way.stability.why, way.stability.graceMs);
+  if (way.stability?.state === 'progressing') return waitForCalm(snapshot, cluster, way.stability);
   return untilDeadline(snapshot, [saveState(job, stateToSave(snapshot, cluster, way))]);
 }
 
@@ -132,9 +133,12 @@ function untilDeadline(snapshot: JobSnapshot, changes: readonly Change[]): Decis
   return failBefore(snapshot, { reason: 'ProgressDeadlineExceeded', message });
 }
 
-function preparedByMs({ job, policy, now }: JobSnapshot): number {
-  const startedMs = Date.parse(job.status?.stageStartedAt ?? now.toISOString());
-  return startedMs + policy.rolling.progressDeadlineSeconds * 1000;
+function startedMs({ job, now }: JobSnapshot): number {
+  return Date.parse(job.status?.stageStartedAt ?? now.toISOString());
+}
+
+function preparedByMs(snapshot: JobSnapshot): number {
+  return startedMs(snapshot) + snapshot.policy.rolling.progressDeadlineSeconds * 1000;
 }
 
 /** Of what an ended job has left, where this one is to make its own. */
@@ -175,7 +179,7 @@ function findWay(snapshot: JobSnapshot, cluster: ClusterView): Way {
     return rolling('NothingToMove', `Deployment ${metadata.name} has no other template to get`);
   }
   const deadlineMs = policy.rolling.progressDeadlineSeconds * 1000;
-  const waitedMs = now.getTime() - (preparedByMs(snapshot) - deadlineMs);
+  const waitedMs = now.getTime() - startedMs(snapshot);
   const stability = findStability(cluster, waitedMs, waitedMs >= deadlineMs);
   if (stability.state === 'unavailable') return rolling('WorkloadNotReady', stability.why);
   return {
@@ -222,9 +226,19 @@ function replicasInsteadOfRoutes({ canary }: DeliveryPolicySpec, cluster: Cluste
       };
 }
 
-function waitForCalm(snapshot: JobSnapshot, waits: string, recheckMs = Infinity): Decision {
-  const message = `Waits for a stable Deployment: ${waits}`;
-  return waitFor(snapshot, { reason: 'WorkloadNotStable', waits, message, recheckMs: Math.max(recheckMs, 0) });
+interface Unrest {
+  readonly why: string;
+  /** After which it may be over. */
+  readonly graceMs?: number;
+}
+
+function waitForCalm(snapshot: JobSnapshot, cluster: ClusterView, { why, graceMs = Infinity }: Unrest): Decision {
+  const nowMs = snapshot.now.getTime();
+  const waitedFor = { deployments: [cluster.deployment], groups: cluster.replicaSets.filter(({ current }) => current) };
+  const trouble = findTrouble(waitedFor, startedMs(snapshot), nowMs);
+  const recheckMs = Math.max(0, Math.min(graceMs, (trouble.recheckAtMs ?? Infinity) - nowMs));
+  const message = `Waits for a stable Deployment: ${why}`;
+  return waitFor(snapshot, { reason: 'WorkloadNotStable', waits: why, message, details: trouble.message, recheckMs });
 }
 
 interface Waiting {
@@ -232,17 +246,24 @@ interface Waiting {
   readonly reason: string;
   readonly waits: string;
   readonly message: string;
+  /** What is in the way of that. */
+  readonly details?: string | undefined;
   /** When to observe again, at the latest. */
   readonly recheckMs: number;
 }
 
-function waitFor(snapshot: JobSnapshot, { reason, waits, message, recheckMs }: Waiting): Decision {
+function waitFor(snapshot: JobSnapshot, { reason, waits, message, details, recheckMs }: Waiting): Decision {
   const { job, policy, now } = snapshot;
   const seconds = policy.rolling.progressDeadlineSeconds;
   const endMs = preparedByMs(snapshot);
-  if (now.getTime() >= endMs) return failBefore(snapshot, { reason, message: `${waits}, after ${seconds} s` });
-  const status = buildStatus(job, now, { phase: 'Progressing', stage: 'Preparing', message });
-  return { changes: writeStatus(job, status), requeueAfterMs: Math.min(endMs - now.getTime(), recheckMs) };
+  if (now.getTime() >= endMs) {
+    return failBefore(snapshot, { reason, message: explained(`${waits}, after ${seconds} s`, [details]) });
+  }
+  const update = { phase: 'Progressing', stage: 'Preparing', message: explained(message, [details]) } as const;
+  return {
+    changes: writeStatus(job, buildStatus(job, now, update)),
+    requeueAfterMs: Math.min(endMs - now.getTime(), recheckMs),
+  };
 }
 
 /** Checks may still see what is to be got rid of. */
@@ -293,7 +314,8 @@ function beginStrategy(snapshot: JobSnapshot, cluster: ClusterView, saved: Saved
   const stage = firstStage(saved);
   const stableHash = cluster.replicaSets.find(({ current }) => current)?.hash;
   if (stableHash === undefined && saved.strategy !== 'Rolling') {
-    return waitForCalm(snapshot, `the pods of Deployment ${cluster.deployment.metadata.name} are not to be seen`);
+    const why = `the pods of Deployment ${cluster.deployment.metadata.name} are not to be seen`;
+    return waitForCalm(snapshot, cluster, { why });
   }
   const fields: Fields = {
     strategy: saved.strategy,

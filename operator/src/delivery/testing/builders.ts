@@ -60,6 +60,8 @@ export interface DeploymentWish {
   readonly generation?: number;
   readonly observedGeneration?: number;
   readonly reason?: string;
+  /** Why its controller cannot make pods. */
+  readonly complaint?: string;
   readonly metadata?: Partial<Deployment['metadata']>;
   readonly spec?: Partial<Deployment['spec']>;
 }
@@ -104,7 +106,10 @@ export function buildDeployment(wish: DeploymentWish = {}): Deployment {
       updatedReplicas: updated,
       readyReplicas: ready,
       availableReplicas: ready,
-      conditions: [{ type: 'Progressing', status: 'True', reason, ...progressed }],
+      conditions: [
+        { type: 'Progressing', status: 'True', reason, ...progressed },
+        ...(wish.complaint === undefined ? [] : [{ type: 'ReplicaFailure', status: 'True', message: wish.complaint }]),
+      ],
     },
   };
 }

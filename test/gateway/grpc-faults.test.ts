@@ -215,9 +215,14 @@ async function rawBackend(
 const HEAD = { ':status': 200, 'content-type': 'application/grpc' };
 
 function answerEmpty(stream: ServerHttp2Stream): void {
+  endWith(stream, { 'grpc-status': '0' });
+}
+
+/** Answers with an empty message, and these trailers. */
+function endWith(stream: ServerHttp2Stream, trailers: Readonly<Record<string, string>>): void {
   stream.resume();
   stream.respond(HEAD, { waitForTrailers: true });
-  stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
+  stream.on('wantTrailers', () => stream.sendTrailers(trailers));
   stream.end(Buffer.alloc(5));
 }
 
@@ -323,17 +328,19 @@ test.each([
   expect((await client.unary(hello)).error?.code).toBe(expected);
 });
 
-test('an answer that ends without a status is an error', async () => {
-  await using backend = await rawBackend((stream) => {
-    stream.respond(HEAD);
-    stream.end(Buffer.alloc(5));
-  });
+test.each<[string, (stream: ServerHttp2Stream) => unknown]>([
+  ['without trailers', (stream) => [stream.respond(HEAD), stream.end(Buffer.alloc(5))]],
+  ['with other trailers', (stream) => endWith(stream, { 'x-t': 'v' })],
+  ['at once', (stream) => stream.respond(HEAD, { endStream: true })],
+])('an answer that ends %s has no status, and is an error', async (_how, answer) => {
+  await using backend = await rawBackend(answer);
   await using proxy = await startProxy({ backendPort: backend.port });
   using client = createEchoClient(proxy.port, { token: TOKEN });
   const stream = client.bidi();
   stream.on('error', () => undefined).on('data', () => undefined);
   stream.write(hello);
-  expect((await statusOf(stream)).code).toBe(status.INTERNAL);
+  const { code, details } = await statusOf(stream);
+  expect([code, details]).toEqual([status.INTERNAL, 'The service ended the call without a status']);
 });
 
 test('a backend that accepts the connection and says nothing: the deadline holds', async () => {

@@ -4,7 +4,7 @@ import { closeWhenSent, endWithTrailers, isClosed, refuse } from './answer.ts';
 import type { Attempt } from './attempts.ts';
 import { readTrailers, responseHead } from './headers.ts';
 import { Refusal, refusalOf, type Trailers } from './refusal.ts';
-import { faultOfAnswer, lost, refusalOfReset, statusOf } from './service-status.ts';
+import { faultOfAnswer, faultOfEnd, lost, refusalOfReset, statusOf } from './service-status.ts';
 
 /**
  * As much of a call is kept until its answer begins, to be sent again where a backend did not
@@ -187,7 +187,10 @@ export class Forwarding {
     this.#replay = undefined;
     const head = responseHead(raw, this.#deps.answerHeaders);
     if ((flags & NGHTTP2_FLAG_END_STREAM) !== 0) {
-      this.#answered(stream, readTrailers(raw));
+      const trailers = readTrailers(raw);
+      const fault = faultOfEnd(trailers);
+      if (fault !== undefined) return this.fail(fault);
+      this.#answered(stream, trailers);
       downstream.respond(head, { endStream: true });
       closeWhenSent(downstream);
       return;
@@ -207,13 +210,11 @@ export class Forwarding {
   }
 
   #upstreamEnded(stream: ClientHttp2Stream): void {
-    const trailers = this.#trailers;
     // Node emits an end after a reset, too; `close` deals with it.
-    if (this.#isOver || (trailers === undefined && stream.rstCode !== NGHTTP2_NO_ERROR)) return;
-    if (trailers === undefined) {
-      this.fail(new Refusal(grpcStatus.INTERNAL, 'The service ended the call without a status'));
-      return;
-    }
+    if (this.#isOver || (this.#trailers === undefined && stream.rstCode !== NGHTTP2_NO_ERROR)) return;
+    const trailers = this.#trailers ?? {};
+    const fault = faultOfEnd(trailers);
+    if (fault !== undefined) return this.fail(fault);
     this.#answered(stream, trailers);
     endWithTrailers(this.#downstream, trailers);
   }

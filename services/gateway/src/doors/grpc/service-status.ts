@@ -11,6 +11,12 @@ export function statusOf({ 'grpc-status': status }: Trailers): GrpcStatus {
   return (typeof status === 'string' ? STATUSES.get(status.trim()) : undefined) ?? grpcStatus.UNKNOWN;
 }
 
+/** An end that does not say how the call ended; undefined: it does. */
+export function faultOfEnd(trailers: Trailers): Refusal | undefined {
+  if (trailers['grpc-status'] !== undefined) return undefined;
+  return new Refusal(grpcStatus.INTERNAL, 'The service ended the call without a status');
+}
+
 /** An answer that is none of gRPC's; undefined: it is one. */
 export function faultOfAnswer(head: IncomingHttpHeaders & IncomingHttpStatusHeader): Refusal | undefined {
   const { ':status': status, 'content-type': type = '' } = head;

@@ -69,3 +69,15 @@ test.each([
   expect(text).toMatch(answers);
   expect(end).toBe('closed');
 });
+
+const post = (field: string) => `POST /unknown HTTP/1.1\r\nhost: x\r\n${field}\r\n\r\n`;
+
+test.each([
+  ['a body of no chunks', `${post('transfer-encoding: chunked')}zz\r\n`, 404],
+  ['a body of an unknown coding', `${post('transfer-encoding: identity')}{}`, 501],
+  ['a body that does not come', post('content-length: 100'), 404],
+])('%s ends the connection where its request has been answered', async (_what, bytes, status) => {
+  const { text, end } = await exchange(bytes);
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`]);
+  expect(end).toBe('closed');
+});

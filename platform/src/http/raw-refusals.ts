@@ -35,7 +35,9 @@ export function createRawRefusals({ renderError, onRawRefusal }: RawRefusalOptio
   const lastAnswers = new WeakMap<Socket, ServerResponse>();
   return {
     onClientError(error, socket) {
-      if (!isNext(lastAnswers.get(socket), socket)) socket.resetAndDestroy();
+      const reaction = reactionFor(lastAnswers.get(socket), socket);
+      if (reaction === 'reset') socket.resetAndDestroy();
+      else if (reaction === 'end') socket.destroySoon();
       else if (error.code !== 'ECONNRESET') refuse(socket, malformed(error), undefined);
     },
     watch(server) {
@@ -44,7 +46,7 @@ export function createRawRefusals({ renderError, onRawRefusal }: RawRefusalOptio
       // Node closes the connection where nobody listens.
       server.on('connect', (request, socket: Socket) => {
         socket.on('error', () => socket.destroy());
-        if (isNext(lastAnswers.get(socket), socket)) refuse(socket, noTunnel(), request);
+        if (reactionFor(lastAnswers.get(socket), socket) === 'refuse') refuse(socket, noTunnel(), request);
         else socket.resetAndDestroy();
       });
     },
@@ -71,17 +73,20 @@ export function createRawRefusals({ renderError, onRawRefusal }: RawRefusalOptio
 }
 
 /**
- * Whether an answer that is sent now would count as the answer to the invalid request: and neither
- * for more of another answer, nor for the one that an earlier request still waits for.
+ * What becomes of a connection with an invalid request. A refusal must not be seen as more of
+ * another answer, as the answer that an earlier request still waits for, or as a second one.
  *
  * @param last the answer to the last request that has begun to come. Only one to which no other is
  * ahead has the socket.
  */
-function isNext(last: ServerResponse | undefined, socket: Socket): boolean {
-  if (last === undefined || last.writableFinished) return true;
-  if (last.socket !== socket) return false;
-  // The wrong is in its body, or in what follows it.
-  return last.writableEnded || !(last.headersSent || last.req.complete);
+function reactionFor(last: ServerResponse | undefined, socket: Socket): 'refuse' | 'end' | 'reset' {
+  if (last === undefined) return 'refuse';
+  if (last.socket !== socket && !last.writableFinished) return 'reset';
+  // What is wrong follows it.
+  if (last.req.complete) return last.writableEnded ? 'refuse' : 'reset';
+  // What is wrong is in its body.
+  if (!last.headersSent) return 'refuse';
+  return last.writableEnded ? 'end' : 'reset';
 }
 
 function malformed(error: NodeJS.ErrnoException): HttpError {

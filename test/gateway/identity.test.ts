@@ -244,6 +244,19 @@ describe('the token endpoint', () => {
     expect(await answer.json()).toMatchObject({ token_type: 'Bearer', scope: 'jobs:read' });
   });
 
+  test('issues no token that is too long to be accepted', async () => {
+    const verbose = await createClient(namespace, { id: 'verbose', scopes: ['*'] });
+    await tokenOf(gateway, verbose);
+    const long = await requestToken(gateway, verbose, { scope: 'a'.repeat(5500) });
+    const { access_token } = (await long.json()) as { access_token: string };
+    expect(await statusWith(access_token)).toBe(200);
+    const longer = await requestToken(gateway, verbose, { scope: 'a'.repeat(7000) });
+    expect({ status: longer.status, body: await longer.json() }).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_scope' },
+    });
+  });
+
   test('answers the same, and as slowly, whether there is such a client or not, and whatever is stored of its secret', async () => {
     const ids = ['tests', 'hashed', 'cheap', 'nobody'];
     await namespace.kubectl(['apply', '-f', '-'], {

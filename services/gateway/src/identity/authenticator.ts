@@ -5,7 +5,7 @@ import { type AccessTokens, type CheckedToken, invalid } from './access-tokens.t
 import type { TokenCheck } from './external-issuers.ts';
 
 /** No token that is accepted anywhere is longer; who sends one wants to keep us busy. */
-const TOKEN_MAX_LENGTH = 8192;
+export const TOKEN_MAX_LENGTH = 8192;
 
 /** Of checked tokens that are remembered. */
 export interface TokenCapacity {

@@ -9,6 +9,7 @@ import type { Limits, Verdict } from '../admission/limits.ts';
 import { GatewayError } from '../errors.ts';
 import { type AccessTokens, isScope } from '../identity/access-tokens.ts';
 import type { ApiClients, KnownClient } from '../identity/api-clients.ts';
+import { TOKEN_MAX_LENGTH } from '../identity/authenticator.ts';
 import { createSecretChecks } from '../identity/client-secret.ts';
 import type { KeyStore } from '../identity/key-store.ts';
 import { type Credentials, credentialsOf, OAuthError, oauthErrorBody } from './token-request.ts';
@@ -100,6 +101,9 @@ function createGrant(deps: TokenRouteDeps): Grant {
     }
     const scopes = asked.length === 0 ? client.scopes : [...new Set(asked)];
     const { token, expiresInSeconds } = await tokens.issue(client, scopes);
+    if (token.length > TOKEN_MAX_LENGTH) {
+      throw new OAuthError('invalid_scope', 'A token with so many scopes would be too long: ask for fewer');
+    }
     return { access_token: token, token_type: 'Bearer', expires_in: expiresInSeconds, scope: scopes.join(' ') };
   };
 }

@@ -27,7 +27,7 @@ export const errorCatalogue = {
   UPSTREAM_UNREACHABLE: { status: 502, message: 'The service could not be reached; try again later' },
   UPSTREAM_INVALID: {
     status: 502,
-    message: 'The service answered with something that is not HTTP; its URL may be wrong',
+    message: 'The service answered with something that is not valid HTTP; its URL may be wrong',
   },
   ADDRESS_REFUSED: {
     status: 502,

@@ -153,7 +153,7 @@ function readRequest({ route }: ProxyRouteDeps, request: FastifyRequest): AskedR
 }
 
 /** What the gateway answers where the service did not. */
-function failureOf({ code }: UpstreamFailure, service: string): GatewayError {
+function failureOf({ code, message }: UpstreamFailure, service: string): GatewayError {
   if (code === 'INVALID_TOKEN') return invalid('It has been revoked');
-  return new GatewayError(code, { details: { service } });
+  return new GatewayError(code, { message, details: { service } });
 }

@@ -1,3 +1,4 @@
+import { maxHeaderSize } from 'node:http';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { AddressRefusedError } from '@rollcall/platform/outbound/address-rules.ts';
 import { errors } from 'undici';
@@ -29,6 +30,8 @@ export interface UpstreamFailure {
   readonly blame: 'service' | 'caller' | 'unclear';
   /** For the log: it may contain addresses. */
   readonly reason: string;
+  /** For the caller; undefined: that of the code. */
+  readonly message?: string;
 }
 
 /** Ends an attempt, or the upload of one, for a reason that is known here. */
@@ -49,6 +52,8 @@ export type Attempt =
   /** The caller disconnected first. */
   | { readonly type: 'abandoned' };
 
+const HEAD_TOO_LARGE = `The service answered with a head of more than ${maxHeaderSize} bytes; it must send shorter header fields`;
+
 /** Pure. What an error of the HTTP client means. */
 export function outcomeOf(error: unknown): UpstreamFailure {
   const reason = errorMessage(error);
@@ -61,7 +66,8 @@ export function outcomeOf(error: unknown): UpstreamFailure {
     return { ...failure, code: 'UPSTREAM_TIMEOUT', retryable: true, unsent: true };
   // Who sends a head that is too long is there; one path of it must not keep the others from being
   // called.
-  if (code === 'UND_ERR_HEADERS_OVERFLOW') return { ...failure, code: 'UPSTREAM_INVALID', blame: 'unclear' };
+  if (code === 'UND_ERR_HEADERS_OVERFLOW')
+    return { ...failure, code: 'UPSTREAM_INVALID', blame: 'unclear', message: HEAD_TOO_LARGE };
   if (error instanceof errors.HTTPParserError || INVALID.has(code) || isUnaskedUpgrade(error))
     return { ...failure, code: 'UPSTREAM_INVALID' };
   // The length that the caller announced, or the connection that it broke off within its body.

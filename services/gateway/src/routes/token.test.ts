@@ -59,7 +59,7 @@ async function startApp(): Promise<App> {
 }
 
 interface Asking {
-  readonly payload?: string;
+  readonly payload?: string | Buffer;
   readonly basic?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -86,12 +86,14 @@ test.each<[what: string, asking: Asking, status: number, error: string]>([
   ['one that nobody knows, given twice', { payload: `${FORM}&x&y&x` }, 400, 'invalid_request'],
   ['more parameters than there can be a reason for', { payload: FORM + others(62) }, 400, 'invalid_request'],
   ['no grant type', { payload: 'scope=a', basic: encoded }, 400, 'invalid_request'],
+  ['a grant type without a value', { payload: 'grant_type=', basic: encoded }, 400, 'invalid_request'],
   ['another grant type', { payload: 'grant_type=password', basic: encoded }, 400, 'unsupported_grant_type'],
   ['two authentications', { payload: FORM, basic: encoded }, 400, 'invalid_request'],
   ['a secret in the form beside HTTP Basic', { payload: 'client_secret=b', basic: encoded }, 400, 'invalid_request'],
   ['another id in the form than in HTTP Basic', { payload: 'client_id=b', basic: encoded }, 400, 'invalid_request'],
   ['a secret without an id', { payload: 'client_secret=b' }, 400, 'invalid_request'],
   ['no authentication', {}, 401, 'invalid_client'],
+  ['a body that is no UTF-8', { payload: Buffer.from('x=\xff', 'latin1'), basic: encoded }, 400, 'invalid_request'],
   ['an id without a secret', { payload: 'client_id=b' }, 401, 'invalid_client'],
   ['another scheme', { headers: { authorization: 'Bearer x' } }, 401, 'invalid_client'],
   ['HTTP Basic without a colon', { basic: 'shop' }, 401, 'invalid_client'],
@@ -107,6 +109,7 @@ test.each<[what: string, asking: Asking, status: number, error: string]>([
 ])('%s is refused as RFC 6749 has it', async (_what, asking, ...[status, error]) => {
   const answer = await ask(asking);
   expect(answer).toMatchObject({ status, body: { error, error_description: expect.stringMatching(/^[^"\\]+$/) } });
+  expect(answer.headers['cache-control']).toBe('no-store');
   expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Basic realm="rollcall"' : undefined);
 });
 
@@ -129,6 +132,11 @@ test.each(['scope=%zz', 'x=%', 'x=%4', '%C3=x'])('a form is refused that is not 
 
 test('parameters that nobody knows are ignored', async () => {
   expect(await ask({ payload: FORM + others(61) })).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+});
+
+test('a parameter without a value counts as left out', async () => {
+  const payload = 'grant_type=client_credentials&client_id=&client_secret=&scope=';
+  expect(await ask({ payload, basic: encoded })).toMatchObject({ status: 200, body: { scope: 'a b' } });
 });
 
 test('a secret with characters that HTTP Basic has encoded may be sent encoded or as it is', async () => {

@@ -57,6 +57,8 @@ export function tokenRoute(app: App, deps: TokenRouteDeps): void {
   app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES }, (_request, body: Buffer, done) =>
     done(null, utf8Text(body)),
   );
+  // Of refusals, too, before the route has its turn.
+  app.addHook('onRequest', async (_request, reply) => void reply.header('cache-control', 'no-store'));
   app.addHook('preSerialization', async (request, reply, payload) => {
     if (reply.statusCode < 400) return payload;
     const body = oauthErrorBody(reply.statusCode, payload);
@@ -64,7 +66,6 @@ export function tokenRoute(app: App, deps: TokenRouteDeps): void {
     return body;
   });
   app.post('/api/v1/auth/token', async (request, reply) => {
-    reply.header('cache-control', 'no-store');
     try {
       return await grant(request, reply);
     } catch (err) {
@@ -116,7 +117,8 @@ function parseForm(body: unknown): URLSearchParams {
   const form = new URLSearchParams(text);
   if (form.size > MOST_PARAMETERS) throw new OAuthError('invalid_request', 'There are too many parameters');
   if (new Set(form.keys()).size < form.size) throw new OAuthError('invalid_request', 'A parameter is given twice');
-  return form;
+  // What has no value counts as left out (section 3.2).
+  return new URLSearchParams([...form].filter(([, value]) => value !== ''));
 }
 
 interface Exchange {

@@ -283,6 +283,25 @@ describe('a request target', () => {
   });
 });
 
+test.each(['HTTP/2.0', 'HTTP/0.9'])('a request line with %s is refused in the usual way', async (version) => {
+  await using shop = await startBackend();
+  const path = `${await register('versions', shop.url)}/x`;
+  const asked = shop.requests.length;
+  const upgrade = 'Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
+  const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
+  for (const [each, fields] of [
+    [path, ''],
+    ['/api/health', ''],
+    ['/api/ws', upgrade + key],
+  ] as const) {
+    // That it comes to an end: the connection is closed.
+    const keepAlive = fields === '' ? 'Connection: keep-alive\r\n' : fields;
+    const answer = await raw(`GET ${each} ${version}\r\nHost: h\r\n${keepAlive}\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 505 [^]*\{"error":\{"code":"VERSION_NOT_SUPPORTED"/);
+  }
+  expect(shop.requests.length).toBe(asked);
+});
+
 describe('a body in a coding that nobody undoes', () => {
   const chunked = '2\r\nok\r\n0\r\n\r\n';
   test.each([

@@ -36,6 +36,11 @@ export const serverErrors = {
     error: 'Not implemented',
     message: 'The request is CONNECT, or its Transfer-Encoding is another than chunked',
   },
+  VERSION_NOT_SUPPORTED: {
+    status: 505,
+    error: 'HTTP version not supported',
+    message: 'The request line names a version other than HTTP/1.1 and HTTP/1.0',
+  },
   INTERNAL: { status: 500, error: 'Internal error', message: 'An internal error; the log has it under the request id' },
 } as const satisfies ErrorCatalogue;
 

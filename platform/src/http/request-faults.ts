@@ -3,12 +3,18 @@ import { HttpError, serverError } from './errors.ts';
 import { targetFault } from './request-target.ts';
 
 /**
- * What is wrong with the frame of a request, whatever its path: a target that is none (RFC 9112,
- * section 3.2), or a coding of the body that nobody here undoes (section 6.1).
+ * What is wrong with the frame of a request, whatever its path: a version that is not spoken here,
+ * a target that is none (RFC 9112, section 3.2), or a coding of the body that nobody here undoes
+ * (section 6.1).
  *
  * @returns undefined: nothing.
  */
-export function requestFault({ url = '', headers, httpVersionMinor }: IncomingMessage): HttpError | undefined {
+export function requestFault(request: IncomingMessage): HttpError | undefined {
+  const { url = '', headers, httpVersion, httpVersionMinor } = request;
+  if (!isHttp1(request)) {
+    const message = `This port does not speak HTTP/${httpVersion}: send the request line with HTTP/1.1`;
+    return serverError('VERSION_NOT_SUPPORTED', { message, headers: { connection: 'close' } });
+  }
   const fault = targetFault(url);
   if (fault !== undefined) return new HttpError(400, 'Invalid request', { message: fault });
   const coding = headers['transfer-encoding'];
@@ -22,6 +28,11 @@ export function requestFault({ url = '', headers, httpVersionMinor }: IncomingMe
     return serverError('NOT_IMPLEMENTED', { message, headers: { connection: 'close' } });
   }
   return undefined;
+}
+
+/** Node's parser accepts HTTP/0.9 and HTTP/2.0 in a request line, too. */
+export function isHttp1({ httpVersionMajor }: IncomingMessage): boolean {
+  return httpVersionMajor === 1;
 }
 
 /**

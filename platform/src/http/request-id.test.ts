@@ -65,6 +65,7 @@ test.each([
     'content-type: a/b\r\ncontent-length: 1\r\n\r\na',
     415,
   ],
+  ['another version', `GET /things/a HTTP/2.0\r\n${ENDS}`, '\r\n', 505],
   ['a tunnel', `CONNECT h:443 HTTP/1.1\r\n${ENDS}`, '\r\n', 501],
 ])("%s has its caller's id", async (...[what, head, rest, status]) => {
   const id = `id/of:${what.replaceAll(' ', '-')}`;

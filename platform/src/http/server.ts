@@ -19,7 +19,7 @@ import { HttpError, plainErrorBody, type RenderError, serverError, serverErrors 
 import { followExpectations } from './expectations.ts';
 import { createPathMethods, type PathMethods } from './path-methods.ts';
 import { createRawRefusals, type RawRefusalOptions } from './raw-refusals.ts';
-import { requestFault } from './request-faults.ts';
+import { isHttp1, requestFault } from './request-faults.ts';
 import { headerFault, isDecodable, isDecodableQuery } from './request-head.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
@@ -104,6 +104,7 @@ const TURNS_UNTIL_READ = 3;
  */
 export function createServer(options: ServerOptions): App {
   const { log, metrics, bodyLimit, mapError, closingLimitMs, renderError = plainErrorBody } = options;
+  const { acceptsUpgrade = () => false } = options;
   const loggerInstance: FastifyBaseLogger = log;
   const answer = (reply: FastifyReply, error: HttpError): FastifyReply =>
     reply.status(error.statusCode).headers(error.headers).send(renderError(error));
@@ -122,7 +123,7 @@ export function createServer(options: ServerOptions): App {
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     http: {
       connectionsCheckingInterval: options.connectionsCheckingIntervalMs ?? CHECKING_INTERVAL_MS,
-      shouldUpgradeCallback: options.acceptsUpgrade ?? (() => false),
+      shouldUpgradeCallback: (request) => isHttp1(request) && acceptsUpgrade(request),
       // Node would refuse what has none past all hooks; see headerFault.
       requireHostHeader: false,
     },

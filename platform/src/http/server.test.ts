@@ -123,13 +123,21 @@ test.each([
 ] as const)('what %s can be called with is told to who uses %s, and to OPTIONS', async (url, method, allowed) => {
   const refused = await app.inject({ method, url });
   expect([refused.statusCode, refused.headers['allow']]).toEqual([405, allowed]);
-  expect(refused.json().message).toBe(`${url.split('?')[0]} can be called with ${allowed}, not with ${method}`);
+  expect(refused.json().message).toBe(`${url.split('?')[0]} can be called with ${allowed} only`);
   const asked = await app.inject({ method: 'OPTIONS', url });
   expect([asked.statusCode, asked.headers['allow'], asked.body]).toEqual([204, allowed, '']);
 });
 
 test('OPTIONS is listed once where a route has it', async () => {
   expect((await app.inject('/asked')).headers['allow']).toBe('OPTIONS');
+});
+
+test.each([
+  ['/none', 404],
+  ['/things', 405],
+])('%s is as long for HEAD as for GET, though both are refused', async (url, status) => {
+  const [got, head] = await Promise.all([app.inject(url), app.inject({ method: 'HEAD', url })]);
+  expect([head.statusCode, head.headers['content-length']]).toEqual([status, got.headers['content-length']]);
 });
 
 test('HEAD is answered like GET without the body, and like any request where there is no GET', async () => {

@@ -258,18 +258,18 @@ function isBodyRead({ raw, routeOptions }: FastifyRequest): boolean {
 }
 
 /**
- * There is no such path, or not with this method.
+ * There is no such path, or not with this method. The message does not name it: the answer to HEAD
+ * has the length of that to GET (RFC 9110, section 9.3.2).
  *
  * @returns the path's methods where OPTIONS asks for them.
  */
 function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): HttpError | string {
   const path = pathOf(url);
   const methods = pathMethods.at(path);
-  if (methods.length === 0) return serverError('PATH_NOT_FOUND', { message: `No such path: ${method} ${path}` });
+  if (methods.length === 0) return serverError('PATH_NOT_FOUND', { message: `No such path: ${path}` });
   const allow = [...new Set([...methods, 'OPTIONS'])].sort().join(', ');
   if (method === 'OPTIONS') return allow;
-  const message = `${path} can be called with ${allow}, not with ${method}`;
-  return serverError('METHOD_NOT_ALLOWED', { message, headers: { allow } });
+  return serverError('METHOD_NOT_ALLOWED', { message: `${path} can be called with ${allow} only`, headers: { allow } });
 }
 
 /**

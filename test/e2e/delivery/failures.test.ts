@@ -310,6 +310,24 @@ describe('deletion of the job and deletion of the Deployment', () => {
       await expect.poll(async () => (await stateOf(world, name)).leftovers, { timeout: 60_000 }).toEqual([]);
     }
   });
+
+  test('so does a namespace that is deleted, whatever of it is gone first', async (context) => {
+    const world = await createWorld(cluster, context);
+    const other = await createWorld(cluster, context);
+    await startOperator(world, { settings: { ROLLCALL_DELIVERY_NAMESPACES: other.namespace } });
+    await createPolicy(world, '*', { ...lingering, canary: { steps: [{ weight: 20 }], trafficRouter: 'Replicas' } });
+    // Which object the operator sees go first is chance.
+    const cases = (['BlueGreen', 'Canary'] as const).flatMap((strategy) =>
+      [1, 2, 3].map((index) => ({ strategy, name: `${strategy.toLowerCase()}-${index}` })),
+    );
+    await Promise.all(cases.map(({ name }) => createService(other, name)));
+    const jobs = await Promise.all(cases.map(({ name, strategy }) => deploy(world, name, { strategy })));
+    await Promise.all(jobs.map((job) => untilJob(world, job, ({ phase }) => phase === 'Paused')));
+    await cluster.kubectl(['delete', 'namespace', other.namespace, '--wait=false']);
+    for (const { status } of await Promise.all(jobs.map((job) => untilEnd(world, job)))) {
+      expect(status).toMatchObject({ phase: 'Failed', failure: { reason: 'WorkloadDeleted' }, actualWeight: 0 });
+    }
+  });
 });
 
 describe('a change from outside', () => {

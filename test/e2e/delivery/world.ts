@@ -77,7 +77,9 @@ export async function createWorld(
   const namespace = `delivery-${randomBytes(4).toString('hex')}`;
   const { connection } = cluster;
   await cluster.kubectl(['create', 'namespace', namespace]);
-  onTestFinished(async () => void (await cluster.kubectl(['delete', 'namespace', namespace, '--wait=false'])));
+  onTestFinished(
+    async () => void (await cluster.kubectl(['delete', 'namespace', namespace, '--wait=false', '--ignore-not-found'])),
+  );
   const client = <T extends KubeObject>(kind: ResourceKind<T>) => resourceClient(connection, kind, namespace);
   const list = async <T extends KubeObject>(kind: ResourceKind<T>, query: Record<string, string> = {}) => {
     const path = collectionPath(kind, namespace);

@@ -22,7 +22,7 @@ import {
   summarize,
 } from '../testing/builders.ts';
 import { planJob } from './plan.ts';
-import type { JobSnapshot, SavedState } from './snapshot.ts';
+import type { JobSnapshot, SavedState, Surroundings } from './snapshot.ts';
 
 const AT = new Date(START).toISOString();
 
@@ -121,6 +121,13 @@ test('a job that prepares while another has left the queue before it returns the
 });
 
 const service = buildService();
+
+/** The Deployment is gone; a Service, and the extra Deployment where there is one, are not. */
+function goneWith(extra: Surroundings['extra']): Pick<JobSnapshot, 'workload'> {
+  const rest = { extraServices: new Map(), routes: undefined, endpoints: undefined };
+  return { workload: { found: 'gone', surroundings: { extra, services: [service], ...rest } } };
+}
+
 test.for<[string, Parameters<typeof buildCluster>[0], Parameters<typeof buildJob>[0], string]>([
   [
     'Recreate',
@@ -416,21 +423,44 @@ test.for(forward)('at %s, whatever ends a job ends it', (stage) => {
   expect(reasonOf({ cluster: foreign })).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
   const paused = buildCluster({ deployment: buildDeployment({ spec: { paused: true } }) });
   expect(reasonOf({ cluster: paused })).toMatchObject({ failure: { reason: 'WorkloadPaused' } });
-  const surroundings = {
-    extra: undefined,
-    services: [service],
-    extraServices: new Map(),
-    routes: undefined,
-    endpoints: undefined,
-  };
-  const gone = { workload: { found: 'gone' as const, surroundings } };
-  expect(reasonOf({ snapshot: gone })).toMatchObject({ failure: { reason: 'WorkloadDeleted' } });
+  expect(reasonOf({ snapshot: goneWith(undefined) })).toMatchObject({ failure: { reason: 'WorkloadDeleted' } });
   expect(reasonOf({ snapshot: { saved: undefined } })).toMatchObject({ failure: { reason: 'SavedStateLost' } });
   const undone = { templateFingerprint: 'that of the new version' };
   expect(reasonOf({ status: undone })).toMatchObject({ failure: { reason: 'ChangedFromOutside' } });
   if (strategy === 'Rolling' || ['DrainingExtra', 'RemovingExtra', 'Finishing'].includes(stage)) return;
   const faulty = buildCluster({ extra: buildExtra(3, { ready: 2, fault: pull }), services: [pinnedTo('old')] });
   expect(reasonOf({ cluster: faulty })).toMatchObject({ failure: pull });
+});
+
+test.for(['ChangedFromOutside', 'RollbackIncomplete', 'Aborted'])(
+  'that the Deployment is gone explains what was noticed before: %s',
+  (reason) => {
+    const status = { weight: 20, actualWeight: 20, extraReplicas: 1, failure: { reason, message: 'm' } };
+    const at = (stage: string) => buildAtStage({ strategy: 'Canary', stage, status, snapshot: goneWith(undefined) });
+    const failure = { reason: 'WorkloadDeleted', message: 'Deployment shop was deleted during the job' };
+    expect(planJob(at('Restoring')).changes[0]).toMatchObject({ status: { failure, actualWeight: 0 } });
+    const end = { phase: 'Failed', reason: 'WorkloadDeleted', failure, actualWeight: 0 };
+    expect(planJob(at('Finishing')).changes[0]).toMatchObject({ status: end });
+  },
+);
+
+test.for<[DeliveryStrategy, number]>([
+  ['Rolling', 0],
+  ['BlueGreen', 100],
+  ['Canary', 20],
+])('a job whose Deployment is gone has no traffic: %s', ([strategy, weight]) => {
+  const failure = { reason: 'WorkloadDeleted', message: 'm' };
+  const status = { weight, actualWeight: weight, failure };
+  const ended = buildAtStage({ strategy, stage: 'Finishing', status, snapshot: goneWith(undefined) });
+  expect(planJob(ended).changes[0]).toMatchObject({ status: { phase: 'Failed', actualWeight: 0 } });
+});
+
+test('as long as the pods of the new version are there they have what traffic there is', () => {
+  const failure = { reason: 'WorkloadDeleted', message: 'm' };
+  const status = { weight: 20, actualWeight: 20, extraReplicas: 1, failure };
+  const snapshot = goneWith(buildExtra(1));
+  const drained = buildAtStage({ strategy: 'Canary', stage: 'DrainingExtra', status, snapshot });
+  expect(planJob(drained).changes[0]).toMatchObject({ status: { actualWeight: 100 } });
 });
 
 test.for<[string, string, boolean]>([

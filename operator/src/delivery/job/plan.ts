@@ -100,7 +100,7 @@ function end(context: JobContext, undone: DeliveryFailure | undefined): Decision
           ...undone,
           failure: undone,
           fields:
-            saved.strategy === 'Rolling' && endOf(undone) === 'RolledBack'
+            saved.strategy === 'Rolling' && (endOf(undone) === 'RolledBack' || context.cluster === undefined)
               ? { weight: 0, actualWeight: 0 }
               : measured(context),
         });

@@ -33,15 +33,17 @@ export function findRollbackTrigger(context: JobContext): DeliveryFailure | unde
 }
 
 /**
- * What makes a rollback under way one that cannot restore everything.
+ * What makes a rollback under way one that cannot restore everything. A Deployment that is gone
+ * explains all else: where its namespace is deleted, something of the job's may be gone before it.
  *
  * @param lost that nobody knows what there was before.
  */
 export function findEscalation(context: JobContext, lost: DeliveryFailure | undefined): DeliveryFailure | undefined {
   const { failure: known, cluster, template } = context;
-  if (known === undefined || endOf(known) === 'Failed') return undefined;
-  if (lost !== undefined) return lost;
+  if (known === undefined || known.reason === 'WorkloadDeleted') return undefined;
   if (cluster === undefined) return workloadDeleted(context);
+  if (endOf(known) === 'Failed') return undefined;
+  if (lost !== undefined) return lost;
   if (isHandedBack(context)) return undefined;
   return template === 'foreign' ? templateChanged(context) : undefined;
 }

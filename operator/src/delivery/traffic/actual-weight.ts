@@ -6,12 +6,12 @@ import { ownServices, pinOf } from './selector.ts';
 /**
  * The percentage of traffic that goes to the new version, by where routes and Services lead and how
  * many pods are ready there; of several Services, the mean. Undefined of rolling updates, which go
- * from one version to the other pod by pod, and without a Deployment.
+ * from one version to the other pod by pod.
  */
 export function actualWeight(context: JobContext): number | undefined {
   const { cluster, extra, saved } = context;
-  if (cluster === undefined || saved.strategy === 'Rolling') return undefined;
-  const groups = extra === undefined ? cluster.replicaSets : [...cluster.replicaSets, extra];
+  if (saved.strategy === 'Rolling') return undefined;
+  const groups = [...(cluster?.replicaSets ?? []), ...(extra === undefined ? [] : [extra])];
   const pins = ownServices(context).map(({ service }) => pinOf(service));
   const shares = (pins.length === 0 ? [undefined] : pins).map((pin) =>
     newShare(

@@ -1,4 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { isScopeToken } from '@rollcall/platform/http/scopes.ts';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { Caller, Tier } from '../admission/caller.ts';
 import { GatewayError } from '../errors.ts';
@@ -146,14 +147,9 @@ function unknownKey(cause?: unknown): GatewayError {
   return invalid('It was signed with a key that is not known', cause);
 }
 
-/** Whether text is a scope (RFC 6749, section 3.3). No other could even be sent to a service. */
-export function isScope(text: string): boolean {
-  return /^[!#-[\]-~]+$/.test(text);
-}
-
 /**
  * `scope` as in RFC 9068, section 2.2.3: separated by spaces. Other issuers have a list too, or
- * call it `scp`. What is no scope is left out.
+ * call it `scp`. What is no scope is left out: it could not even be sent to a service.
  *
  * @throws GatewayError INVALID_TOKEN where it is neither text nor a list of texts.
  */
@@ -162,7 +158,7 @@ export function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
   const list: readonly unknown[] =
     typeof given === 'string' ? given.split(' ') : Array.isArray(given) ? given : [given];
   if (!list.every((each) => typeof each === 'string')) throw invalid('Its scope is not acceptable');
-  return list.filter(isScope);
+  return list.filter(isScopeToken);
 }
 
 /** @returns undefined where the claim names none. */

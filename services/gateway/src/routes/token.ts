@@ -1,13 +1,13 @@
 import { utf8Text } from '@rollcall/platform/http/body-text.ts';
 import { isDecodable } from '@rollcall/platform/http/request-head.ts';
-import { hasScope } from '@rollcall/platform/http/scopes.ts';
+import { hasScope, isScopeToken } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteLimits } from '../admission/limit-for.ts';
 import type { Limits, Verdict } from '../admission/limits.ts';
 import { GatewayError } from '../errors.ts';
-import { type AccessTokens, isScope } from '../identity/access-tokens.ts';
+import type { AccessTokens } from '../identity/access-tokens.ts';
 import type { ApiClients, KnownClient } from '../identity/api-clients.ts';
 import { TOKEN_MAX_LENGTH } from '../identity/authenticator.ts';
 import { createSecretChecks } from '../identity/client-secret.ts';
@@ -93,7 +93,7 @@ function createGrant(deps: TokenRouteDeps): Grant {
     }
     const client = await authenticate(credentials, { request, reply });
     const asked = (form.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
-    if (!asked.every(isScope)) {
+    if (!asked.every(isScopeToken)) {
       const rule = 'A scope is of printable ASCII without double quotes and backslashes; spaces separate scopes';
       throw new OAuthError('invalid_scope', rule);
     }

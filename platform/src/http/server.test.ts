@@ -28,6 +28,7 @@ beforeAll(() => {
   app.get('/things/:name', (request) => request.params);
   app.options('/asked', () => '');
   app.post('/beats', () => 'taken');
+  app.register(async (scope) => void scope.get('/', () => ''), { prefix: '/prefix' });
   app.get('/range', () => {
     throw new TooFarError('too far');
   });
@@ -120,6 +121,8 @@ test.each([
   ['/things', 'GET', 'OPTIONS, POST'],
   ['/things/a?b=c', 'POST', 'GET, HEAD, OPTIONS'],
   ['/things/a', 'DELETE', 'GET, HEAD, OPTIONS'],
+  ['/prefix', 'DELETE', 'GET, HEAD, OPTIONS'],
+  ['/prefix/', 'DELETE', 'GET, HEAD, OPTIONS'],
 ] as const)('what %s can be called with is told to who uses %s, and to OPTIONS', async (url, method, allowed) => {
   const refused = await app.inject({ method, url });
   expect([refused.statusCode, refused.headers['allow']]).toEqual([405, allowed]);

@@ -165,7 +165,11 @@ export function createServer(options: ServerOptions): App {
   });
   measureRequests(app, metrics);
   closeInOrder(app, closingLimitMs);
-  app.addHook('onRoute', ({ url, method }) => pathMethods.add(url, method));
+  app.addHook('onRoute', ({ url, method, routePath }) => {
+    pathMethods.add(url, method);
+    // Fastify reports only one of the two paths of a route at its prefix, /docs and /docs/.
+    if (routePath === '') pathMethods.add(`${url}/`, method);
+  });
   app.setErrorHandler((error, request, reply) => {
     const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error));
     if (known !== undefined) return answer(reply, known);

@@ -117,7 +117,7 @@ describe('100 Continue', () => {
     ['a token', { line: 'POST /api/v1/shop/x', bearer: 'guessed' }, 401],
     ['a service that is unknown', { line: 'POST /api/v1/nobody/x' }, 404],
     ['a length', { line: 'POST /api/v1/shop/x', fields: ['content-length: 999999999'] }, 413],
-    ['a route', { line: 'POST /api/metrics' }, 404],
+    ['a method', { line: 'POST /api/metrics' }, 405],
     ['a content type', { line: 'POST /api/v1/auth/token', fields: [json] }, 415],
   ])('does not come before a refusal by %s at the gateway', async (_what, sent, status) => {
     const fields: readonly string[] = 'fields' in sent ? sent.fields : [];

@@ -9,7 +9,7 @@ import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
 import type { RunningService } from '../support/replica.ts';
-import { createClient, requestToken, startGateway, startGatewayProcess, tokenOf } from './gateway.ts';
+import { createClient, requestToken, startBackend, startGateway, startGatewayProcess, tokenOf } from './gateway.ts';
 import { connect } from './websocket-client.ts';
 
 let namespace: TestNamespace;
@@ -57,6 +57,41 @@ test('health: the version of the package, and an uptime in whole seconds that gr
   expect(Number.isInteger(later)).toBe(true);
   expect(later).toBeGreaterThan(uptime);
   expect(later).toBeLessThan(600);
+});
+
+describe('a path of the gateway with another method', () => {
+  test.each([
+    ['/', 'GET, HEAD, OPTIONS'],
+    ['/api/health', 'GET, HEAD, OPTIONS'],
+    ['/.well-known/jwks.json', 'GET, HEAD, OPTIONS'],
+    ['/api/metrics', 'GET, HEAD, OPTIONS'],
+    ['/api/ws', 'GET, HEAD, OPTIONS'],
+    ['/api/docs/', 'GET, HEAD, OPTIONS'],
+    ['/api/v1/auth/token', 'OPTIONS, POST'],
+  ])('%s is 405 with Allow, token or not, and OPTIONS lists its methods', async (path, allow) => {
+    const url = `${gateway.url}${path}`;
+    const headers = { authorization: `Bearer ${await tokenWith('methods', [])}` };
+    for (const init of [{ method: 'DELETE' }, { method: 'PROPFIND' }, { method: 'DELETE', headers }]) {
+      const refused = await fetch(url, init);
+      const { error } = (await refused.json()) as { error: string | { code: string } };
+      expect([refused.status, refused.headers.get('allow')]).toEqual([405, allow]);
+      const wanted = path.endsWith('token') ? 'invalid_request' : 'METHOD_NOT_ALLOWED';
+      expect(typeof error === 'string' ? error : error.code).toBe(wanted);
+    }
+    const asked = await fetch(url, { method: 'OPTIONS' });
+    expect([asked.status, asked.headers.get('allow')]).toEqual([204, allow]);
+  });
+
+  test('goes to the service that has the path, where one is registered', async () => {
+    await using auth = await startBackend();
+    await registry.call('POST', '/services/register', { service_name: 'auth', service_url: auth.url });
+    const token = await tokenWith('of-auth', []);
+    const path = '/api/v1/auth/token';
+    await vi.waitFor(async () => expect((await get(path, token)).status).toBe(200), { timeout: 10_000 });
+    expect((await fetch(`${gateway.url}${path}`)).status).toBe(401);
+    expect(auth.requests.map(({ method, url }) => `${method} ${url}`)).toEqual(['GET /api/v1/token']);
+    expect((await requestToken(gateway, { id: 'nobody', secret: 'x' })).status).toBe(401);
+  });
 });
 
 test('metrics for who may read them, in the format of Prometheus', async () => {

@@ -12,17 +12,18 @@ export interface PathMethods {
 }
 
 export function createPathMethods(): PathMethods {
-  const byPattern = new Map<string, Set<string>>();
+  // Split once: the gateway asks at each request.
+  const byPattern = new Map<string, { readonly segments: readonly string[]; readonly methods: Set<string> }>();
   return {
     add(pattern, methods) {
-      const known = byPattern.get(pattern) ?? new Set();
+      const known = byPattern.get(pattern) ?? { segments: pattern.split('/'), methods: new Set() };
       byPattern.set(pattern, known);
-      for (const method of [methods].flat()) known.add(method);
+      for (const method of [methods].flat()) known.methods.add(method);
     },
     at(path) {
       const segments = path.split('/');
-      const matching = [...byPattern].filter(([pattern]) => matches(pattern.split('/'), segments));
-      return [...new Set(matching.flatMap(([, methods]) => [...methods]))].sort();
+      const matching = [...byPattern.values()].filter((known) => matches(known.segments, segments));
+      return [...new Set(matching.flatMap(({ methods }) => [...methods]))].sort();
     },
   };
 }

@@ -27,6 +27,10 @@ import { toOriginForm } from './request-target.ts';
 import { describeSchemaFaults } from './schema-faults.ts';
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** Of the routes whose requests are not passed on. */
+    pathMethods: PathMethods;
+  }
   interface FastifyRequest {
     /** See {@link nameRoute}. */
     routeName?: string | undefined;
@@ -154,6 +158,7 @@ export function createServer(options: ServerOptions): App {
   app.decorateRequest('routeName', undefined);
   const expectsTooMuch = followExpectations(app.server);
   const pathMethods = createPathMethods();
+  app.decorate('pathMethods', pathMethods);
   // Behind the hooks of all routes, by which answers get their id and their line in the log; before
   // any body is asked for.
   app.addHook('preParsing', (...[request, reply, , done]) => {
@@ -165,7 +170,8 @@ export function createServer(options: ServerOptions): App {
   });
   measureRequests(app, metrics);
   closeInOrder(app, closingLimitMs);
-  app.addHook('onRoute', ({ url, method, routePath }) => {
+  app.addHook('onRoute', ({ url, method, routePath, config }) => {
+    if (config?.isPassedOn === true) return;
     pathMethods.add(url, method);
     // Fastify reports only one of the two paths of a route at its prefix, /docs and /docs/.
     if (routePath === '') pathMethods.add(`${url}/`, method);
@@ -267,7 +273,7 @@ function isBodyRead({ raw, routeOptions }: FastifyRequest): boolean {
  *
  * @returns the path's methods where OPTIONS asks for them.
  */
-function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): HttpError | string {
+export function unrouted({ method, url }: FastifyRequest, pathMethods: PathMethods): HttpError | string {
   const path = pathOf(url);
   const methods = pathMethods.at(path);
   if (methods.length === 0) return serverError('PATH_NOT_FOUND', { message: `No such path: ${path}` });

@@ -1,3 +1,5 @@
+export const TOKEN_PATH = '/api/v1/auth/token';
+
 /** The errors of RFC 6749, section 5.2, that a request can be at fault for, with their statuses. */
 const STATUSES = {
   invalid_request: 400,

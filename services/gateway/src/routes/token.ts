@@ -12,7 +12,7 @@ import type { ApiClients, KnownClient } from '../identity/api-clients.ts';
 import { TOKEN_MAX_LENGTH } from '../identity/authenticator.ts';
 import { createSecretChecks } from '../identity/client-secret.ts';
 import type { KeyStore } from '../identity/key-store.ts';
-import { type Credentials, credentialsOf, OAuthError, oauthErrorBody } from './token-request.ts';
+import { type Credentials, credentialsOf, OAuthError, oauthErrorBody, TOKEN_PATH } from './token-request.ts';
 
 export interface TokenRouteDeps {
   readonly tokens: Pick<AccessTokens, 'issue'>;
@@ -65,7 +65,7 @@ export function tokenRoute(app: App, deps: TokenRouteDeps): void {
     if (request.accessFields !== undefined) request.accessFields.code = body.error;
     return body;
   });
-  app.post('/api/v1/auth/token', async (request, reply) => {
+  app.post(TOKEN_PATH, async (request, reply) => {
     try {
       return await grant(request, reply);
     } catch (err) {

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { type App, nameRoute } from '@rollcall/platform/http/server.ts';
+import { HttpError } from '@rollcall/platform/http/errors.ts';
+import { type App, nameRoute, pathOf, unrouted } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AccessLog } from '../../access-log.ts';
 import { type AdmissionDeps, type Asked, admit } from '../../admission/admission.ts';
@@ -9,6 +10,7 @@ import type { TrustedProxies } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
 import { invalid } from '../../identity/access-tokens.ts';
 import type { BackendIdentity, IdentityHeaders } from '../../identity/backend-identity.ts';
+import { oauthErrorBody, TOKEN_PATH } from '../../routes/token-request.ts';
 import type { Targets } from '../../upstream/discovery/targets.ts';
 import { splitTarget } from '../../upstream/routing/path.ts';
 import { type Destination, type Route, scopesFor } from '../../upstream/routing/table.ts';
@@ -45,14 +47,41 @@ export interface ProxyRouteDeps {
 
 const ANONYMOUS: IdentityHeaders = [];
 
-/** Everything that no other route matches: to the service that the path names. */
+/**
+ * Everything that no other route matches: to the service that the path names. The gateway's own
+ * paths have their methods alone, unless a service has the path too.
+ */
 export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
   answerNothingBefore(app);
   followRefusals(app, deps);
   // Bodies are passed on as they come, whatever they are.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.all('/*', { config: { isPassedOn: true } }, (request, reply) => proxyRequest(deps, request, reply));
+  // Clients of the token endpoint read errors of RFC 6749, whatever the method.
+  app.addHook('preSerialization', async ({ raw }, { statusCode }, payload) =>
+    statusCode === 405 && pathOf(raw.url) === TOKEN_PATH ? oauthErrorBody(statusCode, payload) : payload,
+  );
+  app.all('/*', { config: { isPassedOn: true } }, (request, reply) => {
+    const isOther = isOwn(app, deps, pathOf(request.raw.url));
+    return isOther ? answerOther(deps, request, reply) : proxyRequest(deps, request, reply);
+  });
+}
+
+/** Whether the gateway alone has a path, with other methods. */
+function isOwn({ pathMethods }: App, { route, targets }: ProxyRouteDeps, path: string): boolean {
+  if (pathMethods.at(path).length === 0) return false;
+  const service = route(path)?.service;
+  return service === undefined || (targets.isComplete() && targets.find(service) === undefined);
+}
+
+/** @throws HttpError METHOD_NOT_ALLOWED, unless OPTIONS asks which methods a path has. */
+async function answerOther({ accessLog }: ProxyRouteDeps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const answer = unrouted(request, request.server.pathMethods);
+  if (answer instanceof HttpError) throw answer;
+  const ended = { request, trace: givenTraceContext(request.headers), service: undefined, subject: undefined };
+  const outcome = { type: 'answered', status: 204, retries: 0 } as const;
+  if (accessLog !== undefined) logOutcome(accessLog, ended, { outcome, ms: reply.elapsedTime });
+  reply.status(204).header('allow', answer).send();
 }
 
 /** Has what is refused before {@link proxyRequest} logged. */

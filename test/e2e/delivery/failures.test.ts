@@ -472,7 +472,7 @@ async function meet(world: World, job: string, wanted: string): Promise<void> {
     `${job} is ${wanted}`,
     async () => {
       const { status, spec } = await world.jobs.get(job);
-      if (status?.finishedAt !== undefined) throw new Error(`${job} ended before ${wanted}`);
+      if (status?.finishedAt !== undefined) throw new Error(`${job} ended before ${wanted}: ${JSON.stringify(status)}`);
       const isPaused = status?.phase === 'Paused' && status.stage !== wanted;
       const isGate = status?.stage === 'Gate' || status?.step === 1;
       if (isPaused && isGate && !spec.promote) await world.jobs.patch(job, { spec: { promote: true } });

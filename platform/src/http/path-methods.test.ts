@@ -23,4 +23,5 @@ test.each([
   ['', []],
 ])('%s: %j', (path, allowed) => {
   expect(methods.at(path)).toEqual(allowed);
+  expect(methods.has(path)).toBe(allowed.length > 0);
 });

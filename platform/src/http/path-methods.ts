@@ -3,6 +3,8 @@
  * 9.3.7 and 15.5.6).
  */
 export interface PathMethods {
+  /** Whether a path is that of a route, without asking for its methods. */
+  has(path: string): boolean;
   /**
    * @param pattern as Fastify has it: `:name` stands for one segment, `*` at the end for any rest.
    */
@@ -19,6 +21,10 @@ export function createPathMethods(): PathMethods {
       const known = byPattern.get(pattern) ?? { segments: pattern.split('/'), methods: new Set() };
       byPattern.set(pattern, known);
       for (const method of [methods].flat()) known.methods.add(method);
+    },
+    has(path) {
+      const segments = path.split('/');
+      return byPattern.values().some((known) => matches(known.segments, segments));
     },
     at(path) {
       const segments = path.split('/');

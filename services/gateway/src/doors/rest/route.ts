@@ -69,7 +69,7 @@ export function proxyRoute(app: App, deps: ProxyRouteDeps): void {
 
 /** Whether the gateway alone has a path, with other methods. */
 function isOwn({ pathMethods }: App, { route, targets }: ProxyRouteDeps, path: string): boolean {
-  if (pathMethods.at(path).length === 0) return false;
+  if (!pathMethods.has(path)) return false;
   const service = route(path)?.service;
   return service === undefined || (targets.isComplete() && targets.find(service) === undefined);
 }

@@ -7,7 +7,7 @@ import type { Reporter, TestModule } from 'vitest/node';
  *
  * A test file that could not be loaded, and an error outside of any test, count as one failure
  * each; so does a run that never got as far as a test but ended with an error. Before it are named
- * tests that failed, with the first line of why.
+ * tests that failed, with the first line of why; of a property also what it takes to try it again.
  *
  * @public Loaded by vitest.config.ts.
  */
@@ -52,7 +52,9 @@ export default class ClosingLineReporter implements Reporter {
 /** The first line of an error's message, and of what caused it, for a list of failures. */
 function firstLine(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('message' in error)) return String(error);
-  const message = String(error.message).split('\n', 1)[0] ?? '';
+  const [first = '', ...rest] = String(error.message).split('\n');
+  const seed = rest.find((line) => line.startsWith('{ seed: '));
+  const message = seed === undefined ? first : `${first} with ${seed}`;
   const cause = 'cause' in error && error.cause !== undefined ? `: ${firstLine(error.cause)}` : '';
   return `${message}${cause}`;
 }

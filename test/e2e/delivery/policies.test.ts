@@ -124,13 +124,11 @@ test('a job that is to bring nothing but what is newer leaves a Deployment alone
   expect(newer.status).toMatchObject({ phase: 'Succeeded', oldVersion: '2.0.0' });
 });
 
-const isOld = (object: string) => `${object}.spec.template.spec.containers[0].image.endsWith(':1')`;
-
-/**
- * Has the API server refuse to give the image `:1` to a Deployment of the namespace that has
- * another.
- */
-async function refuseOldImage({ namespace }: World): Promise<() => Promise<void>> {
+/** Has the API server refuse updates of Deployments of the namespace unless a CEL expression is true. */
+async function refuseUnless(
+  { namespace }: World,
+  validation: { readonly expression: string; readonly message: string; readonly reason?: 'Forbidden' },
+): Promise<() => Promise<void>> {
   const { connection } = cluster;
   const spec = {
     failurePolicy: 'Fail',
@@ -138,7 +136,7 @@ async function refuseOldImage({ namespace }: World): Promise<() => Promise<void>
       namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
       resourceRules: [{ apiGroups: ['apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['deployments'] }],
     },
-    validations: [{ expression: `${isOld('oldObject')} || !${isOld('object')}`, message: 'the image 1 is banned' }],
+    validations: [validation],
   };
   const binding = { policyName: namespace, validationActions: ['Deny'] };
   const root = '/apis/admissionregistration.k8s.io/v1';
@@ -155,6 +153,14 @@ async function refuseOldImage({ namespace }: World): Promise<() => Promise<void>
       await connection.request({ method: 'DELETE', path: `${root}/${plural}/${namespace}` });
     }
   };
+}
+
+const isOld = (object: string) => `${object}.spec.template.spec.containers[0].image.endsWith(':1')`;
+
+/** No Deployment that has another image gets the image `:1`. */
+function refuseOldImage(world: World): Promise<() => Promise<void>> {
+  const expression = `${isOld('oldObject')} || !${isOld('object')}`;
+  return refuseUnless(world, { expression, message: 'the image 1 is banned' });
 }
 
 test('a template that a policy of the cluster refuses to restore is restored once it is allowed', async (context) => {
@@ -196,6 +202,44 @@ test('a template that a policy of the cluster refuses to restore is restored onc
   const after = await deployments.get('shop');
   expect(after.metadata.annotations).not.toHaveProperty('rollcall.dev/delivering');
   expect(after.spec).toEqual(original.deployment.spec);
+});
+
+test('a job that was promoted ends where a policy of the cluster refuses to put right what somebody changed', async (context) => {
+  const world = await createWorld(cluster, context);
+  const { deployments } = world;
+  const gated = {
+    rolling: { ...quick.rolling, progressDeadlineSeconds: 4 },
+    blueGreen: { bakeSeconds: 0, autoPromote: false },
+  };
+  await createPolicy(world, '*', gated);
+  const original = await createService(world, 'shop');
+  await startOperator(world);
+  const name = await deploy(world, 'shop', { strategy: 'BlueGreen' });
+  await untilJob(world, name, ({ phase }) => phase === 'Paused');
+  const expression = "!object.metadata.name.endsWith('-green') || object.spec.replicas != 3";
+  const lift = await refuseUnless(world, { expression, message: 'not three', reason: 'Forbidden' });
+  context.onTestFinished(() => lift().catch(() => undefined));
+  const green = 'shop-green';
+  const scaleTo = (replicas: number) => deployments.patch(green, { spec: { replicas } });
+  const refused = () =>
+    scaleTo(4)
+      .then(() => scaleTo(3))
+      .then(
+        () => 'taken',
+        (error: Error) => error.message,
+      );
+  await expect.poll(refused, { timeout: 60_000, interval: 500 }).toContain('not three');
+  await world.jobs.patch(name, { spec: { promote: true } });
+  const { status } = await untilJob(world, name, ({ finishedAt }) => finishedAt !== undefined);
+  expect(status?.failure).toMatchObject({
+    reason: 'ProgressDeadlineExceeded',
+    message: expect.stringContaining('not three'),
+  });
+  await lift();
+  await expect
+    .poll(() => stateOf(world, 'shop'), { timeout: 60_000, interval: 200 })
+    .toEqual(expectedState(original, '1'));
+  await expect.poll(() => deployments.find(green), { timeout: 60_000, interval: 200 }).toBeUndefined();
 });
 
 const missing = (maxUnavailable: number) => ({ strategy: { rollingUpdate: { maxUnavailable } } });

@@ -1,6 +1,13 @@
 import type { DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
-import { jobConditions, missedForMs, type Standing, unclaimedForMs, unreadyForMs } from './conditions.ts';
+import {
+  jobConditions,
+  missedForMs,
+  type Standing,
+  unclaimedForMs,
+  unreadyForMs,
+  unsettledForMs,
+} from './conditions.ts';
 
 const at = '2026-11-21T12:00:00.000Z';
 const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Standing => ({
@@ -11,6 +18,7 @@ const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Sta
   at: time,
   pods,
   isUnclaimed: false,
+  isUnsettled: false,
   departure: undefined,
 });
 const statusesOf = (conditions: ReturnType<typeof jobConditions>) =>
@@ -43,6 +51,19 @@ test('pods that were never ready are coming up, those that were are missed', () 
   expect(missedForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(0);
   expect(unreadyForMs({ phase: 'Progressing', conditions: coming }, nowMs)).toBe(15_000);
   expect(statusesOf(jobConditions(ready, standing('Progressing', 'growing')))['PodsReady']).toBe('Unknown');
+});
+
+test('a stage is unsettled from when that was first seen, until all is where it wants it', () => {
+  const first = jobConditions([], { ...standing('Paused'), isUnsettled: true });
+  const later = jobConditions(first, {
+    ...standing('Verifying', 'ready', '2026-11-21T12:00:10.000Z'),
+    isUnsettled: true,
+  });
+  expect(statusesOf(later)).toMatchObject({ Settled: 'False' });
+  expect(unsettledForMs({ phase: 'Verifying', conditions: later }, Date.parse(at) + 15_000)).toBe(15_000);
+  const again = jobConditions(later, standing('Verifying'));
+  expect(statusesOf(again)).not.toHaveProperty('Settled');
+  expect(unsettledForMs({ phase: 'Verifying', conditions: again }, Date.parse(at) + 15_000)).toBe(0);
 });
 
 test('a claim is missed from when it was first not there, until it is there again', () => {

@@ -12,6 +12,12 @@ const PODS_READY = 'PodsReady';
 const CLAIMED = 'ClaimHeld';
 
 /**
+ * False while traffic or pods are not where a stage wants them throughout; else there is no such
+ * condition.
+ */
+const SETTLED = 'Settled';
+
+/**
  * False where the job goes about it otherwise than it, or its policy, was asked to; else there is
  * no such condition.
  */
@@ -28,26 +34,34 @@ export interface Standing {
   /** Undefined: nothing is relied on. `growing`: more pods were just asked for. */
   readonly pods: 'ready' | 'short' | 'growing' | undefined;
   readonly isUnclaimed: boolean;
+  readonly isUnsettled: boolean;
   /** Once it is set it stays. */
   readonly departure: Departure | undefined;
 }
 
 /**
  * All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends),
- * PodsReady, ClaimHeld, AsRequested.
+ * PodsReady, ClaimHeld, Settled, AsRequested.
  */
 export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
   const { phase, reason, message, observedGeneration, at } = standing;
   const said = { reason, message, observedGeneration };
   const isEnded = isEnd(phase);
   const isProgressing = !isEnded && phase !== 'Pending' && phase !== 'Paused';
-  const isKept = ({ type }: Condition) => type !== PODS_READY && (type !== CLAIMED || standing.isUnclaimed);
-  let conditions: Condition[] = known?.filter(isKept) ?? [];
+  const isGone: Readonly<Record<string, boolean>> = {
+    [PODS_READY]: true,
+    [CLAIMED]: !standing.isUnclaimed,
+    [SETTLED]: !standing.isUnsettled,
+  };
+  let conditions: Condition[] = known?.filter(({ type }) => isGone[type] !== true) ?? [];
   conditions = setCondition(conditions, { type: 'Progressing', status: isProgressing ? 'True' : 'False', ...said }, at);
   const succeeded = isEnded ? (phase === 'Succeeded' ? 'True' : 'False') : 'Unknown';
   conditions = setCondition(conditions, { type: 'Succeeded', status: succeeded, ...said }, at);
   if (standing.isUnclaimed) {
     conditions = setCondition(conditions, { type: CLAIMED, status: 'False', ...unclaimed, observedGeneration }, at);
+  }
+  if (standing.isUnsettled) {
+    conditions = setCondition(conditions, { type: SETTLED, status: 'False', ...unsettled, observedGeneration }, at);
   }
   if (standing.departure !== undefined) {
     const requested = { type: AS_REQUESTED, status: 'False', ...standing.departure, observedGeneration } as const;
@@ -65,6 +79,11 @@ export function departureIn(status: DeliveryJobStatus | undefined): Condition | 
 const unclaimed = {
   reason: 'ClaimMissing',
   message: 'The Deployment lacks the claim of this job, which makes it again',
+};
+
+const unsettled = {
+  reason: 'ChangesPending',
+  message: 'Traffic or pods are not where the job wants them',
 };
 
 function podsCondition(known: DeliveryJobStatus['conditions'], standing: Standing): Condition | undefined {
@@ -95,12 +114,12 @@ const podsMessages: Record<Condition['status'], Pick<Condition, 'reason' | 'mess
 
 /** How long pods that were ready have been missed, in ms. */
 export function missedForMs(status: DeliveryJobStatus, nowMs: number): number {
-  return sinceMs(status, nowMs, (value) => value === 'False');
+  return sinceMs(status, nowMs, (known) => known.type === PODS_READY && known.status === 'False');
 }
 
 /** How long pods have been missed, or have been coming up, in ms. */
 export function unreadyForMs(status: DeliveryJobStatus, nowMs: number): number {
-  return sinceMs(status, nowMs, (value) => value !== 'True');
+  return sinceMs(status, nowMs, (known) => known.type === PODS_READY && known.status !== 'True');
 }
 
 /** Whether pods are coming up that were asked for and never ready yet. */
@@ -113,23 +132,23 @@ export function areComingUp({ conditions }: DeliveryJobStatus): boolean {
  * are.
  */
 export function readyForMs(status: DeliveryJobStatus, nowMs: number): number {
-  return sinceMs(status, nowMs, (value) => value === 'True');
+  return sinceMs(status, nowMs, (known) => known.type === PODS_READY && known.status === 'True');
 }
 
 /**
  * How long a claim that was removed has been missing, in ms; 0 when nobody has written yet that it
  * is.
  */
-export function unclaimedForMs({ conditions }: DeliveryJobStatus, nowMs: number): number {
-  const condition = conditions?.find(({ type }) => type === CLAIMED);
-  return condition === undefined ? 0 : Math.max(0, nowMs - Date.parse(condition.lastTransitionTime));
+export function unclaimedForMs(status: DeliveryJobStatus, nowMs: number): number {
+  return sinceMs(status, nowMs, ({ type }) => type === CLAIMED);
 }
 
-function sinceMs(
-  { conditions }: DeliveryJobStatus,
-  nowMs: number,
-  counts: (status: Condition['status']) => boolean,
-): number {
-  const condition = conditions?.find(({ type, status }) => type === PODS_READY && counts(status));
+/** How long traffic or pods have not been where the stage wants them, in ms; 0 when they are. */
+export function unsettledForMs(status: DeliveryJobStatus, nowMs: number): number {
+  return sinceMs(status, nowMs, ({ type }) => type === SETTLED);
+}
+
+function sinceMs({ conditions }: DeliveryJobStatus, nowMs: number, counts: (condition: Condition) => boolean): number {
+  const condition = conditions?.find(counts);
   return condition === undefined ? 0 : Math.max(0, nowMs - Date.parse(condition.lastTransitionTime));
 }

@@ -79,6 +79,7 @@ export function describe({ context, plan, fields }: Standpoint): StatusUpdate {
     fields: { ...fields, ...measured(context) },
     pods: podsOf(context, plan),
     isUnclaimed: isUnclaimed(context),
+    isUnsettled: plan.isUnsettled === true,
     departure,
   };
 }

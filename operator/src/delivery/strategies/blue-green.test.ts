@@ -722,6 +722,34 @@ test.for(['Testing', 'Gate'])(
   },
 );
 
+/** Extra pods that somebody scaled up, or a Service that is not led to the pods that are to carry it. */
+const unsettled = [
+  ['Testing', { services: [pinnedTo('old')], extra: buildExtra(4) }],
+  ['Gate', { services: [pinnedTo('old')], extra: buildExtra(4) }],
+  ['Baking', { services: [pinnedTo('old')], ...GREEN }],
+  ['Draining', { services: [pinnedTo('old')], ...GREEN }],
+  ['UpdatingWorkload', { ...UPDATED, services: [buildService('shop', { app: 'shop' })] }],
+] as const;
+
+test.for(unsettled)(
+  'at %s what cannot be put right is given up at the deadline, and waited for before',
+  ([stage, view]) => {
+    const after = (seconds: number) => {
+      const lastTransitionTime = new Date(START - seconds * 1000).toISOString();
+      const conditions: DeliveryJobStatus['conditions'] = [
+        { type: 'Settled', status: 'False', reason: 'r', message: 'm', lastTransitionTime },
+      ];
+      const moved = stage === 'UpdatingWorkload' ? RECORDED : { weight: 100, extraReplicas: 3 };
+      const status = { ...moved, conditions };
+      const promoted = { spec: { promote: true }, metadata: { generation: 2 } };
+      const wish: StageWish = { strategy: 'BlueGreen', stage, seconds: 9000, cluster: buildCluster(view), status };
+      return summarize(planJob(buildAtStage({ ...wish, ...promoted }))).status.failure;
+    };
+    expect(after(599)).toBeUndefined();
+    expect(after(600)?.reason).toBe('ProgressDeadlineExceeded');
+  },
+);
+
 const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 const failed: Measurement = { check: 'x', passed: false, at: new Date(START), message: 'too slow' };
 const baking: StageWish = {

@@ -56,7 +56,11 @@ function planBringingUp(context: JobContext): StagePlan {
 
 function planTesting(context: JobContext): StagePlan {
   const upkeep = keepUp(context, context.replicas, [steer(context, 'stable')]);
-  return during(upkeep, planVerification(context, afterTesting(context)), latePods(context, context.replicas));
+  return during(context, {
+    upkeep,
+    plan: planVerification(context, afterTesting(context)),
+    missed: latePods(context, context.replicas),
+  });
 }
 
 function afterTesting({ policy }: JobContext): Next {
@@ -68,7 +72,7 @@ function planGate(context: JobContext): StagePlan {
   const message = `${context.job.spec.version} is ready; waits for promote`;
   const next = { ...cutOver, progress: { ...cutOver.progress, ...promoted(context) } };
   const plan = { message, next: isPromoted(context) ? next : undefined };
-  return during(upkeep, plan, latePods(context, context.replicas));
+  return during(context, { upkeep, plan, missed: latePods(context, context.replicas) });
 }
 
 function planBaking(context: JobContext): StagePlan {
@@ -78,5 +82,5 @@ function planBaking(context: JobContext): StagePlan {
   const isDrained = bakeSeconds >= context.policy.drainSeconds;
   const next: Next = { stage: isDrained ? 'UpdatingWorkload' : 'Draining' };
   const plan = planVerification(context, next, untilMs(context, bakeSeconds));
-  return whileCarrying(upkeep, plan, missedPods(context, context.replicas));
+  return whileCarrying(context, { upkeep, plan, missed: missedPods(context, context.replicas) });
 }

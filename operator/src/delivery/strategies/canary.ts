@@ -214,7 +214,7 @@ function holdStep(context: JobContext, plan: StagePlan): StagePlan {
     return { message: TOO_LARGE, next: { stage: 'Withdrawing' } };
   }
   const upkeep = keepUp(context, sizeOf(context), steerStep(context, []));
-  return whileCarrying(upkeep, plan, missedPods(context, sizeOf(context)));
+  return whileCarrying(context, { upkeep, plan, missed: missedPods(context, sizeOf(context)) });
 }
 
 function planFullUp(context: JobContext): StagePlan {

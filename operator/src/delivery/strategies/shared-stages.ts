@@ -18,7 +18,7 @@ import {
   untilMs,
   withoutNext,
 } from './strategy.ts';
-import { during, keepUp, missedPods, reach, steerToExtra, type Upkeep, whileCarrying } from './upkeep.ts';
+import { during, joinUpkeep, keepUp, missedPods, reach, steerToExtra, type Upkeep, whileCarrying } from './upkeep.ts';
 
 /** From then on the new version may have traffic, if only of some Services. */
 export const cutOver = { stage: 'CuttingOver', progress: { weight: 100 } } satisfies Next;
@@ -55,7 +55,7 @@ function planCuttingOver(context: JobContext): StagePlan {
  * from going on.
  */
 function whileWaiting(upkeep: Upkeep, plan: StagePlan, missed: ReturnType<typeof missedPods>): StagePlan {
-  return upkeep.waits === undefined ? plan : during({ ...upkeep, changes: [], progress: {} }, plan, missed);
+  return upkeep.waits === undefined ? plan : joinUpkeep({ ...upkeep, changes: [], progress: {} }, plan, missed);
 }
 
 /** Requests that the old pods were given before the cut-over come to their end. */
@@ -65,7 +65,7 @@ function planDraining(context: JobContext): StagePlan {
   const has = isServed(context.around) ? `${context.job.spec.version} has all traffic; the` : 'The';
   const message = `${has} old pods are kept for ${drainSeconds} s`;
   const plan = afterDraining(context, { drainSeconds, message, next: { stage: 'UpdatingWorkload' } });
-  return whileCarrying(upkeep, plan, missedPods(context, context.replicas));
+  return whileCarrying(context, { upkeep, plan, missed: missedPods(context, context.replicas) });
 }
 
 /**
@@ -77,11 +77,11 @@ function planUpdatingWorkload(context: JobContext): StagePlan {
   const steering = surgeLimit(context) === undefined ? steerToExtra(context) : steer(context, 'none');
   const upkeep = keepUp(context, fullSize(context), [steering]);
   const plan = rollOut(context, { stage: 'HandingBack' });
-  return during(
+  return during(context, {
     upkeep,
-    upkeep.steered ? plan : withoutNext({ ...plan, changes: [] }),
-    missedPods(context, fullSize(context)),
-  );
+    plan: upkeep.steered ? plan : withoutNext({ ...plan, changes: [] }),
+    missed: missedPods(context, fullSize(context)),
+  });
 }
 
 function planHandingBack(context: JobContext): StagePlan {

@@ -1,6 +1,6 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/verification.ts';
-import { areComingUp, missedForMs, unreadyForMs } from '../job/conditions.ts';
+import { areComingUp, missedForMs, unreadyForMs, unsettledForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import type { PodGroup } from '../job/snapshot.ts';
@@ -131,22 +131,47 @@ function goOn(next: Next, progress: Progress): Next {
   return { ...next, progress: { ...progress, ...next.progress } };
 }
 
+/** What a stage waits for, and what must hold meanwhile. */
+interface Throughout {
+  readonly upkeep: Upkeep;
+  readonly plan: StagePlan;
+  readonly missed: Missed;
+}
+
+/**
+ * A stage throughout which something must hold. What keeps it from holding for as long as the
+ * progress deadline, such as an API server that refuses to move traffic, does not mend itself.
+ */
+export function during(context: JobContext, { upkeep, plan, missed }: Throughout): StagePlan {
+  const joined = joinUpkeep(upkeep, plan, missed);
+  if (upkeep.steered && upkeep.changes.length === 0) return joined;
+  const seconds = context.policy.rolling.progressDeadlineSeconds;
+  const leftMs = seconds * 1000 - unsettledForMs(context.status, context.nowMs);
+  const late = leftMs <= 0 ? lateFailure(upkeep.waits ?? joined.message, seconds) : undefined;
+  return {
+    ...joined,
+    isUnsettled: true,
+    failure: joined.failure ?? late,
+    requeueAtMs: Math.min(joined.requeueAtMs ?? Infinity, context.nowMs + Math.max(0, leftMs)),
+  };
+}
+
 /** Joins what must hold throughout a stage with what the stage waits for. */
-export function during(upkeep: Upkeep, plan: StagePlan, missed: Partial<StagePlan> = {}): StagePlan {
+export function joinUpkeep(upkeep: Upkeep, plan: StagePlan, missed: Missed): StagePlan {
   const times = [plan.requeueAtMs, missed.requeueAtMs, upkeep.requeueAtMs];
   return {
     ...plan,
     changes: [...upkeep.changes, ...(plan.changes ?? [])],
     progress: { ...plan.progress, ...upkeep.progress },
-    podsReady: missed.podsReady ?? plan.podsReady,
+    podsReady: missed.podsReady,
     failure: upkeep.failure ?? missed.failure ?? plan.failure,
     requeueAtMs: Math.min(...times.map((ms = Infinity) => ms)),
   };
 }
 
 /** A stage that ends only while the extra pods are ready, and have the traffic that is theirs. */
-export function whileCarrying(upkeep: Upkeep, plan: StagePlan, missed: Missed): StagePlan {
-  return during(upkeep, upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missed);
+export function whileCarrying(context: JobContext, { upkeep, plan, missed }: Throughout): StagePlan {
+  return during(context, { upkeep, plan: upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missed });
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Bench, BenchContext } from '../bench.ts';
 import { startLoadGenerator } from '../load/load-generator.ts';
 import { atMost, figure } from '../report.ts';
 import { register } from '../stage/api-clients.ts';
-import { growthRows, sample } from '../stage/samples.ts';
+import { growthRows, sample, sampleCpu } from '../stage/samples.ts';
 import { SUBSCRIBERS, startFollowed } from '../stage/subscribers.ts';
 
 const NAMESPACE = 'bench-gateway-soak';
@@ -51,10 +51,13 @@ export const gatewaySoak: Bench = {
     });
     log(`gateway-soak: ${minutes} minutes after ${WARM_UP_MS / 1000} s of warming up`);
     await Promise.race([sleep(WARM_UP_MS), asking, following]);
-    const samples = await sample(gateway, minutes * 60_000);
+    const [samples, upstreamSamples] = await Promise.all([
+      sample(gateway, minutes * 60_000),
+      sampleCpu(upstream, minutes * 60_000),
+    ]);
     const [asked, heard] = await Promise.all([asking, following]);
     await Promise.all([gateway.stop(), registry.stop(), upstream.stop()]);
-    const rows = growthRows('gateway', samples);
+    const rows = growthRows('gateway', samples, upstreamSamples);
     const highest = rows.find(({ measure }) => measure === 'gateway: highest memory');
     return [
       figure('requests', asked.perSecond, '1/s'),

@@ -29,6 +29,12 @@ const schema = Type.Object({
     default: 'cluster',
     description: 'Where the checks of policies may send requests: the internet, also private addresses, or anywhere',
   }),
+  ROLLCALL_QUOTA: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: "Name of the ResourceQuota of Rollcall's objects, to have it counted; absent: there is none",
+    }),
+  ),
   // No Lease of a registration can have this name: theirs have no dot, or end in 16 hexadecimal
   // digits.
   ROLLCALL_LEADER_LEASE: Type.String({ minLength: 1, default: 'operator.rollcall.dev' }),
@@ -64,6 +70,8 @@ export interface OperatorConfig extends ProcessConfig {
   readonly delivery: DeliveryConfig;
   /** How long an Expired registration is kept. */
   readonly retentionMs: number;
+  /** Name of the ResourceQuota to have counted. */
+  readonly quota: string | undefined;
   /** Name of the Lease that the replicas compete for. */
   readonly leaderLease: string;
   /** Undefined: the process is in no pod, or it is not known. */
@@ -90,6 +98,7 @@ export function operatorConfig(environment: Environment): OperatorConfig {
       checkAddresses: parsed.ROLLCALL_CHECK_ADDRESSES,
     },
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
+    quota: parsed.ROLLCALL_QUOTA,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,
     pod: podIn(parsed),
   };

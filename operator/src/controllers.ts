@@ -15,6 +15,7 @@ import { createSavedStateCache } from './delivery/observe/saved-state-cache.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
 import type { Informers } from './informers.ts';
 import { policyReconciler, watchPolicies } from './policies/reconciler.ts';
+import { createQuotaCounter } from './quota.ts';
 import { createRegistrationObserver } from './registration/observe.ts';
 import { registrationReconciler } from './registration/reconciler.ts';
 import { createRegistrationMetrics } from './registration/registration-metrics.ts';
@@ -35,7 +36,7 @@ const DELIVERY_CONCURRENCY = 20;
 export const CONCURRENCY = IMPORT_CONCURRENCY + POLICY_CONCURRENCY + REGISTRATION_CONCURRENCY + DELIVERY_CONCURRENCY;
 
 export interface ControllersDeps {
-  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery'>;
+  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery' | 'quota'>;
   readonly connection: KubeConnection;
   readonly namespace: string;
   /** Where Deployments may be delivered to; none: everywhere. */
@@ -100,6 +101,8 @@ export function createControllers(deps: ControllersDeps) {
     all.push({ controller: importController(controlling, imports, registration), ready: informers.importsSynced });
   }
   const strays = createStrays({ connection, namespace, namespaces: deliveryNamespaces, events, clock, log });
+  const { quota: name } = config;
+  const quota = name === undefined ? undefined : createQuotaCounter({ connection, namespace, name, log });
   let stopped = false;
   async function startWhenReady({ controller, ready }: Startable): Promise<void> {
     await ready;
@@ -112,12 +115,13 @@ export function createControllers(deps: ControllersDeps) {
     start(): void {
       for (const startable of all) void startWhenReady(startable);
       strays.start();
+      quota?.start();
       const unsynced = informers.unsynced();
       if (unsynced !== undefined) log.warn({ unsynced }, 'not everything is worked on yet');
     },
     async stop(): Promise<void> {
       stopped = true;
-      await Promise.all([...all.map(({ controller }) => controller.stop()), strays.stop()]);
+      await Promise.all([...all.map(({ controller }) => controller.stop()), strays.stop(), quota?.stop()]);
     },
   };
 }

@@ -303,6 +303,7 @@ describe('what values lead to', () => {
     expect(roles.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).toSorted()).toEqual([
       'billing/rollcall-operator-delivery',
       'rollcall/rollcall-operator-jobs',
+      'rollcall/rollcall-operator-quota',
       'rollcall/rollcall-operator-registrations',
       'shop/rollcall-operator-delivery',
       'web/rollcall-operator-import',

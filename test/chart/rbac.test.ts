@@ -97,6 +97,9 @@ beforeAll(async () => {
   const kinds = ['ServiceAccount', 'Secret', 'ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'];
   await applyAll(objects.filter((object) => isRole(object) || isBinding(object) || kinds.includes(object.kind)));
   const { cluster: server } = await readCluster(cluster.kubeconfig);
+  // An operator that was killed had it counted.
+  const quotas = objects.filter(({ kind }) => kind === 'ResourceQuota');
+  await applyAll(quotas.map((quota) => ({ ...quota, spec: { hard: { 'count/recount.rollcall.dev': '0' } } })));
   for (const { metadata } of objects.filter(({ kind }) => kind === 'ServiceAccount')) {
     const account = metadata.name;
     kubeconfigs[account] = await writeKubeconfig({

@@ -11,6 +11,7 @@ interface RunOptions {
   readonly name: string;
   readonly url: string;
   readonly capability: readonly Capability[];
+  readonly shared?: true;
 }
 
 const notes = `
@@ -34,20 +35,21 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       .requiredOption('--name <name>', 'name of the service')
       .requiredOption('--url <url>', 'where it can be reached')
       .addOption(capabilitiesOption())
+      .option('--shared', 'others register the same name and URL: at the end leave the registration to them')
       .argument('[command]', 'program to run')
       .argument('[args...]', 'its arguments; put -- before the command'),
     [
       'rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js --port 8080',
       'rollcall run --name shop --url http://10.0.0.7:8080 --capability rest,grpc -- ./shop',
-      'rollcall run --name shop --url http://shop.web:8080',
+      'rollcall run --name shop --url http://shop.web:8080 --shared',
     ],
   )
     .addHelpText('after', notes)
     .action(async function (this: Command, command: string | undefined, args: string[]) {
-      const { name, url, capability }: RunOptions = this.opts();
+      const { name, url, capability, shared }: RunOptions = this.opts();
       const connection = connectionOf(this, deps);
       const report = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
-      const registration = register({ ...connection, name, url, capabilities: capability });
+      const registration = register({ ...connection, name, url, capabilities: capability, shared });
       reportEvents(registration, report);
       try {
         await firstOutcome(registration);

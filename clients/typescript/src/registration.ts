@@ -16,6 +16,11 @@ export interface RegisterOptions extends ConnectionOptions {
   readonly heartbeatIntervalMs?: number | undefined;
   /** Between attempts after a failure. Default 250 ms, doubling up to 5 s, with jitter. */
   readonly retry?: BackOff | undefined;
+  /**
+   * Others register the same name and URL: at the end the registration is left to them. It expires
+   * when the last has stopped.
+   */
+  readonly shared?: boolean | undefined;
   /** Let a Node process end although this registration is alive; it then expires by itself. */
   readonly unref?: boolean | undefined;
 }
@@ -50,7 +55,8 @@ export interface Registration extends Subscribable<RegistrationEvents>, AsyncDis
   readonly registered: Promise<RegisteredService>;
   state(): RegistrationState;
   /**
-   * Stops the heartbeats and removes the registration, unless the name has another URL meanwhile.
+   * Stops the heartbeats and removes the registration, unless it is shared, or the name has another
+   * URL meanwhile.
    * Disposing of the handle does the same, but reports a failure as `error` event instead of
    * throwing.
    *
@@ -223,7 +229,7 @@ async function stop(session: Session, ended: Promise<void>): Promise<void> {
   await ended;
   session.state = 'stopped';
   session.firstSuccess.reject(new Error('unregistered before it was registered'));
-  if (wasRefused) return;
+  if (wasRefused || session.options.shared === true) return;
   try {
     await removeWithRetries(session, AbortSignal.timeout(UNREGISTER_WITHIN_MS));
   } catch (error) {

@@ -15,6 +15,7 @@ import type {
   V1PodTemplateSpec,
   V1ReplicaSet,
   V1ReplicaSetSpec,
+  V1ResourceQuota,
   V1Secret,
   V1Service,
   V1TokenReview,
@@ -49,6 +50,8 @@ export type EndpointSlice = Omit<Typed<V1EndpointSlice, 'discovery.k8s.io/v1', '
   /** The API server says null where there are none. */
   readonly endpoints?: Json<V1EndpointSlice['endpoints']> | null;
 };
+
+export type ResourceQuota = Typed<V1ResourceQuota, 'v1', 'ResourceQuota'>;
 
 export type Secret = Typed<V1Secret, 'v1', 'Secret'>;
 
@@ -117,6 +120,7 @@ export const endpointSliceKind = namespacedKind<EndpointSlice>(
   'EndpointSlice',
   'endpointslices',
 );
+export const resourceQuotaKind = namespacedKind<ResourceQuota>('v1', 'ResourceQuota', 'resourcequotas');
 export const secretKind = namespacedKind<Secret>('v1', 'Secret', 'secrets');
 export const eventKind = namespacedKind<KubeEvent>('v1', 'Event', 'events');
 export const tokenReviewKind: ResourceKind<TokenReview> = {

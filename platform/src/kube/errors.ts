@@ -102,6 +102,11 @@ export function isQuotaExceeded(error: unknown): boolean {
   return isForbidden(error) && error instanceof KubeApiError && /\bexceeded quota\b/.test(error.message);
 }
 
+/** A ResourceQuota of its namespace limits the object's kind, and nobody has counted that yet. */
+export function isQuotaUncounted(error: unknown): boolean {
+  return isForbidden(error) && error instanceof KubeApiError && /\bstatus unknown for quota\b/.test(error.message);
+}
+
 /** The resource version is too old to watch or page from: list again. */
 export function isGone(error: unknown): boolean {
   return error instanceof KubeApiError && (error.code === 410 || error.reason === 'Expired');
@@ -114,8 +119,6 @@ export function isInvalid(error: unknown): boolean {
 
 /** The API server is unavailable, overloaded or starting: the same request may succeed later. */
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof KubeUnreachableError) return true;
-  // A ResourceQuota that nobody has counted yet is so for a moment.
-  if (isForbidden(error) && error instanceof KubeApiError) return /\bstatus unknown for quota\b/.test(error.message);
+  if (error instanceof KubeUnreachableError || isQuotaUncounted(error)) return true;
   return error instanceof KubeApiError && (error.code === 429 || error.code >= 500);
 }

@@ -300,3 +300,41 @@ test('a Deployment that cannot have more pods than it asks for is delivered by i
     await expect(world.deployments.get('ports')).resolves.toMatchObject({ spec: own });
   }
 });
+
+const NEW_KIND = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'orders.example.com' },
+  spec: {
+    group: 'example.com',
+    names: { kind: 'Order', plural: 'orders', singular: 'order' },
+    scope: 'Namespaced',
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+  },
+};
+
+test('a ResourceQuota of kinds that are as new as itself is counted long before Kubernetes does so by itself', async (context) => {
+  const world = await createWorld(cluster, context);
+  const { namespace } = world;
+  const apply = (...objects: object[]) =>
+    cluster.kubectl(['apply', '-n', namespace, '-f', '-'], {
+      stdin: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }),
+    });
+  context.onTestFinished(async () => void (await cluster.kubectl(['delete', 'crd', NEW_KIND.metadata.name])));
+  const hard = { 'count/orders.example.com': '1', 'count/leases.coordination.k8s.io': '100' };
+  await apply(NEW_KIND, { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'bounds' }, spec: { hard } });
+  await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', NEW_KIND.metadata.name]);
+  const order = (name: string) =>
+    apply({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name } }).then(
+      () => 'taken',
+      (error: Error) => error.message,
+    );
+  await expect.poll(() => order('first'), { timeout: 20_000 }).toContain('status unknown for quota');
+
+  await startOperator(world, { settings: { ROLLCALL_QUOTA: 'bounds' } });
+  await expect.poll(() => order('first'), { timeout: 100_000, interval: 1000 }).toBe('taken');
+  expect(await order('second')).toContain('exceeded quota');
+  const quota = async () =>
+    JSON.parse(await cluster.kubectl(['get', 'resourcequota', 'bounds', '-n', namespace, '-o', 'json']));
+  await expect.poll(async () => (await quota()).spec.hard, { timeout: 20_000 }).toEqual(hard);
+});

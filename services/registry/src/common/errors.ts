@@ -53,6 +53,11 @@ export const errorCatalogue = {
     error: 'Store is full',
     message: 'The ResourceQuota of these objects is used up; delete some, or raise it',
   },
+  STORE_UNCOUNTED: {
+    status: 503,
+    error: 'Store is not counted',
+    message: 'Kubernetes has not counted the ResourceQuota of these objects yet; try again',
+  },
   TOO_MANY_REGISTRATIONS: {
     status: 403,
     error: 'Too many registrations',

@@ -1,5 +1,5 @@
 import { answerOf, HttpError } from '@rollcall/platform/http/errors.ts';
-import { isQuotaExceeded, isUnavailable } from '@rollcall/platform/kube/errors.ts';
+import { isQuotaExceeded, isQuotaUncounted, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import { errorCatalogue, RegistryError } from '../common/errors.ts';
 
@@ -7,6 +7,7 @@ import { errorCatalogue, RegistryError } from '../common/errors.ts';
 export function domainError(error: unknown): RegistryError | undefined {
   if (error instanceof RegistryError) return error;
   if (isQuotaExceeded(error)) return new RegistryError('STORE_FULL');
+  if (isQuotaUncounted(error)) return new RegistryError('STORE_UNCOUNTED');
   if (isUnavailable(error)) return new RegistryError('STORE_UNAVAILABLE');
   return isDatabaseUnavailable(error) ? new RegistryError('DATABASE_UNAVAILABLE') : undefined;
 }

@@ -11,7 +11,14 @@ import { DeployBody, JobResponse, RollbackBody, strategyNamed } from './request-
 export interface JobRequestRoutesDeps extends DeliveryRequestsDeps, AdmissionDeps {}
 
 const tags = ['webhooks'];
-const refusals = ['INVALID_SERVICE_NAME', 'JOB_CONFLICT', 'STORE_FULL', 'OVERLOADED', ...PROOF_REFUSALS] as const;
+const refusals = [
+  'INVALID_SERVICE_NAME',
+  'JOB_CONFLICT',
+  'STORE_FULL',
+  'STORE_UNCOUNTED',
+  'OVERLOADED',
+  ...PROOF_REFUSALS,
+] as const;
 
 /** Contract 1, `/webhooks/deploy` and `/webhooks/rollback`: what makes a job. */
 export function jobRequestRoutes(app: App, deps: JobRequestRoutesDeps): void {

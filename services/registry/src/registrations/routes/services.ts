@@ -33,7 +33,7 @@ export interface ServiceRoutesDeps {
 
 const tags = ['services'];
 /** What may keep anything from being stored. */
-const WRITES = ['OVERLOADED', 'CONTENTION', 'STORE_FULL'] as const;
+const WRITES = ['OVERLOADED', 'CONTENTION', 'STORE_FULL', 'STORE_UNCOUNTED'] as const;
 /** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
 const unchecked = () => () => true;
 

@@ -30,7 +30,16 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
   app.post(
     '/webhooks/update',
     {
-      config: { refusals: ['INVALID_SERVICE_NAME', 'JOB_CONFLICT', 'STORE_FULL', 'OVERLOADED', ...PROOF_REFUSALS] },
+      config: {
+        refusals: [
+          'INVALID_SERVICE_NAME',
+          'JOB_CONFLICT',
+          'STORE_FULL',
+          'STORE_UNCOUNTED',
+          'OVERLOADED',
+          ...PROOF_REFUSALS,
+        ],
+      },
       schema: {
         tags,
         summary: 'Announce a version that can be deployed',

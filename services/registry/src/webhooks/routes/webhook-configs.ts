@@ -24,7 +24,16 @@ function writeConfigRoute(app: App, deps: AdmissionDeps): void {
   app.post(
     '/webhooks/config',
     {
-      config: { refusals: ['INVALID_SERVICE_NAME', 'OVERLOADED', 'CONTENTION', 'STORE_FULL', ...PROOF_REFUSALS] },
+      config: {
+        refusals: [
+          'INVALID_SERVICE_NAME',
+          'OVERLOADED',
+          'CONTENTION',
+          'STORE_FULL',
+          'STORE_UNCOUNTED',
+          ...PROOF_REFUSALS,
+        ],
+      },
       schema: {
         tags,
         summary: 'Set the endpoints and the secret of a service, or of all',

@@ -24,5 +24,10 @@ test.for([
   ['is counted', quota({ [jobs]: '5' }, { [jobs]: '0' }), undefined],
   ['limits nothing', quota({}), undefined],
 ] as const)('of a quota that %s', ([, object, change]) => {
-  expect(recount(object)).toEqual(change);
+  expect(recount(object, true)).toEqual(change);
+});
+
+test('a quota that Kubernetes does not count at all is left alone in the end, without the mark', () => {
+  expect(recount(quota({ [jobs]: '5', [MARK]: '0' }), false)).toEqual({ [MARK]: null });
+  expect(recount(quota({ [jobs]: '5' }), false)).toBeUndefined();
 });

@@ -4,10 +4,12 @@ import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 
-/** Kubernetes looks for new kinds every 30 s: as soon as it knows them, the next change counts. */
+/** Kubernetes polls for new kinds every 30 s: as soon as it knows them, the next change counts. */
 const UNCOUNTED_MS = 5000;
-/** Somebody may install the definitions anew. */
-const COUNTED_MS = 60_000;
+/** What is not counted by then is of a kind that does not come. */
+const GIVEN_UP_AFTER = 24;
+/** Somebody may make the quota anew. */
+const IDLE_MS = 60_000;
 /** The number of a kind that nobody has. */
 const MARK = 'count/recount.rollcall.dev';
 
@@ -29,23 +31,29 @@ export function createQuotaCounter({ connection, namespace, name, log }: QuotaDe
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
 
-  /** @returns whether there is nothing left to do. */
-  async function check(): Promise<boolean> {
+  /** How often in a row something was left to do. */
+  let attempts = 0;
+
+  async function check(): Promise<void> {
     const quota = await client.find(name);
-    const hard = quota && recount(quota);
-    if (hard === undefined) return true;
+    const hard = quota && recount(quota, attempts < GIVEN_UP_AFTER);
+    attempts = quota === undefined || uncountedIn(quota).length === 0 ? 0 : attempts + 1;
+    if (attempts === GIVEN_UP_AFTER && quota !== undefined) {
+      log.warn({ quota: name, uncounted: uncountedIn(quota) }, 'Kubernetes does not count these limits of the quota');
+    }
+    if (hard === undefined) return;
     await client.patch(name, { spec: { hard } });
-    log.info({ quota: name }, 'has the ResourceQuota counted');
-    return false;
+    log.info({ quota: name, change: hard }, 'changed the ResourceQuota, for Kubernetes to count it');
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const isDone = await check().catch((err: unknown) => {
+      await check().catch((err: unknown) => {
+        attempts += 1;
         log.warn({ err, quota: name }, 'the ResourceQuota could not be read or changed');
-        return true;
       });
-      await sleep(isDone ? COUNTED_MS : UNCOUNTED_MS, stopping.signal);
+      const isBusy = attempts > 0 && attempts < GIVEN_UP_AFTER;
+      await sleep(isBusy ? UNCOUNTED_MS : IDLE_MS, stopping.signal);
     }
   }
 
@@ -58,13 +66,18 @@ export function createQuotaCounter({ connection, namespace, name, log }: QuotaDe
   };
 }
 
+/** The limits that Kubernetes has not counted. */
+function uncountedIn({ spec, status }: ResourceQuota): readonly string[] {
+  return Object.keys(spec?.hard ?? {}).filter((key) => key !== MARK && !Object.hasOwn(status?.used ?? {}, key));
+}
+
 /**
  * What to change in `spec.hard`, undefined being nothing. A mark comes and goes, which limits
  * nothing and so may stay when the process ends in between.
+ *
+ * @param isWorthIt whether a mark may come.
  */
-export function recount({ spec, status }: ResourceQuota): Readonly<Record<string, string | null>> | undefined {
-  const { [MARK]: mark, ...hard } = spec?.hard ?? {};
-  const isCounted = Object.keys(hard).every((resource) => Object.hasOwn(status?.used ?? {}, resource));
-  if (mark !== undefined) return { [MARK]: null };
-  return isCounted ? undefined : { [MARK]: '0' };
+export function recount(quota: ResourceQuota, isWorthIt: boolean): Readonly<Record<string, string | null>> | undefined {
+  if (quota.spec?.hard?.[MARK] !== undefined) return { [MARK]: null };
+  return isWorthIt && uncountedIn(quota).length > 0 ? { [MARK]: '0' } : undefined;
 }

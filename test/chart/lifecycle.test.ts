@@ -114,7 +114,7 @@ const apiClient = JSON.stringify({
 
 test('passwords are made once, and outlive a second installation; what processes keep outlives upgrades and rollbacks', async () => {
   // Without --logs: a pod that has succeeded is deleted before they could be read.
-  expect(await install()).toMatch(/^ *helm test rollcall --namespace rollcall --logs$/m);
+  expect(await install()).toMatch(/^ *helm test rollcall --namespace rollcall$/m);
   const first = await passwords();
   expect(Object.keys(first).toSorted()).toEqual(['rollcall-postgresql', 'rollcall-redis']);
   const [password = '', url = ''] = ['registry-password', 'registry-url'].map((key) =>

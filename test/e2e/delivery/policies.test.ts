@@ -323,7 +323,11 @@ test('a ResourceQuota of kinds that are as new as itself is counted long before 
   context.onTestFinished(async () => void (await cluster.kubectl(['delete', 'crd', NEW_KIND.metadata.name])));
   const hard = { 'count/orders.example.com': '1', 'count/leases.coordination.k8s.io': '100' };
   await apply(NEW_KIND, { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'bounds' }, spec: { hard } });
+  const quota = async () =>
+    JSON.parse(await cluster.kubectl(['get', 'resourcequota', 'bounds', '-n', namespace, '-o', 'json']));
   await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', NEW_KIND.metadata.name]);
+  // Its controller has seen it.
+  await expect.poll(async () => (await quota()).status?.hard, { timeout: 20_000 }).toEqual(hard);
   const order = (name: string) =>
     apply({ apiVersion: 'example.com/v1', kind: 'Order', metadata: { name } }).then(
       () => 'taken',
@@ -334,7 +338,5 @@ test('a ResourceQuota of kinds that are as new as itself is counted long before 
   await startOperator(world, { settings: { ROLLCALL_QUOTA: 'bounds' } });
   await expect.poll(() => order('first'), { timeout: 100_000, interval: 1000 }).toBe('taken');
   expect(await order('second')).toContain('exceeded quota');
-  const quota = async () =>
-    JSON.parse(await cluster.kubectl(['get', 'resourcequota', 'bounds', '-n', namespace, '-o', 'json']));
   await expect.poll(async () => (await quota()).spec.hard, { timeout: 20_000 }).toEqual(hard);
 });

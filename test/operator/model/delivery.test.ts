@@ -306,6 +306,7 @@ function simulate({ scenario, refusal, checksPass, events }: Run): void {
       const made = writeAll(allowed, 'leader');
       if (isCrash) return;
       if (made) forget(simulation, snapshot.measurements.length);
+      simulation.refusal = made ? undefined : { isInvalid: false, message: 'refused' };
       if (changes.length === 0) return;
     }
   }

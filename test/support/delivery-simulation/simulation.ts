@@ -6,6 +6,7 @@ import type {
   JobSnapshot,
   Measurement,
   PodGroup,
+  Refusal,
   Surroundings,
   WorkloadView,
 } from '@rollcall/operator/delivery/job/snapshot.ts';
@@ -77,6 +78,8 @@ export interface Simulation {
   readonly machinery: Machinery;
   nowMs: number;
   readonly measurements: Measurement[];
+  /** What the API server refuses of the job's changes, since it took all of them. */
+  refusal: Refusal | undefined;
   /** @param name of the job; there may be others than that of {@link createSimulation}. */
   observe(name?: string): JobSnapshot | undefined;
   job(name?: string): DeliveryJob | undefined;
@@ -120,6 +123,7 @@ export function createSimulation(scenario: Scenario): Simulation {
       saved,
       artifact: { fetcherImage: 'registry.example.com/rollcall:1', maxBytes: 1e6, allowPrivateAddresses: false },
       measurements: [...simulation.measurements],
+      refusal: simulation.refusal,
       registration: { heartbeatAt: undefined, currentVersion: undefined, health: undefined },
       now: new Date(simulation.nowMs),
     };
@@ -204,6 +208,7 @@ export function createSimulation(scenario: Scenario): Simulation {
     machinery,
     nowMs: Date.parse('2026-11-21T12:00:00Z'),
     measurements: [],
+    refusal: undefined,
     observe,
     job: (name = 'job') => store.find(deliveryJobKind, name),
     deployment: () => store.find(deploymentKind, 'shop'),

@@ -1,13 +1,6 @@
 import type { DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import { expect, test } from 'vitest';
-import {
-  jobConditions,
-  missedForMs,
-  type Standing,
-  unclaimedForMs,
-  unreadyForMs,
-  unsettledForMs,
-} from './conditions.ts';
+import { blockedForMs, jobConditions, missedForMs, type Standing, unclaimedForMs, unreadyForMs } from './conditions.ts';
 
 const at = '2026-11-21T12:00:00.000Z';
 const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Standing => ({
@@ -18,7 +11,7 @@ const standing = (phase: DeliveryPhase, pods?: Standing['pods'], time = at): Sta
   at: time,
   pods,
   isUnclaimed: false,
-  isUnsettled: false,
+  isBlocked: false,
   departure: undefined,
 });
 const statusesOf = (conditions: ReturnType<typeof jobConditions>) =>
@@ -53,17 +46,17 @@ test('pods that were never ready are coming up, those that were are missed', () 
   expect(statusesOf(jobConditions(ready, standing('Progressing', 'growing')))['PodsReady']).toBe('Unknown');
 });
 
-test('a stage is unsettled from when that was first seen, until all is where it wants it', () => {
-  const first = jobConditions([], { ...standing('Paused'), isUnsettled: true });
+test('a stage is blocked from when that was first seen, until all is where it wants it, or it waits for something else', () => {
+  const first = jobConditions([], { ...standing('Paused'), isBlocked: true });
   const later = jobConditions(first, {
     ...standing('Verifying', 'ready', '2026-11-21T12:00:10.000Z'),
-    isUnsettled: true,
+    isBlocked: true,
   });
-  expect(statusesOf(later)).toMatchObject({ Settled: 'False' });
-  expect(unsettledForMs({ phase: 'Verifying', conditions: later }, Date.parse(at) + 15_000)).toBe(15_000);
+  expect(statusesOf(later)).toMatchObject({ InPlace: 'False' });
+  expect(blockedForMs({ phase: 'Verifying', conditions: later }, Date.parse(at) + 15_000)).toBe(15_000);
   const again = jobConditions(later, standing('Verifying'));
-  expect(statusesOf(again)).not.toHaveProperty('Settled');
-  expect(unsettledForMs({ phase: 'Verifying', conditions: again }, Date.parse(at) + 15_000)).toBe(0);
+  expect(statusesOf(again)).not.toHaveProperty('InPlace');
+  expect(blockedForMs({ phase: 'Verifying', conditions: again }, Date.parse(at) + 15_000)).toBe(0);
 });
 
 test('a claim is missed from when it was first not there, until it is there again', () => {

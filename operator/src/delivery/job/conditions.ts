@@ -12,10 +12,10 @@ const PODS_READY = 'PodsReady';
 const CLAIMED = 'ClaimHeld';
 
 /**
- * False while traffic or pods are not where a stage wants them throughout; else there is no such
- * condition.
+ * False while a stage cannot be left because traffic or pods are not where it wants them; else there
+ * is no such condition.
  */
-const SETTLED = 'Settled';
+const IN_PLACE = 'InPlace';
 
 /**
  * False where the job goes about it otherwise than it, or its policy, was asked to; else there is
@@ -34,14 +34,14 @@ export interface Standing {
   /** Undefined: nothing is relied on. `growing`: more pods were just asked for. */
   readonly pods: 'ready' | 'short' | 'growing' | undefined;
   readonly isUnclaimed: boolean;
-  readonly isUnsettled: boolean;
+  readonly isBlocked: boolean;
   /** Once it is set it stays. */
   readonly departure: Departure | undefined;
 }
 
 /**
  * All conditions of a job: Progressing (it goes on by itself), Succeeded (Unknown until it ends),
- * PodsReady, ClaimHeld, Settled, AsRequested.
+ * PodsReady, ClaimHeld, InPlace, AsRequested.
  */
 export function jobConditions(known: DeliveryJobStatus['conditions'], standing: Standing): Condition[] {
   const { phase, reason, message, observedGeneration, at } = standing;
@@ -51,7 +51,8 @@ export function jobConditions(known: DeliveryJobStatus['conditions'], standing: 
   const isGone: Readonly<Record<string, boolean>> = {
     [PODS_READY]: true,
     [CLAIMED]: !standing.isUnclaimed,
-    [SETTLED]: !standing.isUnsettled,
+    // While the claim is made again nobody knows.
+    [IN_PLACE]: !standing.isBlocked && !standing.isUnclaimed,
   };
   let conditions: Condition[] = known?.filter(({ type }) => isGone[type] !== true) ?? [];
   conditions = setCondition(conditions, { type: 'Progressing', status: isProgressing ? 'True' : 'False', ...said }, at);
@@ -60,8 +61,8 @@ export function jobConditions(known: DeliveryJobStatus['conditions'], standing: 
   if (standing.isUnclaimed) {
     conditions = setCondition(conditions, { type: CLAIMED, status: 'False', ...unclaimed, observedGeneration }, at);
   }
-  if (standing.isUnsettled) {
-    conditions = setCondition(conditions, { type: SETTLED, status: 'False', ...unsettled, observedGeneration }, at);
+  if (standing.isBlocked) {
+    conditions = setCondition(conditions, { type: IN_PLACE, status: 'False', ...misplaced, observedGeneration }, at);
   }
   if (standing.departure !== undefined) {
     const requested = { type: AS_REQUESTED, status: 'False', ...standing.departure, observedGeneration } as const;
@@ -81,7 +82,8 @@ const unclaimed = {
   message: 'The Deployment lacks the claim of this job, which makes it again',
 };
 
-const unsettled = {
+/** Of a stage that cannot be left. */
+export const misplaced = {
   reason: 'ChangesPending',
   message: 'Traffic or pods are not where the job wants them',
 };
@@ -143,9 +145,9 @@ export function unclaimedForMs(status: DeliveryJobStatus, nowMs: number): number
   return sinceMs(status, nowMs, ({ type }) => type === CLAIMED);
 }
 
-/** How long traffic or pods have not been where the stage wants them, in ms; 0 when they are. */
-export function unsettledForMs(status: DeliveryJobStatus, nowMs: number): number {
-  return sinceMs(status, nowMs, ({ type }) => type === SETTLED);
+/** How long traffic or pods have kept the stage from being left, in ms; 0 when they do not. */
+export function blockedForMs(status: DeliveryJobStatus, nowMs: number): number {
+  return sinceMs(status, nowMs, ({ type }) => type === IN_PLACE);
 }
 
 function sinceMs({ conditions }: DeliveryJobStatus, nowMs: number, counts: (condition: Condition) => boolean): number {

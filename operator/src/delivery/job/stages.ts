@@ -79,7 +79,7 @@ export function describe({ context, plan, fields }: Standpoint): StatusUpdate {
     fields: { ...fields, ...measured(context) },
     pods: podsOf(context, plan),
     isUnclaimed: isUnclaimed(context),
-    isUnsettled: plan.isUnsettled === true,
+    isBlocked: plan.isBlocked === true,
     departure,
   };
 }

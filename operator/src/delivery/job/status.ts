@@ -31,7 +31,8 @@ export interface StatusUpdate {
   readonly pods?: Standing['pods'];
   /** False by default. */
   readonly isUnclaimed?: boolean;
-  readonly isUnsettled?: boolean;
+  /** False by default. */
+  readonly isBlocked?: boolean;
   readonly departure?: Standing['departure'];
 }
 
@@ -45,8 +46,8 @@ export function buildStatus(job: DeliveryJob, now: Date, update: StatusUpdate): 
   const observedGeneration = job.metadata.generation ?? 0;
   const reason = cut(update.reason ?? update.stage, REASON_LIMIT);
   const message = cut(update.message, MESSAGE_LIMIT);
-  const { phase, stage, pods, isUnclaimed = false, isUnsettled = false, departure } = update;
-  const standing = { phase, reason, message, observedGeneration, at, pods, isUnclaimed, isUnsettled, departure };
+  const { phase, stage, pods, isUnclaimed = false, isBlocked = false, departure } = update;
+  const standing = { phase, reason, message, observedGeneration, at, pods, isUnclaimed, isBlocked, departure };
   const isNewStage = stage !== known.stage || (update.fields?.step ?? known.step) !== known.step;
   const status = {
     ...known,

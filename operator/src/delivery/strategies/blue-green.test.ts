@@ -2,6 +2,7 @@ import { annotations } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import type { Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { expect, test } from 'vitest';
+import type { Decision } from '../../runtime/decision.ts';
 import { planJob } from '../job/plan.ts';
 import type { ClusterView, Measurement, SettledPolicy } from '../job/snapshot.ts';
 import {
@@ -723,32 +724,77 @@ test.for(['Testing', 'Gate'])(
 );
 
 /** Extra pods that somebody scaled up, or a Service that is not led to the pods that are to carry it. */
-const unsettled = [
-  ['Testing', { services: [pinnedTo('old')], extra: buildExtra(4) }],
-  ['Gate', { services: [pinnedTo('old')], extra: buildExtra(4) }],
-  ['Baking', { services: [pinnedTo('old')], ...GREEN }],
-  ['Draining', { services: [pinnedTo('old')], ...GREEN }],
-  ['UpdatingWorkload', { ...UPDATED, services: [buildService('shop', { app: 'shop' })] }],
+const blocked = [
+  ['BlueGreen', 'Testing', { services: [pinnedTo('old')], extra: buildExtra(4) }],
+  ['BlueGreen', 'Gate', { services: [pinnedTo('old')], extra: buildExtra(4) }],
+  ['BlueGreen', 'Baking', { services: [pinnedTo('old')], ...GREEN }],
+  ['BlueGreen', 'Draining', { services: [pinnedTo('old')], ...GREEN }],
+  ['BlueGreen', 'UpdatingWorkload', { ...UPDATED, services: [buildService('shop', { app: 'shop' })] }],
+  ['Canary', 'StepVerifying', { extra: buildExtra(4) }],
+  ['Canary', 'StepPausing', { extra: buildExtra(4) }],
 ] as const;
 
-test.for(unsettled)(
-  'at %s what cannot be put right is given up at the deadline, and waited for before',
-  ([stage, view]) => {
-    const after = (seconds: number) => {
-      const lastTransitionTime = new Date(START - seconds * 1000).toISOString();
-      const conditions: DeliveryJobStatus['conditions'] = [
-        { type: 'Settled', status: 'False', reason: 'r', message: 'm', lastTransitionTime },
-      ];
-      const moved = stage === 'UpdatingWorkload' ? RECORDED : { weight: 100, extraReplicas: 3 };
-      const status = { ...moved, conditions };
-      const promoted = { spec: { promote: true }, metadata: { generation: 2 } };
-      const wish: StageWish = { strategy: 'BlueGreen', stage, seconds: 9000, cluster: buildCluster(view), status };
-      return summarize(planJob(buildAtStage({ ...wish, ...promoted }))).status.failure;
-    };
-    expect(after(599)).toBeUndefined();
-    expect(after(600)?.reason).toBe('ProgressDeadlineExceeded');
-  },
-);
+function blockedFor(
+  [strategy, stage, view]: (typeof blocked)[number],
+  { seconds, promote = true, isRefused = true }: { seconds?: number; promote?: boolean; isRefused?: boolean },
+) {
+  const conditions: DeliveryJobStatus['conditions'] =
+    seconds === undefined
+      ? []
+      : [
+          {
+            type: 'InPlace',
+            status: 'False',
+            reason: 'r',
+            message: 'm',
+            lastTransitionTime: new Date(START - seconds * 1000).toISOString(),
+          },
+        ];
+  const moved = stage === 'UpdatingWorkload' ? RECORDED : { weight: 100, extraReplicas: 3, step: 0 };
+  return buildAtStage({
+    strategy,
+    stage,
+    seconds: 9000,
+    cluster: buildCluster(view),
+    status: { ...moved, conditions },
+    policy: { canary: { steps: [{ weight: 75 }], trafficRouter: 'Replicas' } },
+    spec: { promote },
+    metadata: { generation: 2 },
+    ...(isRefused ? { snapshot: { refusal: { isInvalid: false, message: 'no' } } } : {}),
+  });
+}
+
+function conditionsOf({ changes }: Decision): Record<string, string> {
+  const [written] = changes.flatMap((change) => (change.action === 'status' ? [change.status] : []));
+  const { conditions = [] } = written as DeliveryJobStatus;
+  return Object.fromEntries(conditions.map(({ type, status }) => [type, status]));
+}
+
+test.for(blocked)('%s at %s: what cannot be put right is given up at the deadline, and waited for before', (row) => {
+  expect(conditionsOf(planJob(blockedFor(row, {})))).toMatchObject({ InPlace: 'False' });
+  const waiting = planJob(blockedFor(row, { seconds: 599 }));
+  expect(summarize(waiting).status.failure).toBeUndefined();
+  expect(waiting.requeueAfterMs).toBeLessThanOrEqual(1000);
+  const late = summarize(planJob(blockedFor(row, { seconds: 600 }))).status.failure;
+  expect(late).toMatchObject({ reason: 'ProgressDeadlineExceeded', message: expect.stringContaining('are not where') });
+});
+
+test('a stage that waits for somebody is not blocked, whatever is not in its place', () => {
+  for (const row of blocked.filter(([, stage]) => stage === 'Gate' || stage === 'StepPausing')) {
+    const decision = planJob(blockedFor(row, { seconds: 9000, promote: false }));
+    expect(summarize(decision).status.failure).toBeUndefined();
+    expect(conditionsOf(decision)).toMatchObject({ Succeeded: 'Unknown' });
+    expect(conditionsOf(decision)).not.toHaveProperty('InPlace');
+  }
+});
+
+test('changes that nobody has tried since are tried before they are given up', () => {
+  for (const row of blocked.filter(([, stage]) => stage !== 'UpdatingWorkload')) {
+    const { status, does } = summarize(planJob(blockedFor(row, { seconds: 9000, isRefused: false })));
+    expect(status.failure).toBeUndefined();
+    expect(does).toHaveLength(1);
+  }
+});
 
 const check = { name: 'x', initialDelaySeconds: 0, intervalSeconds: 1, count: 1, failureLimit: 0 };
 const failed: Measurement = { check: 'x', passed: false, at: new Date(START), message: 'too slow' };

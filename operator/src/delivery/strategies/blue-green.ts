@@ -60,6 +60,7 @@ function planTesting(context: JobContext): StagePlan {
     upkeep,
     plan: planVerification(context, afterTesting(context)),
     missed: latePods(context, context.replicas),
+    holds: true,
   });
 }
 
@@ -72,7 +73,7 @@ function planGate(context: JobContext): StagePlan {
   const message = `${context.job.spec.version} is ready; waits for promote`;
   const next = { ...cutOver, progress: { ...cutOver.progress, ...promoted(context) } };
   const plan = { message, next: isPromoted(context) ? next : undefined };
-  return during(context, { upkeep, plan, missed: latePods(context, context.replicas) });
+  return during(context, { upkeep, plan, missed: latePods(context, context.replicas), holds: true });
 }
 
 function planBaking(context: JobContext): StagePlan {

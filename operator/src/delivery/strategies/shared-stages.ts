@@ -9,15 +9,7 @@ import { claimWorkload, releaseWorkload } from '../workload/changes.ts';
 import { fullSize, isExtraGone, removeExtra, surgeLimit } from '../workload/extra-deployment.ts';
 import { canServeWithoutExtra } from './rollback.ts';
 import { rollOut } from './rolling.ts';
-import {
-  isOver,
-  type Next,
-  type StageName,
-  type StagePlan,
-  type StagePlans,
-  untilMs,
-  withoutNext,
-} from './strategy.ts';
+import { isOver, type Next, type StageName, type StagePlan, type StagePlans, untilMs } from './strategy.ts';
 import { during, joinUpkeep, keepUp, missedPods, reach, steerToExtra, type Upkeep, whileCarrying } from './upkeep.ts';
 
 /** From then on the new version may have traffic, if only of some Services. */
@@ -79,8 +71,9 @@ function planUpdatingWorkload(context: JobContext): StagePlan {
   const plan = rollOut(context, { stage: 'HandingBack' });
   return during(context, {
     upkeep,
-    plan: upkeep.steered ? plan : withoutNext({ ...plan, changes: [] }),
+    plan: upkeep.steered ? plan : { ...plan, changes: [] },
     missed: missedPods(context, fullSize(context)),
+    holds: upkeep.steered,
   });
 }
 

@@ -106,8 +106,8 @@ export interface StagePlan {
   readonly held?: boolean;
   /** Whether the pods that the stage relies on are ready; undefined: it relies on none. */
   readonly podsReady?: boolean | undefined;
-  /** Whether traffic or pods are not where the stage wants them throughout. */
-  readonly isUnsettled?: boolean;
+  /** Whether it is over, but for traffic or pods that are not where they have to be. */
+  readonly isBlocked?: boolean;
   /** When time alone changes something, in epoch ms; Infinity: never. */
   readonly requeueAtMs?: number;
 }

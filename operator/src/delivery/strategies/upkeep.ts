@@ -1,6 +1,6 @@
 import type { DeliveryFailure } from '@rollcall/crds/types.gen.ts';
 import { dueChecks, hasChecks, verificationEndsMs, verify } from '../checks/verification.ts';
-import { areComingUp, missedForMs, unreadyForMs, unsettledForMs } from '../job/conditions.ts';
+import { areComingUp, blockedForMs, misplaced, missedForMs, unreadyForMs } from '../job/conditions.ts';
 import { type JobContext, readyCount, readyIn } from '../job/context.ts';
 import { failure } from '../job/failures.ts';
 import type { PodGroup } from '../job/snapshot.ts';
@@ -136,21 +136,26 @@ interface Throughout {
   readonly upkeep: Upkeep;
   readonly plan: StagePlan;
   readonly missed: Missed;
+  /** Whether enough of it holds to leave the stage. */
+  readonly holds: boolean;
 }
 
 /**
- * A stage throughout which something must hold. What keeps it from holding for as long as the
+ * A stage throughout which something must hold. What keeps it from being left for as long as the
  * progress deadline, such as an API server that refuses to move traffic, does not mend itself.
  */
-export function during(context: JobContext, { upkeep, plan, missed }: Throughout): StagePlan {
-  const joined = joinUpkeep(upkeep, plan, missed);
-  if (upkeep.steered && upkeep.changes.length === 0) return joined;
+export function during(context: JobContext, { upkeep, plan, missed, holds }: Throughout): StagePlan {
+  const joined = joinUpkeep(upkeep, holds ? plan : withoutNext(plan), missed);
+  const isPending = upkeep.changes.length > 0;
+  if (plan.next === undefined || (holds && !isPending)) return joined;
   const seconds = context.policy.rolling.progressDeadlineSeconds;
-  const leftMs = seconds * 1000 - unsettledForMs(context.status, context.nowMs);
-  const late = leftMs <= 0 ? lateFailure(upkeep.waits ?? joined.message, seconds) : undefined;
+  const leftMs = seconds * 1000 - blockedForMs(context.status, context.nowMs);
+  // What nobody has tried yet, as when no operator ran meanwhile, may well be taken.
+  const isTried = !isPending || context.snapshot.refusal !== undefined;
+  const late = leftMs <= 0 && isTried ? lateFailure(upkeep.waits ?? misplaced.message, seconds) : undefined;
   return {
     ...joined,
-    isUnsettled: true,
+    isBlocked: true,
     failure: joined.failure ?? late,
     requeueAtMs: Math.min(joined.requeueAtMs ?? Infinity, context.nowMs + Math.max(0, leftMs)),
   };
@@ -170,8 +175,8 @@ export function joinUpkeep(upkeep: Upkeep, plan: StagePlan, missed: Missed): Sta
 }
 
 /** A stage that ends only while the extra pods are ready, and have the traffic that is theirs. */
-export function whileCarrying(context: JobContext, { upkeep, plan, missed }: Throughout): StagePlan {
-  return during(context, { upkeep, plan: upkeep.sized && upkeep.steered ? plan : withoutNext(plan), missed });
+export function whileCarrying(context: JobContext, stage: Omit<Throughout, 'holds'>): StagePlan {
+  return during(context, { ...stage, holds: stage.upkeep.sized && stage.upkeep.steered });
 }
 
 /**

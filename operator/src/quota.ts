@@ -2,7 +2,7 @@ import { type ResourceQuota, resourceQuotaKind } from '@rollcall/platform/kube/b
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { sleep } from '@rollcall/platform/retry.ts';
+import { backoffMs, sleep } from '@rollcall/platform/retry.ts';
 
 /** Kubernetes polls for new kinds every 30 s: as soon as it knows them, the next change counts. */
 const UNCOUNTED_MS = 5000;
@@ -31,29 +31,37 @@ export function createQuotaCounter({ connection, namespace, name, log }: QuotaDe
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
 
-  /** How often in a row something was left to do. */
-  let attempts = 0;
+  /** So often the quota was changed, and is not counted. */
+  let changes = 0;
+  let failures = 0;
 
-  async function check(): Promise<void> {
+  /** @returns how long nothing is to be done, in ms. */
+  async function check(): Promise<number> {
     const quota = await client.find(name);
-    const hard = quota && recount(quota, attempts < GIVEN_UP_AFTER);
-    attempts = quota === undefined || uncountedIn(quota).length === 0 ? 0 : attempts + 1;
-    if (attempts === GIVEN_UP_AFTER && quota !== undefined) {
-      log.warn({ quota: name, uncounted: uncountedIn(quota) }, 'Kubernetes does not count these limits of the quota');
-    }
-    if (hard === undefined) return;
+    const uncounted = quota === undefined ? [] : uncountedIn(quota);
+    if (uncounted.length === 0) changes = 0;
+    const hard = quota && recount(quota, changes < GIVEN_UP_AFTER);
+    if (hard === undefined) return IDLE_MS;
     await client.patch(name, { spec: { hard } });
     log.info({ quota: name, change: hard }, 'changed the ResourceQuota, for Kubernetes to count it');
+    changes += 1;
+    if (changes === GIVEN_UP_AFTER) {
+      log.warn({ quota: name, uncounted }, 'Kubernetes does not count these limits of the quota');
+    }
+    return UNCOUNTED_MS;
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await check().catch((err: unknown) => {
-        attempts += 1;
+      try {
+        const waitMs = await check();
+        failures = 0;
+        await sleep(waitMs, stopping.signal);
+      } catch (err) {
         log.warn({ err, quota: name }, 'the ResourceQuota could not be read or changed');
-      });
-      const isBusy = attempts > 0 && attempts < GIVEN_UP_AFTER;
-      await sleep(isBusy ? UNCOUNTED_MS : IDLE_MS, stopping.signal);
+        await sleep(backoffMs(failures, { baseMs: UNCOUNTED_MS, maxMs: IDLE_MS }), stopping.signal);
+        failures += 1;
+      }
     }
   }
 

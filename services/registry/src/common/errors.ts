@@ -151,6 +151,9 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
+/** What every call may meet that writes an object of Kubernetes. */
+export const WRITE_REFUSALS = ['OVERLOADED', 'STORE_FULL', 'STORE_UNCOUNTED'] as const satisfies readonly ErrorCode[];
+
 /**
  * An error of the registry's domain. The message is for the caller of the API: it must not hold
  * secrets.

@@ -1,5 +1,6 @@
 import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import { WRITE_REFUSALS } from '../../common/errors.ts';
 import { releaseOf } from '../../releases/routes/release-schemas.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';
@@ -11,14 +12,7 @@ import { DeployBody, JobResponse, RollbackBody, strategyNamed } from './request-
 export interface JobRequestRoutesDeps extends DeliveryRequestsDeps, AdmissionDeps {}
 
 const tags = ['webhooks'];
-const refusals = [
-  'INVALID_SERVICE_NAME',
-  'JOB_CONFLICT',
-  'STORE_FULL',
-  'STORE_UNCOUNTED',
-  'OVERLOADED',
-  ...PROOF_REFUSALS,
-] as const;
+const refusals = ['INVALID_SERVICE_NAME', 'JOB_CONFLICT', ...WRITE_REFUSALS, ...PROOF_REFUSALS] as const;
 
 /** Contract 1, `/webhooks/deploy` and `/webhooks/rollback`: what makes a job. */
 export function jobRequestRoutes(app: App, deps: JobRequestRoutesDeps): void {

@@ -1,5 +1,5 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import { RegistryError } from '../../common/errors.ts';
+import { RegistryError, WRITE_REFUSALS } from '../../common/errors.ts';
 import { notFoundAsBadRequest } from '../../http/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
@@ -33,7 +33,7 @@ export interface ServiceRoutesDeps {
 
 const tags = ['services'];
 /** What may keep anything from being stored. */
-const WRITES = ['OVERLOADED', 'CONTENTION', 'STORE_FULL', 'STORE_UNCOUNTED'] as const;
+const WRITES = [...WRITE_REFUSALS, 'CONTENTION'] as const;
 /** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
 const unchecked = () => () => true;
 

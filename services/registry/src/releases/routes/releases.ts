@@ -1,5 +1,6 @@
 import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import { WRITE_REFUSALS } from '../../common/errors.ts';
 import {
   type AutoDeployDeps,
   deployAutomatically,
@@ -31,14 +32,7 @@ function updateRoute(app: App, deps: ReleaseRoutesDeps): void {
     '/webhooks/update',
     {
       config: {
-        refusals: [
-          'INVALID_SERVICE_NAME',
-          'JOB_CONFLICT',
-          'STORE_FULL',
-          'STORE_UNCOUNTED',
-          'OVERLOADED',
-          ...PROOF_REFUSALS,
-        ],
+        refusals: ['INVALID_SERVICE_NAME', 'JOB_CONFLICT', ...WRITE_REFUSALS, ...PROOF_REFUSALS],
       },
       schema: {
         tags,

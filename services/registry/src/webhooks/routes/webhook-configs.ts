@@ -1,5 +1,6 @@
 import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import { WRITE_REFUSALS } from '../../common/errors.ts';
 import type { AdmissionDeps } from '../domain/call-admission.ts';
 import { ALL_SERVICES, configureWebhooks, describeConfig, type WebhookConfigsDeps } from '../domain/webhook-configs.ts';
 import { PROOF_REFUSALS, proofOf } from './request-proof.ts';
@@ -25,14 +26,7 @@ function writeConfigRoute(app: App, deps: AdmissionDeps): void {
     '/webhooks/config',
     {
       config: {
-        refusals: [
-          'INVALID_SERVICE_NAME',
-          'OVERLOADED',
-          'CONTENTION',
-          'STORE_FULL',
-          'STORE_UNCOUNTED',
-          ...PROOF_REFUSALS,
-        ],
+        refusals: ['INVALID_SERVICE_NAME', 'CONTENTION', ...WRITE_REFUSALS, ...PROOF_REFUSALS],
       },
       schema: {
         tags,

@@ -1,3 +1,5 @@
+import { graceEndMs } from '../runtime/connectivity.ts';
+
 /** What a Lease says about the life of a registration. */
 interface Heartbeat {
   /**
@@ -23,7 +25,7 @@ interface Candidate {
  * wall clock is read and no two clocks are compared, so neither skew nor a step of a clock expires
  * anything early or keeps it alive.
  *
- *     deadline = max(last sign of life, start of unbroken connectivity) + TTL
+ *     deadline = max(last sign of life + TTL, end of the grace)
  *
  * The last sign of life is the latest Lease change less the age of the heartbeat that it carries
  * or, without a Lease, the moment when that was first seen.
@@ -106,7 +108,7 @@ export function createDeadlines() {
       const endMs = ttlEndMs(key);
       if (connectedSinceMs === undefined || registration === undefined || endMs === undefined) return undefined;
       const ttlMs = ownBeat(key, registration.uid)?.ttlMs ?? registration.ttlMs;
-      return Math.max(endMs, connectedSinceMs + ttlMs);
+      return Math.max(endMs, graceEndMs(connectedSinceMs, ttlMs));
     },
   };
 }

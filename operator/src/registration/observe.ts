@@ -6,7 +6,7 @@ import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
-import type { Connectivity } from '../runtime/connectivity.ts';
+import { type Connectivity, graceEndMs } from '../runtime/connectivity.ts';
 import type { Liveness, RegistrationSnapshot } from './plan.ts';
 import { heartbeatTtlMs, watchVitalSigns } from './vital-signs.ts';
 
@@ -111,12 +111,14 @@ export function createRegistrationObserver(deps: ObserverDeps) {
     census(): Census {
       const phases = { Registered: 0, Expired: 0, Unknown: 0 };
       let inGrace = 0;
-      const graceEndsMs = (connectivity.sinceMs() ?? Number.POSITIVE_INFINITY) - clock.monotonicMs();
+      const [connectedSinceMs, nowMs] = [connectivity.sinceMs(), clock.monotonicMs()];
+      const isGrace = (ttlMs: number): boolean =>
+        connectedSinceMs === undefined || graceEndMs(connectedSinceMs, ttlMs) > nowMs;
       for (const registration of registrations.store.values()) {
         const phase = registration.status?.phase ?? 'Unknown';
         phases[phase] += 1;
         const ttlMs = heartbeatTtlMs(registration);
-        if (phase !== 'Expired' && ttlMs !== undefined && graceEndsMs + ttlMs > 0) inGrace += 1;
+        if (phase !== 'Expired' && ttlMs !== undefined && isGrace(ttlMs)) inGrace += 1;
       }
       return { phases, inGrace };
     },

@@ -13,6 +13,16 @@ export interface Connectivity {
 }
 
 /**
+ * When the grace is over: for one TTL after this process sees again, nothing expires, because
+ * whoever lives has been heard by then.
+ *
+ * @param connectedSinceMs monotonic, as is what is returned.
+ */
+export function graceEndMs(connectedSinceMs: number, ttlMs: number): number {
+  return connectedSinceMs + ttlMs;
+}
+
+/**
  * Sees while all informers are connected; they notice a server that hangs by themselves. That this
  * process was suspended goes unnoticed: what it then does on an old view fails on its
  * preconditions. Must be made before they are started.

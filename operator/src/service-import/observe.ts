@@ -5,7 +5,7 @@ import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kin
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
 import type { EndpointLiveness } from '../registration/observe.ts';
-import type { Connectivity } from '../runtime/connectivity.ts';
+import { type Connectivity, graceEndMs } from '../runtime/connectivity.ts';
 import { desiredRegistration, importedFrom, isAnnotated, mentionsRegistration } from './desired.ts';
 import type { ImportSnapshot } from './plan.ts';
 import { createReadiness } from './readiness.ts';
@@ -88,7 +88,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
     const unreadySinceMs = readiness.unreadySinceMs(serviceKey, clock.monotonicMs());
     const connectedSinceMs = connectivity.sinceMs();
     if (unreadySinceMs === undefined || connectedSinceMs === undefined) return undefined;
-    return Math.max(unreadySinceMs, connectedSinceMs) + ttlMs;
+    return Math.max(unreadySinceMs + ttlMs, graceEndMs(connectedSinceMs, ttlMs));
   }
 
   return {

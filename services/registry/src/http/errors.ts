@@ -1,7 +1,7 @@
-import { answerOf, HttpError } from '@rollcall/platform/http/errors.ts';
+import { answerOf, type HttpError } from '@rollcall/platform/http/errors.ts';
 import { isQuotaExceeded, isQuotaUncounted, isUnavailable } from '@rollcall/platform/kube/errors.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
-import { errorCatalogue, RegistryError } from '../common/errors.ts';
+import { RegistryError } from '../common/errors.ts';
 
 /** The error of the domain that an error is, or that a store which does not answer means; undefined for anything else. */
 export function domainError(error: unknown): RegistryError | undefined {
@@ -16,13 +16,4 @@ export function domainError(error: unknown): RegistryError | undefined {
 export function mapError(failure: unknown): HttpError | undefined {
   const known = domainError(failure);
   return known && answerOf(known);
-}
-
-/**
- * As the contract has it for heartbeats: a service that is not there is the caller's fault, 400 and
- * not 404.
- */
-export function notFoundAsBadRequest(error: unknown): unknown {
-  if (!(error instanceof RegistryError) || error.code !== 'SERVICE_NOT_FOUND') return error;
-  return new HttpError(400, errorCatalogue.SERVICE_NOT_FOUND.error, { message: error.message });
 }

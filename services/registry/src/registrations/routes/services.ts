@@ -1,6 +1,6 @@
+import { HttpError } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { RegistryError, WRITE_REFUSALS } from '../../common/errors.ts';
-import { notFoundAsBadRequest } from '../../http/errors.ts';
+import { errorCatalogue, RegistryError, WRITE_REFUSALS } from '../../common/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
@@ -198,6 +198,15 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
       }
     },
   );
+}
+
+/**
+ * As the contract has it for heartbeats: a service that is not there is the caller's fault, 400 and
+ * not 404.
+ */
+function notFoundAsBadRequest(error: unknown): unknown {
+  if (!(error instanceof RegistryError) || error.code !== 'SERVICE_NOT_FOUND') return error;
+  return new HttpError(400, errorCatalogue.SERVICE_NOT_FOUND.error, { message: error.message });
 }
 
 function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {

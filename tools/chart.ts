@@ -75,11 +75,13 @@ export function generateChartReadme(values: string): string {
 Generated from values.yaml by tools/chart.ts (\`npm run generate\`). Do not edit.
 
 \`\`\`
-helm install rollcall charts/rollcall --namespace rollcall --create-namespace
+helm install rollcall charts/rollcall --namespace rollcall --create-namespace \\
+  --set image.repository=registry.example.com/rollcall
 helm test rollcall --namespace rollcall
 \`\`\`
 
-Kubernetes 1.33 or newer. Nothing else is needed: PostgreSQL and Redis are embedded, unless
+Build the image and push it to your registry first. It needs Kubernetes 1.33 or newer, and Helm 3.14
+or newer. Nothing else is needed: PostgreSQL and Redis are embedded, unless
 \`postgresql.external\` and \`redis.external\` name others. [Operations](../../docs/operations.md) has
 sizing, upgrades and uninstalling.
 

@@ -78,7 +78,7 @@ export async function admit(
   const secret = await configs.readSecret(settings);
   // A secret that was set and cannot be found must not open the door.
   if (secret === undefined) {
-    const message = `The secret of '${settings.serviceName}' is configured and cannot be read; restore its Secret, or set a new one`;
+    const message = `The secret of '${settings.serviceName}' is configured and cannot be read; restore its Secret, or delete its WebhookConfig and set both anew`;
     throw new RegistryError('SECRET_MISSING', message);
   }
   const now = clock.now();

@@ -20,7 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([first[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]);
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const watchUrl = (registry: RunningService) => `${registry.url}/api/v1/services/watch`;
@@ -57,6 +56,8 @@ test('begins with everything, then reports each change with an id that another r
 
 test('expiry, as the operator writes it, is an event of its own', async () => {
   await register('expiring');
+  // Or it would be told of this first.
+  await expect.poll(async () => (await second.call('GET', '/services/expiring')).status).toBe(200);
   await using stream = await openEventStream(watchUrl(second));
   await stream.until('synced');
   await namespace.kubectl([

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isApiServerReady } from './api-server-probe.ts';
-import { createCertificates } from './certificates.ts';
+import { type Certificates, createCertificates } from './certificates.ts';
 import {
   type CommandContext,
   type ComponentName,
@@ -51,6 +51,7 @@ export interface ControlPlane extends AsyncDisposable {
   /** URL of the API server. */
   readonly server: string;
   readonly ports: ControlPlanePorts;
+  readonly certificates: Certificates;
   /** The process ids of what runs at the moment. */
   readonly processes: Readonly<Partial<Record<ComponentName, number>>>;
   /** Rejects when a component ends by itself, killed from outside included. */
@@ -66,10 +67,10 @@ const READY_TIMEOUT_MS = 90_000;
 
 /**
  * How much the heap of a component of the control plane may grow before garbage is collected, in
- * percent; Go's default is 100. Here it saves a tenth of the API server's CPU time for some 100
+ * percent; Go's default is 100. Here it saves a tenth of the API server's CPU time for some 150
  * MiB.
  */
-const GOGC = '200';
+const GOGC = '400';
 
 /** The data are deleted, so there is nothing to finish. */
 const STOP_GRACE_MS = 1_000;
@@ -120,6 +121,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     podEnvironment: pod.env,
     server,
     ports,
+    certificates,
     failed,
     get processes() {
       return components.pids();

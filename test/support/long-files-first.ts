@@ -3,13 +3,17 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that wait for minutes, the longest first; from the root of the repository. */
 const LONG = [
-  'test/e2e/gateway-kills.test.ts',
   'test/e2e/outage.test.ts',
-  'test/e2e/kills.test.ts',
-  'test/e2e/delivery/crashes.test.ts',
-  'test/e2e/gateway-kills-streams.test.ts',
   'test/e2e/delivery/failures.test.ts',
+  'test/e2e/delivery/crashes.test.ts',
+  'test/e2e/delivery/strategies.test.ts',
+  'test/e2e/gateway-kills-streams.test.ts',
+  'test/e2e/gateway-kills.test.ts',
+  'test/e2e/kills.test.ts',
+  'test/e2e/delivery/policies.test.ts',
+  'test/e2e/start.test.ts',
   'test/chart/lifecycle.test.ts',
+  'local/src/go-build.test.ts',
   'test/cluster/chart/in-use.test.ts',
   'test/cluster/delivery.test.ts',
   'test/cluster/chart/ingress.test.ts',

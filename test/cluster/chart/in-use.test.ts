@@ -26,7 +26,7 @@ const TTL_MS = 60_000;
 const LATE_MS = 10_000;
 
 /** Requests a second that come by the gateway. */
-const OUTER_RATE = 60;
+const OUTER_RATE = 40;
 
 const NOTHING_FAILED = { failed: 0, failures: [] };
 

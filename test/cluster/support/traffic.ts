@@ -4,7 +4,7 @@ import { type DeliveryStage, loadUntil } from './delivery.ts';
 import { countRequests, failuresSince, type LoadReport, shareOf } from './load-report.ts';
 
 /** Requests that each job is watched for, at least. */
-const REQUESTS = 10_000;
+const REQUESTS = 3000;
 
 /** Percentage points by which a canary's share of the requests may be off. */
 const TOLERANCE = 5;
@@ -12,7 +12,7 @@ const TOLERANCE = 5;
 const SETTLED_REQUESTS = 500;
 /**
  * Enough for a share to be as expected, give or take {@link TOLERANCE}, where a choice is made every
- * other request: four times its standard deviation. 10 s on an idle machine.
+ * other request: four times its standard deviation. 20 s on an idle machine.
  */
 const MEASURED_REQUESTS = 3000;
 /**

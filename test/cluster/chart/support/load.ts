@@ -4,11 +4,11 @@ import { loadPod } from '../../support/manifests.ts';
 import type { ClusterNamespace } from '../../support/namespace.ts';
 
 /** Requests a second, unless another rate is asked for. */
-const RATE = 200;
+const RATE = 100;
 /**
  * Requests that what happens is watched for at least, so that the load is there before and after.
  */
-const LEAST_REQUESTS = 200;
+const LEAST_REQUESTS = 100;
 
 /** A client that sends requests at an even rate from a pod. */
 export interface Load {

@@ -144,7 +144,7 @@ async function use(): Promise<void> {
     return stack.use(
       await startReadyReplica(script, {
         logDirectory: join(inject('temporaryDirectory'), 'chart-rbac'),
-        kubeconfig: kubeconfigs[account] ?? '',
+        access: { KUBECONFIG: kubeconfigs[account] ?? '' },
         namespace: NAMESPACE,
         settings: { ...Object.fromEntries(given), ...settings },
       }),

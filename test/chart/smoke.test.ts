@@ -25,14 +25,14 @@ let tokenFile: string;
 let wrongTokenFile: string;
 
 beforeAll(async () => {
-  namespace = resources.use(await createNamespace('smoke'));
+  namespace = await createNamespace('smoke');
   const database = resources.use(await createDatabase());
   const settings = { ROLLCALL_AUTHENTICATION: 'token-review', ROLLCALL_TOKEN_AUDIENCE: AUDIENCE };
   registry = resources.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url, settings }));
   operator = resources.use(
     await startReadyReplica('operator/src/main.ts', {
       logDirectory: inject('temporaryDirectory'),
-      kubeconfig: inject('kubeconfig'),
+      access: inject('podEnvironment'),
       namespace: namespace.name,
       settings: { ROLLCALL_IMPORT_NAMESPACES: namespace.name },
     }),

@@ -32,7 +32,7 @@ export interface RealRegistry extends AsyncDisposable {
 
 export async function startRealRegistry({ ttlSeconds = 60, operator = false }: RealRegistryOptions = {}) {
   await using stack = new AsyncDisposableStack();
-  const namespace = stack.use(await createNamespace('client'));
+  const namespace = await createNamespace('client');
   const database = stack.use(await createDatabase());
   const port = await freePort();
   const start = (settings: Record<string, string> = {}) =>
@@ -66,7 +66,7 @@ async function startOperator(stack: AsyncDisposableStack, namespace: string): Pr
     {
       name: `operator-${randomBytes(4).toString('hex')}`,
       script: 'operator/src/main.ts',
-      env: { KUBECONFIG: inject('kubeconfig'), ...settings },
+      env: { ...inject('podEnvironment'), ...settings },
     },
     {
       logDirectory: inject('temporaryDirectory'),

@@ -17,7 +17,7 @@ let token: string;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('cors'));
+  namespace = await createNamespace('cors');
   const database = stack.use(await createDatabase());
   const registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   shop = stack.use(

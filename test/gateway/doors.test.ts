@@ -36,7 +36,7 @@ let shop: Backend;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('gateway-doors'));
+  namespace = await createNamespace('gateway-doors');
   const database = stack.use(await createDatabase());
   [registryGrpc = 0] = await freePorts(1);
   registry = stack.use(

@@ -34,7 +34,7 @@ export function startGatewayProcess(options: GatewayOptions): Promise<Replica> {
 function replicaOptions({ namespace, registry, settings }: GatewayOptions): ReplicaOptions {
   return {
     logDirectory: inject('temporaryDirectory'),
-    kubeconfig: namespace.kubeconfigPath,
+    access: inject('podEnvironment'),
     namespace: namespace.name,
     settings: { ROLLCALL_REGISTRY_URLS: registry, ...settings },
   };

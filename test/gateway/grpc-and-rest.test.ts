@@ -21,7 +21,7 @@ let grpcPort = 0;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('grpc-and-rest'));
+  const namespace = await createNamespace('grpc-and-rest');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   [grpcPort = 0] = await freePorts(1);

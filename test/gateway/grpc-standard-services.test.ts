@@ -24,7 +24,7 @@ let token: string;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('standard'));
+  const namespace = await createNamespace('standard');
   const database = stack.use(await createDatabase());
   const [registryPort = 0, gatewayPort = 0] = await freePorts(2);
   port = gatewayPort;

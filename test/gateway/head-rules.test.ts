@@ -18,7 +18,7 @@ let token: string;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('heads'));
+  namespace = await createNamespace('heads');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   shop = stack.use(await startBackend());

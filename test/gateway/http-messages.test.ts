@@ -16,7 +16,7 @@ let token: string;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('http-messages'));
+  const namespace = await createNamespace('http-messages');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   gateway = stack.use(

@@ -40,7 +40,7 @@ let keySet: object[] = [];
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('identity'));
+  namespace = await createNamespace('identity');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   external = await generateKeyPair('RS256');

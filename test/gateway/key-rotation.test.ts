@@ -34,7 +34,7 @@ let client: TestClient;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('rotation'));
+  namespace = await createNamespace('rotation');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   client = await createClient(namespace, { id: 'tests', scopes: ['registrations:read'] });

@@ -17,7 +17,7 @@ let client: TestClient;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('gateway-memory'));
+  namespace = await createNamespace('gateway-memory');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   client = await createClient(namespace, { id: 'tests', scopes: ['registrations:read'] });

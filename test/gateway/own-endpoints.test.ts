@@ -18,7 +18,7 @@ let gateway: RunningService;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('own-endpoints'));
+  namespace = await createNamespace('own-endpoints');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   gateway = stack.use(await start());

@@ -12,7 +12,7 @@ let database: TcpRelay;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('dataless'));
+  namespace = await createNamespace('dataless');
   const url = new URL(stack.use(await createDatabase()).url);
   database = stack.use(await startTcpRelay(Number(new URL(inject('postgresUrl')).port || 5432)));
   url.host = `127.0.0.1:${database.port}`;

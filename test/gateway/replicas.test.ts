@@ -17,7 +17,7 @@ let grpcPort: number;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('doors'));
+  namespace = await createNamespace('doors');
   const database = stack.use(await createDatabase());
   const redis = stack.use(await createRedis());
   const [registryGrpc = 0, first = 0, second = 0] = await freePorts(3);

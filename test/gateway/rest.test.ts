@@ -19,7 +19,7 @@ let token: string;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('gateway'));
+  namespace = await createNamespace('gateway');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   gateway = stack.use(

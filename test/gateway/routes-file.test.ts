@@ -56,7 +56,7 @@ let directory: string;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('routes'));
+  namespace = await createNamespace('routes');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   reports = stack.use(

@@ -31,7 +31,7 @@ let registryGrpc: number;
 let gatewayGrpc: number;
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('scopes'));
+  namespace = await createNamespace('scopes');
   const database = stack.use(await createDatabase());
   [registryGrpc = 0, gatewayGrpc = 0] = await freePorts(2);
   registry = stack.use(

@@ -17,7 +17,7 @@ let grpcPort = 0;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('service-addresses'));
+  const namespace = await createNamespace('service-addresses');
   const { url: databaseUrl } = stack.use(await createDatabase());
   const settings = { ROLLCALL_SERVICE_ADDRESSES: 'cluster' };
   [registry, strict, backend] = await Promise.all([

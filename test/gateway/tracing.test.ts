@@ -28,7 +28,7 @@ const SPAN = '00f067aa0ba902b7';
 const EXPORT_AT_ONCE = { OTEL_BSP_SCHEDULE_DELAY: '50' };
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('tracing'));
+  namespace = await createNamespace('tracing');
   const database = stack.use(await createDatabase());
   collector = stack.use(await startOtlpReceiver());
   registry = stack.use(
@@ -414,7 +414,7 @@ describe('a gateway of its own', () => {
   test('with an endpoint that is none does not start, and says why', async () => {
     const faulty = await startReplica('services/gateway/src/main.ts', {
       logDirectory: inject('temporaryDirectory'),
-      kubeconfig: namespace.kubeconfigPath,
+      access: inject('podEnvironment'),
       namespace: namespace.name,
       settings: { ROLLCALL_REGISTRY_URLS: registry.url, OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:hunter2' },
     });

@@ -42,7 +42,7 @@ let openAnswers = 0;
 const stack = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('slow'));
+  const namespace = await createNamespace('slow');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
   gateway = stack.use(

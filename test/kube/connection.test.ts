@@ -33,9 +33,7 @@ let namespace: string;
 
 beforeAll(async () => {
   parts = await readCluster(inject('kubeconfig'));
-  const created = await createNamespace('connection');
-  namespace = created.name;
-  return () => created[Symbol.asyncDispose]();
+  namespace = (await createNamespace('connection')).name;
 });
 
 interface SelfSubjectReview extends KubeObject {

@@ -35,7 +35,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await kube.close();
-  await namespace[Symbol.asyncDispose]();
 });
 
 /** Sends an object as kubectl does, refusing unknown fields. */

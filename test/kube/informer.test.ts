@@ -14,13 +14,9 @@ let leases: ResourceClient<Lease>;
 
 beforeEach(async () => {
   connection = await connectByFile(inject('kubeconfig'), { ...connectionOptions, maxSockets: 32 });
-  const created = await createNamespace('informer');
-  namespace = created.name;
+  namespace = (await createNamespace('informer')).name;
   leases = resourceClient(connection, leaseKind, namespace);
-  return async () => {
-    await created[Symbol.asyncDispose]();
-    await connection.close();
-  };
+  return () => connection.close();
 });
 
 test('lists page by page, each object once', async () => {

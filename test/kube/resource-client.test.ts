@@ -24,14 +24,10 @@ let registrations: ResourceClient<ServiceRegistration>;
 
 beforeAll(async () => {
   connection = await connectByFile(inject('kubeconfig'), connectionOptions);
-  const created = await createNamespace('client');
-  namespace = created.name;
+  namespace = (await createNamespace('client')).name;
   leases = resourceClient(connection, leaseKind, namespace);
   registrations = resourceClient(connection, serviceRegistrationKind, namespace);
-  return async () => {
-    await created[Symbol.asyncDispose]();
-    await connection.close();
-  };
+  return () => connection.close();
 });
 
 function registration(name: string): Parameters<typeof registrations.create>[0] {

@@ -11,7 +11,7 @@ const CONFIG = 'POST /webhooks/config';
 const EXAMPLES = ['--max-examples', '40'];
 
 async function startOpenRegistry(stack: AsyncDisposableStack): Promise<Replica> {
-  const namespace = stack.use(await createNamespace('openapi'));
+  const namespace = await createNamespace('openapi');
   const database = stack.use(await createDatabase());
   return stack.use(await startRegistryProcess({ namespace: namespace.name, databaseUrl: database.url }));
 }

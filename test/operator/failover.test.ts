@@ -20,7 +20,7 @@ interface OperatorProcess extends ManagedProcess {
 }
 
 /** Runs the operator as a process of its own and waits until it is ready. */
-async function startOperatorProcess(world: World, kubeconfig = inject('kubeconfig')): Promise<OperatorProcess> {
+async function startOperatorProcess(world: World, access = inject('podEnvironment')): Promise<OperatorProcess> {
   const [port = 0] = await freePorts(1);
   const started = await startProcess({
     name: `operator-${port}`,
@@ -29,7 +29,7 @@ async function startOperatorProcess(world: World, kubeconfig = inject('kubeconfi
     logFile: join(inject('temporaryDirectory'), `operator-${port}.log`),
     env: {
       PATH: process.env['PATH'],
-      KUBECONFIG: kubeconfig,
+      ...access,
       ROLLCALL_NAMESPACE: world.namespace,
       ROLLCALL_IMPORT: 'false',
       ROLLCALL_HOST: '127.0.0.1',
@@ -96,7 +96,7 @@ test('an operator that is cut off exits, and the next one expires no service tha
   await using relay = await startTcpRelay(parts.port);
   const cluster = { ...parts.cluster, server: `https://127.0.0.1:${relay.port}` };
   const kubeconfig = await writeKubeconfig({ cluster, user: parts.user });
-  const first = await startOperatorProcess(world, kubeconfig);
+  const first = await startOperatorProcess(world, { KUBECONFIG: kubeconfig });
   await Promise.all(['alive', 'dead'].map((name) => registerAlive(world, name)));
   await untilPhase(world, 'alive', 'Registered');
   const beating = new AbortController();
@@ -109,7 +109,7 @@ test('an operator that is cut off exits, and the next one expires no service tha
   expect(await first.exited).toEqual({ code: 1, signal: null });
   await sleep(3000);
   relay.heal();
-  const second = await startOperatorProcess(world, kubeconfig);
+  const second = await startOperatorProcess(world, { KUBECONFIG: kubeconfig });
   const startedAtMs = performance.now();
   const { seenAtMs } = await untilPhase(world, 'dead', 'Expired');
   // Its grace, once the Lease of the lost leader has run out.

@@ -42,20 +42,17 @@ export interface World {
 }
 
 /**
- * A namespace of the test's own, deleted when it ends. Vitest's global `onTestFinished` mixes up
+ * A namespace of the test's own. Vitest's global `onTestFinished` mixes up
  * tests that run at once.
  */
 export async function createWorld({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
-  const { name: namespace, ...created } = await createNamespace('operator');
+  const { name: namespace } = await createNamespace('operator');
   const connection = await connectByFile(inject('kubeconfig'), {
     clock: systemClock,
     requestTimeoutMs: 20_000,
     maxSockets: 16,
   });
-  onTestFinished(async () => {
-    await created[Symbol.asyncDispose]();
-    await connection.close();
-  });
+  onTestFinished(() => connection.close());
   return {
     onTestFinished,
     namespace,
@@ -95,12 +92,12 @@ export interface OperatorOptions {
 /** Runs an operator within this process and waits until it is ready; stopped when the test ends. */
 export async function startOperator(
   { namespace, onTestFinished }: World,
-  { clock = systemClock, settings = {}, kubeconfig = inject('kubeconfig') }: OperatorOptions = {},
+  { clock = systemClock, settings = {}, kubeconfig }: OperatorOptions = {},
 ): Promise<RunningOperator> {
   const [port = 0] = await freePorts(1);
   const requested = Promise.withResolvers<string>();
   const environment = {
-    KUBECONFIG: kubeconfig,
+    ...(kubeconfig === undefined ? inject('podEnvironment') : { KUBECONFIG: kubeconfig }),
     ROLLCALL_NAMESPACE: namespace,
     ROLLCALL_IMPORT_NAMESPACES: namespace,
     ROLLCALL_HOST: '127.0.0.1',

@@ -56,7 +56,6 @@ afterAll(async () => {
   await Promise.all([ahead[Symbol.asyncDispose](), behind[Symbol.asyncDispose]()]);
   await relay[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const urlOf = (registry: RunningService, path: string) => `${registry.url}/api/v1${path}`;

@@ -41,7 +41,6 @@ afterAll(async () => {
   await strict[Symbol.asyncDispose]();
   await registry[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 /**

@@ -31,7 +31,6 @@ interface Scene {
 /** Both registries and an operator process on a namespace of the test's own. */
 async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<Scene> {
   const namespace = await createNamespace('clocks');
-  onTestFinished(() => namespace[Symbol.asyncDispose]());
   const database = await createDatabase();
   onTestFinished(() => database[Symbol.asyncDispose]());
   const clock: WrongClock = {
@@ -62,7 +61,7 @@ async function setUp({ onTestFinished }: TestContext, offByMs: number): Promise<
   });
   const operator = await startReadyReplica('operator/src/main.ts', {
     logDirectory: inject('temporaryDirectory'),
-    kubeconfig: inject('kubeconfig'),
+    access: inject('podEnvironment'),
     namespace: namespace.name,
     settings: { ROLLCALL_IMPORT: 'false' },
   });

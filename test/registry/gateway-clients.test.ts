@@ -31,7 +31,7 @@ const asking = (keysUrl: string) => ({
 });
 
 beforeAll(async () => {
-  namespace = stack.use(await createNamespace('clients'));
+  namespace = await createNamespace('clients');
   const { url: databaseUrl } = stack.use(await createDatabase());
   const [port = 0, adminPort = 0, gatewayGrpc = 0, registryGrpc = 0] = await freePorts(4);
   grpcPort = gatewayGrpc;
@@ -43,7 +43,7 @@ beforeAll(async () => {
   gateway = stack.use(
     await startReadyReplica('services/gateway/src/main.ts', {
       logDirectory: inject('temporaryDirectory'),
-      kubeconfig: inject('kubeconfig'),
+      access: inject('podEnvironment'),
       namespace: namespace.name,
       ports: [port, adminPort],
       settings: {

@@ -44,7 +44,6 @@ afterAll(async () => {
   client[Symbol.dispose]();
   await Promise.all([first[Symbol.asyncDispose](), guarded[Symbol.asyncDispose]()]);
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const shop = { serviceName: 'shop', serviceUrl: 'http://shop', capabilities: ['CAPABILITY_GRPC', 'CAPABILITY_REST'] };

@@ -26,7 +26,7 @@ let paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 let schemas: Readonly<Record<string, Schema>>;
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('openapi-document'));
+  const namespace = await createNamespace('openapi-document');
   const database = stack.use(await createDatabase());
   registry = stack.use(await startRegistry({ namespace: namespace.name, databaseUrl: database.url }));
   const { body } = await registry.call('GET', '/openapi.json');

@@ -30,7 +30,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(replicas.map((replica) => replica[Symbol.asyncDispose]()));
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 interface StoredRegistration {
@@ -128,12 +127,11 @@ async function hammer(registries: readonly RunningService[], seed: number, into:
 
 test('two replicas and an operator hammered with the same names: every life that was acknowledged is accounted for', async (context) => {
   const own = await createNamespace('hammered');
-  context.onTestFinished(() => own[Symbol.asyncDispose]());
   const settings = { ROLLCALL_TTL_SECONDS: String(TTL_MS / 1000) };
   const options = { namespace: own.name, databaseUrl: database.url, settings };
   const operator = await startReadyReplica('operator/src/main.ts', {
     logDirectory: inject('temporaryDirectory'),
-    kubeconfig: inject('kubeconfig'),
+    access: inject('podEnvironment'),
     namespace: own.name,
     settings: { ROLLCALL_IMPORT: 'false' },
   });

@@ -20,7 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await registry[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 function register(service_name: unknown, more: Record<string, unknown> = {}): Promise<Answer> {

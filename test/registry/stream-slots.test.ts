@@ -26,7 +26,7 @@ let token: string;
 let pair: Awaited<ReturnType<typeof generateKeyPair>>;
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('slots'));
+  const namespace = await createNamespace('slots');
   const { url: databaseUrl } = stack.use(await createDatabase());
   await namespace.kubectl(['create', 'serviceaccount', 'gateway']);
   token = (await namespace.kubectl(['create', 'token', 'gateway', '--audience', 'rollcall'])).trim();

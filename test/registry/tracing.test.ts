@@ -18,7 +18,7 @@ let relay: TcpRelay;
 let port: number;
 
 beforeAll(async () => {
-  const namespace = stack.use(await createNamespace('registry-tracing'));
+  const namespace = await createNamespace('registry-tracing');
   const database = stack.use(await createDatabase());
   collector = stack.use(await startOtlpReceiver());
   const parts = await readCluster(namespace.kubeconfigPath);

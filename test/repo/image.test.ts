@@ -94,7 +94,7 @@ test('the JavaScript of the image runs without a stripper of types, line by line
 });
 
 test('what drains goes on when it gets another signal to end', { timeout: 180_000 }, async () => {
-  await using namespace = await createNamespace('image');
+  const namespace = await createNamespace('image');
   await using database = await createDatabase();
   const [port = 0, adminPort = 0] = await freePorts(2);
   const registry = await startService(

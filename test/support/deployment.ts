@@ -76,7 +76,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
   );
   const postgres = stack.use(await startPostgres({ directory: join(directory, 'postgres') }));
   const databaseUrl = await postgres.createDatabase('rollcall');
-  const common = { logDirectory: directory, kubeconfig: controlPlane.kubeconfigPath, namespace: NAMESPACE };
+  const common = { logDirectory: directory, access: controlPlane.podEnvironment, namespace: NAMESPACE };
   const replicas = (count: number, script: string, settings: Record<string, string> = {}) =>
     Promise.all(Array.from({ length: count }, async () => stack.use(await supervise(script, { ...common, settings }))));
   const started = {

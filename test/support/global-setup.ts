@@ -19,6 +19,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Path of an admin's kubeconfig for the API server that all files share. */
     kubeconfig: string;
+    /** By which a process finds that API server as a pod does, with all rights. */
+    podEnvironment: Readonly<Record<string, string>>;
     /** A superuser's URL of the PostgreSQL that all files share. */
     postgresUrl: string;
     /** URL, with the password, of the Redis that all files share. */
@@ -81,8 +83,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   );
   const postgres = stoppedBy(stack, startPostgres({ directory: join(directory, 'postgres') }));
   const redis = stoppedBy(stack, startRedis({ directory: join(directory, 'redis'), binary: redisBinary }));
-  const [{ kubeconfigPath }, { url }, { url: redisUrl }] = await Promise.all([controlPlane, postgres, redis]);
+  const [{ kubeconfigPath, podEnvironment }, { url }, { url: redisUrl }] = await Promise.all([
+    controlPlane,
+    postgres,
+    redis,
+  ]);
   project.provide('kubeconfig', kubeconfigPath);
+  project.provide('podEnvironment', podEnvironment);
   project.provide('postgresUrl', url);
   project.provide('redisUrl', redisUrl);
   project.provide('temporaryDirectory', directory);

@@ -3,7 +3,7 @@ import { type KubectlRun, type KubectlTarget, runKubectl } from '@rollcall/local
 import { inject } from 'vitest';
 
 /** A namespace of one test file's own. */
-export interface TestNamespace extends AsyncDisposable {
+export interface TestNamespace {
   readonly name: string;
   readonly kubeconfigPath: string;
   /**
@@ -32,8 +32,8 @@ export function kubectl(args: readonly string[], { kubeconfig, ...run }: Kubectl
 }
 
 /**
- * Creates a namespace with a name that nobody else has. Disposing of it starts its deletion and
- * does not wait for the end.
+ * Creates a namespace with a name that nobody else has. It stays until the API server goes, after
+ * the last test: deleting one takes Kubernetes more than a hundred requests.
  *
  * @param prefix says in listings and logs whose it is.
  */
@@ -44,8 +44,5 @@ export async function createNamespace(prefix = 'test'): Promise<TestNamespace> {
     name,
     kubeconfigPath: sharedCluster().kubeconfigPath,
     kubectl: (args, run) => kubectl(['--namespace', name, ...args], run),
-    [Symbol.asyncDispose]: async () => {
-      await kubectl(['delete', 'namespace', name, '--wait=false']);
-    },
   };
 }

@@ -27,7 +27,7 @@ export function startRegistryProcess(options: RegistryOptions): Promise<Replica>
 function replicaOptions({ namespace, databaseUrl, kubeconfig, settings }: RegistryOptions): ReplicaOptions {
   return {
     logDirectory: inject('temporaryDirectory'),
-    kubeconfig: kubeconfig ?? inject('kubeconfig'),
+    access: kubeconfig === undefined ? inject('podEnvironment') : { KUBECONFIG: kubeconfig },
     namespace,
     settings: {
       ROLLCALL_DATABASE_URL: databaseUrl,

@@ -18,7 +18,11 @@ export const COMPILE_CACHE = join(tmpdir(), 'node-compile-cache');
 
 export interface ReplicaOptions {
   readonly logDirectory: string;
-  readonly kubeconfig: string;
+  /**
+   * The variables by which it finds the API server: those of a pod, or `KUBECONFIG`, for which it
+   * loads much more.
+   */
+  readonly access: Readonly<Record<string, string>>;
   readonly namespace: string;
   /** API and admin port; free ones by default. */
   readonly ports?: readonly [number, number];
@@ -53,7 +57,7 @@ export interface Answer {
 /** What a replica gets for its environment, besides what is said for it. */
 function environmentFor(options: ReplicaOptions, [port, adminPort]: readonly [number, number]): Record<string, string> {
   return {
-    KUBECONFIG: options.kubeconfig,
+    ...options.access,
     ROLLCALL_NAMESPACE: options.namespace,
     ROLLCALL_HOST: '127.0.0.1',
     // Services of tests are on this machine.

@@ -17,7 +17,7 @@ const REPLICAS = 4;
 /**
  * Requests a second: enough to meet every moment of a job, and to leave the processors to the pods.
  */
-const RATE = 300;
+const RATE = 150;
 
 /** How often a job is observed; what `JobRun` says of times is late by that much at most. */
 const POLL_INTERVAL_MS = 50;
@@ -117,7 +117,7 @@ export async function openDeliveryStage({
   stack.use(
     await startReadyReplica('operator/src/main.ts', {
       logDirectory: inject('clusterDirectory'),
-      kubeconfig: kubeconfigPath,
+      access: { KUBECONFIG: kubeconfigPath },
       namespace: namespace.name,
       settings,
     }),

@@ -67,7 +67,7 @@ test.concurrent.for(scenarios)(
     if (router === 'GatewayAPI') await Promise.all(names.map((name) => createRoute(world, name)));
     const routes = await Promise.all(names.map((name) => world.routes.find(name)));
     const abortedAt = new Map<string, string>();
-    const kubeconfig = await startStageProxy(world, async ({ stage = '' }, job) => {
+    const access = await startStageProxy(world, async ({ stage = '' }, job) => {
       const { serviceName, promote } = (await world.jobs.get(job)).spec;
       if (stage.toLowerCase() === serviceName && !abortedAt.has(serviceName)) {
         abortedAt.set(serviceName, stage);
@@ -77,7 +77,7 @@ test.concurrent.for(scenarios)(
       }
       return true;
     });
-    await startOperator(world, { kubeconfig });
+    await startOperator(world, { access });
     const guard = await startGuard(world, names);
     const jobs = await Promise.all(names.map((name) => deploy(world, name, { strategy })));
     const ends = await Promise.all(jobs.map((job) => untilEnd(world, job)));

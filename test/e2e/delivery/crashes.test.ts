@@ -113,7 +113,7 @@ async function killAtEveryStage(world: World, job: string, spared?: string): Pro
   const killedAt = new Set<string>();
   const seen = new Set<string>();
   let killed: Promise<void> | undefined;
-  const kubeconfig = await startStageProxy(world, async ({ stage, step = 0, finishedAt }) => {
+  const access = await startStageProxy(world, async ({ stage, step = 0, finishedAt }) => {
     const key = `${stage}/${step}`;
     if (stage === undefined || stage === spared || finishedAt !== undefined || seen.has(key)) return true;
     // Whoever waits at a gate is let through once the operator is back.
@@ -124,13 +124,13 @@ async function killAtEveryStage(world: World, job: string, spared?: string): Pro
     await killed;
     return false;
   });
-  let operator = await startOperator(world, { kubeconfig, waitUntilReady: false });
+  let operator = await startOperator(world, { access, waitUntilReady: false });
   const giveUpAtMs = performance.now() + 240_000;
   for (;;) {
     if (killed !== undefined) {
       await killed;
       killed = undefined;
-      operator = await startOperator(world, { kubeconfig, waitUntilReady: false });
+      operator = await startOperator(world, { access, waitUntilReady: false });
     }
     const { metadata, status } = await world.jobs.get(job);
     if (status?.finishedAt !== undefined && (metadata.finalizers ?? []).length === 0) return killedAt;

@@ -1,13 +1,11 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Agent, request } from 'node:https';
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Agent, createServer, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
-import { accessFromFile } from '@rollcall/platform/kube/access.ts';
 import type { World } from './world.ts';
 
 type JobStatus = NonNullable<DeliveryJob['status']>;
@@ -23,18 +21,20 @@ export type StatusHook = (status: JobStatus, job: string) => Promise<boolean>;
  * Stands between an operator and the API server, so that a test can act right after the operator
  * has stored a stage: by a watch it would come to know of it too late.
  *
- * @returns the path of a kubeconfig that leads through it. Stopped when the test ends.
+ * @returns the variables of a pod that lead through it. Stopped when the test ends.
  */
-export async function startStageProxy(world: World, onStatus: StatusHook): Promise<string> {
+export async function startStageProxy(world: World, onStatus: StatusHook): Promise<Readonly<Record<string, string>>> {
   const { cluster, namespace, onTestFinished } = world;
-  const access = await accessFromFile(cluster.controlPlane.kubeconfigPath);
-  const { tls } = await access.readCredentials(false);
-  const agent = new Agent({ keepAlive: true, ...tls });
+  const { server: target, certificates, podEnvironment } = cluster.controlPlane;
+  const [ca, cert, key] = await Promise.all(
+    [certificates.ca, certificates.serverCertificate, certificates.serverKey].map((path) => readFile(path)),
+  );
+  const agent = new Agent({ keepAlive: true, ca });
   const statusPath = new RegExp(`/namespaces/${namespace}/deliveryjobs/([^/]+)/status$`);
 
   async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { method, url = '/', headers } = incoming;
-    const forwarded = request(new URL(url, access.server), { agent, method, headers });
+    const forwarded = request(new URL(url, target), { agent, method, headers });
     outgoing.on('close', () => forwarded.destroy());
     const [[answer]] = (await Promise.all([once(forwarded, 'response'), pipeline(incoming, forwarded)])) as [
       [IncomingMessage],
@@ -58,7 +58,7 @@ export async function startStageProxy(world: World, onStatus: StatusHook): Promi
     return undefined;
   }
 
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer({ cert, key }, (incoming, outgoing) => {
     pass(incoming, outgoing).catch(() => outgoing.destroy());
   });
   server.listen(0, '127.0.0.1');
@@ -70,17 +70,5 @@ export async function startStageProxy(world: World, onStatus: StatusHook): Promi
     await once(server, 'close');
   });
   const { port } = server.address() as AddressInfo;
-  const path = join(cluster.directory, `${namespace}.kubeconfig.json`);
-  await writeFile(path, JSON.stringify(kubeconfig(`http://127.0.0.1:${port}`, namespace)));
-  return path;
-}
-
-function kubeconfig(server: string, namespace: string) {
-  return {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'proxy', cluster: { server, 'insecure-skip-tls-verify': true } }],
-    contexts: [{ name: 'proxy', context: { cluster: 'proxy', namespace } }],
-    'current-context': 'proxy',
-  };
+  return { ...podEnvironment, KUBERNETES_SERVICE_PORT: String(port) };
 }

@@ -107,7 +107,7 @@ export interface OperatorOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly waitUntilReady?: boolean;
   /** The cluster's by default. */
-  readonly kubeconfig?: string;
+  readonly access?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -119,13 +119,13 @@ export interface OperatorOptions {
  */
 export async function startOperator(
   { cluster, namespace, onTestFinished }: World,
-  { settings = {}, waitUntilReady = true, kubeconfig = cluster.controlPlane.kubeconfigPath }: OperatorOptions = {},
+  { settings = {}, waitUntilReady = true, access = cluster.controlPlane.podEnvironment }: OperatorOptions = {},
 ): Promise<Replica> {
   const start = waitUntilReady ? startReadyReplica : startReplica;
   const script = 'operator/src/main.ts';
   const options = {
     logDirectory: cluster.directory,
-    kubeconfig,
+    access,
     namespace,
     settings: {
       ROLLCALL_IMPORT: 'false',

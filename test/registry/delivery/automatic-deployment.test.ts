@@ -33,7 +33,6 @@ afterAll(async () => {
   await replica[Symbol.asyncDispose]();
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 async function applyPolicy(name: string, spec: Partial<DeliveryPolicySpec>): Promise<void> {

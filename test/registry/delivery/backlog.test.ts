@@ -18,7 +18,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 interface OldDeliveries {

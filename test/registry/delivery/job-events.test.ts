@@ -33,7 +33,6 @@ afterAll(async () => {
   await replica[Symbol.asyncDispose]();
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 async function configure(service_name: string, more: object = {}): Promise<void> {
@@ -142,7 +141,7 @@ test('every channel of the service gets it; the global ones only where it has no
 test('what finished while no registry ran is sent when one runs again; what was sent before is not', {
   timeout: 180_000,
 }, async () => {
-  await using own = await createNamespace('asleep');
+  const own = await createNamespace('asleep');
   await using ownDatabase = await createDatabase();
   const options = { namespace: own.name, databaseUrl: ownDatabase.url };
   const endpoints = { chat: `${receiver.url}/asleep` };
@@ -178,7 +177,7 @@ function jobsIn(own: TestNamespace) {
 
 test('jobs that finished before there were events are no news', async () => {
   await using ownDatabase = await createDatabase();
-  await using own = await createNamespace('older');
+  const own = await createNamespace('older');
   const jobs = jobsIn(own);
   await jobs.create(newJob('old', { serviceName: 'old' }));
   const { metadata } = await setStatus(jobs, 'old', { phase: 'Succeeded', finishedAt: '2026-11-20T12:01:00Z' });
@@ -203,7 +202,7 @@ test('jobs that finished before there were events are no news', async () => {
 test('replicas killed at any moment lose no event, and repeat one only as the same message', {
   timeout: 300_000,
 }, async () => {
-  await using own = await createNamespace('mortal');
+  const own = await createNamespace('mortal');
   await using ownDatabase = await createDatabase();
   await using slow = await startReceiver();
   const connection = await connectByFile(inject('kubeconfig'), {

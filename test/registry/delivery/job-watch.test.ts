@@ -27,7 +27,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([delivery[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]);
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const watch = (lastEventId?: string) => openEventStream(`${delivery.url}/jobs/watch`, lastEventId);

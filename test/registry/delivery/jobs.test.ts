@@ -25,7 +25,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const pathOf = (jobId: string) => `/jobs/${encodeURIComponent(jobId)}`;

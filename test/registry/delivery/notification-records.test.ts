@@ -18,7 +18,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 /** Every test has seconds of its own. */

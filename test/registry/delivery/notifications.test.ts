@@ -25,7 +25,6 @@ afterAll(async () => {
   await receiver[Symbol.asyncDispose]();
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const eventually = { timeout: 30_000, interval: 50 };

@@ -30,7 +30,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await postgres[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });
 });
 
@@ -141,7 +140,6 @@ test('jobs that finish while PostgreSQL is killed again and again are all record
     await expect.poll(async () => (await first.jobs.get(name)).metadata.finalizers ?? [], eventually).toEqual([]);
   }
   expect(await recordedJobs(first.pool)).toEqual(names.toSorted());
-  await own[Symbol.asyncDispose]();
 });
 
 type Update = Omit<Parameters<typeof buildStatus>[2], 'message'>;
@@ -169,7 +167,7 @@ async function goOn(jobs: ResourceClient<DeliveryJob>, name: string, updates: re
 test('every step of a job while PostgreSQL is unavailable is sent when it is back, once, by replicas that saw none of them', {
   timeout: 300_000,
 }, async () => {
-  await using own = await createNamespace('steps');
+  const own = await createNamespace('steps');
   await using receiver = await startReceiver();
   const url = await postgres.createDatabase('steps');
   const connection = await connectByFile(inject('kubeconfig'), {
@@ -267,7 +265,6 @@ test('replicas killed at any moment neither lose nor double an entry', { timeout
   expect(await recordedJobs(pool)).toEqual(names.toSorted());
   await Promise.all([pool.end(), connection.close()]);
   await registry[Symbol.asyncDispose]();
-  await own[Symbol.asyncDispose]();
 });
 
 test('without the API server, what needs it answers 503 and the history goes on', { timeout: 120_000 }, async () => {

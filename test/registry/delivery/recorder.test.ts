@@ -21,7 +21,6 @@ afterAll(async () => {
   await delivery[Symbol.asyncDispose]();
   await replica[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const eventually = { timeout: 20_000, interval: 50 };

@@ -25,7 +25,6 @@ afterAll(async () => {
   await replica[Symbol.asyncDispose]();
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 /** Moves the clocks of both replicas. */

@@ -8,7 +8,7 @@ const eventually = { timeout: 60_000, interval: 100 };
 test('a finished job is deleted once it is recorded and the retention is over; the history keeps it', {
   timeout: 120_000,
 }, async () => {
-  await using namespace = await createNamespace('retention');
+  const namespace = await createNamespace('retention');
   await using database = await createDatabase();
   await using delivery = await startDelivery({
     namespace: namespace.name,

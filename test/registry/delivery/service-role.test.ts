@@ -21,7 +21,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
   await postgres[Symbol.asyncDispose]();
 });
 

@@ -26,7 +26,6 @@ afterAll(async () => {
   await open[Symbol.asyncDispose]();
   await closed[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const release = (service_name: string) => ({ service_name, version: '1.0.0', artifact_url: 'shop:1.0.0' });

@@ -17,7 +17,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 const checksum = `sha256:${'ab'.repeat(32)}`;

@@ -38,7 +38,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await delivery[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
-  await namespace[Symbol.asyncDispose]();
 });
 
 function configure(body: object, headers?: Record<string, string>): Promise<Answer> {

@@ -67,10 +67,10 @@ const READY_TIMEOUT_MS = 90_000;
 
 /**
  * How much the heap of a component of the control plane may grow before garbage is collected, in
- * percent; Go's default is 100. Here it saves a tenth of the API server's CPU time for some 150
+ * percent; Go's default is 100. Here it saves a tenth of the API server's CPU time for some 100
  * MiB.
  */
-const GOGC = '400';
+const GOGC = '200';
 
 /** The data are deleted, so there is nothing to finish. */
 const STOP_GRACE_MS = 1_000;

@@ -8,7 +8,7 @@ import { runSchemathesis } from './schemathesis.ts';
 /** Cuts of the operations in two: a secret that is stored for all services has every call after it refused. */
 const CONFIG = 'POST /webhooks/config';
 /** Each has requests made up for every rule of its schema, right and wrong, and so many at random. */
-const EXAMPLES = ['--max-examples', '40'];
+const EXAMPLES = ['--max-examples', '25'];
 
 async function startOpenRegistry(stack: AsyncDisposableStack): Promise<Replica> {
   const namespace = await createNamespace('openapi');

@@ -65,12 +65,6 @@ const NODE_NAME = 'node';
  */
 const NODE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/**
- * How much a heap may grow before garbage is collected, in percent; Go's default is 100. All but
- * pods is in Go.
- */
-const GOGC = '400';
-
 /** Milliseconds for each step of the start; the whole start takes 10 s on an idle machine. */
 const STEP_TIMEOUT_MS = 180_000;
 
@@ -241,7 +235,7 @@ class NodeRunner {
   private async spawn(name: string, [command = '', ...args]: readonly string[]): Promise<ManagedProcess> {
     const { directory } = this.slot;
     const logFile = join(directory, 'log', `${name}.log`);
-    const env = { PATH: NODE_PATH, HOME: directory, GOGC };
+    const env = { PATH: NODE_PATH, HOME: directory };
     const started = await startProcess({ name, command, args, logFile, env });
     this.processes.push(started);
     started.failed.catch(this.failure.reject);

@@ -69,7 +69,7 @@ export interface World {
   events(name: string): Promise<readonly KubeEvent[]>;
 }
 
-/** A namespace of the test's own, deleted when it ends. */
+/** A namespace of the test's own, which goes with the control plane. */
 export async function createWorld(
   cluster: Cluster,
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
@@ -77,9 +77,6 @@ export async function createWorld(
   const namespace = `delivery-${randomBytes(4).toString('hex')}`;
   const { connection } = cluster;
   await cluster.kubectl(['create', 'namespace', namespace]);
-  onTestFinished(
-    async () => void (await cluster.kubectl(['delete', 'namespace', namespace, '--wait=false', '--ignore-not-found'])),
-  );
   const client = <T extends KubeObject>(kind: ResourceKind<T>) => resourceClient(connection, kind, namespace);
   const list = async <T extends KubeObject>(kind: ResourceKind<T>, query: Record<string, string> = {}) => {
     const path = collectionPath(kind, namespace);

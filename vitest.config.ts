@@ -25,7 +25,7 @@ export default defineConfig({
             'test/operator/model/**/*.test.ts',
           ],
           exclude: ['**/node_modules/**'],
-          maxWorkers: 2 * cores,
+          maxWorkers: cores,
           // Starting a process and loading everything anew for each file takes more than its tests do.
           pool: 'threads',
           isolate: false,
@@ -42,6 +42,8 @@ export default defineConfig({
           maxWorkers: 2 * cores,
           // As for unit tests: what a file imports is loaded once for each worker.
           isolate: false,
+          // After the unit tests, which have another number of workers.
+          sequence: { groupOrder: 1 },
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expecting,
@@ -65,7 +67,7 @@ export default defineConfig({
           expect: expecting,
           // Their operators and control planes are busy for much of the time.
           maxWorkers: cores + 1,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
       {

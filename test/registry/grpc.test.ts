@@ -173,6 +173,8 @@ const typeOf = async (stream: GrpcStream) => (await stream.next())['type'];
 
 test('Watch begins with everything, reports each change, and goes on from a cursor', async () => {
   await client.call('Register', { ...shop, serviceName: 'watched' });
+  // A stream that begins before the API server has reported it tells of it later.
+  await expect.poll(async () => JSON.stringify(await client.call('List', {}))).toContain('"watched"');
   let cursor: unknown;
   {
     using stream = client.open('Watch', {});

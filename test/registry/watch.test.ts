@@ -30,6 +30,7 @@ async function register(service_name: string, service_url = 'http://a'): Promise
 
 test('begins with everything, then reports each change with an id that another replica resumes from', async () => {
   await register('before');
+  await expect.poll(async () => (await first.call('GET', '/services')).body?.['total']).toBe(1);
   let resumeFrom: string | undefined;
   {
     await using stream = await openEventStream(watchUrl(first));

@@ -42,8 +42,7 @@ export interface World {
 }
 
 /**
- * A namespace of the test's own. Vitest's global `onTestFinished` mixes up
- * tests that run at once.
+ * A namespace of the test's own. Vitest's global `onTestFinished` mixes up tests that run at once.
  */
 export async function createWorld({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): Promise<World> {
   const { name: namespace } = await createNamespace('operator');
@@ -85,19 +84,19 @@ export interface RunningOperator {
 export interface OperatorOptions {
   readonly clock?: Clock;
   readonly settings?: Readonly<Record<string, string>>;
-  /** Path of the one that it connects by; the admin's by default. */
-  readonly kubeconfig?: string;
+  /** By which variables it finds the API server; a pod's with all rights by default. */
+  readonly access?: Readonly<Record<string, string>>;
 }
 
 /** Runs an operator within this process and waits until it is ready; stopped when the test ends. */
 export async function startOperator(
   { namespace, onTestFinished }: World,
-  { clock = systemClock, settings = {}, kubeconfig }: OperatorOptions = {},
+  { clock = systemClock, settings = {}, access = inject('podEnvironment') }: OperatorOptions = {},
 ): Promise<RunningOperator> {
   const [port = 0] = await freePorts(1);
   const requested = Promise.withResolvers<string>();
   const environment = {
-    ...(kubeconfig === undefined ? inject('podEnvironment') : { KUBECONFIG: kubeconfig }),
+    ...access,
     ROLLCALL_NAMESPACE: namespace,
     ROLLCALL_IMPORT_NAMESPACES: namespace,
     ROLLCALL_HOST: '127.0.0.1',

@@ -159,7 +159,7 @@ describe('leader election', () => {
     const { metadata } = await createPod(world, { name: `operator-${'x'.repeat(60)}` });
     const { name, uid = '' } = metadata;
     await startOperator(world, {
-      kubeconfig: await writeKubeconfig({ cluster, user, namespace: world.namespace }),
+      access: { KUBECONFIG: await writeKubeconfig({ cluster, user, namespace: world.namespace }) },
       settings: { ROLLCALL_LEADER_LEASE: LEASE, ROLLCALL_POD_NAME: name, ROLLCALL_POD_UID: uid },
     });
     await until('it leads', async () => (await world.leases.find(LEASE)) !== undefined);

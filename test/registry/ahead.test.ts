@@ -37,7 +37,7 @@ beforeAll(async () => {
     startRegistry(options),
     startRegistry({
       ...options,
-      kubeconfig: await writeKubeconfig({ cluster, user: parts.user }),
+      access: { KUBECONFIG: await writeKubeconfig({ cluster, user: parts.user }) },
       settings: { ROLLCALL_GRPC_PORT: String(grpcPort) },
     }),
   ]);

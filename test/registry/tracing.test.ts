@@ -29,7 +29,7 @@ beforeAll(async () => {
     await startRegistryProcess({
       namespace: namespace.name,
       databaseUrl: database.url,
-      kubeconfig: await writeKubeconfig({ cluster, user: parts.user }),
+      access: { KUBECONFIG: await writeKubeconfig({ cluster, user: parts.user }) },
       settings: {
         ROLLCALL_GRPC_PORT: String(port),
         OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,

@@ -8,8 +8,8 @@ export interface RegistryOptions {
   readonly namespace: string;
   /** Of its own database, or of one shared with another replica. */
   readonly databaseUrl: string;
-  /** Another cluster than the shared one. */
-  readonly kubeconfig?: string;
+  /** By which variables it finds the API server; the shared one, as a pod, by default. */
+  readonly access?: ReplicaOptions['access'];
   /** More settings, by the names of their variables. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -24,10 +24,15 @@ export function startRegistryProcess(options: RegistryOptions): Promise<Replica>
   return startReadyReplica('services/registry/src/main.ts', replicaOptions(options));
 }
 
-function replicaOptions({ namespace, databaseUrl, kubeconfig, settings }: RegistryOptions): ReplicaOptions {
+function replicaOptions({
+  namespace,
+  databaseUrl,
+  access = inject('podEnvironment'),
+  settings,
+}: RegistryOptions): ReplicaOptions {
   return {
     logDirectory: inject('temporaryDirectory'),
-    access: kubeconfig === undefined ? inject('podEnvironment') : { KUBECONFIG: kubeconfig },
+    access,
     namespace,
     settings: {
       ROLLCALL_DATABASE_URL: databaseUrl,

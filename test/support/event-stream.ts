@@ -16,6 +16,8 @@ export interface EventStream extends AsyncDisposable {
   next(timeoutMs?: number): Promise<StreamEvent>;
   /** Events up to and with the first of the type. @throws as {@link next}, for each of them. */
   until(type: string, timeoutMs?: number): Promise<StreamEvent[]>;
+  /** Waits for the end, past all that is still on its way. @throws when neither an event nor the end comes in 10 s. */
+  end(): Promise<void>;
 }
 
 const NEXT_TIMEOUT_MS = 10_000;
@@ -31,15 +33,19 @@ export async function openEventStream(url: string, lastEventId?: string, token?:
   const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
   const reader = events.getReader();
 
-  async function next(timeoutMs = NEXT_TIMEOUT_MS): Promise<StreamEvent> {
+  async function read(timeoutMs = NEXT_TIMEOUT_MS) {
     const timer = setTimeout(() => controller.abort(new Error('No event in time')), timeoutMs);
     try {
-      const { done, value } = await reader.read();
-      if (done) throw new Error('The stream has ended');
-      return { id: value.id, type: value.event ?? 'message', data: JSON.parse(value.data) as Record<string, unknown> };
+      return await reader.read();
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  async function next(timeoutMs?: number): Promise<StreamEvent> {
+    const { done, value } = await read(timeoutMs);
+    if (done) throw new Error('The stream has ended');
+    return { id: value.id, type: value.event ?? 'message', data: JSON.parse(value.data) as Record<string, unknown> };
   }
 
   return {
@@ -50,6 +56,9 @@ export async function openEventStream(url: string, lastEventId?: string, token?:
         seen.push(event);
         if (event.type === type) return seen;
       }
+    },
+    async end() {
+      while (!(await read()).done);
     },
     async [Symbol.asyncDispose]() {
       // What has been sent and not read holds the pipe up: it has to be cancelled from its end.

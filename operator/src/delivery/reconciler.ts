@@ -1,4 +1,4 @@
-import { deliveryJobKind, finalizers } from '@rollcall/crds/kinds.ts';
+import { deliveryJobKind } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryJobStatus } from '@rollcall/crds/types.gen.ts';
 import { controllerRevisionKind, httpRouteKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { objectKey, type Store } from '@rollcall/platform/kube/store.ts';
@@ -11,7 +11,7 @@ import type { JobSnapshot } from './job/snapshot.ts';
 import type { DeliveryMetrics } from './metrics.ts';
 import type { DeliveryObserver } from './observe/delivery-observer.ts';
 import type { Refusals } from './observe/refusals.ts';
-import { isEnd, isFinished } from './start/queue.ts';
+import { isEnd, isFinished, isLetGo } from './start/queue.ts';
 
 export interface DeliveryReconcilerDeps {
   readonly jobs: Store<DeliveryJob>;
@@ -39,7 +39,7 @@ export function deliveryReconciler(deps: DeliveryReconcilerDeps): Reconciler<Job
     },
     *keys() {
       for (const job of jobs.values()) {
-        if (!isFinished(job) || job.metadata.finalizers?.includes(finalizers.delivery) === true) yield objectKey(job);
+        if (!isLetGo(job)) yield objectKey(job);
       }
     },
     observe: (key) => observer.observe(key),

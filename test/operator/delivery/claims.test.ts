@@ -72,6 +72,17 @@ async function claimant({ deployments }: DeliveryWorld): Promise<string | undefi
   return (await deployments.get('shop')).metadata.annotations?.[annotations.delivering]?.split('/')[1];
 }
 
+/** Says what the controller of Deployments would, of one without pods. */
+async function reportRollout({ connection, deployments, namespace }: DeliveryWorld): Promise<void> {
+  const { generation = 0 } = (await deployments.get('shop')).metadata;
+  await connection.request({
+    method: 'PATCH',
+    path: `/apis/apps/v1/namespaces/${namespace}/deployments/shop/status`,
+    contentType: 'application/merge-patch+json',
+    body: { status: { observedGeneration: generation, replicas: 0, updatedReplicas: 0 } },
+  });
+}
+
 async function imageOf({ deployments }: DeliveryWorld): Promise<string | undefined> {
   return (await deployments.get('shop')).spec.template.spec.containers[0]?.image;
 }
@@ -99,19 +110,10 @@ test(
     // Nobody has pods here: the rollback waits for none of a Deployment without any.
     await world.deployments.patch('shop', { spec: { replicas: 0 } });
     await world.jobs.patch(first, { spec: { abort: true } });
-    const { generation = 0 } = (await world.deployments.get('shop')).metadata;
     await until(
       'the other has it',
       async () => {
-        const { metadata } = await world.deployments.get('shop');
-        // As the controller of Deployments would report.
-        const status = { observedGeneration: metadata.generation ?? generation, replicas: 0, updatedReplicas: 0 };
-        await world.connection.request({
-          method: 'PATCH',
-          path: `/apis/apps/v1/namespaces/${world.namespace}/deployments/shop/status`,
-          contentType: 'application/merge-patch+json',
-          body: { status },
-        });
+        await reportRollout(world);
         return (await claimant(world)) === second;
       },
       WAIT_MS,
@@ -121,6 +123,29 @@ test(
       .poll(async () => (await world.jobs.get(first)).status, { timeout: WAIT_MS })
       .toMatchObject({ phase: 'RolledBack', reason: 'Aborted' });
     await until('it updates', async () => (await imageOf(world)) === 'registry.example/shop:cart', WAIT_MS);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  'a job ends at once though its Deployment has got the label of another service',
+  async (context) => {
+    const world = await createShop(context);
+    await startDelivery(world);
+    const job = await deploy(world, 'shop');
+    await untilAt(world, job, 'Updating');
+    await label(world, 'cart');
+    await world.deployments.patch('shop', { spec: { replicas: 0 } });
+    await world.jobs.patch(job, { spec: { abort: true } });
+    await until(
+      'it is undone',
+      async () => {
+        await reportRollout(world);
+        return (await world.jobs.get(job)).status?.phase === 'RolledBack';
+      },
+      WAIT_MS,
+    );
+    expect(await claimant(world)).toBeUndefined();
   },
   TIMEOUT_MS,
 );

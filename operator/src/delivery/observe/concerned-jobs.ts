@@ -33,9 +33,10 @@ export function watchConcernedJobs(deps: ConcernedJobsDeps, enqueue: (jobKey: st
   };
   const enqueueJobUid = (uid: string | undefined) => enqueueJob(indexes.jobsByUid.get(uid ?? '')[0]);
 
-  /** Who has claimed it works on it also when it has got another service's label since. */
+  /** Also when it has got another service's label since: who works on it, and who has only claimed it. */
   function ofDeployment(deployment: Deployment): void {
     enqueueService(serviceNameOf(deployment));
+    indexes.jobsByWorkload.get(deployment.metadata.uid ?? '').forEach(enqueueJob);
     enqueueJobUid(claimOn(deployment)?.uid);
   }
 

@@ -1,4 +1,4 @@
-import { finalizers, objectNameFor } from '@rollcall/crds/kinds.ts';
+import { objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
@@ -6,7 +6,7 @@ import type { CheckSubject } from '../checks/check.ts';
 import { dueChecks } from '../checks/verification.ts';
 import type { ArtifactSettings, ClusterView, JobSnapshot } from '../job/snapshot.ts';
 import { policyFor, settlePolicy } from '../start/default-policy.ts';
-import { isFinished, queueView } from '../start/queue.ts';
+import { isFinished, isLetGo, queueView } from '../start/queue.ts';
 import type { Indexes } from './indexes.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
@@ -61,7 +61,7 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps) {
     async observe(jobKey: string): Promise<JobSnapshot | undefined> {
       const job = informers.jobs.store.get(jobKey);
       if (job === undefined) return undefined;
-      if (isFinished(job) && job.metadata.finalizers?.includes(finalizers.delivery) !== true) {
+      if (isLetGo(job)) {
         forget(job);
         return undefined;
       }

@@ -2,7 +2,7 @@ import { annotations, labels } from '@rollcall/crds/kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
-import { isFinished, isRunning, jobOrder } from '../start/queue.ts';
+import { isFinished, isLetGo, isRunning, jobOrder } from '../start/queue.ts';
 import { claimOn } from '../workload/claim.ts';
 import type { DeliveryInformers } from './informers.ts';
 import { indexBy } from './object-index.ts';
@@ -21,6 +21,8 @@ export function createIndexes(informers: DeliveryInformers) {
     unfinishedJobs: indexBy([jobs], (job) => (isFinished(job) ? undefined : job.spec.serviceName)),
     /** By the namespace of the workload. */
     runningJobs: indexBy([jobs], (job) => (isRunning(job) ? job.status?.workload?.namespace : undefined)),
+    /** By the uid of the Deployment that they have changed, or may have. */
+    jobsByWorkload: indexBy([jobs], (job) => (isLetGo(job) ? undefined : job.status?.workload?.uid)),
     /** By service name. */
     policies: indexBy([policies], ({ spec }) => spec.serviceName),
     /** By service name. */

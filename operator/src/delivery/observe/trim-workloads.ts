@@ -1,8 +1,8 @@
-import { finalizers, labels } from '@rollcall/crds/kinds.ts';
+import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { ContainerStatus, Deployment, Pod, ReplicaSet } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { pick, pickMetadata, withoutLastApplied } from '../../runtime/object-fields.ts';
-import { isFinished } from '../start/queue.ts';
+import { isLetGo } from '../start/queue.ts';
 import { templateFingerprint } from '../workload/fingerprint.ts';
 import { HASH_LABEL, REVISION_ANNOTATION } from '../workload/names.ts';
 
@@ -21,9 +21,7 @@ export interface DigestedReplicaSet extends ReplicaSet {
 export function trimJob(job: DeliveryJob): DeliveryJob {
   const trimmed = { ...job, metadata: withoutLastApplied(job.metadata) };
   const { status } = job;
-  if (status === undefined || !isFinished(job) || job.metadata.finalizers?.includes(finalizers.delivery) === true) {
-    return trimmed;
-  }
+  if (status === undefined || !isLetGo(job)) return trimmed;
   return { ...trimmed, status: { phase: status.phase, ...pick(status, 'startedAt', 'finishedAt') } };
 }
 

@@ -1,3 +1,4 @@
+import { finalizers } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob, DeliveryPhase } from '@rollcall/crds/types.gen.ts';
 import type { QueueView } from '../job/snapshot.ts';
 
@@ -9,6 +10,11 @@ export function isEnd(phase: DeliveryPhase | undefined): boolean {
 /** Whether it has reached an end; a job without a status has not begun. */
 export function isFinished({ status }: DeliveryJob): boolean {
   return isEnd(status?.phase);
+}
+
+/** Whether it has ended and handed everything back. */
+export function isLetGo(job: DeliveryJob): boolean {
+  return isFinished(job) && job.metadata.finalizers?.includes(finalizers.delivery) !== true;
 }
 
 /** Whether it has left the queue and not reached an end: it may have changed something. */

@@ -25,7 +25,7 @@ export default defineConfig({
             'test/operator/model/**/*.test.ts',
           ],
           exclude: ['**/node_modules/**'],
-          maxWorkers: cores,
+          maxWorkers: 2 * cores,
           // Starting a process and loading everything anew for each file takes more than its tests do.
           pool: 'threads',
           isolate: false,

@@ -34,8 +34,8 @@ import {
 } from './upkeep.ts';
 
 /**
- * So long the pods of a canary are ready before routes lead to them: gateways learn of them later
- * than the API server does.
+ * So long EndpointSlices have the ready pods of a canary before routes lead there: gateways learn of
+ * them later than the API server does.
  */
 const ROUTES_SETTLE_MS = 2000;
 
@@ -74,8 +74,8 @@ function planStepping(context: JobContext): StagePlan {
   if (mayShrink(context)) return { message: TOO_LARGE, next: { stage: 'Withdrawing' } };
   const before = previousPins(context);
   const { sized } = keepUp(context, sizeOf(context), []);
-  const settlesMs = sized ? settlingMs(context) : 0;
   const lag = sized && isRouted(context) ? canaryLagOf(context, sizeOf(context)) : undefined;
+  const settlesMs = sized && lag === undefined ? settlingMs(context) : 0;
   const isSettled = settlesMs === 0 && lag === undefined;
   const steerings = sized && isSettled ? steerStep(context, before) : holdBefore(context);
   const upkeep = keepUp(context, sizeOf(context), steerings);
@@ -83,7 +83,8 @@ function planStepping(context: JobContext): StagePlan {
     reached: upkeep.sized && upkeep.steered,
     next: afterStepping(context),
     message: upkeep.waits ?? lag?.waits ?? `Brings ${context.job.spec.version} to ${weight} % of the traffic`,
-    podsReady: upkeep.sized,
+    // The condition says since when the first pods are both ready and known.
+    podsReady: upkeep.sized && (lag === undefined || hasTraffic(context)),
   });
   if (isSettled) return plan;
   const settledMs = settlesMs === 0 ? Infinity : context.nowMs + settlesMs;
@@ -92,8 +93,12 @@ function planStepping(context: JobContext): StagePlan {
 
 /** How long routes have to wait before they may lead to the first pods of a canary. */
 function settlingMs(context: JobContext): number {
-  if (!isRouted(context) || (context.status.weight ?? 0) > 0) return 0;
+  if (!isRouted(context) || hasTraffic(context)) return 0;
   return Math.max(0, ROUTES_SETTLE_MS - readyForMs(context.status, context.nowMs));
+}
+
+function hasTraffic({ status }: JobContext): boolean {
+  return (status.weight ?? 0) > 0;
 }
 
 /** Until there are pods enough nothing is moved, and nothing may have been. */

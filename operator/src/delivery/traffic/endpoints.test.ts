@@ -192,4 +192,23 @@ describe('routes lead to a canary once its Service leads to its pods', () => {
     expect(does).toHaveLength(1);
     expect(does[0]).toContain('patch HTTPRoute shop');
   });
+
+  test('two seconds after that, however long its pods had been ready', () => {
+    const comingUp = { ...wish, status: { ...wish.status, conditions: [] } };
+    const before = new Map([
+      ['shop', stable],
+      ['shop-canary', new Set<string>()],
+    ]);
+    const after = new Map([...before, ['shop-canary', new Set(['shop-new-0'])]]);
+    const decideAt = (endpoints: ClusterView['endpoints']) =>
+      planJob(buildAtStage({ ...comingUp, cluster: buildCluster({ ...cluster, endpoints }) }));
+    expect(decideAt(before)).toEqual({ changes: [podsReady('Unknown')], requeueAfterMs: 1000 });
+    expect(decideAt(after)).toEqual({ changes: [podsReady('True')], requeueAfterMs: 2000 });
+  });
 });
+
+/** The change by which a job says so. */
+function podsReady(status: 'Unknown' | 'True'): unknown {
+  const conditions = expect.arrayContaining([expect.objectContaining({ type: 'PodsReady', status })]);
+  return expect.objectContaining({ action: 'status', status: expect.objectContaining({ conditions }) });
+}

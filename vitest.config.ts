@@ -62,6 +62,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['test/e2e/global-setup.ts'],
           testTimeout: 600_000,
           hookTimeout: 300_000,
           expect: expecting,
@@ -90,8 +91,8 @@ export default defineConfig({
           testTimeout: 600_000,
           hookTimeout: 300_000,
           expect: expecting,
-          // They wait for most of their time.
-          maxWorkers: cores,
+          // They wait for pods for much of their time.
+          maxWorkers: cores + 1,
         },
       },
     ],

@@ -1,6 +1,6 @@
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
-import { afterAll, beforeAll, test } from 'vitest';
-import { type Cluster, startCluster } from './cluster.ts';
+import { afterAll, beforeAll, inject, test } from 'vitest';
+import { type Cluster, joinCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
 import { servePods, serveStatus } from './servers.ts';
 import { startStageProxy } from './stage-proxy.ts';
@@ -19,7 +19,7 @@ import {
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster({ gatewayApi: true });
+  cluster = await joinCluster(inject('deliveryCluster'));
 });
 afterAll(() => cluster?.[Symbol.asyncDispose]());
 

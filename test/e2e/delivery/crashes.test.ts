@@ -1,7 +1,7 @@
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Cluster, startCluster } from './cluster.ts';
+import { type OwnCluster, startCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
 import { servePods, serveStatus } from './servers.ts';
 import { startStageProxy } from './stage-proxy.ts';
@@ -21,9 +21,9 @@ import {
   webhookCheck,
 } from './world.ts';
 
-let cluster: Cluster;
+let cluster: OwnCluster;
 beforeAll(async () => {
-  cluster = await startCluster({ gatewayApi: true });
+  cluster = await startCluster();
 });
 afterAll(() => cluster?.[Symbol.asyncDispose]());
 

@@ -4,8 +4,8 @@ import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Cluster, startCluster } from './cluster.ts';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Cluster, joinCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
 import { serveStatus } from './servers.ts';
 import {
@@ -32,7 +32,7 @@ const OFTEN = { intervalMs: 50 };
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster();
+  cluster = await joinCluster(inject('deliveryCluster'));
 });
 afterAll(() => cluster?.[Symbol.asyncDispose]());
 

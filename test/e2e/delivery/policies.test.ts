@@ -1,8 +1,8 @@
 import type { ObjectMeta } from '@rollcall/crds/object-meta.ts';
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { entriesOf } from '@rollcall/platform/kube/managed-fields.ts';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Cluster, startCluster } from './cluster.ts';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Cluster, joinCluster } from './cluster.ts';
 import {
   createPolicy,
   createService,
@@ -19,7 +19,7 @@ import {
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster();
+  cluster = await joinCluster(inject('deliveryCluster'));
 });
 afterAll(() => cluster?.[Symbol.asyncDispose]());
 

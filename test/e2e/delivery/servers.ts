@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { TestContext } from 'vitest';
+import { POD_ADDRESSES } from './cluster.ts';
 
 type Finishing = Pick<TestContext, 'onTestFinished'>;
 
@@ -20,8 +21,7 @@ async function listen({ onTestFinished }: Finishing, listener: RequestListener, 
 /** Answers at every address that a pod may get. @returns the port. */
 export async function servePods(test: Finishing, answer: (host: string) => Promise<string>): Promise<number> {
   let port = 0;
-  for (let number = 1; number < 255; number += 1) {
-    const host = `127.8.0.${number}`;
+  for (const host of POD_ADDRESSES) {
     ({ port } = await listen(test, (_, response) => void answer(host).then((text) => response.end(text)), {
       host,
       port,

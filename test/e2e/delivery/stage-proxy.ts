@@ -25,7 +25,7 @@ export type StatusHook = (status: JobStatus, job: string) => Promise<boolean>;
  */
 export async function startStageProxy(world: World, onStatus: StatusHook): Promise<Readonly<Record<string, string>>> {
   const { cluster, namespace, onTestFinished } = world;
-  const { server: target, certificates, podEnvironment } = cluster.controlPlane;
+  const { server: target, certificates, podEnvironment } = cluster.facts;
   const [ca, cert, key] = await Promise.all(
     [certificates.ca, certificates.serverCertificate, certificates.serverKey].map((path) => readFile(path)),
   );

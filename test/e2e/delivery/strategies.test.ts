@@ -1,8 +1,8 @@
 import { labels } from '@rollcall/crds/kinds.ts';
 import type { DeliveryStrategy } from '@rollcall/crds/types.gen.ts';
 import { type HttpRoute, podKind } from '@rollcall/platform/kube/builtin-kinds.ts';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Cluster, startCluster } from './cluster.ts';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Cluster, joinCluster } from './cluster.ts';
 import { startGuard } from './guard.ts';
 import { servePods } from './servers.ts';
 import {
@@ -25,7 +25,7 @@ import {
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster({ gatewayApi: true });
+  cluster = await joinCluster(inject('deliveryCluster'));
 });
 afterAll(() => cluster?.[Symbol.asyncDispose]());
 

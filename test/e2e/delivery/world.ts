@@ -116,12 +116,12 @@ export interface OperatorOptions {
  */
 export async function startOperator(
   { cluster, namespace, onTestFinished }: World,
-  { settings = {}, waitUntilReady = true, access = cluster.controlPlane.podEnvironment }: OperatorOptions = {},
+  { settings = {}, waitUntilReady = true, access = cluster.facts.podEnvironment }: OperatorOptions = {},
 ): Promise<Replica> {
   const start = waitUntilReady ? startReadyReplica : startReplica;
   const script = 'operator/src/main.ts';
   const options = {
-    logDirectory: cluster.directory,
+    logDirectory: cluster.facts.directory,
     access,
     namespace,
     settings: {

@@ -61,15 +61,7 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
   const target = { kubectl: inject('kubernetesBinaries').kubectl, kubeconfigPath: controlPlane.kubeconfigPath };
   const kubectl = (args: readonly string[], run?: KubectlRun) => runKubectl(target, args, run);
   for (const namespace of [NAMESPACE, ...namespaces]) await kubectl(['create', 'namespace', namespace]);
-  for (const module of crds) {
-    const found = await findPublishedCrds(module, {
-      cacheDirectory: defaultCacheDirectory(process.env),
-      log: (line) => console.error(line),
-    });
-    await kubectl(['apply', '--server-side', ...USED[module].flatMap((file) => ['-f', join(found, file)])]);
-  }
-  const isKnown = ['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all'];
-  if (customResources || crds.length > 0) await kubectl(isKnown);
+  await installPublishedCrds(crds, kubectl);
   const kept = stack.move();
   return {
     controlPlane,
@@ -78,6 +70,22 @@ export async function startChartCluster(options: ChartClusterOptions): Promise<C
     kubectl,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
+}
+
+/** Makes the API server know the custom resources of other projects, as far as they are used. */
+export async function installPublishedCrds(
+  modules: readonly CrdModule[],
+  kubectl: (args: readonly string[]) => Promise<string>,
+): Promise<void> {
+  for (const module of modules) {
+    const found = await findPublishedCrds(module, {
+      cacheDirectory: defaultCacheDirectory(process.env),
+      log: (line) => console.error(line),
+    });
+    const files = USED[module].flatMap((file) => ['-f', join(found, file)]);
+    await kubectl(['apply', '--server-side', ...files]);
+    await kubectl(['wait', '--for=condition=Established', '--timeout=60s', ...files]);
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { kubectl } from '../support/kube.ts';
 import { type ChartObject, NAMESPACE, podsOf, renderChart, type Values } from './chart.ts';
-import { type ChartCluster, startChartCluster } from './cluster.ts';
+import { installPublishedCrds } from './cluster.ts';
 import { type Dimension, pairwise } from './pairwise.ts';
 
 /** What can be chosen independently. The first answer of each is the default. */
@@ -208,20 +209,13 @@ const dimensions = {
   definitions: { kept: {}, deleted: { crds: { keep: false } }, 'from elsewhere': { crds: { install: false } } },
 } as const satisfies Readonly<Record<string, Dimension<Values>>>;
 
-let cluster: ChartCluster;
-
 beforeAll(async () => {
-  cluster = await startChartCluster({
-    name: 'chart-matrix',
-    namespaces: ['shop', 'rollcall-clients'],
-    crds: ['gateway-api', 'cert-manager', 'prometheus-operator'],
-  });
+  for (const namespace of [NAMESPACE, 'shop', 'rollcall-clients']) await kubectl(['create', 'namespace', namespace]);
+  await installPublishedCrds(['gateway-api', 'cert-manager', 'prometheus-operator'], kubectl);
   // What a namespace that enforces it refuses is refused here.
   const level = 'pod-security.kubernetes.io/enforce=restricted';
-  await cluster.kubectl(['label', 'namespace', NAMESPACE, level]);
+  await kubectl(['label', 'namespace', NAMESPACE, level]);
 }, 300_000);
-
-afterAll(() => cluster[Symbol.asyncDispose]());
 
 const combinations = pairwise(dimensions);
 
@@ -265,7 +259,7 @@ test('the dry run would refuse a pod that may do more, and a field that does not
 function dryRun(items: readonly object[]): Promise<string> {
   const stdin = JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
   const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '--filename=-', '--output=name'];
-  return cluster.kubectl(args, { stdin });
+  return kubectl(args, { stdin });
 }
 
 /**

@@ -108,10 +108,13 @@ test('closing answers what had arrived while the process had no time to read it'
   setTimeout(() => void app.close(), 0);
   Atomics.wait(written, 0, 0, 10_000);
   const [seen] = await once(client, 'message');
-  expect(seen).toEqual(Array.from({ length: 10 }, () => 'HTTP/1.1 200 OK'));
+  expect(seen).toEqual(Array.from({ length: 40 }, () => 'HTTP/1.1 200 OK'));
 });
 
-/** Connects ten times, asks once over half of the connections, and on request over all. */
+/**
+ * Connects ten times, asks once over half of the connections, and on request over all and over
+ * thirty new ones.
+ */
 const SENDS_AT_ONCE = `
   const { once } = require('node:events');
   const { connect } = require('node:net');
@@ -130,6 +133,8 @@ const SENDS_AT_ONCE = `
     await Promise.all(used.map((socket) => once(socket, 'data')));
     parentPort.postMessage('connected');
     await new Promise((resolve) => parentPort.once('message', resolve));
+    for (let more = 0; more < 30; more += 1) sockets.push(connect(port, '127.0.0.1'));
+    await Promise.all(sockets.slice(10).map((socket) => once(socket, 'connect')));
     for (const socket of sockets) socket.write('POST /echo HTTP/1.1\\r\\n' + head + '{}');
     const seen = Promise.all(sockets.map(outcome));
     Atomics.store(written, 0, 1);

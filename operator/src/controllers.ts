@@ -78,7 +78,6 @@ export function createControllers(deps: ControllersDeps) {
     config,
     concurrency: DELIVERY_CONCURRENCY,
     connection,
-    namespace,
     deliveryNamespaces,
     informers: informers.delivery,
     registry: informers,

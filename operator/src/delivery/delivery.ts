@@ -19,6 +19,7 @@ import { createEndpointCache } from './observe/endpoint-cache.ts';
 import { createIndexes } from './observe/indexes.ts';
 import type { DeliveryInformers } from './observe/informers.ts';
 import { createMeasurements } from './observe/measurements.ts';
+import { indexBy } from './observe/object-index.ts';
 import { createRefusals } from './observe/refusals.ts';
 import type { RouteCache } from './observe/route-cache.ts';
 import type { SavedStateCache } from './observe/saved-state-cache.ts';
@@ -35,8 +36,6 @@ export interface DeliveryDeps {
   /** How many jobs are worked on at once. */
   readonly concurrency: number;
   readonly connection: KubeConnection;
-  /** Of the custom resources. */
-  readonly namespace: string;
   /** Where Deployments may be delivered to; none: everywhere. */
   readonly deliveryNamespaces: readonly string[];
   /** Not started yet. */
@@ -58,7 +57,7 @@ export interface DeliveryDeps {
 export type Delivery = Pick<Controller, 'start' | 'stop' | 'isBusy'>;
 
 export function createDelivery(deps: DeliveryDeps): Delivery {
-  const { config, connection, namespace, informers, registry, clock } = deps;
+  const { config, connection, informers, registry, clock } = deps;
   const { artifact, checkAddresses } = config.delivery;
   const indexes = createIndexes(informers);
   const reads = createDirectReads(connection);
@@ -80,7 +79,10 @@ export function createDelivery(deps: DeliveryDeps): Delivery {
   const observer = createDeliveryObserver({
     informers,
     indexes,
-    registrations: { ...registry, namespace },
+    registrations: {
+      registrations: indexBy([registry.registrations], ({ spec }) => spec.serviceName),
+      leases: registry.leases,
+    },
     observeWorkload: createWorkloadObserver({
       indexes,
       workloadFinder,

@@ -124,7 +124,7 @@ export function createSimulation(scenario: Scenario): Simulation {
       artifact: { fetcherImage: 'registry.example.com/rollcall:1', maxBytes: 1e6, allowPrivateAddresses: false },
       measurements: [...simulation.measurements],
       refusal: simulation.refusal,
-      registration: { heartbeatAt: undefined, currentVersion: undefined, health: undefined },
+      registrations: [],
       now: new Date(simulation.nowMs),
     };
   }

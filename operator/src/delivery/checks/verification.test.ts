@@ -124,7 +124,8 @@ test.for<[string, Partial<RegistrationView>, string]>([
   ['the version in its registration', { health: { ...healthy, version: undefined } }, 'passed'],
 ])('requireHeartbeat: %s', ([, seen, verdict]) => {
   const registration = { heartbeatAt: atSeconds(0), currentVersion: '1.1.0', health: healthy, ...seen };
-  const { context } = viewAt({ policy: { requireHeartbeat: true }, snapshot: { registration } });
+  const old = { ...registration, currentVersion: '1.0.0', health: { ...healthy, version: '1.0.0' } };
+  const { context } = viewAt({ policy: { requireHeartbeat: true }, snapshot: { registrations: [old, registration] } });
   const { verdict: found, results } = verify(context);
   expect(found).toBe(verdict);
   // Once heard of, it need not be heard of again.

@@ -158,25 +158,28 @@ function withMeasurements(
 }
 
 /**
- * Old and new pods report by the same name, in turns: one report of the new version suffices, and
- * is remembered.
+ * Old and new pods may report as one instance, in turns: one report of the new version suffices,
+ * and is remembered.
  */
 function heartbeatResult({ status, snapshot, job }: JobContext): AnalysisResult {
   const known = resultOf(status, HEARTBEAT);
   if (known.measurements > 0) return known;
   const sinceMs = status.startedAt === undefined ? snapshot.now.getTime() : Date.parse(status.startedAt);
-  const fault = heartbeatFault(snapshot.registration, job.spec.version, sinceMs);
-  return fault === undefined
+  const faults = snapshot.registrations.map((each) => heartbeatFault(each, job.spec.version, sinceMs));
+  const [fault = NOT_REGISTERED] = faults;
+  return faults.includes(undefined)
     ? { name: HEARTBEAT, measurements: 1, failures: 0, message: 'The new version has registered and is healthy' }
     : { name: HEARTBEAT, measurements: 0, failures: 0, message: fault };
 }
+
+const NOT_REGISTERED = 'the service has no live registration';
 
 /**
  * What was reported before the job began is of other pods, also where they ran the same version.
  */
 function heartbeatFault(registration: RegistrationView, version: string, sinceMs: number): string | undefined {
   const { heartbeatAt, currentVersion, health } = registration;
-  if (heartbeatAt === undefined) return 'the service has no live registration';
+  if (heartbeatAt === undefined) return NOT_REGISTERED;
   if (heartbeatAt.getTime() < sinceMs) return 'the service has sent no heartbeat since the job began';
   const seen = health?.version ?? currentVersion;
   if (seen !== version) return `the registry knows version ${seen ?? 'none'}, not ${version}`;

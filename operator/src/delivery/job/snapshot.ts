@@ -31,7 +31,7 @@ export interface JobSnapshot {
    * yet.
    */
   readonly measurements: readonly Measurement[];
-  readonly registration: RegistrationView;
+  readonly registrations: readonly RegistrationView[];
   /** Absent where the API server makes what the job asks for. */
   readonly refusal?: Refusal | undefined;
   readonly now: Date;
@@ -258,7 +258,7 @@ export interface Measurement {
   readonly message: string;
 }
 
-/** What the registry knows of the service, for `requireHeartbeat`. */
+/** What the registry knows of an instance of the service, for `requireHeartbeat`. */
 export interface RegistrationView {
   /**
    * When the last heartbeat was seen, by the clock of who wrote it; undefined without a live

@@ -125,7 +125,7 @@ test('whatever pods, users and services say, a job comes to its end', () => {
       strategy: 'Rolling',
       stage: 'Verifying',
       policy: { requireHeartbeat: true },
-      snapshot: { registration: { heartbeatAt: now, currentVersion: undefined, health } },
+      snapshot: { registrations: [{ heartbeatAt: now, currentVersion: undefined, health }] },
     }),
   );
   const all = [begun, undone, verifying].flatMap(written);

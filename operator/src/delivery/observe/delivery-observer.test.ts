@@ -17,6 +17,7 @@ import { createDeliveryObserver } from './delivery-observer.ts';
 import { createIndexes } from './indexes.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
+import { indexBy } from './object-index.ts';
 import { createRefusals } from './refusals.ts';
 import { createSavedStateCache } from './saved-state-cache.ts';
 
@@ -69,7 +70,7 @@ function setUp({ meanwhile, jobs = [job], findRevision = () => Promise.resolve(r
   const observer = createDeliveryObserver({
     informers,
     indexes,
-    registrations: { registrations, leases, namespace: 'default' },
+    registrations: { registrations: indexBy([registrations], ({ spec }) => spec.serviceName), leases },
     observeWorkload: async () => {
       meanwhile?.(() => informers.jobs.recordDelete(job));
       return { found: 'one', cluster: buildCluster() };

@@ -1,4 +1,3 @@
-import { objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { DeliveryJob } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
@@ -11,7 +10,7 @@ import type { Indexes } from './indexes.ts';
 import type { DeliveryInformers } from './informers.ts';
 import type { Measurements, VerificationKey } from './measurements.ts';
 import type { Refusals } from './refusals.ts';
-import { observeRegistration, type RegistrationCopies } from './registration-view.ts';
+import { observeRegistrations, type RegistrationCopies } from './registration-view.ts';
 import type { SavedStateCache } from './saved-state-cache.ts';
 import type { ObserveWorkload } from './workload-observer.ts';
 
@@ -88,7 +87,7 @@ export function createDeliveryObserver(deps: DeliveryObserverDeps) {
         saved,
         artifact: deps.artifact,
         measurements: measurements.completed(verificationOf(job)),
-        registration: observeRegistration(deps.registrations, objectNameFor(serviceName), serviceName),
+        registrations: observeRegistrations(deps.registrations, serviceName),
         refusal: refusals.of(job),
         now: deps.clock.now(),
       };

@@ -1,31 +1,40 @@
 import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
+import { objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
 import type { RegistrationView } from '../job/snapshot.ts';
+import type { ObjectIndex } from './object-index.ts';
 
 /** Copies of what the registry keeps. */
 export interface RegistrationCopies {
-  readonly registrations: Pick<Informer<ServiceRegistration>, 'store'>;
+  /** By service name. */
+  readonly registrations: Pick<ObjectIndex<ServiceRegistration>, 'get'>;
   readonly leases: Pick<Informer<Lease>, 'store'>;
-  /** Where both are. */
-  readonly namespace: string;
 }
 
-const nothing: RegistrationView = { heartbeatAt: undefined, currentVersion: undefined, health: undefined };
-
-/** What the registry knows of a service. @param name of the objects that stand for it. */
-export function observeRegistration(
-  { registrations, leases, namespace }: RegistrationCopies,
-  name: string,
+/** What the registry knows of a service: of each of its instances that is not Expired. */
+export function observeRegistrations(
+  { registrations, leases }: RegistrationCopies,
   serviceName: string,
-): RegistrationView {
-  const registration = registrations.store.get(`${namespace}/${name}`);
-  if (registration?.spec.serviceName !== serviceName || registration.status?.phase === 'Expired') return nothing;
+): readonly RegistrationView[] {
+  return registrations
+    .get(serviceName)
+    .filter((registration) => isCanonical(registration) && registration.status?.phase !== 'Expired')
+    .map((registration) => viewOf(registration, leases.store.get(objectKey(registration))));
+}
+
+/** Under another name it would be a second registration, which is not served. */
+function isCanonical({ metadata, spec }: ServiceRegistration): boolean {
+  return metadata.name === objectNameFor(spec.serviceName, spec.instanceId);
+}
+
+function viewOf(registration: ServiceRegistration, lease: Lease | undefined): RegistrationView {
   const { currentVersion, health } = registration.status ?? {};
   const version = health?.details?.['version'];
   return {
-    heartbeatAt: heartbeatAt(registration, leases.store.get(`${namespace}/${name}`)),
+    heartbeatAt: heartbeatAt(registration, lease),
     currentVersion,
     health:
       health === undefined

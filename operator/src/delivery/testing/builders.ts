@@ -190,7 +190,7 @@ export function buildSnapshot(overrides: Partial<JobSnapshot> & { cluster?: Clus
     saved: undefined,
     artifact: { fetcherImage: 'registry.example.com/rollcall:1', maxBytes: 1000, allowPrivateAddresses: false },
     measurements: [],
-    registration: { heartbeatAt: undefined, currentVersion: undefined, health: undefined },
+    registrations: [],
     now: new Date(START),
     ...rest,
   };

@@ -115,12 +115,14 @@ const dnsLabelMaxLength = 63;
 
 /**
  * The name of the object that stands for a service: the service name itself where that is an RFC
- * 1123 label, else `<slug>.<first 16 hex digits of the SHA-256 of the name>`. A label holds no dot,
- * so the two never meet.
+ * 1123 label, else `<slug>.<first 16 hex digits of the SHA-256 of the name>`. That of an instance
+ * with an id has `.i.<id>` after it. A label holds no dot, so none of these ever meet.
  */
-export function objectNameFor(serviceName: string): string {
-  if (dnsLabel.test(serviceName)) return serviceName;
-  return `${slugOf(serviceName)}.${hash('sha256', serviceName, 'hex').slice(0, 16)}`;
+export function objectNameFor(serviceName: string, instanceId?: string): string {
+  const name = dnsLabel.test(serviceName)
+    ? serviceName
+    : `${slugOf(serviceName)}.${hash('sha256', serviceName, 'hex').slice(0, 16)}`;
+  return instanceId === undefined ? name : `${name}.i.${instanceId}`;
 }
 
 function slugOf(name: string): string {

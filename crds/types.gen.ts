@@ -823,6 +823,16 @@ export interface ServiceRegistrationSpec {
    */
   serviceName: string;
   /**
+   * Which of the service's instances this is, a lower-case DNS label (RFC 1123). Absent for the one instance of a
+   * service that has no others. Immutable.
+   */
+  instanceId?: string;
+  /**
+   * The id of the service, of an instance that was registered while others were there; else the metadata.uid of
+   * this object is. Written by the registry, once.
+   */
+  serviceId?: string;
+  /**
    * The base URL where the service can be reached: absolute, http or https, with an ASCII host and without
    * credentials, query and fragment, at most 2048 characters. For example http://shop.default.svc:8080.
    */
@@ -931,9 +941,9 @@ export interface ServiceRegistrationStatus {
 }
 
 /**
- * A ServiceRegistration says that a service is reachable at a URL. Programs make one by calling the registry's
- * HTTP API, the operator makes one for each Kubernetes Service annotated rollcall.dev/register, and anyone may
- * apply one by hand. While it is Registered, other programs discover the service by its name.
+ * A ServiceRegistration says that an instance of a service is reachable at a URL. Programs make one by calling
+ * the registry's HTTP API, the operator makes one for each Kubernetes Service annotated rollcall.dev/register,
+ * and anyone may apply one by hand. While it is Registered, other programs discover the service by its name.
  */
 export interface ServiceRegistration {
   apiVersion: 'rollcall.dev/v1alpha1';

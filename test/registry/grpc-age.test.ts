@@ -19,8 +19,11 @@ test('a stream that is quiet stays open for half an hour, and ends in order', as
   const [port = 0] = await freePorts(1);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
-  const quiet: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = {
-    feed: createRegistrationFeed(10),
+  const [feed, source] = [createRegistrationFeed(10), { connected: () => true, newestVersion: async () => 0 }];
+  const quiet: Pick<RegistryBackend, 'feed' | 'source' | 'instances' | 'lastBeatAt'> = {
+    feed,
+    source,
+    instances: { feed, source },
     lastBeatAt: () => undefined,
   };
   const server = createGrpcServer({

@@ -15,8 +15,11 @@ async function startServer(
   authenticate: Authenticate,
 ): Promise<{ readonly server: GrpcServer; readonly port: number }> {
   const [port = 0] = await freePorts(1);
-  const backend: Pick<RegistryBackend, 'feed' | 'lastBeatAt'> = {
-    feed: createRegistrationFeed(10),
+  const [feed, source] = [createRegistrationFeed(10), { connected: () => true, newestVersion: async () => 0 }];
+  const backend: Pick<RegistryBackend, 'feed' | 'source' | 'instances' | 'lastBeatAt'> = {
+    feed,
+    source,
+    instances: { feed, source },
     lastBeatAt: () => undefined,
   };
   const server = createGrpcServer({

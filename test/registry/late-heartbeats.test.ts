@@ -8,7 +8,7 @@ import { connectByFile } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createRegistrationStore } from '@rollcall/registry/registrations/store/registrations.ts';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 
 /** Of a heartbeat that was absorbed, written when its window has ended. */
@@ -20,7 +20,7 @@ beforeAll(async () => {
   namespace = await createNamespace('late-heartbeats');
 });
 
-afterAll(async () => {});
+const NEW = { url: 'http://shop', capabilities: [], owner: undefined, serviceId: undefined, ttlSeconds: 60 };
 
 /** The store of one replica, whose watch brings it nothing: it knows what it has written itself. */
 async function startReplica() {
@@ -32,7 +32,13 @@ async function startReplica() {
   const leases = createInformer<Lease>({ ...common, kind: leaseKind });
   const known: string[] = [];
   leases.onChange((change) => void known.push(heartbeatOf(change.object).renewTime ?? ''));
-  const store = createRegistrationStore({ ...common, registrations, leases, onChange: () => undefined });
+  const store = createRegistrationStore({
+    ...common,
+    registrations,
+    leases,
+    streamed: async () => [],
+    onChange: () => undefined,
+  });
   return { store, known, at: (ageMs: number) => ({ at: new Date(clock.now().getTime() - ageMs), ageMs }) };
 }
 
@@ -42,8 +48,8 @@ async function startReplica() {
  */
 async function setUp() {
   const [one, other] = await Promise.all([startReplica(), startReplica()]);
-  const request = { serviceName: `shop-${randomUUID()}`, url: 'http://shop', capabilities: [], owner: undefined };
-  const life = await one.store.create(request, 60);
+  const request = { serviceName: `shop-${randomUUID()}`, ...NEW };
+  const life = await one.store.create(request);
   const stored = async () =>
     heartbeatOf(JSON.parse(await namespace.kubectl(['get', 'lease', request.serviceName, '-o', 'json'])));
   return { one, other, life, stored };
@@ -74,7 +80,7 @@ test('a heartbeat of another life, and of none, is not written', async () => {
   const { one, other, life } = await setUp();
   expect(await one.store.remove(life)).toBe(true);
   expect(await other.store.renew(life, other.at(0))).toBe(false);
-  const next = await one.store.create({ ...life, owner: undefined }, 60);
+  const next = await one.store.create({ serviceName: life.serviceName, ...NEW });
   expect(await other.store.renew(life, other.at(0))).toBe(false);
   expect(await other.store.renew(next, other.at(0))).toBe(true);
 });

@@ -34,14 +34,25 @@ export const operations: readonly Operation[] = [
   {
     name: 'Find and watch services',
     scope: 'registrations:read',
-    rest: ['GET /services', 'GET /services/watch', 'GET /services/:service_name'],
-    grpc: ['Get', 'List', 'Watch'],
+    rest: [
+      'GET /services',
+      'GET /services/watch',
+      'GET /services/:service_name',
+      'GET /services/:service_name/instances',
+      'GET /services/:service_name/instances/:instance_id',
+    ],
+    grpc: ['Get', 'List', 'ListInstances', 'Watch'],
     webSocket: ['registrations'],
   },
   {
     name: 'Register, renew and unregister services',
     scope: 'registrations:write',
-    rest: ['POST /services/register', 'POST /services/:service_name/heartbeat', 'DELETE /services/:service_name'],
+    rest: [
+      'POST /services/register',
+      'POST /services/:service_name/heartbeat',
+      'DELETE /services/:service_name',
+      'DELETE /services/:service_name/instances/:instance_id',
+    ],
     grpc: ['Register', 'Heartbeat', 'Unregister'],
   },
   {

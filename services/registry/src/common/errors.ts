@@ -12,6 +12,11 @@ export const errorCatalogue = {
   },
   INVALID_SERVICE_NAME: { status: 400, error: 'Invalid service name', message: 'The service name is not valid' },
   INVALID_SERVICE_URL: { status: 400, error: 'Invalid service URL', message: 'The service URL is not valid' },
+  INVALID_INSTANCE_ID: {
+    status: 400,
+    error: 'Invalid instance id',
+    message: 'The id of the instance is not valid; use 1 to 63 lower-case letters, digits and hyphens within',
+  },
   SERVICE_NOT_FOUND: {
     status: 404,
     error: 'Service not found',

@@ -36,6 +36,23 @@ export function checkServiceName(name: string): void {
   if (fault !== undefined) throw new RegistryError('INVALID_SERVICE_NAME', `service_name ${fault}`);
 }
 
+/** {@link isInstanceId} as JSON Schema has it. */
+export const instanceIdRules = { minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' };
+
+const DNS_LABEL = new RegExp(instanceIdRules.pattern, 'u');
+
+/** Whether an instance may have this id; it may have none. */
+export function isInstanceId(id: string | undefined): boolean {
+  return id === undefined || (id.length <= instanceIdRules.maxLength && DNS_LABEL.test(id));
+}
+
+/** @throws RegistryError INVALID_INSTANCE_ID. */
+export function checkInstanceId(id: string | undefined): void {
+  if (isInstanceId(id)) return;
+  const rule = 'must be a DNS label: 1 to 63 lower-case letters, digits and hyphens, no hyphen at either end';
+  throw new RegistryError('INVALID_INSTANCE_ID', `instance_id ${rule}`);
+}
+
 /**
  * A service URL is absolute, http or https, has a host, and no credentials, query or fragment. An
  * address in it is one where services may be; to where a name leads is asked whenever somebody

@@ -2,6 +2,7 @@ import { RegistryError } from '../common/errors.ts';
 import {
   type Capability,
   capabilityNames,
+  type InstanceKey,
   type Registration,
   type ReportDetails,
 } from '../registrations/domain/registration.ts';
@@ -28,17 +29,31 @@ export interface ServiceMessage {
   readonly capabilities: readonly string[];
 }
 
-export interface RegisterRequest {
+/** Of one of several programs that are registered under a name. */
+export interface InstanceMessage {
+  readonly instanceId: string;
+  readonly service: ServiceMessage;
+  readonly health: string;
+  readonly version: string;
+}
+
+/** Which instance is meant; the one without an id where that is empty. */
+export interface InstanceRequest {
   readonly serviceName: string;
+  readonly instanceId: string;
+}
+
+export interface RegisterRequest extends InstanceRequest {
   readonly serviceUrl: string;
   readonly capabilities: readonly (string | number)[];
 }
 
 export interface RegisterResponse extends Omit<ServiceMessage, 'lastHeartbeat'> {
+  readonly instanceId: string;
   readonly ttl: Duration;
 }
 
-/** Of Unregister, Get and Heartbeat. */
+/** Of Get and ListInstances. */
 export interface NameRequest {
   readonly serviceName: string;
 }
@@ -56,8 +71,7 @@ export interface ListResponse {
 }
 
 /** Of ReportHealth and ReportLifecycle. */
-export interface Report {
-  readonly serviceName: string;
+export interface Report extends InstanceRequest {
   readonly timestamp: Timestamp | null;
   readonly details: Struct | null;
 }
@@ -72,11 +86,13 @@ export interface ReportLifecycleRequest extends Report {
 
 export interface WatchRequest {
   readonly cursor: string;
+  readonly instances: boolean;
 }
 
 export interface WatchResponse {
   readonly type: `TYPE_${'ADDED' | 'MODIFIED' | 'EXPIRED' | 'REMOVED' | 'SYNCED' | 'RESET'}`;
   readonly service?: ServiceMessage;
+  readonly instance?: InstanceMessage;
   readonly cursor?: string;
 }
 
@@ -96,6 +112,10 @@ interface Value {
 }
 
 const DETAILS_MAX_DEPTH = 32;
+
+export function readKey({ serviceName, instanceId }: InstanceRequest): InstanceKey {
+  return { serviceName, instanceId: instanceId === '' ? undefined : instanceId };
+}
 
 /** @throws RegistryError INVALID_REQUEST for one that is unknown or unspecified. */
 export function readCapability(name: string | number): Capability {
@@ -148,11 +168,17 @@ export function serviceMessage(
   return {
     serviceName: registration.serviceName,
     serviceUrl: registration.url,
-    serviceId: registration.id,
+    serviceId: registration.serviceId,
     registeredAt: timestampMessage(registeredAt),
     lastHeartbeat: timestampMessage(lastBeatAt < registeredAt ? registeredAt : lastBeatAt),
     capabilities: registration.capabilities.map(enumName),
   };
+}
+
+/** As {@link serviceMessage}, of one instance. */
+export function instanceMessage(registration: Registration, lastBeatAt?: Date): InstanceMessage {
+  const { instanceId = '', health = '', currentVersion = '' } = registration;
+  return { instanceId, service: serviceMessage(registration, lastBeatAt), health, version: currentVersion };
 }
 
 function enumName(capability: Capability): string {

@@ -5,6 +5,7 @@ import type { Directory } from '../registrations/domain/directory.ts';
 import type { RegistrationFeed } from '../registrations/domain/feed.ts';
 import type { ServiceReport } from '../registrations/domain/registration.ts';
 import {
+  livingInstances,
   lookUpService,
   type RegistrationsDeps,
   recordHeartbeat,
@@ -14,6 +15,9 @@ import {
 } from '../registrations/domain/registrations.ts';
 import type { Calls } from './calls.ts';
 import {
+  type InstanceMessage,
+  type InstanceRequest,
+  instanceMessage,
   type ListRequest,
   type ListResponse,
   type NameRequest,
@@ -25,6 +29,7 @@ import {
   readCapabilities,
   readCapability,
   readDetails,
+  readKey,
   readTimestamp,
   type ServiceMessage,
   serviceMessage,
@@ -37,6 +42,7 @@ export interface RegistryBackend {
   readonly directory: Pick<Directory<unknown>, 'lookUp' | 'entries'>;
   readonly feed: RegistrationFeed;
   readonly source: FeedSource;
+  readonly instances: { readonly feed: RegistrationFeed; readonly source: FeedSource };
   readonly lastBeatAt: (id: string) => Date | undefined;
 }
 
@@ -52,14 +58,15 @@ export function registryService(
   const { registrations } = backend;
   return {
     Register: calls.unary('Register', (request: RegisterRequest, subject) => register(registrations, request, subject)),
-    Unregister: calls.unary('Unregister', async ({ serviceName }: NameRequest, subject) => {
-      await unregisterService(registrations, serviceName, subject);
+    Unregister: calls.unary('Unregister', async (request: InstanceRequest, subject) => {
+      await unregisterService(registrations, readKey(request), subject);
       return {};
     }),
+    ListInstances: calls.unary('ListInstances', (request: NameRequest) => listInstances(backend, request)),
     Get: calls.unary('Get', async ({ serviceName }: NameRequest) => ({ service: await find(backend, serviceName) })),
     List: calls.unary('List', (request: ListRequest) => list(backend, request)),
-    Heartbeat: calls.unary('Heartbeat', async ({ serviceName }: NameRequest, subject) => ({
-      ttl: { seconds: await recordHeartbeat(registrations, serviceName, subject) },
+    Heartbeat: calls.unary('Heartbeat', async (request: InstanceRequest, subject) => ({
+      ttl: { seconds: await recordHeartbeat(registrations, readKey(request), subject) },
     })),
     ReportHealth: calls.unary('ReportHealth', (request: ReportHealthRequest, subject) =>
       report(registrations, request, { kind: 'health', word: request.status, subject }),
@@ -73,16 +80,20 @@ export function registryService(
 
 async function register(
   registrations: RegistrationsDeps,
-  { serviceName, serviceUrl, capabilities }: RegisterRequest,
+  request: RegisterRequest,
   subject: string | undefined,
 ): Promise<RegisterResponse> {
   const registered = await registerService(registrations, {
-    serviceName,
-    url: serviceUrl,
-    capabilities: readCapabilities(capabilities),
+    ...readKey(request),
+    url: request.serviceUrl,
+    capabilities: readCapabilities(request.capabilities),
     owner: subject,
   });
-  return { ...serviceMessage(registered), ttl: { seconds: registered.ttlSeconds ?? registrations.ttlSeconds } };
+  return {
+    ...serviceMessage(registered),
+    instanceId: request.instanceId,
+    ttl: { seconds: registered.ttlSeconds ?? registrations.ttlSeconds },
+  };
 }
 
 async function find(backend: RegistryBackend, serviceName: string): Promise<ServiceMessage> {
@@ -109,13 +120,23 @@ function list(backend: RegistryBackend, { capability, prefix, pageSize, pageToke
   return { services, nextPageToken: '' };
 }
 
+async function listInstances(
+  { registrations, lastBeatAt }: RegistryBackend,
+  { serviceName }: NameRequest,
+): Promise<{ readonly instances: readonly InstanceMessage[] }> {
+  const { serviceId } = await lookUpService(registrations, serviceName);
+  const instances = livingInstances(registrations.store, serviceName);
+  return { instances: instances.map((each) => instanceMessage({ ...each, serviceId }, lastBeatAt(each.id))) };
+}
+
 async function report(
   registrations: RegistrationsDeps,
-  { serviceName, timestamp, details }: Report,
+  request: Report,
   { subject, ...said }: Pick<ServiceReport, 'kind' | 'word'> & { readonly subject: string | undefined },
 ): Promise<object> {
+  const { timestamp, details } = request;
   const at = timestamp === null ? registrations.clock.now() : readTimestamp(timestamp);
   const whole = { ...said, at, details: readDetails(details) };
-  await reportService(registrations, { serviceName, subject, report: whole });
+  await reportService(registrations, { ...readKey(request), subject, report: whole });
   return {};
 }

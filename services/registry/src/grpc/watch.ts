@@ -8,13 +8,19 @@ import type { RegistrationFeed } from '../registrations/domain/feed.ts';
 import type { Registration } from '../registrations/domain/registration.ts';
 import type { Calls } from './calls.ts';
 import { type CallFailure, failure } from './errors.ts';
-import { serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';
+import { instanceMessage, serviceMessage, type WatchRequest, type WatchResponse } from './messages.ts';
 
 type WatchCall = ServerWritableStream<WatchRequest, WatchResponse>;
 
-export interface WatchStreamsDeps {
+/** What a stream tells of. */
+interface Watched {
   readonly feed: RegistrationFeed;
   readonly source: FeedSource;
+}
+
+export interface WatchStreamsDeps extends Watched {
+  /** To who asks for instances. */
+  readonly instances: Watched;
   readonly lastBeatAt: (id: string) => Date | undefined;
   readonly calls: Calls;
 }
@@ -37,8 +43,11 @@ const TYPES: Record<FeedEvent<Registration>['type'], WatchResponse['type']> = {
 };
 
 export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
-  const { feed, source, calls } = deps;
-  const { eventMessage, beginning } = messagesOf(deps);
+  const { calls, lastBeatAt } = deps;
+  const ofServices = messagesOf(deps.feed, (item) => ({ service: serviceMessage(item, lastBeatAt(item.id)) }));
+  const ofInstances = messagesOf(deps.instances.feed, (item) => ({
+    instance: instanceMessage(item, lastBeatAt(item.id)),
+  }));
   const limits = createStreamLimits();
   /** From their first moment: those whose token is still checked must not outlast the server. */
   const open = new Map<WatchCall, (failure: CallFailure) => void>();
@@ -46,8 +55,11 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
 
   /** Sends events to the subscriber until the signal aborts. @param end ends the call. */
   async function sendEvents(call: WatchCall, signal: AbortSignal, end: (why: CallFailure) => void): Promise<void> {
+    const { cursor, instances } = call.request;
+    const { feed } = instances ? deps.instances : deps;
+    const { eventMessage, beginning } = instances ? ofInstances : ofServices;
     const events = new Readable({ objectMode: true, read: () => undefined, signal });
-    for (const message of beginning(call.request.cursor)) events.push(message);
+    for (const message of beginning(cursor)) events.push(message);
     const most = events.readableLength + MAX_WAITING;
     const unsubscribe = feed.subscribe((event) => {
       events.push(eventMessage(event));
@@ -82,6 +94,7 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
       if (caller === undefined || signal.aborted || call.cancelled) return failure;
       leave = limits.acquire(caller);
       const version = versionOf(call.request.cursor);
+      const { feed, source } = call.request.instances ? deps.instances : deps;
       if (version !== undefined) await catchUp(feed, version, { source, signal });
       if (!signal.aborted) await sendEvents(call, signal, end);
     } finally {
@@ -117,10 +130,13 @@ function aborted(signal: AbortSignal): Promise<undefined> {
 }
 
 /** What subscribers are sent. */
-function messagesOf({ feed, lastBeatAt }: Pick<WatchStreamsDeps, 'feed' | 'lastBeatAt'>) {
+function messagesOf(
+  feed: RegistrationFeed,
+  shown: (item: Registration) => Pick<WatchResponse, 'service' | 'instance'>,
+) {
   const eventMessage = ({ type, item, version }: FeedEvent<Registration>): WatchResponse => ({
     type: TYPES[type],
-    service: serviceMessage(item, lastBeatAt(item.id)),
+    ...shown(item),
     cursor: String(version),
   });
 

@@ -1,13 +1,30 @@
 import type { EventStreams } from '@rollcall/platform/http/event-streams.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { RegistryError } from '../common/errors.ts';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
 import type { Feed, FeedEvent } from '../feeds/feed.ts';
 import { eventStream, STREAM_REFUSALS, StreamHeaders } from './schemas.ts';
 
+const InstancesQuery = Type.Object({
+  instances: Type.Optional(
+    Type.Enum(['true', 'false'], {
+      description: '`true`: of each program that is registered under a name, not of names',
+    }),
+  ),
+});
+
+/** What a stream tells of. */
+export interface Watched<Item> {
+  readonly feed: Feed<Item>;
+  readonly source: FeedSource;
+  /** The item as the API shows it. */
+  readonly record: (item: Item) => object;
+}
+
 /** The stream of everything of a kind. */
-export interface WatchRoute<Item> {
+export interface WatchRoute<Item> extends Watched<Item> {
   /** As the document calls one of them; the stream of `service` is `/services/watch`. */
   readonly kind: 'service' | 'job';
   readonly summary: string;
@@ -20,16 +37,14 @@ export interface WatchRoute<Item> {
     /** What is answered then. */
     readonly absent: RegistryError;
   };
-  /** The item as the API shows it. */
-  readonly record: (item: Item) => object;
-  readonly feed: Feed<Item>;
-  readonly source: FeedSource;
+  /** What is told of in place of them to who asks by `?instances=true`. */
+  readonly instances?: Watched<Item>;
   readonly streams: EventStreams;
 }
 
 /** GET `/services/watch` or `/jobs/watch`. */
 export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
-  const { kind, summary, namesake } = route;
+  const { kind, summary, namesake, instances } = route;
   app.get(
     `/${kind}s/watch`,
     {
@@ -41,6 +56,7 @@ export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
           `Begins with every ${kind} as \`added\`, then \`synced\`. Resumes after Last-Event-ID at any replica; \`reset\` says that ` +
           `the id is too old and everything comes anew. To who accepts no event stream it is ${namesake.described}.`,
         headers: StreamHeaders,
+        ...(instances === undefined ? {} : { querystring: InstancesQuery }),
         response: eventStream(`\`data\` is the record of the ${kind}, \`id\` the version of the store`),
       },
     },
@@ -48,9 +64,14 @@ export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
       const { accept = '*/*' } = request.headers;
       if (!accept.includes('text/event-stream') && namesake.send(request, reply)) return;
       if (!/text\/event-stream|\*/.test(accept)) throw namesake.absent;
-      await streamFeed(route, request, reply);
+      const watched = instances !== undefined && asksForInstances(request.query) ? instances : route;
+      await streamFeed({ ...watched, kind, streams: route.streams }, request, reply);
     },
   );
+}
+
+function asksForInstances(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && 'instances' in query && query.instances === 'true';
 }
 
 /**
@@ -63,7 +84,7 @@ export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
  * list, and where the subscriber knows more than this replica can receive.
  */
 async function streamFeed<Item>(
-  { kind, record, feed, source, streams }: WatchRoute<Item>,
+  { kind, record, feed, source, streams }: Watched<Item> & Pick<WatchRoute<Item>, 'kind' | 'streams'>,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {

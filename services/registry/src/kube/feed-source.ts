@@ -17,23 +17,34 @@ interface Collection<T extends KubeObject> {
 export interface FollowerDeps<T extends KubeObject, Item> extends Collection<T> {
   readonly informer: Informer<T>;
   readonly feed: Feed<Item>;
-  /** @returns undefined for an object that is none. */
-  readonly toItem: (object: T) => Item | undefined;
+  readonly items: ItemsOf<T, Item>;
+}
+
+/** What objects are in a feed. */
+export interface ItemsOf<T extends KubeObject, Item> {
+  /** All that a complete list of objects is. */
+  listed(objects: readonly T[]): readonly Item[];
+  /** What has changed with the object; undefined: nothing. */
+  changed(object: T, deleted: boolean): { readonly item: Item; readonly deleted: boolean } | undefined;
+}
+
+/** Where each object is an item. */
+export function eachObject<T extends KubeObject, Item>(toItem: (object: T) => Item): ItemsOf<T, Item> {
+  return {
+    listed: (objects) => objects.map(toItem),
+    changed: (object, deleted) => ({ item: toItem(object), deleted }),
+  };
 }
 
 /** Has a feed follow what an informer receives. @returns what the feed follows. */
 export function followInformer<T extends KubeObject, Item>(deps: FollowerDeps<T, Item>): FeedSource {
-  const { informer, feed, toItem } = deps;
+  const { informer, feed, items } = deps;
   informer.onStream((news) => {
-    if (news.type === 'listed') {
-      feed.replace(
-        news.objects.flatMap((object) => toItem(object) ?? []),
-        Number(news.resourceVersion),
-      );
-      return;
-    }
-    const item = toItem(news.object);
-    if (item !== undefined) feed.apply({ version: versionOf(news.object), item, deleted: news.type === 'deleted' });
+    if (news.type === 'listed') return feed.replace(items.listed(news.objects), Number(news.resourceVersion));
+    const version = versionOf(news.object);
+    const change = items.changed(news.object, news.type === 'deleted');
+    if (change === undefined) feed.reach(version);
+    else feed.apply({ version, ...change });
   });
   informer.onBookmark((version) => feed.reach(Number(version)));
   return {

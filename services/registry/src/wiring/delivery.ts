@@ -23,7 +23,7 @@ import { createAutomaticDeployments } from '../jobs/store/automatic-deployments.
 import { createDeliveryJobs, createJobDirectory, toJob } from '../jobs/store/delivery-jobs.ts';
 import { createDeliveryPolicies } from '../jobs/store/delivery-policies.ts';
 import { createRecorder } from '../jobs/workers/recorder.ts';
-import { followInformer } from '../kube/feed-source.ts';
+import { eachObject, followInformer } from '../kube/feed-source.ts';
 import { sendNotification } from '../notifications/domain/sending.ts';
 import { notificationRoutes } from '../notifications/routes/notifications.ts';
 import { createChannelDirectory } from '../notifications/store/channel-directory.ts';
@@ -110,7 +110,7 @@ export async function createDelivery(deps: DeliveryDeps): Promise<Delivery> {
     kind: deliveryJobKind,
     informer: informers.jobs,
     feed,
-    toItem: toJob,
+    items: eachObject(toJob),
   });
   const watchers = createLimitedStreams();
   const jobStreams = createLimitedStreams();

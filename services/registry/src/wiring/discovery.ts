@@ -19,16 +19,20 @@ import type { CacheState } from '../http/health.ts';
 import type { Rendered } from '../http/rendered.ts';
 import { followInformer } from '../kube/feed-source.ts';
 import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
-import { createRegistrationFeed } from '../registrations/domain/feed.ts';
+import { createInstanceFeed, createRegistrationFeed } from '../registrations/domain/feed.ts';
 import { createHeartbeats, type Heartbeats } from '../registrations/domain/heartbeats.ts';
 import type { RegistrationsDeps } from '../registrations/domain/registrations.ts';
+import { instanceRoutes } from '../registrations/routes/instances.ts';
 import { renderRegistration } from '../registrations/routes/rendering.ts';
 import { reportRoutes } from '../registrations/routes/reports.ts';
 import { serviceRoutes, serviceWatchRoute } from '../registrations/routes/services.ts';
-import { createRegistrationStore, isCanonical, toRegistration } from '../registrations/store/registrations.ts';
+import { createNameItems, instanceItems } from '../registrations/store/name-items.ts';
+import { createRegistrationStore } from '../registrations/store/registrations.ts';
 import type { Routes } from './app.ts';
 
 const FEED_CAPACITY = 10_000;
+/** The watch brings what was written within milliseconds, while it is there. */
+const STREAM_TIMEOUT_MS = 2000;
 
 export interface DiscoveryDeps {
   readonly connection: KubeConnection;
@@ -62,6 +66,8 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
   const directory = createDirectory({ render: renderRegistration, lastBeatAt });
   const feed = createRegistrationFeed(FEED_CAPACITY);
+  const instanceFeed = createInstanceFeed(FEED_CAPACITY);
+  const nameItems = createNameItems();
   let misses = 0;
 
   const store = createRegistrationStore({
@@ -70,9 +76,13 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     clock,
     registrations: informers.registrations,
     leases: informers.leases,
+    async streamed(serviceName, version) {
+      await feed.whenReached(version, AbortSignal.timeout(STREAM_TIMEOUT_MS));
+      return nameItems.instancesOf(serviceName);
+    },
     onChange(registration, deleted) {
-      if (deleted) directory.remove(registration.serviceName, registration.id);
-      else directory.put(registration);
+      const { serviceName } = registration;
+      directory.put(serviceName, store.instancesOf(serviceName));
       if (deleted || registration.phase === 'Expired') heartbeats.forget(registration.id);
     },
   });
@@ -104,32 +114,29 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   };
 
   followLeases({ informers, heartbeats, directory, namespace, ttlSeconds });
-  const source = followInformer({
-    connection,
-    namespace,
-    kind: serviceRegistrationKind,
-    informer: informers.registrations,
-    feed,
-    toItem: (object) => (isCanonical(object) ? toRegistration(object) : undefined),
-  });
+  const followed = { connection, namespace, kind: serviceRegistrationKind, informer: informers.registrations };
+  const source = followInformer({ ...followed, feed, items: nameItems });
+  const instanceSource = followInformer({ ...followed, feed: instanceFeed, items: instanceItems });
   const streams = createLimitedStreams();
   const lastRefreshAt = () => informers.registrations.lastContactAt();
   const cache = () => ({ size: directory.size, hits: directory.hits, misses, lastRefreshAt: lastRefreshAt() });
-  const backend = { registrations, directory, feed, source, lastBeatAt };
+  const instances = { feed: instanceFeed, source: instanceSource };
+  const backend = { registrations, directory, feed, source, instances, lastBeatAt };
   observe(metrics, { cache, watchers: () => streams.size, pending: () => heartbeats.pending() });
 
   return {
     routes: [
-      (app) => serviceWatchRoute(app, { directory, feed, source, streams, lastBeatAt }),
+      (app) => serviceWatchRoute(app, { directory, feed, source, streams, instances, lastBeatAt }),
       (app) => serviceRoutes(app, { registrations, directory }),
+      (app) => instanceRoutes(app, { registrations, lastBeatAt }),
       (app) => reportRoutes(app, { registrations }),
     ],
     backend,
     actors: [informersActor({ informers, heartbeats })],
     connected,
     currentVersion: (serviceName) => {
-      const registration = store.find(serviceName);
-      return registration?.phase === 'Registered' ? (registration.currentVersion ?? '') : undefined;
+      const registration = directory.find(serviceName)?.registration;
+      return registration === undefined ? undefined : (registration.currentVersion ?? '');
     },
     cache,
     closeStreams: () => streams.closeAll(),
@@ -195,10 +202,11 @@ function followLeases(deps: LeaseFollower): void {
     const registration = informers.registrations.store.get(`${namespace}/${lease.metadata.name}`);
     // What is left of an earlier life would be remembered for ever.
     if (id === undefined || renewTime === undefined || registration?.metadata.uid !== id) return;
-    const { serviceName } = registration.spec;
+    const { serviceName, instanceId } = registration.spec;
     const at = new Date(renewTime);
-    if (isNews) heartbeats.sawDurable({ serviceName, id, ttlSeconds }, { at, ageMs });
-    else heartbeats.learned({ serviceName, id, ttlSeconds }, at);
+    const key = { serviceName, instanceId, id, ttlSeconds };
+    if (isNews) heartbeats.sawDurable(key, { at, ageMs });
+    else heartbeats.learned(key, at);
     directory.touch(serviceName);
   }
 

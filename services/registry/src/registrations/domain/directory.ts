@@ -1,7 +1,7 @@
+import { representativeOf } from './instances.ts';
 import type { Registration } from './registration.ts';
-import { isDiscoverable } from './registrations.ts';
 
-/** A registration with its answer, made once and kept until something in it changes. */
+/** What stands for a name, with its answer, made once and kept until something in it changes. */
 export interface DirectoryEntry<Rendered> {
   readonly registration: Registration;
   readonly rendered: Rendered;
@@ -15,7 +15,7 @@ export interface DirectoryDeps<Rendered> {
 
 /** Everything that can be discovered, by name, ready to be served. */
 export interface Directory<Rendered> {
-  /** Undefined when the name is unknown or its registration expired. */
+  /** Undefined when the name is unknown or all its instances expired. */
   find(serviceName: string): DirectoryEntry<Rendered> | undefined;
   /** As {@link find}, for a caller that asks for the service: counts in `hits`. */
   lookUp(serviceName: string): DirectoryEntry<Rendered> | undefined;
@@ -28,9 +28,9 @@ export interface Directory<Rendered> {
    * stays.
    */
   readonly revision: number;
-  put(registration: Registration): void;
-  remove(serviceName: string, id: string): void;
-  /** Its heartbeat changed. */
+  /** @param instances all that the name has now. */
+  put(serviceName: string, instances: readonly Registration[]): void;
+  /** A heartbeat of one of its instances changed. */
   touch(serviceName: string): void;
 }
 
@@ -81,20 +81,14 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
     get revision() {
       return revision;
     },
-    put(registration) {
+    put(serviceName, instances) {
+      const registration = representativeOf(instances);
+      const isThere = registration !== undefined;
+      if (!isThere && !slots.has(serviceName)) return;
       revision += 1;
-      if (isDiscoverable(registration) !== slots.has(registration.serviceName)) names = undefined;
-      if (isDiscoverable(registration)) {
-        slots.set(registration.serviceName, { registration, entry: undefined });
-      } else {
-        slots.delete(registration.serviceName);
-      }
-    },
-    remove(serviceName, id) {
-      if (slots.get(serviceName)?.registration.id !== id) return;
-      revision += 1;
-      names = undefined;
-      slots.delete(serviceName);
+      if (isThere !== slots.has(serviceName)) names = undefined;
+      if (isThere) slots.set(serviceName, { registration, entry: undefined });
+      else slots.delete(serviceName);
     },
     touch(serviceName) {
       const slot = slots.get(serviceName);

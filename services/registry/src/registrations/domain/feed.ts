@@ -1,16 +1,32 @@
 import { createFeed, type Feed } from '../../feeds/feed.ts';
+import { isDiscoverable } from './instances.ts';
 import type { Registration } from './registration.ts';
-import { isDiscoverable } from './registrations.ts';
 
 /** What happens to discoverable registrations. Heartbeats are no events. */
 export type RegistrationFeed = Feed<Registration>;
 
-/** @param capacity how many past events are kept. */
+/**
+ * What happens to names, each shown as its representative is.
+ *
+ * @param capacity how many past events are kept.
+ */
 export function createRegistrationFeed(capacity: number): RegistrationFeed {
   return createFeed({
     capacity,
     keyOf: ({ serviceName }) => serviceName,
-    show: ({ id, url, currentVersion, capabilities }) => JSON.stringify([id, url, currentVersion, capabilities]),
+    show: ({ serviceId, url, currentVersion, capabilities }) =>
+      JSON.stringify([serviceId, url, currentVersion, capabilities]),
+    isPresent: isDiscoverable,
+  });
+}
+
+/** What happens to instances. @param capacity as for {@link createRegistrationFeed}. */
+export function createInstanceFeed(capacity: number): RegistrationFeed {
+  return createFeed({
+    capacity,
+    keyOf: ({ serviceName, instanceId = '' }) => `${serviceName}:${instanceId}`,
+    show: ({ id, serviceId, url, currentVersion, capabilities, health }) =>
+      JSON.stringify([id, serviceId, url, currentVersion, capabilities, health]),
     isPresent: isDiscoverable,
   });
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
-import type { HeartbeatWrite, RegistrationLife } from './registration.ts';
+import type { HeartbeatWrite, InstanceKey, RegistrationLife } from './registration.ts';
 
 /**
  * The contract's maximum safe heartbeat interval is 45 s of a TTL of 60 s; other TTLs are divided
@@ -46,15 +46,11 @@ export interface Heartbeats {
   flushAll(): Promise<void>;
 }
 
-interface HeartbeatKey {
-  readonly serviceName: string;
-  /** Of this life of the registration. */
-  readonly id: string;
+interface HeartbeatKey extends RegistrationLife {
   readonly ttlSeconds: number;
 }
 
-interface Entry {
-  readonly serviceName: string;
+interface Entry extends InstanceKey {
   readonly windowMs: number;
   durableBeatMs: number;
   /** Of the last heartbeat that was acknowledged before it was written. */
@@ -110,10 +106,10 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
   }
 
   async function writeNow(id: string, entry: Entry): Promise<boolean> {
-    const { lastBeatMs, lastBeatAt } = entry;
+    const { serviceName, instanceId, lastBeatMs, lastBeatAt } = entry;
     const ageMs = Math.max(0, Math.round(clock.monotonicMs() - lastBeatMs));
     entry.writtenAtMs = lastBeatAt.getTime();
-    const renewed = await renew({ serviceName: entry.serviceName, id }, { at: lastBeatAt, ageMs });
+    const renewed = await renew({ serviceName, instanceId, id }, { at: lastBeatAt, ageMs });
     if (renewed) entry.durableBeatMs = Math.max(entry.durableBeatMs, lastBeatMs);
     else entries.delete(id);
     return renewed;
@@ -182,9 +178,10 @@ function unwritten(entries: ReadonlyMap<string, Entry>): [string, Entry][] {
   return [...entries].filter(([, entry]) => entry.lastBeatMs > entry.durableBeatMs);
 }
 
-function newEntry({ serviceName, ttlSeconds }: HeartbeatKey): Entry {
+function newEntry({ serviceName, instanceId, ttlSeconds }: HeartbeatKey): Entry {
   return {
     serviceName,
+    instanceId,
     windowMs: absorbWindowMs(ttlSeconds),
     durableBeatMs: Number.NEGATIVE_INFINITY,
     absorbedBeatMs: Number.NEGATIVE_INFINITY,

@@ -8,20 +8,32 @@ export type Capability = (typeof capabilityNames)[number];
  */
 type RegistrationSource = 'API' | 'Manifest' | 'KubernetesService';
 
-/** A registration as the store has it. */
-export interface Registration {
+/** Which registration is meant. */
+export interface InstanceKey {
   readonly serviceName: string;
+  /** Undefined: the one instance that has no id, as the contract knows it. */
+  readonly instanceId?: string | undefined;
+}
+
+/** A registration as the store has it: of one instance of a service. */
+export interface Registration extends InstanceKey {
   readonly url: string;
   /** Identifier of this life of the registration; a new one after expiry or removal. */
   readonly id: string;
+  /** Of the service, as this instance knows it: the same as {@link id} where it was its first. */
+  readonly serviceId: string;
   readonly capabilities: readonly Capability[];
   readonly source: RegistrationSource;
   /** Undefined: it never expires for want of heartbeats. */
   readonly ttlSeconds: number | undefined;
+  /** By the API server's clock, in whole seconds. */
+  readonly createdAt: Date;
   readonly registeredAt: Date;
   readonly phase: 'Registered' | 'Expired';
   /** The version that runs, as the service or a delivery job reported it. */
   readonly currentVersion: string | undefined;
+  /** What the instance last said of its health; undefined: nothing yet. */
+  readonly health: string | undefined;
   /** The subject that registered the name, where authentication was on. */
   readonly owner: string | undefined;
   /** Orders the states of all registrations; grows with every change. */
@@ -29,15 +41,21 @@ export interface Registration {
 }
 
 /** What a program asks for when it registers. */
-export interface RegistrationRequest {
-  readonly serviceName: string;
+export interface RegistrationRequest extends InstanceKey {
   readonly url: string;
   readonly capabilities: readonly Capability[];
   readonly owner: string | undefined;
 }
 
+/** A registration that is about to be made. */
+export interface NewRegistration extends RegistrationRequest {
+  /** Of the instances that are there already; undefined: it is the first. */
+  readonly serviceId: string | undefined;
+  readonly ttlSeconds: number;
+}
+
 /** One life of a registration: from registering to expiry or removal. */
-export type RegistrationLife = Pick<Registration, 'serviceName' | 'id'>;
+export type RegistrationLife = Pick<Registration, keyof InstanceKey | 'id'>;
 
 /** A heartbeat on its way to the store. */
 export interface HeartbeatWrite {
@@ -64,17 +82,28 @@ export class ChangedMeanwhileError extends Error {
  */
 export interface RegistrationStore {
   /** From the local copy, expired ones included. */
-  find(serviceName: string): Registration | undefined;
+  find(key: InstanceKey): Registration | undefined;
+  /** All instances of a service, from the local copy, expired ones included; the oldest first. */
+  instancesOf(serviceName: string): readonly Registration[];
   /** How many registrations the subject has, expired ones included, from the local copy. */
   countOf(owner: string): number;
   /** From the backing store itself. */
-  fetch(serviceName: string): Promise<Registration | undefined>;
+  fetch(key: InstanceKey): Promise<Registration | undefined>;
+  /** All instances of a service, from the backing store itself; the oldest first. */
+  fetchInstances(serviceName: string): Promise<readonly Registration[]>;
   /**
    * A new registration with its first heartbeat.
    *
-   * @throws ChangedMeanwhileError when the name was registered first.
+   * @throws ChangedMeanwhileError when the instance was registered first.
    */
-  create(request: RegistrationRequest, ttlSeconds: number): Promise<Registration>;
+  create(request: NewRegistration): Promise<Registration>;
+  /**
+   * All instances of the service that the backing store has, of those at least that were there when
+   * this one was made; the oldest first.
+   */
+  instancesSince(registration: Registration): Promise<readonly Registration[]>;
+  /** Gives an instance the id of its service. @throws as {@link update}. */
+  adopt(registration: Registration, serviceId: string): Promise<Registration>;
   /**
    * Changes URL and capabilities, and makes any decision to expire it that is under way fail.
    * @throws ChangedMeanwhileError when this life of the registration is over.

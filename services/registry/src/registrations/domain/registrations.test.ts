@@ -1,16 +1,20 @@
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { array, assert, asyncProperty, constantFrom, record } from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLookupLimiter } from '../../common/overload.ts';
 import { createHeartbeats } from './heartbeats.ts';
+import { createInstances } from './instances.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
   type Registration,
+  type RegistrationLife,
   type RegistrationRequest,
   type RegistrationStore,
 } from './registration.ts';
 import {
+  livingInstances,
   lookUpService,
   type RegistrationsDeps,
   recordHeartbeat,
@@ -33,8 +37,8 @@ afterEach(() => {
 
 /** A store in memory, with a local copy that does not see what others write. */
 function memoryStore() {
-  const stored = new Map<string, Registration>();
-  const local = new Map<string, Registration>();
+  const stored = createInstances();
+  const local = createInstances();
   const records = new Map<string, HeartbeatWrite>();
   const intrusions = new Map<keyof RegistrationStore, () => void>();
   const calls: (keyof RegistrationStore)[] = [];
@@ -54,16 +58,20 @@ function memoryStore() {
   function write(registration: Registration): Registration {
     version += 1;
     const written = { ...registration, version };
-    stored.set(registration.serviceName, written);
+    stored.put(written);
     return written;
   }
 
-  function make(request: RegistrationRequest, ttlSeconds: number | undefined): Registration {
+  function make(request: RegistrationRequest, ttlSeconds: number | undefined, serviceId?: string): Registration {
+    const id = `life-${version + 1}`;
     return {
       ...request,
-      id: `life-${version + 1}`,
+      id,
+      serviceId: serviceId ?? id,
+      health: undefined,
       source: 'API',
       ttlSeconds,
+      createdAt: new Date(),
       registeredAt: new Date(),
       phase: 'Registered',
       currentVersion: undefined,
@@ -71,34 +79,49 @@ function memoryStore() {
     };
   }
 
-  function present({ serviceName, id }: Pick<Registration, 'serviceName' | 'id'>): Registration {
-    const registration = stored.get(serviceName);
+  function present({ serviceName, instanceId, id }: RegistrationLife): Registration {
+    const registration = stored.find(serviceName, instanceId);
     if (registration?.id !== id) throw new ChangedMeanwhileError();
     return registration;
   }
 
   const store: RegistrationStore = {
-    find: (serviceName) => local.get(serviceName),
+    find: ({ serviceName, instanceId }) => local.find(serviceName, instanceId),
+    instancesOf: (serviceName) => local.of(serviceName),
     countOf: (owner) => [...local.values()].filter((registration) => registration.owner === owner).length,
-    async fetch(serviceName) {
+    async fetch({ serviceName, instanceId }) {
       await begin('fetch');
-      const found = stored.get(serviceName);
-      if (found === undefined) local.delete(serviceName);
-      else local.set(serviceName, found);
+      const found = stored.find(serviceName, instanceId);
+      const known = local.find(serviceName, instanceId);
+      if (found !== undefined) local.put(found);
+      else if (known !== undefined) local.remove(known);
       return found;
     },
-    async create(request, ttlSeconds) {
+    async fetchInstances(serviceName) {
+      await begin('fetchInstances');
+      for (const found of stored.of(serviceName)) local.put(found);
+      return local.of(serviceName);
+    },
+    async create(registration) {
       await begin('create');
-      if (stored.has(request.serviceName)) throw new ChangedMeanwhileError();
-      const created = write(make(request, ttlSeconds));
+      const { ttlSeconds, serviceId, ...request } = registration;
+      if (stored.find(request.serviceName, request.instanceId) !== undefined) throw new ChangedMeanwhileError();
+      const created = write(make(request, ttlSeconds, serviceId));
       records.set(created.id, { at: new Date(), ageMs: 0 });
-      local.set(created.serviceName, created);
+      local.put(created);
       return created;
+    },
+    instancesSince: async ({ serviceName }) => stored.of(serviceName),
+    async adopt(registration, serviceId) {
+      await begin('adopt');
+      const adopted = write({ ...present(registration), serviceId });
+      local.put(adopted);
+      return adopted;
     },
     async update(registration, { url, capabilities, owner }) {
       await begin('update');
       const updated = write({ ...present(registration), url, capabilities, owner });
-      local.set(updated.serviceName, updated);
+      local.put(updated);
       return updated;
     },
     async renew({ id }, heartbeat) {
@@ -113,13 +136,9 @@ function memoryStore() {
     },
     async remove(registration) {
       await begin('remove');
-      if (!stored.has(registration.serviceName)) {
-        local.delete(registration.serviceName);
-        return false;
-      }
-      present(registration);
-      stored.delete(registration.serviceName);
-      local.delete(registration.serviceName);
+      local.remove(registration);
+      if (stored.find(registration.serviceName, registration.instanceId) === undefined) return false;
+      stored.remove(present(registration));
       records.delete(registration.id);
       return true;
     },
@@ -136,14 +155,17 @@ function memoryStore() {
       if (made.ttlSeconds !== undefined && made.source === 'API') records.set(made.id, { at: new Date(), ageMs: 0 });
       return made;
     },
-    expire(serviceName: string): void {
-      const registration = stored.get(serviceName);
+    expire(serviceName: string, instanceId?: string): void {
+      const registration = stored.find(serviceName, instanceId);
       if (registration === undefined) return;
       records.delete(registration.id);
       write({ ...registration, phase: 'Expired' });
     },
     loseRecord: (id: string) => void records.delete(id),
-    remove: (serviceName: string) => void stored.delete(serviceName),
+    remove(serviceName: string, instanceId?: string): void {
+      const registration = stored.find(serviceName, instanceId);
+      if (registration !== undefined) stored.remove(registration);
+    },
   };
   return {
     store,
@@ -153,8 +175,8 @@ function memoryStore() {
     calls,
     /** The local copy catches up, as by the watch. */
     sync: () => {
-      local.clear();
-      for (const [serviceName, registration] of stored) local.set(serviceName, registration);
+      for (const registration of local.values()) local.remove(registration);
+      for (const registration of stored.values()) local.put(registration);
     },
     /** Somebody is faster than the next call of this method. */
     before: (method: keyof RegistrationStore, intrude: () => void) => void intrusions.set(method, intrude),
@@ -183,7 +205,7 @@ function setUp() {
     ttlSeconds: TTL_SECONDS,
     registrationsPerSubject: 2,
   };
-  const beat = async (serviceName = 'shop', subject?: string) => recordHeartbeat(deps, serviceName, subject);
+  const beat = async (serviceName = 'shop', subject?: string) => recordHeartbeat(deps, { serviceName }, subject);
   return { ...memory, deps, heartbeats, beat };
 }
 
@@ -194,7 +216,7 @@ describe('registering', () => {
     const { deps, stored, records } = setUp();
     const registered = await registerService(deps, shop);
     expect(registered).toMatchObject({ ...shop, ttlSeconds: TTL_SECONDS, phase: 'Registered', source: 'API' });
-    expect(stored.get('shop')).toEqual(registered);
+    expect(stored.find('shop', undefined)).toEqual(registered);
     expect(records.has(registered.id)).toBe(true);
     expect(deps.heartbeats.lastBeatAt(registered.id)).toEqual(new Date());
   });
@@ -222,7 +244,7 @@ describe('registering', () => {
     const first = await registerService(deps, shop);
     const again = await registerService(deps, { ...shop, ...change });
     expect(again).toMatchObject({ ...shop, ...change, id: first.id });
-    expect(stored.get('shop')).toEqual(again);
+    expect(stored.find('shop', undefined)).toEqual(again);
   });
 
   test('a name that is known to another replica only is that registration', async () => {
@@ -238,7 +260,7 @@ describe('registering', () => {
     sync();
     const again = await registerService(deps, shop);
     expect(again.id).not.toBe(first.id);
-    expect(stored.get('shop')).toMatchObject({ id: again.id, phase: 'Registered' });
+    expect(stored.find('shop', undefined)).toMatchObject({ id: again.id, phase: 'Registered' });
     expect(heartbeats.lastBeatAt(first.id)).toBeUndefined();
   });
 
@@ -256,7 +278,7 @@ describe('registering', () => {
     others.expire('shop');
     const again = await registerService(deps, shop);
     expect(again.id).not.toBe(first.id);
-    expect(stored.get('shop')?.phase).toBe('Registered');
+    expect(stored.find('shop', undefined)?.phase).toBe('Registered');
   });
 
   test('a live registration without its heartbeat record gets a new one before it is acknowledged', async () => {
@@ -278,7 +300,7 @@ describe('registering', () => {
     });
     const registered = await registerService(deps, shop);
     expect(registered.id).toBe(theirs?.id);
-    expect(stored.get('shop')?.url).toBe(shop.url);
+    expect(stored.find('shop', undefined)?.url).toBe(shop.url);
   });
 
   test('a life that ends under an update is begun anew', async () => {
@@ -319,7 +341,7 @@ describe('registering', () => {
     const { deps, others, stored } = setUp();
     const declared = others.register(shop, { source });
     await expect(registerService(deps, { ...shop, url: 'http://b' })).rejects.toEqual(code('MANAGED_ELSEWHERE'));
-    expect(stored.get('shop')).toEqual(declared);
+    expect(stored.find('shop', undefined)).toEqual(declared);
   });
 
   test('the name of another subject is refused, even when it has expired; its own is not', async () => {
@@ -345,52 +367,62 @@ describe('removing', () => {
   test('a registration goes, with what is known of its heartbeats; the second time it is not found', async () => {
     const { deps, stored, heartbeats, beat } = setUp();
     const { id } = await registerService(deps, shop);
-    await unregisterService(deps, 'shop', undefined);
-    expect(stored.has('shop')).toBe(false);
+    await unregisterService(deps, { serviceName: 'shop' }, undefined);
+    expect(stored.find('shop', undefined) !== undefined).toBe(false);
     expect(heartbeats.lastBeatAt(id)).toBeUndefined();
-    await expect(unregisterService(deps, 'shop', undefined)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    await expect(unregisterService(deps, { serviceName: 'shop' }, undefined)).rejects.toEqual(
+      code('SERVICE_NOT_FOUND'),
+    );
     await expect(beat()).rejects.toEqual(code('SERVICE_NOT_FOUND'));
   });
 
   test('a name that is known to another replica only goes, too', async () => {
     const { deps, others, stored } = setUp();
     others.register(shop);
-    await unregisterService(deps, 'shop', undefined);
-    expect(stored.has('shop')).toBe(false);
+    await unregisterService(deps, { serviceName: 'shop' }, undefined);
+    expect(stored.find('shop', undefined) !== undefined).toBe(false);
   });
 
   test('an expired one, and one that others removed meanwhile, are not found', async () => {
     const { deps, others, sync, before } = setUp();
     others.register(shop, { phase: 'Expired' });
-    await expect(unregisterService(deps, 'shop', undefined)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    await expect(unregisterService(deps, { serviceName: 'shop' }, undefined)).rejects.toEqual(
+      code('SERVICE_NOT_FOUND'),
+    );
     others.register({ ...shop, serviceName: 'raced' });
     sync();
     before('remove', () => others.remove('raced'));
-    await expect(unregisterService(deps, 'raced', undefined)).rejects.toEqual(code('SERVICE_NOT_FOUND'));
+    await expect(unregisterService(deps, { serviceName: 'raced' }, undefined)).rejects.toEqual(
+      code('SERVICE_NOT_FOUND'),
+    );
   });
 
   test('where another life has begun meanwhile, that one goes', async () => {
     const { deps, others, stored, before } = setUp();
     await registerService(deps, shop);
     before('remove', () => others.register(shop));
-    await unregisterService(deps, 'shop', undefined);
-    expect(stored.has('shop')).toBe(false);
+    await unregisterService(deps, { serviceName: 'shop' }, undefined);
+    expect(stored.find('shop', undefined) !== undefined).toBe(false);
   });
 
   test('what is declared elsewhere, or is of another subject, stays', async () => {
     const { deps, others, stored } = setUp();
     others.register(shop, { source: 'Manifest' });
-    await expect(unregisterService(deps, 'shop', undefined)).rejects.toEqual(code('MANAGED_ELSEWHERE'));
+    await expect(unregisterService(deps, { serviceName: 'shop' }, undefined)).rejects.toEqual(
+      code('MANAGED_ELSEWHERE'),
+    );
     others.register({ ...shop, serviceName: 'hers', owner: 'alice' });
-    await expect(unregisterService(deps, 'hers', 'bob')).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
-    expect([...stored.keys()]).toEqual(['shop', 'hers']);
+    await expect(unregisterService(deps, { serviceName: 'hers' }, 'bob')).rejects.toEqual(
+      code('NAME_OWNED_BY_ANOTHER'),
+    );
+    expect(Array.from(stored.values(), ({ serviceName }) => serviceName)).toEqual(['shop', 'hers']);
   });
 
   test('while the store is unavailable nothing is acknowledged, and the registration is still found', async () => {
     const { deps, goAway } = setUp();
     const registered = await registerService(deps, shop);
     goAway();
-    await expect(unregisterService(deps, 'shop', undefined)).rejects.toBe(AWAY);
+    await expect(unregisterService(deps, { serviceName: 'shop' }, undefined)).rejects.toBe(AWAY);
     expect(await lookUpService(deps, 'shop')).toEqual(registered);
   });
 });
@@ -520,7 +552,7 @@ describe('the share of a subject', () => {
     await registerService(deps, named('c', 'you'));
     // What it has, it may change; and once one is gone, there is room for another.
     await registerService(deps, { ...named('a', 'me'), url: 'http://elsewhere:1' });
-    await unregisterService(deps, 'a', 'me');
+    await unregisterService(deps, { serviceName: 'a' }, 'me');
     await registerService(deps, named('d', 'me'));
   });
 
@@ -541,5 +573,92 @@ describe('the share of a subject', () => {
     for (const name of ['a', 'b', 'c', 'd']) {
       expect(await registerService(deps, named(name, undefined))).toMatchObject({ serviceName: name });
     }
+  });
+});
+
+const instance = (instanceId: string | undefined) => ({ ...shop, instanceId, url: `http://${instanceId ?? 'none'}` });
+
+describe('instances', () => {
+  const IDS = [undefined, 'a', 'b'];
+
+  test('whatever happens to three of them, the name lives with its id while one does, and not longer', async () => {
+    const step = record({
+      act: constantFrom('register', 'heartbeat', 'expire', 'unregister'),
+      instanceId: constantFrom(...IDS),
+    });
+    await assert(
+      asyncProperty(array(step, { maxLength: 30 }), async (steps) => {
+        const { deps, others, sync } = setUp();
+        const living = new Set<string | undefined>();
+        const ended = new Set<string>();
+        let id: string | undefined;
+        for (const { act, instanceId } of steps) {
+          const key = { serviceName: 'shop', instanceId };
+          const isAccepted = act === 'register' || act === 'expire' || living.has(instanceId);
+          const done = async (): Promise<unknown> => {
+            if (act === 'register') return registerService(deps, instance(instanceId));
+            if (act === 'heartbeat') return recordHeartbeat(deps, key, undefined);
+            if (act === 'unregister') return unregisterService(deps, key, undefined);
+            others.expire('shop', instanceId);
+            return sync();
+          };
+          const outcome = await done().then(
+            () => 'accepted',
+            (error: { code: string }) => error.code,
+          );
+          expect(outcome).toBe(isAccepted ? 'accepted' : 'SERVICE_NOT_FOUND');
+          if (act === 'register') living.add(instanceId);
+          else if (act !== 'heartbeat') living.delete(instanceId);
+          const found = await lookUpService(deps, 'shop').catch(() => undefined);
+          expect(found !== undefined).toBe(living.size > 0);
+          if (found === undefined && id !== undefined) ended.add(id);
+          id = found === undefined ? undefined : (id ?? found.serviceId);
+          expect(found?.serviceId).toBe(id);
+          expect(ended).not.toContain(id);
+          const listed = livingInstances(deps.store, 'shop').map((each) => each.instanceId);
+          expect(new Set(listed)).toEqual(living);
+          expect(listed).toHaveLength(living.size);
+        }
+      }),
+    );
+  });
+
+  test('of two first ones at different replicas, the later takes the id of the service from the other', async () => {
+    const { deps, others, before, stored } = setUp();
+    let theirs: Registration | undefined;
+    before('create', () => {
+      theirs = others.register(instance('a'));
+    });
+    const ours = await registerService(deps, instance('b'));
+    expect(ours.serviceId).toBe(theirs?.id);
+    expect(stored.find('shop', 'b')).toMatchObject({ id: ours.id, serviceId: theirs?.id });
+  });
+
+  test('of two owners that register a name at once one gets it, and nothing of the other is left', async () => {
+    const { deps, others, before, stored, records } = setUp();
+    before('create', () => others.register({ ...instance('a'), owner: 'alice' }));
+    const late = registerService(deps, { ...instance('b'), owner: 'bob' });
+    await expect(late).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+    expect(stored.of('shop').map(({ owner }) => owner)).toEqual(['alice']);
+    expect(records.size).toBe(1);
+  });
+
+  test('no other owner, and no other source, joins a name', async () => {
+    const { deps, others, sync } = setUp();
+    await registerService(deps, { ...instance('a'), owner: 'alice' });
+    const refused = registerService(deps, { ...instance('b'), owner: 'bob' });
+    await expect(refused).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+    others.register({ ...instance(undefined), serviceName: 'declared' }, { source: 'Manifest' });
+    sync();
+    const beside = registerService(deps, { ...instance('b'), serviceName: 'declared' });
+    await expect(beside).rejects.toEqual(code('MANAGED_ELSEWHERE'));
+  });
+
+  test.each(['', 'A', '-a', 'a-', 'a.b', 'a'.repeat(64), 'ä'])('%j is no id of one', async (instanceId) => {
+    const { deps } = setUp();
+    await expect(registerService(deps, instance(instanceId))).rejects.toEqual(code('INVALID_INSTANCE_ID'));
+    await expect(unregisterService(deps, { serviceName: 'shop', instanceId }, undefined)).rejects.toEqual(
+      code('INVALID_INSTANCE_ID'),
+    );
   });
 });

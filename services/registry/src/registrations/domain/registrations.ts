@@ -2,11 +2,20 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
 import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
-import { checkReport, checkServiceName, checkServiceUrl, isServiceName } from '../../common/validation.ts';
+import {
+  checkInstanceId,
+  checkReport,
+  checkServiceName,
+  checkServiceUrl,
+  isInstanceId,
+  isServiceName,
+} from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
+import { byRegistration, isDiscoverable, representativeOf } from './instances.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
+  type InstanceKey,
   type Registration,
   type RegistrationRequest,
   type RegistrationStore,
@@ -20,8 +29,8 @@ export interface RegistrationsDeps {
   readonly store: RegistrationStore;
   readonly heartbeats: Heartbeats;
   /**
-   * Registrations, removals and reports of one name are serial in this process; between replicas
-   * the store decides.
+   * Registrations and removals of one instance are serial in this process; between replicas the
+   * store decides.
    */
   readonly oneByOne: Pick<ConcurrencyLimiter, 'run'>;
   /**
@@ -38,43 +47,46 @@ export interface RegistrationsDeps {
   readonly ttlSeconds: number;
 }
 
-/** Whether other programs may discover the registration. */
-export function isDiscoverable(registration: Registration): boolean {
-  return registration.phase === 'Registered';
-}
-
 /**
- * Registers a service, or renews a live registration of that name with a new URL and capabilities;
- * its id stays then.
+ * Registers an instance of a service, or renews a live registration of it with a new URL and
+ * capabilities; its id stays then.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, INVALID_SERVICE_URL, MANAGED_ELSEWHERE,
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_INSTANCE_ID, INVALID_SERVICE_URL,
+ * MANAGED_ELSEWHERE,
  * NAME_OWNED_BY_ANOTHER, TOO_MANY_REGISTRATIONS, CONTENTION; the store's errors.
  */
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
-  checkServiceName(request.serviceName);
+  checkKey(request);
   checkServiceUrl(request.url, deps.mayConnect);
-  return settle(deps, request.serviceName, (known) => registerOver(deps, known, request));
+  return settle(deps, request, (known) => registerOver(deps, known, request));
+}
+
+/** @throws RegistryError INVALID_SERVICE_NAME, INVALID_INSTANCE_ID. */
+function checkKey({ serviceName, instanceId }: InstanceKey): void {
+  checkServiceName(serviceName);
+  checkInstanceId(instanceId);
 }
 
 /**
- * Changes what a name stands for: decided by what is known here first, and anew by what the store
- * has each time that somebody else was faster.
+ * Changes what is registered: decided by what is known here first, and anew by what the store has
+ * each time that somebody else was faster.
  *
  * @throws RegistryError CONTENTION.
  */
 function settle<T>(
   { store, oneByOne }: RegistrationsDeps,
-  serviceName: string,
+  key: InstanceKey,
   change: (known: Registration | undefined) => Promise<T>,
 ): Promise<T> {
-  return oneByOne.run(serviceName, async () => {
-    let known = store.find(serviceName) ?? (await store.fetch(serviceName));
+  const { serviceName, instanceId = '' } = key;
+  return oneByOne.run(`${serviceName}:${instanceId}`, async () => {
+    let known = store.find(key) ?? (await store.fetch(key));
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       try {
         return await change(known);
       } catch (error) {
         if (!(error instanceof ChangedMeanwhileError)) throw error;
-        known = await store.fetch(serviceName);
+        known = await store.fetch(key);
       }
     }
     throw new RegistryError('CONTENTION', `The name '${serviceName}' is being changed by others`);
@@ -87,6 +99,7 @@ async function registerOver(
   request: RegistrationRequest,
 ): Promise<Registration> {
   const { store, heartbeats } = deps;
+  for (const instance of store.instancesOf(request.serviceName)) checkMayJoin(instance, request);
   if (known === undefined) {
     checkShare(deps, request.owner);
     return create(deps, request);
@@ -127,14 +140,46 @@ async function restart(
 }
 
 async function create(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
+  const { store, ttlSeconds } = deps;
   const heartbeat = { at: deps.clock.now(), ageMs: 0 };
-  const created = await deps.store.create(request, deps.ttlSeconds);
-  deps.heartbeats.sawDurable(keyOf(created, deps.ttlSeconds), heartbeat);
-  return created;
+  const { serviceId } = representativeOf(store.instancesOf(request.serviceName)) ?? {};
+  const created = await store.create({ ...request, serviceId, ttlSeconds });
+  deps.heartbeats.sawDurable(keyOf(created, ttlSeconds), heartbeat);
+  return serviceId === undefined ? joinOthers(deps, created, request) : created;
 }
 
 /**
- * Finds a discoverable registration: in the local copy, and when the name is unknown there, in the
+ * Another replica may have made the first instance of the service just before this one: this one
+ * then takes the id of the service from it, or goes where it may not be.
+ */
+async function joinOthers(
+  { store, heartbeats }: RegistrationsDeps,
+  created: Registration,
+  request: RegistrationRequest,
+): Promise<Registration> {
+  const [first] = (await store.instancesSince(created)).filter(isDiscoverable);
+  if (first === undefined || first.id === created.id) return created;
+  try {
+    checkMayJoin(first, request);
+  } catch (error) {
+    await store.remove(created);
+    heartbeats.forget(created.id);
+    throw error;
+  }
+  return store.adopt(created, first.serviceId);
+}
+
+/**
+ * @throws RegistryError NAME_OWNED_BY_ANOTHER, MANAGED_ELSEWHERE where another instance keeps one
+ * from being registered beside it.
+ */
+function checkMayJoin(instance: Registration, { owner }: RegistrationRequest): void {
+  checkChangeable(instance, owner);
+  if (instance.source !== 'API' && isDiscoverable(instance)) throw managedElsewhere(instance);
+}
+
+/**
+ * Finds what stands for a name: in the local copy, and when the name is unknown there, in the
  * store itself.
  *
  * @throws RegistryError SERVICE_NOT_FOUND, and the store's errors when a name unknown here cannot
@@ -144,10 +189,35 @@ export async function lookUpService(
   { store, misses }: Pick<RegistrationsDeps, 'store' | 'misses'>,
   serviceName: string,
 ): Promise<Registration> {
-  const known = isServiceName(serviceName)
-    ? (store.find(serviceName) ?? (await misses.run(serviceName, () => store.fetch(serviceName))))
-    : undefined;
-  if (known === undefined || !isDiscoverable(known)) throw notFound(serviceName);
+  if (!isServiceName(serviceName)) throw notFound({ serviceName, instanceId: undefined });
+  const known = store.instancesOf(serviceName);
+  const instances = known.length > 0 ? known : await misses.run(serviceName, () => store.fetchInstances(serviceName));
+  const representative = representativeOf(instances);
+  if (representative === undefined) throw notFound({ serviceName, instanceId: undefined });
+  return representative;
+}
+
+/** The discoverable instances of a service, as they are known here, in the order of their registration. */
+export function livingInstances(store: Pick<RegistrationStore, 'instancesOf'>, serviceName: string): Registration[] {
+  return store.instancesOf(serviceName).filter(isDiscoverable).toSorted(byRegistration);
+}
+
+/**
+ * As {@link lookUpService}, for one instance.
+ *
+ * @throws RegistryError SERVICE_NOT_FOUND, and the store's errors when an instance unknown here
+ * cannot be looked up.
+ */
+export async function lookUpInstance(
+  { store, misses }: Pick<RegistrationsDeps, 'store' | 'misses'>,
+  key: InstanceKey,
+): Promise<Registration> {
+  const { serviceName, instanceId } = key;
+  const known =
+    isServiceName(serviceName) && isInstanceId(instanceId)
+      ? (store.find(key) ?? (await misses.run(`${serviceName}:${instanceId ?? ''}`, () => store.fetch(key))))
+      : undefined;
+  if (known === undefined || !isDiscoverable(known)) throw notFound(key);
   return known;
 }
 
@@ -160,16 +230,16 @@ export async function lookUpService(
  */
 export function recordHeartbeat(
   deps: RegistrationsDeps,
-  serviceName: string,
+  key: InstanceKey,
   subject: string | undefined,
 ): number | Promise<number> {
-  const known = deps.store.find(serviceName);
-  if (known === undefined) return lookUpService(deps, serviceName).then((found) => beat(deps, found, subject));
+  const known = deps.store.find(key);
+  if (known === undefined) return lookUpInstance(deps, key).then((found) => beat(deps, found, subject));
   return beat(deps, known, subject);
 }
 
 function beat(deps: RegistrationsDeps, known: Registration, subject: string | undefined): number | Promise<number> {
-  if (!isDiscoverable(known)) throw notFound(known.serviceName);
+  if (!isDiscoverable(known)) throw notFound(known);
   checkChangeable(known, subject);
   const ttlSeconds = known.ttlSeconds ?? deps.ttlSeconds;
   if (known.ttlSeconds === undefined) return ttlSeconds;
@@ -186,68 +256,83 @@ function beat(deps: RegistrationsDeps, known: Registration, subject: string | un
  * record is the end, unless another life has begun on another replica.
  */
 async function reviveOrRefuse(deps: RegistrationsDeps, known: Registration): Promise<void> {
-  const current = await deps.store.fetch(known.serviceName);
-  if (current === undefined || !isDiscoverable(current)) throw notFound(known.serviceName);
+  const current = await deps.store.fetch(known);
+  if (current === undefined || !isDiscoverable(current)) throw notFound(known);
   if (current.id !== known.id) {
     if (await deps.heartbeats.beat(keyOf(current, deps.ttlSeconds))) return;
-    throw notFound(known.serviceName);
+    throw notFound(known);
   }
-  if (known.source !== 'Manifest') throw notFound(known.serviceName);
+  if (known.source !== 'Manifest') throw notFound(known);
   const heartbeat = { at: deps.clock.now(), ageMs: 0 };
   try {
     await restart(deps.store, current, { request: current, heartbeat });
   } catch (error) {
-    if (error instanceof ChangedMeanwhileError) throw notFound(known.serviceName);
+    if (error instanceof ChangedMeanwhileError) throw notFound(known);
     throw error;
   }
   deps.heartbeats.sawDurable(keyOf(current, deps.ttlSeconds), heartbeat);
 }
 
 /**
- * Removes a registration.
+ * Removes the registration of one instance; others of the service stay.
  *
- * @throws RegistryError INVALID_SERVICE_NAME, SERVICE_NOT_FOUND, MANAGED_ELSEWHERE,
+ * @throws RegistryError INVALID_SERVICE_NAME, INVALID_INSTANCE_ID, SERVICE_NOT_FOUND, MANAGED_ELSEWHERE,
  * NAME_OWNED_BY_ANOTHER, CONTENTION; the store's errors.
  */
 export async function unregisterService(
   deps: RegistrationsDeps,
-  serviceName: string,
+  key: InstanceKey,
   subject: string | undefined,
 ): Promise<void> {
-  checkServiceName(serviceName);
-  await settle(deps, serviceName, async (known) => {
-    if (known === undefined || !isDiscoverable(known)) throw notFound(serviceName);
+  checkKey(key);
+  await settle(deps, key, async (known) => {
+    if (known === undefined || !isDiscoverable(known)) throw notFound(key);
     checkChangeable(known, subject);
     if (known.source !== 'API') throw managedElsewhere(known);
-    if (!(await deps.store.remove(known))) throw notFound(serviceName);
+    if (!(await deps.store.remove(known))) throw notFound(key);
     deps.heartbeats.forget(known.id);
   });
 }
 
 /**
- * Keeps what a service said of itself.
+ * Keeps what an instance said of itself.
  *
- * @throws RegistryError INVALID_REQUEST, SERVICE_NOT_FOUND, NAME_OWNED_BY_ANOTHER.
+ * @throws RegistryError INVALID_REQUEST, INVALID_INSTANCE_ID, SERVICE_NOT_FOUND,
+ * NAME_OWNED_BY_ANOTHER.
  */
 export async function reportService(
   deps: RegistrationsDeps,
-  input: { readonly serviceName: string; readonly subject: string | undefined; readonly report: ServiceReport },
+  input: InstanceKey & { readonly subject: string | undefined; readonly report: ServiceReport },
 ): Promise<void> {
-  checkServiceName(input.serviceName);
+  checkKey(input);
   checkReport(input.report);
-  const known = await lookUpService(deps, input.serviceName);
+  const known = await lookUpReporter(deps, input);
   checkChangeable(known, input.subject);
   try {
     await deps.store.report(known, input.report);
   } catch (error) {
-    if (error instanceof ChangedMeanwhileError) throw notFound(input.serviceName);
+    if (error instanceof ChangedMeanwhileError) throw notFound(input);
     throw error;
   }
 }
 
+/**
+ * A report without an id is of the instance that has none, or of the only one there is: who reports
+ * may know nothing of who registered it, such as another container of the pod.
+ */
+async function lookUpReporter(deps: RegistrationsDeps, key: InstanceKey): Promise<Registration> {
+  const { serviceName, instanceId } = key;
+  if (instanceId !== undefined) return lookUpInstance(deps, key);
+  await lookUpService(deps, serviceName);
+  const living = livingInstances(deps.store, serviceName);
+  const found = living.find((each) => each.instanceId === undefined) ?? living[0];
+  if (found !== undefined && (found.instanceId === undefined || living.length === 1)) return found;
+  throw new RegistryError('SERVICE_NOT_FOUND', `'${serviceName}' has several instances: name one by instance_id`);
+}
+
 function keyOf(registration: Registration, ttlSeconds: number) {
-  const { serviceName, id } = registration;
-  return { serviceName, id, ttlSeconds: registration.ttlSeconds ?? ttlSeconds };
+  const { serviceName, instanceId, id } = registration;
+  return { serviceName, instanceId, id, ttlSeconds: registration.ttlSeconds ?? ttlSeconds };
 }
 
 function sameFacts(known: Registration, request: RegistrationRequest): boolean {
@@ -277,6 +362,7 @@ function managedElsewhere(known: Registration): RegistryError {
   return new RegistryError('MANAGED_ELSEWHERE', `'${known.serviceName}' is declared by ${origin}; change it there`);
 }
 
-function notFound(serviceName: string): RegistryError {
-  return new RegistryError('SERVICE_NOT_FOUND', `Service '${serviceName}' is not in the registry`);
+function notFound({ serviceName, instanceId }: InstanceKey): RegistryError {
+  const what = instanceId === undefined ? '' : `Instance '${instanceId}' of `;
+  return new RegistryError('SERVICE_NOT_FOUND', `${what}Service '${serviceName}' is not in the registry`);
 }

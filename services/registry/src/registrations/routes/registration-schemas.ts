@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { instanceIdRules } from '../../common/validation.ts';
 import { documented } from '../../http/documented.ts';
 import { named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { capabilityNames, type Registration } from '../domain/registration.ts';
@@ -14,8 +15,19 @@ const ServiceUrl = Type.String({
   ...documented(named('ServiceUrl')),
 });
 
+/** Of one of several programs that are registered under a name. */
+export const InstanceId = Type.String({
+  description: 'Which of the programs of this name it is: a DNS label of 1 to 63 characters, such as the name of a pod',
+  ...documented(instanceIdRules),
+});
+
+/** In place of a member of the body or of the query. */
+export const InstanceHeaders = Type.Object({ 'x-instance-id': Type.Optional(InstanceId) });
+export const InstanceQuery = Type.Object({ instance_id: Type.Optional(InstanceId) });
+
 export const RegisterBody = Type.Object({
   service_name: ServiceName,
+  instance_id: Type.Optional(InstanceId),
   service_url: ServiceUrl,
   capabilities: Type.Optional(Capabilities),
 });
@@ -29,6 +41,7 @@ const identity = {
 
 export const RegisterResponse = Type.Object({
   ...identity,
+  instance_id: Type.Optional(InstanceId),
   capabilities: Capabilities,
   ttl: Type.Integer({ description: 'Seconds until the registration expires without a heartbeat' }),
 });
@@ -44,6 +57,23 @@ export const RegistrationRecord = Type.Object({
   }),
   capabilities: Capabilities,
 });
+
+/** One of the programs that are registered under a name. */
+export const InstanceRecord = Type.Object({
+  instance_id: Type.Optional(InstanceId),
+  ...RegistrationRecord.properties,
+  health: Type.Optional(Type.String({ description: 'What it last said of its health' })),
+  version: Type.Optional(Type.String({ description: 'The version that it runs, where that is known' })),
+});
+
+export const InstancesResponse = Type.Object({
+  service_name: ServiceName,
+  service_id: identity.service_id,
+  instances: Type.Array(InstanceRecord, { description: 'In the order in which they were registered' }),
+  total: Type.Integer(),
+});
+
+export const InstanceParams = Type.Object({ service_name: ServiceName, instance_id: InstanceId });
 
 export const ListQuery = Type.Object({
   capability: Type.Optional(CapabilityName),
@@ -78,9 +108,24 @@ export function registrationRecord(
   return {
     service_name: registration.serviceName,
     service_url: registration.url,
-    service_id: registration.id,
+    service_id: registration.serviceId,
     registered_at: timestamp(registration.registeredAt),
     last_heartbeat: timestamp(lastHeartbeat),
     capabilities: [...registration.capabilities],
+  };
+}
+
+/** As {@link registrationRecord}, of one instance. @param serviceId that all instances of the name share. */
+export function instanceRecord(
+  registration: Registration,
+  serviceId: string,
+  lastBeatAt?: Date,
+): Static<typeof InstanceRecord> {
+  const { instanceId, health, currentVersion } = registration;
+  return {
+    ...(instanceId === undefined ? {} : { instance_id: instanceId }),
+    ...registrationRecord({ ...registration, serviceId }, lastBeatAt),
+    ...(health === undefined ? {} : { health }),
+    ...(currentVersion === undefined ? {} : { version: currentVersion }),
   };
 }

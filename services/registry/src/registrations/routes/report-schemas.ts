@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { detailNameRules, versionRules, wordRules } from '../../common/validation.ts';
 import { documented, memberRules } from '../../http/documented.ts';
 import { named, ServiceName } from '../../http/schemas.ts';
+import { InstanceId } from './registration-schemas.ts';
 
 const At = Type.Optional(
   Type.String({
@@ -26,10 +27,12 @@ const Details = Type.Optional(
 );
 const Word = Type.String({ description: '1 to 64 characters, none of control', ...documented(wordRules) });
 
+const instance = { service_name: ServiceName, instance_id: Type.Optional(InstanceId) };
+
 /** Contract 1, `/webhooks/health`. */
-export const HealthBody = Type.Object({ service_name: ServiceName, status: Word, timestamp: At, details: Details });
+export const HealthBody = Type.Object({ ...instance, status: Word, timestamp: At, details: Details });
 
 /** Contract 1, `/webhooks/lifecycle`. */
-export const LifecycleBody = Type.Object({ service_name: ServiceName, event: Word, timestamp: At, details: Details });
+export const LifecycleBody = Type.Object({ ...instance, event: Word, timestamp: At, details: Details });
 
 export const ReceivedResponse = Type.Object({ status: Type.Literal('received'), message: Type.String() });

@@ -3,7 +3,7 @@ import type { App } from '@rollcall/platform/http/server.ts';
 import { errorCatalogue, RegistryError, WRITE_REFUSALS } from '../../common/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
-import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
+import { type Watched, type WatchRoute, watchRoute } from '../../http/watch-route.ts';
 import type { Directory, DirectoryEntry } from '../domain/directory.ts';
 import type { Registration } from '../domain/registration.ts';
 import {
@@ -13,8 +13,12 @@ import {
   registerService,
   unregisterService,
 } from '../domain/registrations.ts';
+import { instanceIdOf } from './instance-id.ts';
 import {
   HeartbeatResponse,
+  InstanceHeaders,
+  InstanceQuery,
+  instanceRecord,
   ListQuery,
   ListResponse,
   RegisterBody,
@@ -45,9 +49,11 @@ export function serviceWatchRoute(
     feed,
     source,
     streams,
+    instances,
     lastBeatAt,
   }: Pick<ServiceRoutesDeps, 'directory'> &
     Pick<WatchRoute<Registration>, 'feed' | 'source' | 'streams'> & {
+      readonly instances: Pick<Watched<Registration>, 'feed' | 'source'>;
       readonly lastBeatAt: (id: string) => Date | undefined;
     },
 ): void {
@@ -58,6 +64,10 @@ export function serviceWatchRoute(
     kind: 'service',
     summary: 'Follow registrations as server-sent events: added, modified, expired, removed',
     record: (registration) => registrationRecord(registration, lastBeatAt(registration.id)),
+    instances: {
+      ...instances,
+      record: (registration) => instanceRecord(registration, registration.serviceId, lastBeatAt(registration.id)),
+    },
     namesake: {
       described: 'the service named `watch`',
       send(request, reply) {
@@ -85,6 +95,7 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
       config: {
         refusals: [
           'INVALID_SERVICE_NAME',
+          'INVALID_INSTANCE_ID',
           'INVALID_SERVICE_URL',
           'MANAGED_ELSEWHERE',
           'NAME_OWNED_BY_ANOTHER',
@@ -98,19 +109,26 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
         description:
           'A service may be called `register`, too: other methods of this path are those of `/services/{service_name}`, and `Allow` ' +
           'names them.',
+        headers: InstanceHeaders,
         body: RegisterBody,
         response: { 200: RegisterResponse },
       },
     },
     async (request) => {
       const { service_name, service_url, capabilities = [] } = request.body;
+      const instanceId = instanceIdOf(request, request.body.instance_id);
       const registered = await registerService(registrations, {
         serviceName: service_name,
+        instanceId,
         url: service_url,
         capabilities,
         owner: request.subject,
       });
-      return { ...registrationRecord(registered), ttl: registered.ttlSeconds ?? registrations.ttlSeconds };
+      return {
+        ...registrationRecord(registered),
+        ...(instanceId === undefined ? {} : { instance_id: instanceId }),
+        ttl: registered.ttlSeconds ?? registrations.ttlSeconds,
+      };
     },
   );
 }
@@ -175,14 +193,24 @@ function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): 
 }
 
 function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
-  app.post<{ Params: { service_name: string } }>(
+  app.post<{ Params: { service_name: string }; Querystring: { instance_id?: string } }>(
     '/services/:service_name/heartbeat',
     {
-      config: { refusals: ['INVALID_SERVICE_NAME', 'MANAGED_ELSEWHERE', 'NAME_OWNED_BY_ANOTHER', ...WRITES] },
+      config: {
+        refusals: [
+          'INVALID_SERVICE_NAME',
+          'INVALID_INSTANCE_ID',
+          'MANAGED_ELSEWHERE',
+          'NAME_OWNED_BY_ANOTHER',
+          ...WRITES,
+        ],
+      },
       schema: {
         tags,
         summary: 'Refresh the TTL',
         description: '400, and not 404, where no such service is registered: it must register again.',
+        headers: InstanceHeaders,
+        querystring: InstanceQuery,
         params: ServiceParams,
         response: { 200: HeartbeatResponse },
       },
@@ -190,8 +218,9 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     },
     async (request) => {
       const serviceName = request.params.service_name;
+      const instanceId = instanceIdOf(request, request.query.instance_id);
       try {
-        const ttl = await recordHeartbeat(registrations, serviceName, request.subject);
+        const ttl = await recordHeartbeat(registrations, { serviceName, instanceId }, request.subject);
         return { service_name: serviceName, message: `Heartbeat of '${serviceName}' received`, ttl };
       } catch (error) {
         throw notFoundAsBadRequest(error);
@@ -210,12 +239,13 @@ function notFoundAsBadRequest(error: unknown): unknown {
 }
 
 function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {
-  app.delete<{ Params: { service_name: string } }>(
+  app.delete<{ Params: { service_name: string }; Querystring: { instance_id?: string } }>(
     '/services/:service_name',
     {
       config: {
         refusals: [
           'INVALID_SERVICE_NAME',
+          'INVALID_INSTANCE_ID',
           'SERVICE_NOT_FOUND',
           'MANAGED_ELSEWHERE',
           'NAME_OWNED_BY_ANOTHER',
@@ -225,6 +255,8 @@ function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {
       schema: {
         tags,
         summary: 'Unregister a service',
+        headers: InstanceHeaders,
+        querystring: InstanceQuery,
         params: ServiceParams,
         response: { 200: UnregisterResponse },
       },
@@ -232,7 +264,8 @@ function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     },
     async (request) => {
       const serviceName = request.params.service_name;
-      await unregisterService(registrations, serviceName, request.subject);
+      const instanceId = instanceIdOf(request, request.query.instance_id);
+      await unregisterService(registrations, { serviceName, instanceId }, request.subject);
       return { message: `Service '${serviceName}' was removed`, service_name: serviceName };
     },
   );

@@ -1,20 +1,24 @@
 import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
-import { annotations, labels, objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import { annotations, isLabelValue, labels, objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
+import { fieldSelector, listObjects } from '@rollcall/platform/kube/list.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { preconditionsOf, type ResourceClient, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { refusal } from '../../kube/refusal.ts';
 import { storedAgeMs } from '../domain/heartbeats.ts';
+import { createInstances, type Instances } from '../domain/instances.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
+  type InstanceKey,
+  type NewRegistration,
   type Registration,
   type RegistrationLife,
   type RegistrationRequest,
@@ -31,13 +35,19 @@ export interface RegistrationStoreDeps {
   readonly registrations: Informer<ServiceRegistration>;
   readonly leases: Informer<Lease>;
   /**
+   * What the watch has brought of a service, once it has brought everything up to this version.
+   *
+   * @throws RegistryError STORE_UNAVAILABLE when that takes too long.
+   */
+  readonly streamed: (serviceName: string, version: number) => Promise<readonly Registration[]>;
+  /**
    * A registration as it is now known here, or that it is gone: from the watch or from our own
    * write.
    */
   readonly onChange: (registration: Registration, deleted: boolean) => void;
 }
 
-interface Context extends Omit<RegistrationStoreDeps, 'connection' | 'onChange'> {
+interface Context extends Omit<RegistrationStoreDeps, 'streamed' | 'onChange'> {
   readonly objects: ResourceClient<ServiceRegistration>;
   readonly leaseObjects: ResourceClient<Lease>;
 }
@@ -46,6 +56,7 @@ interface Context extends Omit<RegistrationStoreDeps, 'connection' | 'onChange'>
 export function createRegistrationStore(deps: RegistrationStoreDeps): RegistrationStore {
   const { connection, namespace, clock, registrations, leases, onChange } = deps;
   const context: Context = {
+    connection,
     namespace,
     clock,
     registrations,
@@ -53,33 +64,38 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
     objects: resourceClient(connection, serviceRegistrationKind, namespace),
     leaseObjects: resourceClient(connection, leaseKind, namespace),
   };
-  const known = new Map<string, Registration>();
+  const known = createInstances();
   const fetching = new Map<string, Promise<Registration | undefined>>();
 
   registrations.onChange((change) => {
     if (change.type === 'resync' || !isCanonical(change.object)) return;
     const registration = toRegistration(change.object);
     const deleted = change.type === 'deleted';
-    if (deleted) known.delete(registration.serviceName);
-    else known.set(registration.serviceName, registration);
+    if (deleted) known.remove(registration);
+    else known.put(registration);
     onChange(registration, deleted);
   });
 
   return {
-    find: (serviceName) => known.get(serviceName),
+    find: ({ serviceName, instanceId }) => known.find(serviceName, instanceId),
+    instancesOf: (serviceName) => known.of(serviceName),
     countOf(owner) {
       let count = 0;
       for (const registration of known.values()) if (registration.owner === owner) count += 1;
       return count;
     },
-    fetch(serviceName) {
-      const pending = fetching.get(serviceName);
+    fetch(key) {
+      const name = objectNameOf(key);
+      const pending = fetching.get(name);
       if (pending !== undefined) return pending;
-      const fetched = fetchRegistration(context, serviceName).finally(() => fetching.delete(serviceName));
-      fetching.set(serviceName, fetched);
+      const fetched = fetchRegistration(context, key).finally(() => fetching.delete(name));
+      fetching.set(name, fetched);
       return fetched;
     },
-    create: (request, ttlSeconds) => createRegistration(context, request, ttlSeconds),
+    fetchInstances: (serviceName) => fetchInstances(context, serviceName, known),
+    create: (registration) => createRegistration(context, registration),
+    instancesSince: ({ serviceName, version }) => deps.streamed(serviceName, version),
+    adopt: (registration, serviceId) => adoptServiceId(context, registration, serviceId),
     update: (registration, request) => updateRegistration(context, registration, request),
     renew: (life, heartbeat) => renewLease(context, life, heartbeat),
     startHeartbeats: (registration, heartbeat) => createLease(context, registration, heartbeat),
@@ -89,56 +105,76 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
 }
 
 /**
- * Objects under another name than their service's would be second registrations of it: they are not
- * served.
+ * Objects under another name than that of their instance would be second registrations of it: they
+ * are not served.
  */
-export function isCanonical(object: ServiceRegistration): boolean {
-  return object.metadata.name === objectNameFor(object.spec.serviceName);
+export function isCanonical({ metadata, spec }: ServiceRegistration): boolean {
+  return metadata.name === objectNameOf(spec);
+}
+
+function objectNameOf({ serviceName, instanceId }: Partial<InstanceKey> & { readonly serviceName: string }): string {
+  return objectNameFor(serviceName, instanceId);
 }
 
 /** The domain's view of a ServiceRegistration that the API server stored. */
 export function toRegistration(object: ServiceRegistration): Registration {
   const { metadata, spec, status } = object;
+  const { uid = '', creationTimestamp = 0 } = metadata;
   return {
     serviceName: spec.serviceName,
+    instanceId: spec.instanceId,
     url: spec.url,
-    id: metadata.uid ?? '',
+    id: uid,
+    serviceId: spec.serviceId ?? uid,
     capabilities: spec.capabilities,
     source: spec.source,
     ttlSeconds: spec.ttlSeconds,
-    registeredAt: new Date(status?.registeredAt ?? metadata.creationTimestamp ?? 0),
+    createdAt: new Date(creationTimestamp),
+    registeredAt: new Date(status?.registeredAt ?? creationTimestamp),
     phase: status?.phase ?? 'Registered',
     currentVersion: status?.currentVersion,
+    health: status?.health?.status,
     owner: metadata.annotations?.[annotations.owner],
     version: versionOf(object),
   };
 }
 
-async function fetchRegistration(context: Context, serviceName: string): Promise<Registration | undefined> {
-  const name = objectNameFor(serviceName);
-  const object = await context.objects.find(name);
-  if (object === undefined || object.spec.serviceName !== serviceName) return undefined;
+async function fetchRegistration(context: Context, key: InstanceKey): Promise<Registration | undefined> {
+  const object = await context.objects.find(objectNameOf(key));
+  if (object === undefined || object.spec.serviceName !== key.serviceName) return undefined;
   context.registrations.recordWrite(object);
   return toRegistration(object);
 }
 
-async function createRegistration(
+async function fetchInstances(
   context: Context,
-  request: RegistrationRequest,
-  ttlSeconds: number,
-): Promise<Registration> {
+  serviceName: string,
+  known: Instances,
+): Promise<readonly Registration[]> {
+  const { connection, namespace } = context;
+  const query = { fieldSelector: fieldSelector('spec.serviceName', serviceName) };
+  const objects = await listObjects(connection, serviceRegistrationKind, { namespace, query });
+  for (const object of objects) context.registrations.recordWrite(object);
+  return known.of(serviceName);
+}
+
+async function createRegistration(context: Context, registered: NewRegistration): Promise<Registration> {
+  const { serviceName, instanceId, serviceId, owner, ttlSeconds } = registered;
   const object = await changing(() =>
     context.objects.create({
       apiVersion: 'rollcall.dev/v1alpha1',
       kind: 'ServiceRegistration',
       metadata: {
-        name: objectNameFor(request.serviceName),
-        ...(request.owner === undefined ? {} : { annotations: { [annotations.owner]: request.owner } }),
+        name: objectNameOf(registered),
+        ...(isLabelValue(serviceName) ? { labels: { [labels.service]: serviceName } } : {}),
+        ...(owner === undefined ? {} : { annotations: { [annotations.owner]: owner } }),
       },
       spec: {
-        serviceName: request.serviceName,
-        url: request.url,
-        capabilities: [...request.capabilities],
+        serviceName,
+        ...(instanceId === undefined ? {} : { instanceId }),
+        ...(serviceId === undefined ? {} : { serviceId }),
+        url: registered.url,
+        capabilities: [...registered.capabilities],
         ttlSeconds,
         source: 'API',
       },
@@ -153,6 +189,15 @@ async function createRegistration(
   }
   context.registrations.recordWrite(object);
   return registration;
+}
+
+async function adoptServiceId(context: Context, registration: Registration, serviceId: string): Promise<Registration> {
+  const patch = { spec: { serviceId } };
+  const object = await changing(() =>
+    context.objects.patch(objectNameOf(registration), patch, { uid: registration.id }),
+  );
+  context.registrations.recordWrite(object);
+  return toRegistration(object);
 }
 
 async function updateRegistration(
@@ -170,7 +215,7 @@ async function updateRegistration(
     spec: { url: request.url, capabilities: request.capabilities },
   };
   const object = await changing(() =>
-    context.objects.patch(objectNameFor(registration.serviceName), patch, {
+    context.objects.patch(objectNameOf(registration), patch, {
       uid: registration.id,
       // Of two subjects that claim a name without an owner at once, one gets it.
       ...(request.owner === registration.owner ? {} : { resourceVersion: String(registration.version) }),
@@ -190,7 +235,7 @@ async function updateRegistration(
  */
 async function renewLease(context: Context, life: RegistrationLife, heartbeat: HeartbeatWrite): Promise<boolean> {
   const { clock, leases, leaseObjects, namespace } = context;
-  const name = objectNameFor(life.serviceName);
+  const name = objectNameOf(life);
   const beatMs = clock.monotonicMs() - heartbeat.ageMs;
   let lease = leases.store.get(`${namespace}/${name}`);
   if (!isLeaseOf(life, lease)) lease = await leaseObjects.find(name);
@@ -229,7 +274,7 @@ function isLeaseOf(life: RegistrationLife, lease: Lease | undefined): lease is L
  * leader by it, perhaps.
  */
 async function createLease(context: Context, registration: Registration, heartbeat: HeartbeatWrite): Promise<void> {
-  const name = objectNameFor(registration.serviceName);
+  const name = objectNameOf(registration);
   for (let tries = 1; ; tries += 1) {
     try {
       context.leases.recordWrite(await context.leaseObjects.create(leaseFor(name, registration, heartbeat)));
@@ -297,7 +342,7 @@ function leaseFor(name: string, registration: Registration, heartbeat: Heartbeat
  * collector.
  */
 async function removeRegistration(context: Context, registration: Registration): Promise<boolean> {
-  const name = objectNameFor(registration.serviceName);
+  const name = objectNameOf(registration);
   const object = context.registrations.store.get(`${context.namespace}/${name}`);
   const removed = await changing(() => context.objects.delete(name, { uid: registration.id }));
   if (object?.metadata.uid === registration.id) context.registrations.recordDelete(object);
@@ -309,7 +354,7 @@ async function removeRegistration(context: Context, registration: Registration):
 }
 
 async function writeReport(context: Context, registration: Registration, report: ServiceReport): Promise<void> {
-  const name = objectNameFor(registration.serviceName);
+  const name = objectNameOf(registration);
   const { kind, word, details } = report;
   const at = report.at.toISOString();
   const status =

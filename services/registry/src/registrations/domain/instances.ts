@@ -1,0 +1,98 @@
+import type { Registration } from './registration.ts';
+
+/** The words of health that take an instance out of what counts as healthy. */
+const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining']);
+
+/** Whether other programs may discover the instance. */
+export function isDiscoverable(registration: Registration): boolean {
+  return registration.phase === 'Registered';
+}
+
+/** Whether the instance has not said of itself that it is `unhealthy`, `degraded` or `draining`. */
+function isHealthy({ health }: Registration): boolean {
+  return health === undefined || !AILING.has(health.toLowerCase());
+}
+
+/**
+ * What stands for a name: of its discoverable instances the healthy one that has been registered
+ * longest, else the one that has; with the id that all of them share (docs/decisions/0300).
+ *
+ * @param instances of one name, in the order in which they were created.
+ * @returns undefined when none can be discovered.
+ */
+export function representativeOf(instances: readonly Registration[]): Registration | undefined {
+  const living = instances.filter(isDiscoverable);
+  const [first] = living;
+  if (first === undefined) return undefined;
+  const healthy = living.filter(isHealthy);
+  const [chosen = first] = (healthy.length > 0 ? healthy : living).toSorted(byRegistration);
+  const { serviceId } = first;
+  return chosen.serviceId === serviceId ? chosen : { ...chosen, serviceId };
+}
+
+/**
+ * Orders instances of one name by how long they have been registered. Times are of whole seconds:
+ * of the same one, the first instance of the name comes first, and replicas agree on the others.
+ */
+export function byRegistration(a: Registration, b: Registration): number {
+  const difference = a.registeredAt.getTime() - b.registeredAt.getTime() || rankOf(a) - rankOf(b);
+  if (difference !== 0) return difference;
+  return a.id < b.id ? -1 : 1;
+}
+
+/** The service has the id of its first instance. */
+function rankOf({ id, serviceId }: Registration): number {
+  return id === serviceId ? 0 : 1;
+}
+
+/** Instances by name. */
+export interface Instances {
+  /** Expired ones included, in the order in which they were created. */
+  of(serviceName: string): readonly Registration[];
+  find(serviceName: string, instanceId: string | undefined): Registration | undefined;
+  put(registration: Registration): void;
+  /** Removes this life of the instance; another one stays. */
+  remove(life: Pick<Registration, 'serviceName' | 'instanceId' | 'id'>): void;
+  values(): Generator<Registration, void>;
+}
+
+const NONE: readonly Registration[] = [];
+
+export function createInstances(): Instances {
+  const byName = new Map<string, readonly Registration[]>();
+
+  const of = (serviceName: string): readonly Registration[] => byName.get(serviceName) ?? NONE;
+
+  function set(serviceName: string, instances: readonly Registration[]): void {
+    if (instances.length === 0) byName.delete(serviceName);
+    else byName.set(serviceName, instances);
+  }
+
+  return {
+    of,
+    find: (serviceName, instanceId) => of(serviceName).find((each) => each.instanceId === instanceId),
+    put(registration) {
+      const { serviceName, instanceId, id } = registration;
+      const known = of(serviceName);
+      const at = known.findIndex((each) => each.instanceId === instanceId);
+      if (known[at]?.id === id) return set(serviceName, known.with(at, registration));
+      // Another life of an instance is younger than all others.
+      set(serviceName, [...(at === -1 ? known : known.toSpliced(at, 1)), registration].toSorted(byCreation));
+    },
+    remove(life) {
+      const known = of(life.serviceName);
+      set(
+        life.serviceName,
+        known.filter(({ id }) => id !== life.id),
+      );
+    },
+    *values() {
+      for (const instances of byName.values()) yield* instances;
+    },
+  };
+}
+
+/** The API server tells times of creation in seconds: of the same second, they stay as they came. */
+function byCreation(a: Registration, b: Registration): number {
+  return a.createdAt.getTime() - b.createdAt.getTime();
+}

@@ -1,0 +1,99 @@
+import type { App } from '@rollcall/platform/http/server.ts';
+import { WRITE_REFUSALS } from '../../common/errors.ts';
+import { representativeOf } from '../domain/instances.ts';
+import type { Registration } from '../domain/registration.ts';
+import {
+  livingInstances,
+  lookUpInstance,
+  lookUpService,
+  type RegistrationsDeps,
+  unregisterService,
+} from '../domain/registrations.ts';
+import {
+  InstanceParams,
+  InstanceRecord,
+  InstancesResponse,
+  instanceRecord,
+  ServiceParams,
+  UnregisterResponse,
+} from './registration-schemas.ts';
+
+export interface InstanceRoutesDeps {
+  readonly registrations: RegistrationsDeps;
+  readonly lastBeatAt: (id: string) => Date | undefined;
+}
+
+const tags = ['services'];
+
+/** `/services/{service_name}/instances`, beyond the contract. */
+export function instanceRoutes(app: App, { registrations, lastBeatAt }: InstanceRoutesDeps): void {
+  const { store } = registrations;
+  const record = (registration: Registration, serviceId: string) =>
+    instanceRecord(registration, serviceId, lastBeatAt(registration.id));
+
+  app.get(
+    '/services/:service_name/instances',
+    {
+      config: { access: 'read', refusals: ['SERVICE_NOT_FOUND', 'OVERLOADED'] },
+      schema: {
+        tags,
+        summary: 'List the programs that are registered under a name',
+        params: ServiceParams,
+        response: { 200: InstancesResponse },
+      },
+    },
+    async (request) => {
+      const { service_name } = request.params;
+      const { serviceId } = await lookUpService(registrations, service_name);
+      const instances = livingInstances(store, service_name).map((each) => record(each, serviceId));
+      return { service_name, service_id: serviceId, instances, total: instances.length };
+    },
+  );
+
+  app.get(
+    '/services/:service_name/instances/:instance_id',
+    {
+      config: { access: 'read', refusals: ['SERVICE_NOT_FOUND', 'OVERLOADED'] },
+      schema: {
+        tags,
+        summary: 'Get one of the programs that are registered under a name',
+        params: InstanceParams,
+        response: { 200: InstanceRecord },
+      },
+    },
+    async (request) => {
+      const { service_name, instance_id } = request.params;
+      const found = await lookUpInstance(registrations, { serviceName: service_name, instanceId: instance_id });
+      const { serviceId } = representativeOf(store.instancesOf(service_name)) ?? found;
+      return record(found, serviceId);
+    },
+  );
+
+  app.delete(
+    '/services/:service_name/instances/:instance_id',
+    {
+      config: {
+        refusals: [
+          'INVALID_SERVICE_NAME',
+          'INVALID_INSTANCE_ID',
+          'SERVICE_NOT_FOUND',
+          'MANAGED_ELSEWHERE',
+          'NAME_OWNED_BY_ANOTHER',
+          ...WRITE_REFUSALS,
+          'CONTENTION',
+        ],
+      },
+      schema: {
+        tags,
+        summary: 'Unregister one of the programs that are registered under a name',
+        params: InstanceParams,
+        response: { 200: UnregisterResponse },
+      },
+    },
+    async (request) => {
+      const { service_name, instance_id } = request.params;
+      await unregisterService(registrations, { serviceName: service_name, instanceId: instance_id }, request.subject);
+      return { message: `Instance '${instance_id}' of '${service_name}' was removed`, service_name };
+    },
+  );
+}

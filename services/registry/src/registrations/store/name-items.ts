@@ -1,0 +1,39 @@
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { ItemsOf } from '../../kube/feed-source.ts';
+import { createInstances, representativeOf } from '../domain/instances.ts';
+import type { Registration } from '../domain/registration.ts';
+import { isCanonical, toRegistration } from './registrations.ts';
+
+/** Names as the store's watch has brought them, in the same order at every replica. */
+export interface NameItems extends ItemsOf<ServiceRegistration, Registration> {
+  /** All instances of a name, expired ones included; the oldest first. */
+  instancesOf(serviceName: string): readonly Registration[];
+}
+
+/** Shows names to a feed, each as what stands for it. */
+export function createNameItems(): NameItems {
+  let instances = createInstances();
+  return {
+    instancesOf: (serviceName) => instances.of(serviceName),
+    listed(objects) {
+      instances = createInstances();
+      for (const object of objects) if (isCanonical(object)) instances.put(toRegistration(object));
+      const names = new Set(Array.from(instances.values(), ({ serviceName }) => serviceName));
+      return [...names].flatMap((name) => representativeOf(instances.of(name)) ?? []);
+    },
+    changed(object, deleted) {
+      if (!isCanonical(object)) return undefined;
+      const registration = toRegistration(object);
+      if (deleted) instances.remove(registration);
+      else instances.put(registration);
+      const representative = representativeOf(instances.of(registration.serviceName));
+      return representative === undefined ? { item: registration, deleted } : { item: representative, deleted: false };
+    },
+  };
+}
+
+/** Shows each instance to a feed. */
+export const instanceItems: ItemsOf<ServiceRegistration, Registration> = {
+  listed: (objects) => objects.filter(isCanonical).map(toRegistration),
+  changed: (object, deleted) => (isCanonical(object) ? { item: toRegistration(object), deleted } : undefined),
+};

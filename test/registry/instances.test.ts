@@ -1,0 +1,250 @@
+import { freePorts } from '@rollcall/local/ports.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openEventStream } from '../support/event-stream.ts';
+import { createNamespace, type TestNamespace } from '../support/kube.ts';
+import { createDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
+import { createGrpcClient, type GrpcClient } from './grpc-client.ts';
+
+let namespace: TestNamespace;
+let database: TestDatabase;
+let first: RunningService;
+let second: RunningService;
+let grpc: GrpcClient;
+
+beforeAll(async () => {
+  namespace = await createNamespace('instances');
+  database = await createDatabase();
+  const [port = 0] = await freePorts(1);
+  const options = { namespace: namespace.name, databaseUrl: database.url };
+  [first, second] = await Promise.all([
+    startRegistry({ ...options, settings: { ROLLCALL_GRPC_PORT: String(port) } }),
+    startRegistry(options),
+  ]);
+  grpc = createGrpcClient(port);
+});
+
+afterAll(async () => {
+  grpc[Symbol.dispose]();
+  await Promise.all([first[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]);
+  await database[Symbol.asyncDispose]();
+});
+
+interface Instance {
+  readonly service_name: string;
+  /** Undefined: none is sent. */
+  readonly instance_id?: string;
+}
+
+async function register(at: RunningService, instance: Instance, more: object = {}): Promise<Record<string, unknown>> {
+  const service_url = `http://${instance.instance_id ?? 'none'}.${instance.service_name}`;
+  const { status, body } = await at.call('POST', '/services/register', { ...instance, service_url, ...more });
+  expect({ status, body }).toMatchObject({ status: 200 });
+  return body ?? {};
+}
+
+const instancesOf = async (at: RunningService, name: string) => {
+  const { status, body } = await at.call('GET', `/services/${name}/instances`);
+  if (status !== 200) return status;
+  const { instances } = body as { instances: { instance_id?: string }[] };
+  return instances.map(({ instance_id = '' }) => instance_id);
+};
+
+const urlOf = async (at: RunningService, name: string) =>
+  (await at.call('GET', `/services/${name}`)).body?.['service_url'];
+
+test('a name is there as long as one of its instances is, with one id', async () => {
+  const a = await register(first, { service_name: 'shop', instance_id: 'a' });
+  const b = await register(second, { service_name: 'shop', instance_id: 'b' });
+  expect(a).toMatchObject({ instance_id: 'a', service_url: 'http://a.shop', ttl: 60 });
+  expect(b).toMatchObject({ instance_id: 'b', service_url: 'http://b.shop', service_id: a['service_id'] });
+  await expect.poll(() => instancesOf(first, 'shop')).toEqual(['a', 'b']);
+  expect(await urlOf(first, 'shop')).toBe('http://a.shop');
+  expect((await first.call('GET', '/services')).body).toMatchObject({ total: 1 });
+
+  expect((await first.call('DELETE', '/services/shop/instances/a')).status).toBe(200);
+  expect((await first.call('GET', '/services/shop/instances/a')).status).toBe(404);
+  const left = await first.call('GET', '/services/shop');
+  expect(left.body).toMatchObject({ service_url: 'http://b.shop', service_id: a['service_id'] });
+
+  expect((await first.call('DELETE', '/services/shop?instance_id=b')).status).toBe(200);
+  expect((await first.call('GET', '/services/shop')).status).toBe(404);
+  expect(await instancesOf(first, 'shop')).toBe(404);
+  const again = await register(first, { service_name: 'shop', instance_id: 'a' });
+  expect(again['service_id']).not.toBe(a['service_id']);
+});
+
+test('heartbeats and reports are those of one instance', async () => {
+  const service_name = 'beating';
+  for (const instance_id of ['a', 'b']) await register(first, { service_name, instance_id });
+  const beat = (path: string) => first.call('POST', `/services/${service_name}/heartbeat${path}`);
+  expect((await beat('?instance_id=b')).status).toBe(200);
+  expect((await beat('?instance_id=c')).status).toBe(400);
+  expect(await beat('')).toMatchObject({ status: 400, body: { error: 'Service not found' } });
+  const unnamed = await first.call('POST', '/webhooks/health', { service_name, status: 'healthy' });
+  expect(unnamed).toMatchObject({ status: 404, body: { message: expect.stringContaining('name one by instance_id') } });
+  const health = { service_name, instance_id: 'a', status: 'draining', details: { version: '2' } };
+  expect((await first.call('POST', '/webhooks/health', health)).status).toBe(200);
+  const a = await first.call('GET', `/services/${service_name}/instances/a`);
+  expect(a.body).toMatchObject({ instance_id: 'a', health: 'draining', version: '2' });
+  // What drains gets no new requests while another one is there.
+  expect(await urlOf(first, service_name)).toBe('http://b.beating');
+  await first.call('POST', '/webhooks/health', { ...health, status: 'healthy' });
+  expect(await urlOf(first, service_name)).toBe('http://a.beating');
+});
+
+test('a report that names no instance is of the only one', async () => {
+  const service_name = 'sidecar';
+  await register(first, { service_name, instance_id: 'pod-1' });
+  const report = { service_name, status: 'healthy', details: { version: '3' } };
+  expect((await first.call('POST', '/webhooks/health', report)).status).toBe(200);
+  const { body } = await first.call('GET', `/services/${service_name}/instances/pod-1`);
+  expect(body).toMatchObject({ health: 'healthy', version: '3' });
+});
+
+test('the header names an instance, too, and may not contradict the body', async () => {
+  const headers = { 'x-instance-id': 'by-header', 'content-type': 'application/json' };
+  const post = (path: string, body?: object) =>
+    fetch(`${first.url}/api/v1${path}`, {
+      method: 'POST',
+      headers: body === undefined ? { 'x-instance-id': 'by-header' } : headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  const body = { service_name: 'headed', service_url: 'http://headed' };
+  expect(await (await post('/services/register', body)).json()).toMatchObject({ instance_id: 'by-header' });
+  expect((await post('/services/headed/heartbeat')).status).toBe(200);
+  const other = await post('/services/register', { ...body, instance_id: 'other' });
+  expect(await other.json()).toMatchObject({
+    error: 'Invalid request',
+    message: expect.stringContaining('X-Instance-Id'),
+  });
+  const bad = await first.call('POST', '/services/register', { ...body, instance_id: 'A_b' });
+  expect(bad).toMatchObject({ status: 400, body: { error: 'Invalid instance id' } });
+});
+
+test('a client that knows no instances is one of its own, beside others', async () => {
+  const service_name = 'mixed';
+  const old = await register(first, { service_name });
+  expect(old).not.toHaveProperty('instance_id');
+  const named = await register(first, { service_name, instance_id: 'a' });
+  expect(named['service_id']).toBe(old['service_id']);
+  expect(await instancesOf(first, service_name)).toEqual(['', 'a']);
+  expect((await first.call('POST', `/services/${service_name}/heartbeat`)).status).toBe(200);
+  expect((await first.call('DELETE', `/services/${service_name}`)).status).toBe(200);
+  expect((await first.call('DELETE', `/services/${service_name}`)).status).toBe(404);
+  expect(await urlOf(first, service_name)).toBe('http://a.mixed');
+});
+
+test('two programs with one id are one instance: the later one counts', async () => {
+  const instance = { service_name: 'twins', instance_id: 'a' };
+  const one = await register(first, instance);
+  const other = await register(second, instance, { service_url: 'http://other' });
+  expect(other['service_id']).toBe(one['service_id']);
+  await expect.poll(() => urlOf(first, 'twins')).toBe('http://other');
+  expect(await instancesOf(first, 'twins')).toEqual(['a']);
+});
+
+test('however many begin at once, at whichever replica, they have one id', async () => {
+  const names = Array.from({ length: 10 }, (_, index) => `at-once-${index}`);
+  await Promise.all(
+    names.map(async (service_name) => {
+      const begun = Array.from({ length: 6 }, (_, index) =>
+        register(index % 2 === 0 ? first : second, { service_name, instance_id: `i-${index}` }),
+      );
+      const ids = new Set((await Promise.all(begun)).map((body) => body['service_id']));
+      expect(ids.size).toBe(1);
+      for (const at of [first, second]) {
+        await expect.poll(async () => (await instancesOf(at, service_name)) as unknown[]).toHaveLength(6);
+        expect([...ids]).toEqual([(await at.call('GET', `/services/${service_name}`)).body?.['service_id']]);
+      }
+    }),
+  );
+});
+
+test('what was registered at another replica a moment ago is found', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    const service_name = `found-${round}`;
+    await register(first, { service_name, instance_id: 'a' });
+    expect((await second.call('GET', `/services/${service_name}`)).status).toBe(200);
+    expect((await second.call('POST', `/services/${service_name}/heartbeat?instance_id=a`)).status).toBe(200);
+  }
+});
+
+const watchUrl = (query: string) => `${first.url}/api/v1/services/watch${query}`;
+
+test('streams tell of names, and of instances to who asks', async () => {
+  await using names = await openEventStream(watchUrl(''));
+  await using instances = await openEventStream(watchUrl('?instances=true'));
+  await Promise.all([names.until('synced'), instances.until('synced')]);
+  const service_name = 'streamed';
+  for (const instance_id of ['a', 'b']) await register(first, { service_name, instance_id });
+  await first.call('DELETE', `/services/${service_name}/instances/a`);
+  await first.call('DELETE', `/services/${service_name}/instances/b`);
+  const told = async (stream: typeof names, count: number) => {
+    const events: unknown[] = [];
+    while (events.length < count) {
+      const { type, data } = await stream.next();
+      if (data['service_name'] === service_name) events.push([type, data['instance_id'], data['service_url']]);
+    }
+    return events;
+  };
+  expect(await told(names, 3)).toEqual([
+    ['added', undefined, 'http://a.streamed'],
+    ['modified', undefined, 'http://b.streamed'],
+    ['removed', undefined, 'http://b.streamed'],
+  ]);
+  expect(await told(instances, 4)).toEqual([
+    ['added', 'a', 'http://a.streamed'],
+    ['added', 'b', 'http://b.streamed'],
+    ['removed', 'a', 'http://a.streamed'],
+    ['removed', 'b', 'http://b.streamed'],
+  ]);
+});
+
+test('gRPC has all of it', async () => {
+  const shop = { serviceName: 'by-grpc', serviceUrl: 'http://by-grpc' };
+  using watch = grpc.open('Watch', { instances: true });
+  for (let message = await watch.next(); message['type'] !== 'TYPE_SYNCED'; message = await watch.next());
+  const registered = await grpc.call('Register', { ...shop, instanceId: 'a' });
+  expect(registered.message).toMatchObject({ serviceName: 'by-grpc', instanceId: 'a' });
+  await grpc.call('Register', { ...shop, instanceId: 'b' });
+  await grpc.call('ReportHealth', { serviceName: 'by-grpc', instanceId: 'b', status: 'draining' });
+  expect((await grpc.call('Heartbeat', { serviceName: 'by-grpc', instanceId: 'b' })).message).toMatchObject({
+    ttl: { seconds: 60 },
+  });
+  const { message } = await grpc.call('ListInstances', { serviceName: 'by-grpc' });
+  expect(message).toMatchObject({
+    instances: [
+      { instanceId: 'a', service: { serviceName: 'by-grpc' }, health: '' },
+      { instanceId: 'b', service: { serviceId: registered.message?.['serviceId'] }, health: 'draining' },
+    ],
+  });
+  await grpc.call('Unregister', { serviceName: 'by-grpc', instanceId: 'a' });
+  const types: unknown[] = [];
+  while (types.length < 4) {
+    const { type, instance } = await watch.next();
+    const { instanceId, service } = instance as { instanceId: string; service: { serviceName: string } };
+    if (service.serviceName === 'by-grpc') types.push([type, instanceId]);
+  }
+  expect(types).toEqual([
+    ['TYPE_ADDED', 'a'],
+    ['TYPE_ADDED', 'b'],
+    ['TYPE_MODIFIED', 'b'],
+    ['TYPE_REMOVED', 'a'],
+  ]);
+});
+
+test('kubectl shows one object for each, and finds them by the name of the service', async () => {
+  for (const instance_id of ['x', 'y']) await register(first, { service_name: 'objects', instance_id });
+  await register(first, { service_name: 'Ob_jects', instance_id: 'x' });
+  const byLabel = await namespace.kubectl(['get', 'sreg', '-l', 'rollcall.dev/service=objects', '-o', 'name']);
+  expect(byLabel.trim().split('\n')).toEqual(
+    ['x', 'y'].map((id) => `serviceregistration.rollcall.dev/objects.i.${id}`),
+  );
+  const byField = ['get', 'sreg', '--field-selector', 'spec.serviceName=objects,spec.instanceId=y', '-o', 'name'];
+  expect((await namespace.kubectl(byField)).trim()).toBe('serviceregistration.rollcall.dev/objects.i.y');
+  const [header, ...rows] = (await namespace.kubectl(['get', 'sreg'])).trim().split('\n');
+  expect(header).toMatch(/NAME +SERVICE +INSTANCE +URL +PHASE +HEALTH +SINCE +VERSION +AGE/);
+  expect(rows.join('\n')).toMatch(/objects\.i\.x +objects +x +http:\/\/x\.objects/);
+});

@@ -81,6 +81,11 @@ function parseCapability(text: string): Capability {
   return known;
 }
 
+/** `--instance-id`: which of several programs of a name. @param otherwise what it is where it is not given. */
+export function instanceOption(otherwise: string): Option {
+  return new Option('--instance-id <id>', `which of the programs of this name; default: ${otherwise}`);
+}
+
 /** Filters of what to list: `--capability`, `--prefix`. */
 export function addFilterOptions(command: Command): Command {
   return command

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type Registration, register } from '@rollcall/client/registration.ts';
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
-import { type Capability, capabilities as known } from '@rollcall/client/registry-types.ts';
+import { type Capability, capabilities as known, type RegisteredService } from '@rollcall/client/registry-types.ts';
 
 interface Sample {
   readonly name: string;
@@ -68,17 +68,19 @@ function buildServer({ name, version }: Sample): Server {
 function reportEvents(registration: Registration, sample: Sample): void {
   registration.on('registered', ({ service, again }) => {
     console.log(again ? 'registered again' : 'registered', service.service_id);
-    report(sample).catch((error: unknown) => console.error('could not report', error));
+    report(sample, service).catch((error: unknown) => console.error('could not report', error));
   });
   registration.on('lost', ({ reason }) => console.log('lost', reason));
   registration.on('error', ({ error }) => console.error(error));
 }
 
-async function report({ registry, name, version }: Sample): Promise<void> {
+async function report({ registry, version }: Sample, service: RegisteredService): Promise<void> {
+  const { service_name, instance_id } = service;
+  const instance = { service_name, ...(instance_id === undefined ? {} : { instance_id }) };
   const client = createRegistryClient({ servers: registry });
   const timestamp = new Date().toISOString();
   const details = { version, pid: process.pid };
-  await client.reportLifecycle({ service_name: name, event: 'started', timestamp, details });
+  await client.reportLifecycle({ ...instance, event: 'started', timestamp, details });
   const uptime = Math.round(process.uptime());
-  await client.reportHealth({ service_name: name, status: 'healthy', timestamp, details: { version, uptime } });
+  await client.reportHealth({ ...instance, status: 'healthy', timestamp, details: { version, uptime } });
 }

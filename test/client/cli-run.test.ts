@@ -44,16 +44,6 @@ describe('rollcall run', () => {
     expect(server.services.size).toBe(0);
   });
 
-  it('leaves a shared registration to others at its end', async () => {
-    const args = ['run', '--name', 'shop', '--url', 'http://shop:8080', '--shared', '--server', server.url];
-    const running = startRollcall(args);
-    await vi.waitFor(() => expect(running.err()).toMatch(/is registered/), { timeout: 10_000 });
-    running.child.kill('SIGTERM');
-    expect(await running.ended).toMatchObject({ code: 0, out: '' });
-    expect(server.services.has('shop')).toBe(true);
-    expect(server.callsOf('DELETE')).toEqual([]);
-  });
-
   it('passes SIGTERM on to the program and unregisters after its end', async () => {
     const source = "process.once('SIGTERM', () => { console.log('stopping'); setTimeout(process.exit, 300, 0); });";
     const running = startRollcall(runOf(source + WAIT));

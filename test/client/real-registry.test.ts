@@ -127,13 +127,13 @@ describe('the sample service', () => {
     const registry = shared;
     const client = createRegistryClient({ servers: registry.url });
     const sample = await startSample(registry.url, 'catalog');
+    const sreg = ['get', 'sreg', '--selector', 'rollcall.dev/service=catalog'];
     await vi.waitFor(() => client.getService('catalog'), { timeout: 10_000 });
     await vi.waitFor(
-      async () =>
-        expect(await registry.namespace.kubectl(['get', 'sreg', 'catalog'])).toMatch(/catalog.*rest.*2\.5\.0/),
+      async () => expect(await registry.namespace.kubectl([...sreg, '-o', 'wide'])).toMatch(/catalog.*2\.5\.0.*rest/),
       { timeout: 10_000 },
     );
-    const stored = await registry.namespace.kubectl(['get', 'sreg', 'catalog', '-o', 'jsonpath={.status}']);
+    const stored = await registry.namespace.kubectl([...sreg, '-o', 'jsonpath={.items[0].status}']);
     expect(JSON.parse(stored)).toMatchObject({
       currentVersion: '2.5.0',
       health: { status: 'healthy' },

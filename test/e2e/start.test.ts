@@ -59,15 +59,17 @@ async function call(method: string, path: string, body?: object): Promise<[numbe
   return [response.status, response.headers.get('content-type')?.includes('json') === true ? JSON.parse(text) : text];
 }
 
-test('kubectl shows the samples with URL, capabilities, phase, since when, version and age', async () => {
+const CATALOG = 'rollcall.dev/service=catalog';
+
+test('kubectl shows the samples with instance, URL, phase, health, since when, version and age', async () => {
   const table = await kubectl('get', 'serviceregistrations');
-  expect(table.split('\n')[0]).toMatch(/SERVICE +URL +CAPABILITIES +PHASE +SINCE +VERSION +AGE/);
+  expect(table.split('\n')[0]).toMatch(/SERVICE +INSTANCE +URL +PHASE +HEALTH +SINCE +VERSION +AGE/);
   for (const name of ['catalog', 'orders', 'mailer', 'auth', 'lms']) {
     await expect
-      .poll(() => kubectl('get', 'sreg', name), { timeout: 15_000 })
-      .toMatch(/http:\/\/127\.0\.0\.1:\d+ .*Registered +\d+s? +\S+ +\d+s/);
+      .poll(() => kubectl('get', 'sreg', '-l', `rollcall.dev/service=${name}`), { timeout: 15_000 })
+      .toMatch(/http:\/\/127\.0\.0\.1:\d+ +Registered +healthy +\d+s? +\S+ +\d+s/);
   }
-  expect(await kubectl('describe', 'sreg', 'catalog')).toMatch(
+  expect(await kubectl('describe', 'sreg', '-l', CATALOG)).toMatch(
     /Conditions:[\s\S]*Heartbeating[\s\S]*Events:[\s\S]*Registered/,
   );
   expect(await kubectl('get', 'nodes')).toContain('Ready');
@@ -227,8 +229,8 @@ test('a program that stops sending heartbeats is gone 60 s after its last one, i
   const goneAfterMs = Date.now() - lastBeatAt;
   expect(goneAfterMs).toBeGreaterThan(59_900);
   expect(goneAfterMs).toBeLessThan(62_000);
-  expect(await kubectl('get', 'sreg', 'catalog')).toContain('Expired');
-  expect(await kubectl('describe', 'sreg', 'catalog')).toMatch(/Warning +Expired/);
+  expect(await kubectl('get', 'sreg', '-l', CATALOG)).toContain('Expired');
+  expect(await kubectl('describe', 'sreg', '-l', CATALOG)).toMatch(/Warning +Expired/);
 });
 
 /** The process of this run whose command line holds the script. */

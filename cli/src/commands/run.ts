@@ -3,7 +3,7 @@ import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { Capability } from '@rollcall/client/registry-types.ts';
 import type { Command } from 'commander';
 import { runChild } from '../child.ts';
-import { capabilitiesOption, connectionOf, withExamples } from '../command.ts';
+import { capabilitiesOption, connectionOf, instanceOption, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
 
@@ -11,7 +11,7 @@ interface RunOptions {
   readonly name: string;
   readonly url: string;
   readonly capability: readonly Capability[];
-  readonly shared?: true;
+  readonly instanceId?: string;
 }
 
 const notes = `
@@ -35,21 +35,21 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       .requiredOption('--name <name>', 'name of the service')
       .requiredOption('--url <url>', 'where it can be reached')
       .addOption(capabilitiesOption())
-      .option('--shared', 'others register the same name and URL: at the end leave the registration to them')
+      .addOption(instanceOption("the pod's name, else the host's and a random part"))
       .argument('[command]', 'program to run')
       .argument('[args...]', 'its arguments; put -- before the command'),
     [
       'rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js --port 8080',
       'rollcall run --name shop --url http://10.0.0.7:8080 --capability rest,grpc -- ./shop',
-      'rollcall run --name shop --url http://shop.web:8080 --shared',
+      'rollcall run --name shop --url http://10.0.0.7:8080 --instance-id shop-a -- ./shop',
     ],
   )
     .addHelpText('after', notes)
     .action(async function (this: Command, command: string | undefined, args: string[]) {
-      const { name, url, capability, shared }: RunOptions = this.opts();
+      const { name, url, capability, instanceId }: RunOptions = this.opts();
       const connection = connectionOf(this, deps);
       const report = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
-      const registration = register({ ...connection, name, url, capabilities: capability, shared });
+      const registration = register({ ...connection, name, url, capabilities: capability, instanceId });
       reportEvents(registration, report);
       try {
         await firstOutcome(registration);

@@ -3,9 +3,9 @@ import type { ServiceFilter } from '@rollcall/client/registry-types.ts';
 import type { Command } from 'commander';
 import { addFilterOptions, connectionOf, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
-import { formatService, formatServices } from '../output/services.ts';
+import { formatInstances, formatService, formatServices } from '../output/services.ts';
 
-/** `rollcall services` and `rollcall get`. */
+/** `rollcall services`, `rollcall get` and `rollcall instances`. */
 export function addReadCommands(program: Command, deps: CliDeps): void {
   withExamples(addFilterOptions(program.command('services').description('list the registered services')), [
     'rollcall services',
@@ -25,5 +25,16 @@ export function addReadCommands(program: Command, deps: CliDeps): void {
   ]).action(async function (this: Command, name: string) {
     const body = await createRegistryClient(connectionOf(this, deps)).getService(name);
     printResult(this, deps, { body, asText: (service) => formatService(service, deps.now()) });
+  });
+
+  withExamples(
+    program
+      .command('instances')
+      .description('list the programs that are registered under a name')
+      .argument('<name>', 'name of the service'),
+    ['rollcall instances shop'],
+  ).action(async function (this: Command, name: string) {
+    const body = await createRegistryClient(connectionOf(this, deps)).listInstances(name);
+    printResult(this, deps, { body, asText: ({ instances }) => formatInstances(instances, deps.now()) });
   });
 }

@@ -1,4 +1,4 @@
-import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
+import type { InstanceRecord, ServiceRecord } from '@rollcall/client/registry-types.ts';
 import { formatAge } from './age.ts';
 import { formatFacts, formatTable } from './table.ts';
 
@@ -11,6 +11,18 @@ export function formatServices(services: readonly ServiceRecord[], now: Date): s
     formatAge(service.registered_at, now),
   ]);
   return formatTable(['NAME', 'URL', 'CAPABILITIES', 'HEARTBEAT', 'AGE'], rows);
+}
+
+export function formatInstances(instances: readonly InstanceRecord[], now: Date): string {
+  const rows = instances.map((instance) => [
+    instance.instance_id ?? '',
+    instance.service_url,
+    instance.health ?? '',
+    instance.version ?? '',
+    formatAge(instance.last_heartbeat, now),
+    formatAge(instance.registered_at, now),
+  ]);
+  return formatTable(['INSTANCE', 'URL', 'HEALTH', 'VERSION', 'HEARTBEAT', 'AGE'], rows);
 }
 
 export function formatService(service: ServiceRecord, now: Date): string {

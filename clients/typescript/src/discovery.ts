@@ -1,11 +1,11 @@
 import { type BackOff, backOffMs } from './back-off.ts';
 import { createEmitter, type Subscribable } from './emitter.ts';
-import { createListedCache } from './listed-cache.ts';
+import { createListedCache, type ListedCache } from './listed-cache.ts';
 import { pause } from './pause.ts';
 import { RegistryError } from './registry-error.ts';
-import type { ServiceFilter, ServiceRecord } from './registry-types.ts';
+import type { InstanceRecord, ServiceFilter, ServiceRecord } from './registry-types.ts';
 import { type ConnectionOptions, createTransport } from './transport.ts';
-import { sameFacts, watchedServices, watchList } from './watch.ts';
+import { sameFacts, type Watched, watchedInstances, watchedServices, watchList } from './watch.ts';
 
 export interface DiscoverOptions extends ConnectionOptions {
   /**
@@ -24,16 +24,16 @@ export interface DiscoverOptions extends ConnectionOptions {
 /**
  * How the set of known services changed. `previous` is what was known before, absent for `added`.
  */
-export interface ServiceChange {
+export interface ServiceChange<Item = ServiceRecord> {
   readonly type: 'added' | 'modified' | 'expired' | 'removed';
-  readonly service: ServiceRecord;
-  readonly previous?: ServiceRecord;
+  readonly service: Item;
+  readonly previous?: Item;
 }
 
 /** @public */
-export interface DirectoryEvents {
+export interface DirectoryEvents<Item = ServiceRecord> {
   /** A service appeared, changed its facts, expired or was removed. */
-  change: ServiceChange;
+  change: ServiceChange<Item>;
   /** All that is registered is known; again after every full list. */
   synced: { readonly total: number };
   /** A registry accepted the watch. */
@@ -50,13 +50,26 @@ export interface DirectoryEvents {
  */
 export type DirectoryState = 'connecting' | 'live' | 'stale';
 
-/** The registered services as last received. Lookups are local: no request, no waiting. */
-export interface Directory extends Subscribable<DirectoryEvents> {
+/** What is registered, as last received. */
+interface Following<Item> extends Subscribable<DirectoryEvents<Item>> {
   /**
    * Resolves when all that is registered is known for the first time; rejects when closed before.
    */
   readonly ready: Promise<void>;
   state(): DirectoryState;
+  /** Stops watching. What is known stays readable. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+/** The programs that are registered, each an instance of its service. */
+export interface InstanceDirectory extends Following<InstanceRecord> {
+  /** Those of one service, in no particular order; of all without a name. */
+  list(name?: string): readonly InstanceRecord[];
+}
+
+/** The registered services as last received. Lookups are local: no request, no waiting. */
+export interface Directory extends Following<ServiceRecord> {
   /**
    * A service, or undefined where none of that name is known. `last_heartbeat` is as of its last
    * change of facts.
@@ -66,9 +79,6 @@ export interface Directory extends Subscribable<DirectoryEvents> {
   get(name: string): ServiceRecord;
   /** The services that match, by name. */
   list(filter?: ServiceFilter): readonly ServiceRecord[];
-  /** Stops watching. What is known stays readable. */
-  close(): void;
-  [Symbol.dispose](): void;
 }
 
 const DEFAULT_RETRY: BackOff = { baseMs: 250, maxMs: 10_000 };
@@ -86,12 +96,50 @@ const STABLE_AFTER_MS = 5000;
  * @throws TypeError where a server's URL is unusable.
  */
 export function discover(options: DiscoverOptions): Directory {
-  const transport = createTransport(options);
   const cache = createListedCache<ServiceRecord, 'expired' | 'removed'>({
     keyOf: ({ service_name }) => service_name,
     isSame: sameFacts,
   });
-  const emitter = createEmitter<DirectoryEvents>();
+  return {
+    ...followList(options, watchedServices, cache),
+    find: (name) => cache.find(name),
+    get: (name) => cache.find(name) ?? notFound(name),
+    list({ capability, prefix = '' } = {}) {
+      return Array.from(cache.items())
+        .filter(
+          (service) =>
+            (capability === undefined || service.capabilities.includes(capability)) &&
+            service.service_name.startsWith(prefix),
+        )
+        .sort((a, b) => (a.service_name < b.service_name ? -1 : 1));
+    },
+  };
+}
+
+/**
+ * As {@link discover}, of each instance. A registry that knows no instances tells of services.
+ *
+ * @throws TypeError where a server's URL is unusable.
+ */
+export function discoverInstances(options: DiscoverOptions): InstanceDirectory {
+  const cache = createListedCache<InstanceRecord, 'expired' | 'removed'>({
+    keyOf: ({ service_name, instance_id = '' }) => `${service_name}:${instance_id}`,
+    isSame: (a, b) => sameFacts(a, b) && a.health === b.health && a.version === b.version,
+  });
+  return {
+    ...followList(options, watchedInstances, cache),
+    list: (name) => Array.from(cache.items()).filter(({ service_name }) => name === undefined || service_name === name),
+  };
+}
+
+/** Fills the cache from the watch until it is closed. */
+function followList<Item extends object>(
+  options: DiscoverOptions,
+  watched: Watched<Item, 'expired' | 'removed'>,
+  cache: ListedCache<Item, 'expired' | 'removed'>,
+): Following<Item> {
+  const transport = createTransport(options);
+  const emitter = createEmitter<DirectoryEvents<Item>>();
   const closing = new AbortController();
   const ready = Promise.withResolvers<void>();
   ready.promise.catch(() => undefined);
@@ -101,13 +149,13 @@ export function discover(options: DiscoverOptions): Directory {
   async function followOneConnection(): Promise<void> {
     const { silenceMs } = options;
     const cursor = cache.beginConnection();
-    for await (const event of watchList(transport, watchedServices, { cursor, silenceMs, signal: closing.signal })) {
+    for await (const event of watchList(transport, watched, { cursor, silenceMs, signal: closing.signal })) {
       if (event.type === 'opened') emitter.emit('connected', { resumed: cursor !== undefined });
       for (const { item, ...change } of cache.apply(event)) emitter.emit('change', { ...change, service: item });
       if (event.type === 'synced') {
         synced = true;
         ready.resolve();
-        emitter.emit('synced', { total: list().length });
+        emitter.emit('synced', { total: [...cache.items()].length });
       }
       if (synced) state = cache.isListing() ? 'stale' : 'live';
     }
@@ -131,17 +179,6 @@ export function discover(options: DiscoverOptions): Directory {
     }
   }
 
-  function list(filter: ServiceFilter = {}): readonly ServiceRecord[] {
-    const { capability, prefix = '' } = filter;
-    return Array.from(cache.items())
-      .filter(
-        (service) =>
-          (capability === undefined || service.capabilities.includes(capability)) &&
-          service.service_name.startsWith(prefix),
-      )
-      .sort((a, b) => (a.service_name < b.service_name ? -1 : 1));
-  }
-
   function close(): void {
     closing.abort(new Error('the directory was closed'));
     ready.reject(closing.signal.reason);
@@ -152,9 +189,6 @@ export function discover(options: DiscoverOptions): Directory {
     ready: ready.promise,
     state: () => state,
     on: (type, listener) => emitter.on(type, listener),
-    find: (name) => cache.find(name),
-    get: (name) => cache.find(name) ?? notFound(name),
-    list,
     close,
     [Symbol.dispose]: close,
   };

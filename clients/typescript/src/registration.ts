@@ -1,6 +1,7 @@
 import { type BackOff, backOffMs } from './back-off.ts';
 import { createEmitter, type Subscribable } from './emitter.ts';
 import { nextHeartbeatInMs, RECOMMENDED_INTERVAL_MS, scheduleFor } from './heartbeat-schedule.ts';
+import { defaultInstanceId } from './instance-id.ts';
 import { pause } from './pause.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 import { isServiceNotFound, RegistryError } from './registry-error.ts';
@@ -17,10 +18,10 @@ export interface RegisterOptions extends ConnectionOptions {
   /** Between attempts after a failure. Default 250 ms, doubling up to 5 s, with jitter. */
   readonly retry?: BackOff | undefined;
   /**
-   * Others register the same name and URL: at the end the registration is left to them. It expires
-   * when the last has stopped.
+   * Which of the programs of this name it is: a DNS label. Default: the pod's name, elsewhere the
+   * host's and a random part. Of two programs with the same one, the later replaces the other.
    */
-  readonly shared?: boolean | undefined;
+  readonly instanceId?: string | undefined;
   /** Let a Node process end although this registration is alive; it then expires by itself. */
   readonly unref?: boolean | undefined;
 }
@@ -55,8 +56,8 @@ export interface Registration extends Subscribable<RegistrationEvents>, AsyncDis
   readonly registered: Promise<RegisteredService>;
   state(): RegistrationState;
   /**
-   * Stops the heartbeats and removes the registration, unless it is shared, or the name has another
-   * URL meanwhile.
+   * Stops the heartbeats and removes the registration, unless it has another URL meanwhile. Other
+   * instances of the service stay.
    * Disposing of the handle does the same, but reports a failure as `error` event instead of
    * throwing.
    *
@@ -100,11 +101,12 @@ interface Session {
  */
 export function register(options: RegisterOptions): Registration {
   const { name, url, capabilities = [], heartbeatIntervalMs = RECOMMENDED_INTERVAL_MS } = options;
+  const { instanceId = defaultInstanceId() } = options;
   if (!(heartbeatIntervalMs > 0)) throw new RangeError('heartbeatIntervalMs must be positive');
   const emitter = createEmitter<RegistrationEvents>();
   const session: Session = {
     client: createRegistryClient(options),
-    request: { service_name: name, service_url: url, capabilities },
+    request: { service_name: name, instance_id: instanceId, service_url: url, capabilities },
     options,
     stopping: new AbortController(),
     emit: (type, event) => emitter.emit(type, event),
@@ -160,7 +162,9 @@ async function tryToRegister(session: Session): Promise<number> {
 async function tryHeartbeat(session: Session): Promise<number> {
   const sentAt = performance.now();
   try {
-    const { ttl } = await session.client.heartbeat(session.request.service_name, { signal: session.stopping.signal });
+    const { client, request, service, stopping } = session;
+    const options = { instanceId: service?.instance_id, signal: stopping.signal };
+    const { ttl } = await client.heartbeat(request.service_name, options);
     succeed(session, sentAt);
     session.emit('heartbeat', { ttl });
     return session.service === undefined ? 0 : untilNextHeartbeat(session, session.service);
@@ -229,7 +233,7 @@ async function stop(session: Session, ended: Promise<void>): Promise<void> {
   await ended;
   session.state = 'stopped';
   session.firstSuccess.reject(new Error('unregistered before it was registered'));
-  if (wasRefused || session.options.shared === true) return;
+  if (wasRefused) return;
   try {
     await removeWithRetries(session, AbortSignal.timeout(UNREGISTER_WITHIN_MS));
   } catch (error) {
@@ -253,17 +257,20 @@ async function removeWithRetries(session: Session, signal: AbortSignal): Promise
 }
 
 /**
- * In a rolling update the new instance registers the same name before the old one stops: removing
- * it then would hide the new one until its next heartbeat.
+ * Where the registry knows no instances, or two have one id, a later one registers the same before
+ * this one stops: removing it then would hide that one until its next heartbeat.
  */
 async function removeIfOurs({ client, request, service }: Session, signal: AbortSignal): Promise<void> {
   const name = request.service_name;
+  const instanceId = service?.instance_id;
   try {
-    const current = await client.getService(name, { signal });
+    const current = await (instanceId === undefined
+      ? client.getService(name, { signal })
+      : client.getInstance(name, instanceId, { signal }));
     const isOurs =
       current.service_url === (service?.service_url ?? request.service_url) &&
       (service === undefined || current.service_id === service.service_id);
-    if (isOurs) await client.unregister(name, { signal });
+    if (isOurs) await client.unregister(name, { instanceId, signal });
   } catch (error) {
     if (!isServiceNotFound(error)) throw error;
   }

@@ -6,6 +6,8 @@ import type {
   DeployRequest,
   HealthStatus,
   HeartbeatAnswer,
+  InstanceList,
+  InstanceRecord,
   LifecycleEvent,
   RegisteredService,
   RegisterRequest,
@@ -19,6 +21,12 @@ import type {
   UpdateStatistics,
 } from './registry-types.ts';
 import { type ConnectionOptions, createTransport, type Transport } from './transport.ts';
+
+/** @public */
+export interface InstanceOptions extends CallOptions {
+  /** As at its registration; absent: the one that registered without an id. */
+  readonly instanceId?: string | undefined;
+}
 
 /** @public */
 export interface HistoryOptions extends CallOptions {
@@ -63,18 +71,28 @@ function serviceCalls(transport: Transport) {
     getService: async (name: string, { signal }: CallOptions = {}): Promise<ServiceRecord> =>
       json(transport, get(`/services/${serviceSegment(name)}`, signal)),
 
-    /** `DELETE /services/{service_name}`. */
-    unregister: async (name: string, { signal }: CallOptions = {}): Promise<RemovedService> =>
-      json(transport, { method: 'DELETE', path: `/services/${serviceSegment(name)}`, repeatable: true, signal }),
+    /** `GET /services/{service_name}/instances`. Status 404: none is registered. */
+    listInstances: async (name: string, { signal }: CallOptions = {}): Promise<InstanceList> =>
+      json(transport, get(`/services/${serviceSegment(name)}/instances`, signal)),
+
+    /** `GET /services/{service_name}/instances/{instance_id}`. Status 404: not registered, or expired. */
+    getInstance: async (name: string, instanceId: string, { signal }: CallOptions = {}): Promise<InstanceRecord> =>
+      json(transport, get(`/services/${serviceSegment(name)}/instances/${serviceSegment(instanceId)}`, signal)),
+
+    /** `DELETE /services/{service_name}`. Other instances of it stay. */
+    unregister: async (name: string, { instanceId, signal }: InstanceOptions = {}): Promise<RemovedService> => {
+      const path = `/services/${serviceSegment(name)}${query({ instance_id: instanceId })}`;
+      return json(transport, { method: 'DELETE', path, repeatable: true, signal });
+    },
 
     /**
      * `POST /services/{service_name}/heartbeat`. Status 400: not registered, or expired; register
      * again.
      */
-    heartbeat: async (name: string, { signal }: CallOptions = {}): Promise<HeartbeatAnswer> =>
+    heartbeat: async (name: string, { instanceId, signal }: InstanceOptions = {}): Promise<HeartbeatAnswer> =>
       json(transport, {
         method: 'POST',
-        path: `/services/${serviceSegment(name)}/heartbeat`,
+        path: `/services/${serviceSegment(name)}/heartbeat${query({ instance_id: instanceId })}`,
         repeatable: true,
         signal,
       }),

@@ -21,15 +21,36 @@ export interface ServiceRecord {
   readonly capabilities: readonly Capability[];
 }
 
+/** One of the programs that are registered under a name. */
+export interface InstanceRecord extends ServiceRecord {
+  /** Absent: the one that registered without an id. */
+  readonly instance_id?: string;
+  /** What it last said of its health. */
+  readonly health?: string;
+  readonly version?: string;
+}
+
+/** Answer of `GET /services/{service_name}/instances`. */
+export interface InstanceList {
+  readonly service_name: string;
+  readonly service_id: string;
+  readonly instances: readonly InstanceRecord[];
+  readonly total: number;
+}
+
 /** Body of `POST /services/register`. */
 export interface RegisterRequest {
   readonly service_name: string;
+  /** Which of several programs of this name: a DNS label. */
+  readonly instance_id?: string;
   readonly service_url: string;
   readonly capabilities?: readonly Capability[];
 }
 
 /** Answer of `POST /services/register`; `ttl` in seconds. */
 export interface RegisteredService extends Omit<ServiceRecord, 'last_heartbeat'> {
+  /** Absent where none was given, and from registries that know no instances. */
+  readonly instance_id?: string;
   readonly ttl: number;
 }
 
@@ -134,6 +155,8 @@ export interface AcceptedJob {
 /** Body of `POST /webhooks/health`. */
 export interface HealthStatus {
   readonly service_name: string;
+  /** As at its registration; absent: the only instance. */
+  readonly instance_id?: string;
   readonly status: string;
   /** ISO 8601. */
   readonly timestamp?: string;
@@ -144,6 +167,8 @@ export interface HealthStatus {
 /** Body of `POST /webhooks/lifecycle`. */
 export interface LifecycleEvent {
   readonly service_name: string;
+  /** As at its registration; absent: the only instance. */
+  readonly instance_id?: string;
   /** For example `started`. */
   readonly event: string;
   /** ISO 8601. */

@@ -4,7 +4,7 @@ import { parseJobRecord } from './job-record.ts';
 import type { JobRecord } from './job-types.ts';
 import type { ListedEvent } from './listed-cache.ts';
 import { parseObject } from './registry-error.ts';
-import { capabilities, type ServiceRecord } from './registry-types.ts';
+import { capabilities, type InstanceRecord, type ServiceRecord } from './registry-types.ts';
 import type { Transport } from './transport.ts';
 
 /** What the registry can be watched for. */
@@ -20,6 +20,12 @@ export const watchedServices: Watched<ServiceRecord, 'expired' | 'removed'> = {
   path: '/services/watch',
   gone: ['expired', 'removed'],
   parse: parseServiceRecord,
+};
+
+export const watchedInstances: Watched<InstanceRecord, 'expired' | 'removed'> = {
+  path: '/services/watch?instances=true',
+  gone: ['expired', 'removed'],
+  parse: parseInstanceRecord,
 };
 
 export const watchedJobs: Watched<JobRecord, 'removed'> = {
@@ -96,4 +102,13 @@ function parseServiceRecord(data: string): ServiceRecord | undefined {
     capabilities: Array.isArray(given) ? capabilities.filter((capability) => given.includes(capability)) : [],
   };
   return record.service_name === '' || record.service_url === '' ? undefined : record;
+}
+
+function parseInstanceRecord(data: string): InstanceRecord | undefined {
+  const record = parseServiceRecord(data);
+  const body = parseObject(data);
+  if (record === undefined || body === undefined) return undefined;
+  const optional = (field: 'instance_id' | 'health' | 'version') =>
+    typeof body[field] === 'string' ? { [field]: body[field] } : {};
+  return { ...record, ...optional('instance_id'), ...optional('health'), ...optional('version') };
 }

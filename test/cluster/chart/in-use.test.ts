@@ -116,8 +116,9 @@ describe.skipIf(noChart)('the chart in use', () => {
   }
 
   const registration = async (name: string): Promise<Registration | undefined> => {
-    const found = await installation.namespace.kubectl('get', 'sreg', name, '--ignore-not-found', '--output=json');
-    return found === '' ? undefined : JSON.parse(found);
+    const one = ['get', 'sreg', '--selector', `rollcall.dev/service=${name}`, '--output=json'];
+    const { items }: { items: Registration[] } = JSON.parse(await installation.namespace.kubectl(...one));
+    return items[0];
   };
 
   const phaseOf = async (name: string): Promise<string | undefined> => (await registration(name))?.status?.phase;

@@ -5,6 +5,7 @@ import { createRestProxy, type Outcome } from '@rollcall/gateway/doors/rest/rest
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
 import { createLookups } from '@rollcall/gateway/upstream/discovery/lookups.ts';
+import { placeOf } from '@rollcall/gateway/upstream/discovery/sites.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
@@ -49,10 +50,8 @@ async function startProxy(backend: Backend): Promise<{ readonly url: string; rea
   });
   const target = {
     service: 'slow',
-    origin: backend.url,
-    basePath: '',
     grpcEndpoints: undefined,
-    endpoints: endpointsOf('127.0.0.1'),
+    endpoints: endpointsOf([placeOf(backend.url)]),
   };
   const outcomes: Outcome[] = [];
   const forward = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

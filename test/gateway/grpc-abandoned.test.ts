@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { gaugeOf, startProxy, type TestProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { gaugeOf, startProxy, type TestProxy, TOKEN, targetOf } from './grpc-fixture.ts';
 import { frameType, initialWindow, rawCaller, windowUpdate } from './raw-http2.ts';
 
 const CALLS = 20;
@@ -277,7 +277,7 @@ test('a connection that was given up while its name was looked up is not made af
     resolve: slowResolve,
     limits: { ...IDLE, connectTimeoutMs: 300 },
   });
-  proxy.registered.set('rollcall.test', { ...targetAt('rollcall.test', port), origin: `http://localhost:${port}` });
+  proxy.registered.set('rollcall.test', targetOf('rollcall.test', `http://localhost:${port}`));
   expect(await statusOfCall(await connectTo(proxy))).toBe(status.UNAVAILABLE);
   await new Promise((done) => setTimeout(done, 2500));
   expect(connections).toEqual([]);

@@ -9,7 +9,7 @@ import { freePorts } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { createEchoClient, gaugeOf, startBackend, startProxy, TOKEN, targetAt, targetOf } from './grpc-fixture.ts';
 import { frameType, rawBackend } from './raw-http2.ts';
 
 const hello = Buffer.from('hello');
@@ -63,7 +63,7 @@ describe('a backend that accepts connections and says nothing', () => {
     const failed = vi.spyOn(endpoint.breaker, 'failed');
     const abandoned = vi.spyOn(endpoint.breaker, 'abandoned');
     const connection = new BackendConnection(
-      { origin: `http://127.0.0.1:${silent.port}`, endpoint, endpoints },
+      { endpoint, endpoints },
       { limits: { ...defaultLimits, connectTimeoutMs: 200 }, lookup, log: createLogger('test', 'silent') },
     );
     const closed = once(connection.session, 'close');
@@ -196,7 +196,7 @@ describe('what counts against a backend', () => {
       return [{ address: '127.0.0.1', family: 4 }];
     };
     await using proxy = await startProxy({ backendPort: port, resolve });
-    const target = { ...targetAt('rollcall.test', port), origin: `http://localhost:${port}` };
+    const target = targetOf('rollcall.test', `http://localhost:${port}`);
     proxy.registered.set('rollcall.test', target);
     using client = createEchoClient(proxy.port, { token: TOKEN });
     for (let round = 0; round < 10; round += 1) {

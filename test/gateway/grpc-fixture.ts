@@ -22,6 +22,7 @@ import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
 import { createLookups, type Resolve } from '@rollcall/gateway/upstream/discovery/lookups.ts';
+import { placeOf } from '@rollcall/gateway/upstream/discovery/sites.ts';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { startService } from '@rollcall/local/services.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
@@ -121,15 +122,21 @@ export function callerNamed(subject: string): Caller {
  * @param addresses of its host name; by default there is none to choose.
  */
 export function targetAt(service: string, port: number, addresses: readonly string[] = []): GrpcTarget {
+  const host = addresses.length === 0 ? '127.0.0.1' : 'several.test';
+  return targetOf(service, `http://${host}:${port}`, addresses);
+}
+
+/** As {@link targetAt}, at any origin. */
+export function targetOf(service: string, origin: string, addresses: readonly string[] = []): GrpcTarget {
   const endpointsOf = endpointsBy({
     mayConnect: addressRules.any,
-    resolve: async () => addresses.map((address) => ({ address, family: 4 })),
+    resolve: async () =>
+      (addresses.length === 0 ? ['127.0.0.1'] : addresses).map((address) => ({ address, family: 4 })),
     breakerPolicy: defaultBreakerPolicy,
-    mostUnderWay: 16,
+    mostUnderWay: Number.POSITIVE_INFINITY,
     clock: systemClock,
   });
-  const host = addresses.length === 0 ? '127.0.0.1' : 'several.test';
-  return { service, origin: `http://${host}:${port}`, endpoints: endpointsOf(host) };
+  return { service, endpoints: endpointsOf([placeOf(origin)]) };
 }
 
 export async function startProxy(options: TestProxyOptions): Promise<TestProxy> {

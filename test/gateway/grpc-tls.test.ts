@@ -7,7 +7,7 @@ import { createServer as createTlsServer, getCACertificates, type Server, setDef
 import { status } from '@grpc/grpc-js';
 import { createAuthority, createCertificate } from '@rollcall/local/certificates.ts';
 import { beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { createEchoClient, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
+import { createEchoClient, startProxy, TOKEN, targetOf } from './grpc-fixture.ts';
 
 interface Keys {
   readonly cert: string;
@@ -63,7 +63,7 @@ function backend(keys: Keys): { server: Server; names: unknown[] } {
 
 async function callOver(host: string, port: number) {
   await using proxy = await startProxy({ backendPort: port, limits: { connectTimeoutMs: 1000 } });
-  proxy.registered.set('rollcall.test', { ...targetAt('rollcall.test', port), origin: `https://${host}:${port}` });
+  proxy.registered.set('rollcall.test', targetOf('rollcall.test', `https://${host}:${port}`));
   using client = createEchoClient(proxy.port, { token: TOKEN });
   return await client.unary(Buffer.from('hello'));
 }

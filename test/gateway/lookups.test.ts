@@ -58,8 +58,8 @@ test('calls to a name that hangs hold one lookup, and do not open the breaker', 
   const names = silentNames();
   const backend = stack.use(await startBackend());
   const proxy = stack.use(await startProxy({ backendPort: backend.port, resolve: names.resolve }));
-  const { service, origin, endpoints } = targetNamed('rollcall.test', backend.port, { resolve: async () => HERE });
-  proxy.registered.set('rollcall.test', { service, origin, endpoints });
+  const { service, endpoints } = targetNamed('rollcall.test', backend.port, { resolve: async () => HERE });
+  proxy.registered.set('rollcall.test', { service, endpoints });
   using client = createEchoClient(proxy.port, { token: TOKEN });
   for (let count = 0; count < ATTEMPTS; count += 1) {
     const { error } = await client.unary(Buffer.from('lost'));

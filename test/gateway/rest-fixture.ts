@@ -5,6 +5,7 @@ import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
 import { createLookups, type Lookups, type Resolve } from '@rollcall/gateway/upstream/discovery/lookups.ts';
+import { placeOf } from '@rollcall/gateway/upstream/discovery/sites.ts';
 import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
@@ -103,8 +104,8 @@ export function targetNamed(hostname: string, port: number, { resolve }: { reado
     mostUnderWay: MOST_UNDER_WAY,
     clock: systemClock,
   });
-  const origin = `http://${hostname}:${port}`;
-  return { service: hostname, origin, basePath: '', endpoints: endpointsOf(hostname), grpcEndpoints: undefined };
+  const endpoints = endpointsOf([placeOf(`http://${hostname}:${port}`)]);
+  return { service: hostname, endpoints, grpcEndpoints: undefined };
 }
 
 async function answer(proxy: RestProxy, proxied: Parameters<RestProxy['forward']>[0]): Promise<void> {

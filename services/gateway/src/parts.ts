@@ -103,10 +103,18 @@ function createUpstream({ config, log, clock, metrics }: PartsDeps) {
     mostUnderWay: ADDRESS_REQUESTS,
     clock,
   };
-  const registryEndpoints = endpointsBy({ ...endpoints, mayConnect: addressRules.any });
-  const endpointsOf = endpointsBy({ ...endpoints, mayConnect });
-  const targets = createTargets({ registry, endpointsOf, registryEndpoints, log, metrics });
-  return { lookups, dispatchers, registry, registryEndpoints, targets };
+  // Calls of gRPC may be streams that stay: connections bound them.
+  const grpcEndpoints = { ...endpoints, mostUnderWay: Number.POSITIVE_INFINITY };
+  const targets = createTargets({
+    registry,
+    endpointsOf: endpointsBy({ ...endpoints, mayConnect }),
+    grpcEndpointsOf: endpointsBy({ ...grpcEndpoints, mayConnect }),
+    registryEndpoints: endpointsBy({ ...endpoints, mayConnect: addressRules.any }),
+    log,
+    metrics,
+  });
+  const registryGrpcEndpoints = endpointsBy({ ...grpcEndpoints, mayConnect: addressRules.any });
+  return { lookups, dispatchers, registry, registryGrpcEndpoints, targets };
 }
 
 /**
@@ -158,7 +166,7 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
       authenticator,
       requestLimits: limits,
       lookups: upstream.lookups,
-      targets: grpcTargets(upstream.targets, config.registry.grpcOrigin, upstream.registryEndpoints),
+      targets: grpcTargets(upstream.targets, config.registry.grpcOrigin, upstream.registryGrpcEndpoints),
       identity: identity.backend,
       log,
       metrics,

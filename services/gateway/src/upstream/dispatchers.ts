@@ -1,8 +1,8 @@
 import { passOverUnexpectedContinue } from '@rollcall/platform/node-internals/unexpected-continue.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from './discovery/addresses.ts';
-import type { Endpoint } from './discovery/endpoints.ts';
 import type { Lookups } from './discovery/lookups.ts';
+import type { Endpoint } from './discovery/sites.ts';
 
 export interface DispatcherOptions {
   /** The lookup of a name included. */
@@ -12,11 +12,8 @@ export interface DispatcherOptions {
 
 /** The HTTP/1.1 connections to all services. */
 export interface Dispatchers {
-  /**
-   * @param origin `http://host:port` of the endpoint; by its host certificates are checked and
-   * `Host` is set.
-   */
-  of(origin: string, endpoint: Endpoint): Dispatcher;
+  /** By the host of the endpoint's origin certificates are checked and `Host` is set. */
+  of(endpoint: Endpoint): Dispatcher;
   /** To wherever a host name leads. */
   readonly byName: Dispatcher;
   /** Ends all connections by name; those to one address end with their requests. */
@@ -46,7 +43,8 @@ export function createDispatchers({ connectTimeoutMs, lookups }: DispatcherOptio
 
   return {
     byName,
-    of(origin, endpoint) {
+    of(endpoint) {
+      const { origin } = endpoint;
       if (endpoint.address === undefined) return byName;
       const connect = { timeout: connectTimeoutMs, lookup: always(endpoint.address) };
       const pool = byAddress.get(endpoint) ?? new Pool(origin, { ...connections, connect });

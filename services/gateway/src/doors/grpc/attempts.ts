@@ -1,6 +1,7 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
-import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
+import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
+import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import type { BackendConnection } from './backend-connection.ts';
 import type { CallSpan } from './call-span.ts';
 import type { CallHead } from './headers.ts';
@@ -28,7 +29,7 @@ export interface ForwardedCall {
  */
 export function attemptsAt({ backends, clock }: Serving, forwarded: ForwardedCall): () => Attempt {
   const { head, span, requestId, target, identity, deadlineMs } = forwarded;
-  const { origin, endpoints } = target;
+  const { service, endpoints } = target;
   let failed: Endpoint | undefined;
 
   return () => {
@@ -36,12 +37,12 @@ export function attemptsAt({ backends, clock }: Serving, forwarded: ForwardedCal
     const endpoint = endpoints.acquire(failed);
     if (endpoint === undefined) throw unavailable(endpoints);
     failed = endpoint;
-    const trace = span === undefined ? head.trace : span.attempt(target);
+    const trace = span === undefined ? head.trace : span.attempt(service, endpoint);
     const headers = [':method', 'POST', ':path', head.path, 'te', 'trailers', 'x-request-id', requestId];
     headers.push(...timeout, ...head.forwarded, ...identity);
     if (trace !== undefined) headers.push('traceparent', trace.traceparent);
     if (trace?.tracestate !== undefined) headers.push('tracestate', trace.tracestate);
-    return new Attempt(backends.connectionTo({ origin, endpoint, endpoints }), headers);
+    return new Attempt(backends.connectionTo({ endpoint, endpoints }), headers);
   };
 }
 
@@ -73,6 +74,7 @@ const NEVER_SENT: ReadonlySet<string> = new Set(['ERR_HTTP2_GOAWAY_SESSION', 'ER
  */
 export class Attempt {
   readonly #connection: BackendConnection;
+  readonly #endpoint: Endpoint;
   readonly #headers: readonly string[];
   #stream: ClientHttp2Stream | undefined;
   #isOver = false;
@@ -82,6 +84,8 @@ export class Attempt {
     this.#connection = connection;
     this.#headers = headers;
     connection.calls += 1;
+    this.#endpoint = connection.endpoint;
+    this.#endpoint.underWay += 1;
   }
 
   /** Whether it can be begun without waiting for a connection. */
@@ -143,6 +147,7 @@ export class Attempt {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#connection.calls -= 1;
+    this.#endpoint.underWay -= 1;
     if (this.#isAnswered) return;
     if (isLost) this.#connection.blame();
     else this.#connection.abandoned();

@@ -2,8 +2,9 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import type { LookupFunction } from 'node:net';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { always } from '../../upstream/discovery/addresses.ts';
-import type { Endpoint, Endpoints } from '../../upstream/discovery/endpoints.ts';
+import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
 import { isOfLookup } from '../../upstream/discovery/lookups.ts';
+import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import { lenientFields } from './headers.ts';
 import type { GrpcLimits } from './limits.ts';
 import { CHECK_INTERVAL_MS, CONNECTION_WINDOW_BYTES, PeerWatch } from './peer-watch.ts';
@@ -16,9 +17,8 @@ export interface BackendDeps {
   readonly log: Logger;
 }
 
-/** Where a call goes: an origin, and one of its addresses. */
+/** Where a call goes: one of the addresses of a service. */
 export interface BackendAddress {
-  readonly origin: string;
   readonly endpoint: Endpoint;
   readonly endpoints: Endpoints;
 }
@@ -44,7 +44,8 @@ export class BackendConnection {
   #idleMs = 0;
 
   constructor(address: BackendAddress, { limits, lookup, log }: BackendDeps) {
-    const { origin, endpoint } = address;
+    const { endpoint } = address;
+    const { origin } = endpoint;
     const { promise, resolve } = Promise.withResolvers<void>();
     const options = {
       settings: { enablePush: false, maxHeaderListSize: limits.maxHeaderBytes },
@@ -95,6 +96,10 @@ export class BackendConnection {
     this.#watch = new PeerWatch(limits);
   }
 
+  get endpoint(): Endpoint {
+    return this.#address.endpoint;
+  }
+
   /** Whether new calls are to go over it, once it is made. */
   acceptsCalls(): boolean {
     return this.#ageMs < this.#limits.maxAgeMs && !this.#watch.isSuspect && this.#isOpen();
@@ -139,7 +144,7 @@ export class BackendConnection {
     if (this.#isUnnamed || this.#isBlamed) return this.abandoned();
     this.#isBlamed = true;
     this.#address.endpoint.breaker.failed();
-    this.#address.endpoints.suspect();
+    this.#address.endpoints.suspect(this.#address.endpoint);
   }
 
   /** To be called every {@link CHECK_INTERVAL_MS}. */

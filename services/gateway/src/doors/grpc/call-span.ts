@@ -3,6 +3,7 @@ import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span, Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Caller } from '../../admission/caller.ts';
+import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import { serverAttributes } from '../rest/attempt-span.ts';
 import { statusName } from './call-metrics.ts';
 import { type CallHead, isGrpc } from './headers.ts';
@@ -19,7 +20,7 @@ export interface CallSpan {
    *
    * @returns what the backend receives of the trace.
    */
-  attempt(target: GrpcTarget): TraceContext;
+  attempt(service: string, endpoint: Pick<Endpoint, 'origin'>): TraceContext;
   /** Nothing happens the second time. @param status undefined: the caller gave it up. */
   end(status: GrpcStatus | undefined): void;
 }
@@ -46,7 +47,7 @@ export function startCallSpan(tracer: Tracer, head: CallHead, { session }: Serve
       span.rename(name);
       span.set({ ...called, 'rollcall.client': caller.subject, 'rollcall.service': target.service });
     },
-    attempt({ origin, service }) {
+    attempt(service, { origin }) {
       if (attempt !== undefined) endSpan(attempt, grpcStatus.UNAVAILABLE, isFailure);
       const target = { ...serverAttributes(origin), 'rollcall.service': service };
       attempt = span.startClient(name, { ...called, ...target });

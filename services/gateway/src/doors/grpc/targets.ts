@@ -1,12 +1,12 @@
-import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
+import { type Endpoints } from '../../upstream/discovery/endpoints.ts';
+import { type Place, placeOf } from '../../upstream/discovery/sites.ts';
 import { REGISTRY, type Targets } from '../../upstream/discovery/targets.ts';
 
 /** Where calls of a registered service go. */
 export interface GrpcTarget {
   /** The name of the registration. */
   readonly service: string;
-  /** `http://host:port` (h2c), or `https://host:port`. */
-  readonly origin: string;
+  /** Origins of `http` are spoken to by h2c. */
   readonly endpoints: Endpoints;
 }
 
@@ -26,18 +26,15 @@ export interface GrpcTargets<Target = GrpcTarget> {
 export function grpcTargets(
   targets: Targets,
   registryOrigin: string | undefined,
-  endpointsOf: (hostname: string) => Endpoints,
+  endpointsOf: (places: readonly Place[]) => Endpoints,
 ): GrpcTargets {
   const registry =
-    registryOrigin === undefined
-      ? undefined
-      : { service: REGISTRY, origin: registryOrigin, endpoints: endpointsOf(new URL(registryOrigin).hostname) };
+    registryOrigin === undefined ? undefined : { service: REGISTRY, endpoints: endpointsOf([placeOf(registryOrigin)]) };
   return {
     find(serviceName) {
       if (serviceName === REGISTRY) return registry;
-      const { origin, grpcEndpoints } = targets.findRegistered(serviceName) ?? {};
-      if (origin === undefined || grpcEndpoints === undefined) return undefined;
-      return { service: serviceName, origin, endpoints: grpcEndpoints };
+      const { grpcEndpoints } = targets.findRegistered(serviceName) ?? {};
+      return grpcEndpoints === undefined ? undefined : { service: serviceName, endpoints: grpcEndpoints };
     },
     known: () => targets.isComplete(),
   };

@@ -2,18 +2,19 @@ import { expect, test } from 'vitest';
 import { buildRoutes, builtInRules } from '../../upstream/routing/table.ts';
 import { attemptAttributes, routePattern, serverAttributes } from './attempt-span.ts';
 
-const target = { service: 'shop', origin: 'http://10.0.0.7:8080', basePath: '/base' };
+const endpoint = { origin: 'http://10.0.0.7:8080', basePath: '/base', address: undefined };
 
 test('an attempt by the names of the semantic conventions, without the query', () => {
-  const request = { method: 'GET', path: '/api/v1/orders?token=hunter2', retries: 0, address: undefined };
-  expect(attemptAttributes(target, request)).toEqual({
+  const request = { method: 'GET', path: '/api/v1/orders?token=hunter2', retries: 0, endpoint };
+  expect(attemptAttributes('shop', request)).toEqual({
     'http.request.method': 'GET',
     'url.full': 'http://10.0.0.7:8080/base/api/v1/orders',
     'server.address': '10.0.0.7',
     'server.port': 8080,
     'rollcall.service': 'shop',
   });
-  expect(attemptAttributes(target, { ...request, retries: 2, address: '10.0.0.8' })).toMatchObject({
+  const again = { ...request, retries: 2, endpoint: { ...endpoint, address: '10.0.0.8' } };
+  expect(attemptAttributes('shop', again)).toMatchObject({
     'http.request.resend_count': 2,
     'network.peer.address': '10.0.0.8',
   });

@@ -1,5 +1,5 @@
 import type { Attributes, Span } from '@rollcall/platform/tracing/tracer.ts';
-import type { Target } from '../../upstream/discovery/targets.ts';
+import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import type { Destination } from '../../upstream/routing/table.ts';
 import type { Attempt } from './upstream-failure.ts';
 
@@ -13,15 +13,12 @@ interface AttemptFacts {
   /** Below the target's registered URL. */
   readonly path: string;
   readonly retries: number;
-  /** That was chosen of several. */
-  readonly address: string | undefined;
+  readonly endpoint: Pick<Endpoint, 'origin' | 'basePath' | 'address'>;
 }
 
 /** Pure. What is said of a request to a service, without its query. */
-export function attemptAttributes(
-  { service, origin, basePath }: Pick<Target, 'service' | 'origin' | 'basePath'>,
-  { method, path, retries, address }: AttemptFacts,
-): Attributes {
+export function attemptAttributes(service: string, { method, path, retries, endpoint }: AttemptFacts): Attributes {
+  const { origin, basePath, address } = endpoint;
   return {
     'http.request.method': method,
     'url.full': `${origin}${basePath}${path.split('?', 1)[0]}`,

@@ -6,7 +6,7 @@ import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
-import type { Endpoint } from '../../upstream/discovery/endpoints.ts';
+import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import type { Target } from '../../upstream/discovery/targets.ts';
 import type { Dispatchers } from '../../upstream/dispatchers.ts';
 import { type AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
@@ -87,7 +87,7 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
   const method = request.method ?? 'GET';
   const span = proxied.span?.startClient(
     method,
-    attemptAttributes(target, { method, path, retries, address: endpoint.address }),
+    attemptAttributes(target.service, { method, path, retries, endpoint }),
   );
   const trace =
     span === undefined ? proxied.trace : { tracestate: proxied.trace?.tracestate, traceparent: span.traceparent };
@@ -104,10 +104,10 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
     },
   });
   response.once('close', handler.onCallerGone);
-  deps.dispatchers.of(target.origin, endpoint).dispatch(
+  deps.dispatchers.of(endpoint).dispatch(
     {
-      origin: target.origin,
-      path: `${target.basePath}${path}`,
+      origin: endpoint.origin,
+      path: `${endpoint.basePath}${path}`,
       method,
       headers: requestHeaders(request.rawHeaders, forwarded, trace),
       body: upload ?? null,

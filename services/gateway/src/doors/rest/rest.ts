@@ -3,7 +3,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { networkOf } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
-import type { Endpoint } from '../../upstream/discovery/endpoints.ts';
+import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import type { Target } from '../../upstream/discovery/targets.ts';
 import { AnswerWatch } from './answer-watch.ts';
 import { type ExchangeDeps, exchange, type ProxiedRequest } from './exchange.ts';
@@ -62,7 +62,7 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
       }
       const isRepeat = endpoint === last?.endpoint;
       const outcome = await exchange(deps, proxied, { endpoint, upload, retries, isRepeat, watch });
-      if (outcome.type === 'failed' && outcome.failure.unsent) endpoints.suspect();
+      if (outcome.type === 'failed' && outcome.failure.unsent) endpoints.suspect(endpoint);
       const isRepeated = mayRepeat(proxied, { outcome, upload, retries }) && endpoints.retries.tryWithdraw();
       if (!isRepeated) return { ...outcome, retries };
       last = { endpoint, outcome };

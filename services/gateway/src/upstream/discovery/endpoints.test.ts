@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createBreaker } from '../breaker.ts';
 import { createRetryBudget } from '../retry-budget.ts';
-import { createEndpoints, type Endpoint } from './endpoints.ts';
+import { createEndpoints } from './endpoints.ts';
+import { type Endpoint, placeOf } from './sites.ts';
 
 function endpointsAt(first: readonly string[]) {
   let nowMs = 0;
@@ -15,11 +16,13 @@ function endpointsAt(first: readonly string[]) {
     isRefused: () => isRefused,
     suspect: () => undefined,
   };
-  const endpoints = createEndpoints(addresses, {
+  const endpoints = createEndpoints({
+    follow: () => addresses,
     newBreaker: () => createBreaker(clock, policy),
     retries: createRetryBudget(0, 1),
     mostUnderWay: 2,
   });
+  endpoints.moveTo([placeOf('http://shop')]);
   const take = (failed?: Endpoint) => endpoints.acquire(failed)?.address ?? 'none';
   const use = (count: number, broken: ReadonlySet<string> = new Set()) =>
     Array.from({ length: count }, () => {
@@ -118,4 +121,70 @@ test('where no connection may be made, no request is taken', () => {
   const { take, refuse } = endpointsAt(['a', 'b']);
   refuse();
   expect(() => take()).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
+});
+
+/** Places with an address each; one whose host begins with `refused` may not be called. */
+function placesAt(urls: readonly string[], random = () => 0) {
+  const clock = { now: () => new Date(0), monotonicMs: () => 0 };
+  const endpoints = createEndpoints({
+    follow: (hostname) => ({
+      current: () => NONE,
+      refresh: () => undefined,
+      isRefused: () => hostname.startsWith('refused'),
+      suspect: () => undefined,
+    }),
+    newBreaker: () => createBreaker(clock, { consecutiveFailures: 1, openMs: 1000, maxOpenMs: 4000, probeMs: 1000 }),
+    retries: createRetryBudget(0, 1),
+    mostUnderWay: 10,
+    random,
+  });
+  endpoints.moveTo(urls.map((url) => placeOf(url)));
+  const take = (count: number) =>
+    Array.from({ length: count }, () => {
+      const { origin, basePath } = endpoints.acquire() ?? { origin: 'none', basePath: '' };
+      return origin + basePath;
+    });
+  return { endpoints, take };
+}
+
+const NONE: readonly string[] = [];
+
+test('places take turns, each with its own path', () => {
+  const { take } = placesAt(['http://a', 'http://b/api/']);
+  expect(take(4)).toEqual(['http://a', 'http://b/api', 'http://a', 'http://b/api']);
+});
+
+test('the less busy of two gets a request', () => {
+  const { endpoints, take } = placesAt(['http://a', 'http://b', 'http://c'], () => 0.99);
+  const first = endpoints.acquire();
+  if (first !== undefined) first.underWay = 5;
+  expect(take(6)).toEqual(['http://b', 'http://c', 'http://c', 'http://b', 'http://c', 'http://c']);
+});
+
+test('what ends or is not well gets requests only where nobody else takes them', () => {
+  const { endpoints, take } = placesAt(['http://a', 'http://b']);
+  endpoints.moveTo([placeOf('http://a', false), placeOf('http://b')]);
+  expect(take(2)).toEqual(['http://b', 'http://b']);
+  endpoints.acquire()?.breaker.failed();
+  expect(take(1)).toEqual(['http://a']);
+  endpoints.moveTo([placeOf('http://a', false), placeOf('http://b', false)]);
+  expect(take(2)).toEqual(['http://a', 'http://a']);
+});
+
+test('a place that stays keeps what is known of it, however often it is registered', () => {
+  const { endpoints, take } = placesAt(['http://a', 'http://a']);
+  expect(endpoints.states()).toEqual(['closed']);
+  endpoints.acquire()?.breaker.failed();
+  endpoints.moveTo([placeOf('http://a', false), placeOf('http://b'), placeOf('http://a')]);
+  expect(endpoints.states()).toEqual(['open', 'closed']);
+  expect(take(2)).toEqual(['http://b', 'http://b']);
+  endpoints.moveTo([placeOf('http://c')]);
+  expect(endpoints.states()).toEqual(['closed']);
+});
+
+test('a place where no connection may be made is left out, and all of them are refused', () => {
+  const { endpoints, take } = placesAt(['http://refused-a', 'http://b']);
+  expect(take(2)).toEqual(['http://b', 'http://b']);
+  endpoints.moveTo([placeOf('http://refused-a'), placeOf('http://refused-b')]);
+  expect(() => take(1)).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
 });

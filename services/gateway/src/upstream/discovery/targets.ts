@@ -1,21 +1,18 @@
-import { discover } from '@rollcall/client/discovery.ts';
-import type { ServiceRecord } from '@rollcall/client/registry-types.ts';
+import { discoverInstances } from '@rollcall/client/discovery.ts';
+import type { InstanceRecord } from '@rollcall/client/registry-types.ts';
 import type { ConnectionOptions } from '@rollcall/client/transport.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { BreakerState } from '../breaker.ts';
-import type { Endpoints } from './endpoints.ts';
+import { type Endpoints, type MovingEndpoints } from './endpoints.ts';
+import { type Place, placeOf } from './sites.ts';
 
 /** Where a service is. */
 export interface Target {
   readonly service: string;
-  /** `http://host:port`. */
-  readonly origin: string;
-  /** Of the registered URL, without a slash at its end. */
-  readonly basePath: string;
-  /** For REST. They live as long as the service stays where it is. */
+  /** For REST. They live as long as the service. */
   readonly endpoints: Endpoints;
   /**
    * For gRPC, where the service has that capability: who speaks one protocol answers nothing that
@@ -24,10 +21,11 @@ export interface Target {
   readonly grpcEndpoints: Endpoints | undefined;
 }
 
+/** A service with the instances of which it is made. */
 interface KnownService {
-  readonly service: string;
-  readonly url: string;
-  readonly capabilities: readonly string[];
+  readonly instances: Map<string, InstanceRecord>;
+  readonly endpoints: MovingEndpoints;
+  grpcEndpoints: MovingEndpoints | undefined;
 }
 
 /** The registry's replicas, or the Kubernetes Service before them. */
@@ -37,9 +35,10 @@ interface RegistryConnection extends ConnectionOptions {
 
 export interface TargetsDeps {
   readonly registry: RegistryConnection;
-  readonly endpointsOf: (hostname: string) => Endpoints;
+  readonly endpointsOf: (places: readonly Place[]) => MovingEndpoints;
+  readonly grpcEndpointsOf: (places: readonly Place[]) => MovingEndpoints;
   /** The same for the registry, which is where the configuration says. */
-  readonly registryEndpoints: (hostname: string) => Endpoints;
+  readonly registryEndpoints: (places: readonly Place[]) => Endpoints;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -72,49 +71,65 @@ export const REGISTRY = 'registry';
  */
 export function createTargets(deps: TargetsDeps): Targets {
   const { registry, log, metrics } = deps;
-  const known = new Map<string, Target>();
-  let directory: ReturnType<typeof discover> | undefined;
+  const known = new Map<string, KnownService & Target>();
+  let directory: ReturnType<typeof discoverInstances> | undefined;
   let isComplete = false;
 
-  const targetOf = ({ service, url, capabilities }: KnownService, endpointsOf: TargetsDeps['endpointsOf']): Target => {
-    const { origin, hostname, pathname } = new URL(url);
-    const basePath = pathname.replace(/\/+$/, '');
-    const grpcEndpoints = capabilities.includes('grpc') ? endpointsOf(hostname) : undefined;
-    return { service, origin, basePath, endpoints: endpointsOf(hostname), grpcEndpoints };
-  };
-
-  function put({ service_name, service_url, capabilities }: ServiceRecord): void {
-    const previous = known.get(service_name);
-    let target: Target;
-    try {
-      target = targetOf({ service: service_name, url: service_url, capabilities }, deps.endpointsOf);
-    } catch {
-      known.delete(service_name);
-      log.warn({ service: service_name }, 'the registered URL is none');
+  function put(instance: InstanceRecord): void {
+    const { service_name: service } = instance;
+    if (!URL.canParse(instance.service_url)) {
+      log.warn({ service }, 'the registered URL is none');
+      remove(instance);
       return;
     }
-    const stayed = previous?.origin === target.origin && previous.basePath === target.basePath;
-    known.set(service_name, stayed ? { ...target, ...keptOf(previous, target) } : target);
+    const instances = known.get(service)?.instances ?? new Map<string, InstanceRecord>();
+    settle(service, instances.set(instanceOf(instance), instance));
+  }
+
+  function remove(instance: InstanceRecord): void {
+    const { service_name: service } = instance;
+    const instances = known.get(service)?.instances;
+    if (instances?.delete(instanceOf(instance)) === true) settle(service, instances);
+  }
+
+  function settle(service: string, instances: Map<string, InstanceRecord>): void {
+    if (instances.size === 0) {
+      known.delete(service);
+      return;
+    }
+    const all = [...instances.values()];
+    const places = all.map(placeOfInstance);
+    const grpcPlaces = all.filter(({ capabilities }) => capabilities.includes('grpc')).map(placeOfInstance);
+    const target = known.get(service);
+    if (target === undefined) {
+      const grpcEndpoints = grpcPlaces.length === 0 ? undefined : deps.grpcEndpointsOf(grpcPlaces);
+      known.set(service, { service, instances, endpoints: deps.endpointsOf(places), grpcEndpoints });
+      return;
+    }
+    target.endpoints.moveTo(places);
+    if (grpcPlaces.length === 0) target.grpcEndpoints = undefined;
+    else if (target.grpcEndpoints === undefined) target.grpcEndpoints = deps.grpcEndpointsOf(grpcPlaces);
+    else target.grpcEndpoints.moveTo(grpcPlaces);
   }
 
   observe(metrics, known);
   // The watch goes from one to the next. A target has one origin, so calls go to the first: a
   // Service before several replicas.
   const [own] = registry.servers;
-  const ownTarget =
+  const ownTarget: Target | undefined =
     own === undefined
       ? undefined
-      : targetOf({ service: REGISTRY, url: own, capabilities: ['rest'] }, deps.registryEndpoints);
+      : { service: REGISTRY, endpoints: deps.registryEndpoints([placeOf(own)]), grpcEndpoints: undefined };
 
   return {
     actor: {
       name: 'discovery',
       async start() {
         const heard = new AbortController();
-        directory = discover(registry);
+        directory = discoverInstances(registry);
         directory.on('change', ({ type, service }) => {
           if (type === 'added' || type === 'modified') put(service);
-          else known.delete(service.service_name);
+          else remove(service);
         });
         directory.on('disconnected', ({ error }) => {
           log.warn({ message: error instanceof Error ? error.message : String(error) }, 'registry watch lost');
@@ -137,10 +152,15 @@ export function createTargets(deps: TargetsDeps): Targets {
   };
 }
 
-/** What is known of the places where a service was and is. */
-function keptOf(previous: Target, { grpcEndpoints }: Target): Pick<Target, 'endpoints' | 'grpcEndpoints'> {
-  const kept = grpcEndpoints === undefined ? undefined : (previous.grpcEndpoints ?? grpcEndpoints);
-  return { endpoints: previous.endpoints, grpcEndpoints: kept };
+function instanceOf({ instance_id = '' }: InstanceRecord): string {
+  return instance_id;
+}
+
+/** What an instance says of its health when it is to get requests only where no other does. */
+const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining']);
+
+function placeOfInstance({ service_url, health = '' }: InstanceRecord): Place {
+  return placeOf(service_url, !AILING.has(health.toLowerCase()));
 }
 
 function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {

@@ -1,0 +1,133 @@
+import { type Registration, register } from '@rollcall/client/registration.ts';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createNamespace, type TestNamespace } from '../support/kube.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { startRegistry } from '../support/registry.ts';
+import type { RunningService } from '../support/replica.ts';
+import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
+
+let namespace: TestNamespace;
+let registry: RunningService;
+let gateway: RunningService;
+let token: string;
+const stack = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  namespace = await createNamespace('gateway-instances');
+  const database = stack.use(await createDatabase());
+  registry = stack.use(
+    await startRegistry({
+      namespace: namespace.name,
+      databaseUrl: database.url,
+      settings: { ROLLCALL_SERVICE_ADDRESSES: 'any' },
+    }),
+  );
+  const settings = { ROLLCALL_SERVICE_ADDRESSES: 'any' };
+  gateway = stack.use(await startGateway({ namespace, registry: registry.url, settings }));
+  token = await tokenOf(gateway, await createClient(namespace, { id: 'caller' }));
+});
+
+afterAll(() => stack.disposeAsync());
+
+/** A program that registers itself. */
+interface Program {
+  readonly id: string;
+  readonly backend: Backend;
+  readonly registration: Registration;
+}
+
+async function startProgram(name: string, instanceId: string): Promise<Program> {
+  const backend = await startBackend((_request, response) => void setTimeout(() => response.end(instanceId), 5));
+  const registration = register({ servers: registry.url, name, url: backend.url, instanceId });
+  await registration.registered;
+  return { id: instanceId, backend, registration };
+}
+
+const ask = async (name: string) => {
+  const answer = await fetch(`${gateway.url}/api/v1/${name}/x`, { headers: { authorization: `Bearer ${token}` } });
+  return answer.status === 200 ? answer.text() : `status ${answer.status}`;
+};
+
+const asks = (name: string, count: number) => Promise.all(Array.from({ length: count }, () => ask(name)));
+
+/** Waits until the gateway sends requests to these and no others. */
+async function untilServedBy(name: string, ids: readonly string[]): Promise<void> {
+  const served = async () => [...new Set(await asks(name, 20))].toSorted();
+  await vi.waitFor(async () => expect(await served()).toEqual(ids), { timeout: 10_000 });
+}
+
+test('requests go to all instances, and none fails while one after the other leaves and comes', async () => {
+  const programs = await Promise.all(['a', 'b', 'c'].map((id) => startProgram('shop', id)));
+  await untilServedBy('shop', ['a', 'b', 'c']);
+  const over = new AbortController();
+  const answers: string[] = [];
+  const callers = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted) answers.push(await ask('shop'));
+  });
+  // As a rolling update does it: one more, then one less, which ends once nobody calls it.
+  for (const [index, old] of programs.entries()) {
+    const next = await startProgram('shop', `next-${index}`);
+    stack.use(next.backend).server.unref();
+    stack.use(next.registration);
+    await old.registration.unregister();
+    await vi.waitFor(async () => expect(await asks('shop', 10)).not.toContain(old.id), { timeout: 10_000 });
+    await old.backend[Symbol.asyncDispose]();
+  }
+  over.abort();
+  await Promise.all(callers);
+  expect(answers.length).toBeGreaterThan(30);
+  expect(answers.filter((answer) => answer.startsWith('status'))).toEqual([]);
+  await untilServedBy('shop', ['next-0', 'next-1', 'next-2']);
+});
+
+test('one that drains gets no more requests, what it has ends, and the last one serves on', async () => {
+  let isHolding = false;
+  let release: (() => void) | undefined;
+  const slow = await startBackend((_request, response) => {
+    if (!isHolding) return response.end('slow');
+    release = () => response.end('slow');
+    return undefined;
+  });
+  stack.use(slow);
+  const draining = stack.use(register({ servers: registry.url, name: 'drains', url: slow.url, instanceId: 'slow' }));
+  await draining.registered;
+  await untilServedBy('drains', ['slow']);
+  isHolding = true;
+  const underWay = ask('drains');
+  await vi.waitFor(() => expect(release).toBeDefined(), { timeout: 10_000 });
+  const other = await startProgram('drains', 'other');
+  stack.use(other.backend);
+  const report = async (instance_id: string, status: string) => {
+    const body = { service_name: 'drains', instance_id, status };
+    expect((await registry.call('POST', '/webhooks/health', body)).status).toBe(200);
+  };
+  await report('slow', 'draining');
+  await vi.waitFor(
+    async () => {
+      const before = slow.requests.length;
+      const all = Promise.all(Array.from({ length: 10 }, () => Promise.race([ask('drains'), timeout(200)])));
+      expect(new Set(await all)).toEqual(new Set(['other']));
+      expect(slow.requests.length).toBe(before);
+    },
+    { timeout: 10_000 },
+  );
+  release?.();
+  expect(await underWay).toBe('slow');
+  // Nobody is well: better that than nobody.
+  await report('other', 'unhealthy');
+  await draining.unregister();
+  await untilServedBy('drains', ['other']);
+  await other.registration.unregister();
+});
+
+const timeout = (ms: number) => new Promise<string>((resolve) => void setTimeout(resolve, ms, 'timeout'));
+
+test('one that is killed is left out, and its requests go to the others', async () => {
+  const [dead, alive] = await Promise.all(['dead', 'alive'].map((id) => startProgram('killed', id)));
+  if (dead === undefined || alive === undefined) throw new Error('Two were started');
+  await untilServedBy('killed', ['alive', 'dead']);
+  await dead.backend[Symbol.asyncDispose]();
+  expect(new Set(await asks('killed', 50))).toEqual(new Set(['alive']));
+  for (const { registration } of [dead, alive]) await registration.unregister();
+  await alive.backend[Symbol.asyncDispose]();
+});

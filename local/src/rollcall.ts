@@ -218,6 +218,9 @@ interface SamplesOptions {
 
 async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions): Promise<SampleService[]> {
   const { context, registry, log, signal } = options;
+  // They run in no pod: what says where the API server is would make them believe so.
+  const { PATH, NODE_COMPILE_CACHE } = context.env;
+  const plain = { ...context, env: { PATH, NODE_COMPILE_CACHE } };
   const ports = await freePorts(SAMPLES.length);
   const processes: ManagedProcess[] = [];
   // All at once: each may wait for a registry that no longer answers.
@@ -228,7 +231,7 @@ async function startSamples(stack: AsyncDisposableStack, options: SamplesOptions
     SAMPLES.map(async ({ name, capabilities }, index) => {
       const port = String(ports[index] ?? 0);
       const script = 'local/src/sample-service.ts';
-      const started = await startService({ name, script, args: [name, port, registry, capabilities] }, context);
+      const started = await startService({ name, script, args: [name, port, registry, capabilities] }, plain);
       processes.push(started);
       const isRegistered = async () => (await fetch(`${registry}/api/v1/services/${name}`)).status === 200;
       await waitUntil(`the sample service ${name} is registered`, isRegistered, {

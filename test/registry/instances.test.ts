@@ -81,7 +81,9 @@ test('heartbeats and reports are those of one instance', async () => {
   const beat = (path: string) => first.call('POST', `/services/${service_name}/heartbeat${path}`);
   expect((await beat('?instance_id=b')).status).toBe(200);
   expect((await beat('?instance_id=c')).status).toBe(400);
-  expect(await beat('')).toMatchObject({ status: 400, body: { error: 'Service not found' } });
+  const hint = "All instances of 'beating' have ids: name one by instance_id";
+  expect(await beat('')).toMatchObject({ status: 400, body: { error: 'Service not found', message: hint } });
+  expect(await first.call('DELETE', '/services/beating')).toMatchObject({ status: 404, body: { message: hint } });
   const unnamed = await first.call('POST', '/webhooks/health', { service_name, status: 'healthy' });
   expect(unnamed).toMatchObject({ status: 404, body: { message: expect.stringContaining('name one by instance_id') } });
   const health = { service_name, instance_id: 'a', status: 'draining', details: { version: '2' } };

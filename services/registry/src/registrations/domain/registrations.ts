@@ -217,7 +217,7 @@ export async function lookUpInstance(
     isServiceName(serviceName) && isInstanceId(instanceId)
       ? (store.find(key) ?? (await misses.run(`${serviceName}:${instanceId ?? ''}`, () => store.fetch(key))))
       : undefined;
-  if (known === undefined || !isDiscoverable(known)) throw notFound(key);
+  if (known === undefined || !isDiscoverable(known)) throw absent({ store }, key);
   return known;
 }
 
@@ -286,7 +286,7 @@ export async function unregisterService(
 ): Promise<void> {
   checkKey(key);
   await settle(deps, key, async (known) => {
-    if (known === undefined || !isDiscoverable(known)) throw notFound(key);
+    if (known === undefined || !isDiscoverable(known)) throw absent(deps, key);
     checkChangeable(known, subject);
     if (known.source !== 'API') throw managedElsewhere(known);
     if (!(await deps.store.remove(known))) throw notFound(key);
@@ -363,6 +363,14 @@ function managedElsewhere(known: Registration): RegistryError {
 }
 
 function notFound({ serviceName, instanceId }: InstanceKey): RegistryError {
-  const what = instanceId === undefined ? '' : `Instance '${instanceId}' of `;
-  return new RegistryError('SERVICE_NOT_FOUND', `${what}Service '${serviceName}' is not in the registry`);
+  const what = instanceId === undefined ? 'Service' : `Instance '${instanceId}' of service`;
+  return new RegistryError('SERVICE_NOT_FOUND', `${what} '${serviceName}' is not in the registry`);
+}
+
+/** As {@link notFound}, where one instance was meant, and others may be there. */
+function absent({ store }: Pick<RegistrationsDeps, 'store'>, key: InstanceKey): RegistryError {
+  const isAmbiguous = key.instanceId === undefined && store.instancesOf(key.serviceName).some(isDiscoverable);
+  if (!isAmbiguous) return notFound(key);
+  const message = `All instances of '${key.serviceName}' have ids: name one by instance_id`;
+  return new RegistryError('SERVICE_NOT_FOUND', message);
 }

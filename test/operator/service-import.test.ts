@@ -108,7 +108,21 @@ describe.concurrent('annotated Services', () => {
     const repaired = { slashes: 'http:///shop', encoded: 'http://sh%6Fp', nobody: 'http://@shop' };
     for (const [name, url] of Object.entries(repaired)) await createService(world, name, { 'rollcall.dev/url': url });
     await createService(world, 'late', { 'rollcall.dev/service-name': 'taken' });
-    const warned = ['faulty', ...Object.keys(repaired), 'late'];
+    await world.registrations.create({
+      apiVersion: 'rollcall.dev/v1alpha1',
+      kind: 'ServiceRegistration',
+      metadata: { name: 'pods.i.pod-1', namespace: world.namespace },
+      spec: {
+        serviceName: 'pods',
+        instanceId: 'pod-1',
+        url: 'http://10.0.0.7',
+        capabilities: [],
+        source: 'API',
+        ttlSeconds: 3600,
+      },
+    });
+    await createService(world, 'intruder', { 'rollcall.dev/service-name': 'pods' });
+    const warned = ['faulty', ...Object.keys(repaired), 'late', 'intruder'];
     await until('all are warned', async () => {
       const events = await Promise.all(warned.map((name) => world.events(name)));
       return events.every((list) => list.length > 0);
@@ -119,7 +133,10 @@ describe.concurrent('annotated Services', () => {
     expect(await world.events('faulty')).toMatchObject([
       { type: 'Warning', reason: 'InvalidRegistration', message: expect.stringMatching(/url.*capabilities/) },
     ]);
-    expect(await world.events('late')).toMatchObject([{ type: 'Warning', reason: 'NameTaken' }]);
+    for (const name of ['late', 'intruder']) {
+      expect(await world.events(name)).toMatchObject([{ type: 'Warning', reason: 'NameTaken' }]);
+    }
+    expect(await world.registrations.find('pods')).toBeUndefined();
     const { metadata, spec } = await world.registrations.get('taken');
     expect(metadata.uid).toBe(holder.metadata.uid);
     expect(spec.url).toBe(holder.spec.url);

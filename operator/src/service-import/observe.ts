@@ -1,4 +1,3 @@
-import { objectNameFor } from '@rollcall/crds/kinds.ts';
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
@@ -6,6 +5,7 @@ import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/store.ts';
 import type { EndpointLiveness } from '../registration/observe.ts';
 import { type Connectivity, graceEndMs } from '../runtime/connectivity.ts';
+import { indexBy } from '../runtime/object-index.ts';
 import { desiredRegistration, importedFrom, isAnnotated, mentionsRegistration } from './desired.ts';
 import type { ImportSnapshot } from './plan.ts';
 import { createReadiness } from './readiness.ts';
@@ -43,6 +43,7 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
   const { registrations, services, endpointSlices, connectivity, clock, ttlMs } = deps;
   const readiness = createReadiness();
   const imported = createImportIndex();
+  const byServiceName = indexBy([registrations], ({ spec }) => spec.serviceName);
   const listeners: ((serviceKey: string, registrationKeys: readonly string[]) => void)[] = [];
 
   const findService = (serviceKey: string) => findIn(services, serviceKey);
@@ -95,7 +96,6 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
     observe(serviceKey) {
       const service = findService(serviceKey);
       const desired = service === undefined ? ({ wanted: 'nothing' } as const) : desiredRegistration(service);
-      const name = desired.wanted === 'registration' ? objectNameFor(desired.spec.serviceName) : undefined;
       const keys = imported.registrationKeys(serviceKey);
       return {
         serviceKey,
@@ -103,7 +103,10 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
         desired,
         ready: readiness.isReady(serviceKey),
         imported: keys.flatMap((key) => registrations.store.get(key) ?? []),
-        holder: name === undefined ? undefined : registrations.store.get(`${deps.namespace}/${name}`),
+        holder:
+          desired.wanted === 'registration'
+            ? holderAmong(byServiceName.get(desired.spec.serviceName), serviceKey)
+            : undefined,
         namespace: deps.namespace,
       };
     },
@@ -123,6 +126,11 @@ export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
       return service !== undefined && isAnnotated(service);
     },
   };
+}
+
+/** Of several instances one that is another's: a name belongs to who has it. */
+function holderAmong(instances: readonly ServiceRegistration[], serviceKey: string): ServiceRegistration | undefined {
+  return instances.find((each) => importedFrom(each) !== serviceKey) ?? instances[0];
 }
 
 function findIn(services: readonly Informer<Service>[], serviceKey: string): Service | undefined {

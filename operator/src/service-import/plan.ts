@@ -18,7 +18,7 @@ export interface ImportSnapshot {
   readonly ready: boolean;
   /** The registrations that were made from this Service. */
   readonly imported: readonly ServiceRegistration[];
-  /** The registration that has the desired name, whoever made it. */
+  /** A registration of the desired name, whoever made it: of several, one that is another's. */
   readonly holder: ServiceRegistration | undefined;
   /** Where registrations are made. */
   readonly namespace: string;

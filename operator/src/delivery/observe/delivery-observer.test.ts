@@ -12,12 +12,12 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { expect, test } from 'vitest';
+import { indexBy } from '../../runtime/object-index.ts';
 import { buildAtStage, buildCluster, buildJob } from '../testing/builders.ts';
 import { createDeliveryObserver } from './delivery-observer.ts';
 import { createIndexes } from './indexes.ts';
 import { createDeliveryInformers } from './informers.ts';
 import { createMeasurements } from './measurements.ts';
-import { indexBy } from './object-index.ts';
 import { createRefusals } from './refusals.ts';
 import { createSavedStateCache } from './saved-state-cache.ts';
 

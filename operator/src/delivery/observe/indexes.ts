@@ -2,10 +2,10 @@ import { annotations, labels } from '@rollcall/crds/kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import { versionOf } from '@rollcall/platform/kube/store.ts';
+import { indexBy } from '../../runtime/object-index.ts';
 import { isFinished, isLetGo, isRunning, jobOrder } from '../start/queue.ts';
 import { claimOn } from '../workload/claim.ts';
 import type { DeliveryInformers } from './informers.ts';
-import { indexBy } from './object-index.ts';
 
 /** What belongs to what, so that no event and no observation has to go through everything. */
 export type Indexes = ReturnType<typeof createIndexes>;

@@ -4,8 +4,8 @@ import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
+import type { ObjectIndex } from '../../runtime/object-index.ts';
 import type { RegistrationView } from '../job/snapshot.ts';
-import type { ObjectIndex } from './object-index.ts';
 
 /** Copies of what the registry keeps. */
 export interface RegistrationCopies {

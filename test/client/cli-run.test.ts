@@ -113,6 +113,7 @@ describe('rollcall run', () => {
     const result = await rollcall(runOf("console.log('started')"));
     expect(result).toMatchObject({ code: 1, out: '' });
     expect(result.err).toContain('the reason');
+    expect(result.err).not.toContain('trying again');
   });
 
   it('does not start the program when a signal comes first', async () => {

@@ -24,6 +24,13 @@ beforeAll(async () => {
 });
 afterAll(() => shared[Symbol.asyncDispose]());
 
+/** Does what it is asked to, and says nothing of a registration. */
+const loses: typeof fetch = async (url, init) => {
+  const answer = await fetch(url, init);
+  if (answer.url.endsWith('/register')) throw new TypeError('the answer is lost');
+  return answer;
+};
+
 describe('against the real registry', () => {
   it('registers, is found, stays alive, and is gone after unregistering', async () => {
     const registry = shared;
@@ -47,6 +54,23 @@ describe('against the real registry', () => {
     await registration.unregister();
     await expect(client.getService('Straße-店')).rejects.toMatchObject({ status: 404, error: 'Service not found' });
     await expect(client.heartbeat('Straße-店')).rejects.toMatchObject({ status: 400, error: 'Service not found' });
+  });
+
+  it('unregisters its instance though no answer said that it was registered, and no other', async () => {
+    const client = createRegistryClient({ servers: shared.url });
+    const instance = { servers: shared.url, name: 'lossy', url: 'http://10.0.0.7:8080' };
+    await using other = register({ ...instance, instanceId: 'other' });
+    await other.registered;
+    const registration = register({
+      ...instance,
+      instanceId: 'unheard',
+      fetch: loses,
+      retry: { baseMs: 60_000, maxMs: 60_000 },
+    });
+    await vi.waitFor(() => client.getInstance('lossy', 'unheard'), { timeout: 5000 });
+    await registration.unregister();
+    const { instances } = await client.listInstances('lossy');
+    expect(instances.map(({ instance_id }) => instance_id)).toEqual(['other']);
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import { type Registration, register } from '@rollcall/client/registration.ts';
 import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { Capability } from '@rollcall/client/registry-types.ts';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { runChild } from '../child.ts';
 import { capabilitiesOption, connectionOf, instanceOption, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
@@ -36,6 +36,8 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       .requiredOption('--url <url>', 'where it can be reached')
       .addOption(capabilitiesOption())
       .addOption(instanceOption("the pod's name, else the host's and a random part"))
+      // Of releases before instances: manifests may still have it.
+      .addOption(new Option('--shared').hideHelp())
       .argument('[command]', 'program to run')
       .argument('[args...]', 'its arguments; put -- before the command'),
     [
@@ -90,7 +92,10 @@ function isRefusal(error: unknown): boolean {
 /** Prints what a person should know, and of an outage only its beginning and its end. */
 function reportEvents(registration: Registration, report: (message: string) => void): void {
   let isFailing = false;
+  /** Whether the registry has accepted the registration, or could not be asked. */
+  let isDecided = false;
   registration.on('registered', ({ service, again }) => {
+    isDecided = true;
     report(`'${service.service_name}' is registered${again ? ' again' : ''} as ${service.service_id}`);
     isFailing = false;
   });
@@ -103,6 +108,9 @@ function reportEvents(registration: Registration, report: (message: string) => v
   });
   registration.on('error', ({ error }) => {
     const state = registration.state();
+    // It ends the command, which says so.
+    if (!isDecided && isRefusal(error)) return;
+    isDecided = true;
     const message = error instanceof Error ? error.message : String(error);
     if (state === 'stopped') report(`not unregistered: ${message}; the registration expires by itself`);
     else if (state !== 'refused' && !isFailing) report(`${message}; trying again`);

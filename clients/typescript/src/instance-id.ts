@@ -2,8 +2,9 @@ const MAX_LENGTH = 63;
 const RANDOM_LENGTH = 8;
 
 /**
- * The id of the instance that this process is: in a pod the pod's name, which is also its host
- * name; elsewhere the host's name and a random part, as several programs may run there. Browsers
+ * The id of the instance that this process is. In a pod it is the pod's name: that of `POD_NAME`,
+ * else the host's, which is the same unless the pod sets another or has the node's network.
+ * Elsewhere it is the host's name and a random part, as several programs may run there. Browsers
  * have the random part alone.
  *
  * @param env of the process.

@@ -5,7 +5,7 @@ import { defaultInstanceId } from './instance-id.ts';
 import { pause } from './pause.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 import { isServiceNotFound, RegistryError } from './registry-error.ts';
-import type { Capability, RegisteredService, RegisterRequest } from './registry-types.ts';
+import type { Capability, InstanceFacts, RegisteredService, RegisterRequest } from './registry-types.ts';
 import type { ConnectionOptions } from './transport.ts';
 
 export interface RegisterOptions extends ConnectionOptions {
@@ -22,6 +22,8 @@ export interface RegisterOptions extends ConnectionOptions {
    * host's and a random part. Of two programs with the same one, the later replaces the other.
    */
   readonly instanceId?: string | undefined;
+  /** What others may choose by: metadata, zone, weight, path of GraphQL. */
+  readonly facts?: InstanceFacts | undefined;
   /** Let a Node process end although this registration is alive; it then expires by itself. */
   readonly unref?: boolean | undefined;
 }
@@ -101,12 +103,12 @@ interface Session {
  */
 export function register(options: RegisterOptions): Registration {
   const { name, url, capabilities = [], heartbeatIntervalMs = RECOMMENDED_INTERVAL_MS } = options;
-  const { instanceId = defaultInstanceId() } = options;
+  const { instanceId = defaultInstanceId(), facts } = options;
   if (!(heartbeatIntervalMs > 0)) throw new RangeError('heartbeatIntervalMs must be positive');
   const emitter = createEmitter<RegistrationEvents>();
   const session: Session = {
     client: createRegistryClient(options),
-    request: { service_name: name, instance_id: instanceId, service_url: url, capabilities },
+    request: { service_name: name, instance_id: instanceId, service_url: url, capabilities, ...facts },
     options,
     stopping: new AbortController(),
     emit: (type, event) => emitter.emit(type, event),
@@ -262,15 +264,34 @@ async function removeWithRetries(session: Session, signal: AbortSignal): Promise
  */
 async function removeIfOurs({ client, request, service }: Session, signal: AbortSignal): Promise<void> {
   const name = request.service_name;
-  const instanceId = service?.instance_id;
+  // Without an answer nobody knows whether the registry has heard of it.
+  const instanceId = service === undefined ? request.instance_id : service.instance_id;
+  const url = service?.service_url ?? request.service_url;
   try {
     const current = await (instanceId === undefined
       ? client.getService(name, { signal })
       : client.getInstance(name, instanceId, { signal }));
-    const isOurs =
-      current.service_url === (service?.service_url ?? request.service_url) &&
-      (service === undefined || current.service_id === service.service_id);
-    if (isOurs) await client.unregister(name, { instanceId, signal });
+    const isSame = instanceId !== undefined || service === undefined || current.service_id === service.service_id;
+    if (current.service_url === url && isSame) await client.unregister(name, { instanceId, signal });
+  } catch (error) {
+    if (isServiceNotFound(error)) return;
+    // A registry that knows no instances has no such page, and may have heard of the name alone.
+    const isOlder = service === undefined && error instanceof RegistryError && error.status === 404;
+    if (!isOlder) throw error;
+    await removeNamed({ client, name, url }, signal);
+  }
+}
+
+interface Named {
+  readonly client: RegistryClient;
+  readonly name: string;
+  readonly url: string;
+}
+
+async function removeNamed({ client, name, url }: Named, signal: AbortSignal): Promise<void> {
+  try {
+    const current = await client.getService(name, { signal });
+    if (current.service_url === url) await client.unregister(name, { signal });
   } catch (error) {
     if (!isServiceNotFound(error)) throw error;
   }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { type Registration, register } from '@rollcall/client/registration.ts';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
@@ -82,11 +83,10 @@ test('requests go to all instances, and none fails while one after the other lea
 
 test('one that drains gets no more requests, what it has ends, and the last one serves on', async () => {
   let isHolding = false;
-  let release: (() => void) | undefined;
+  const held: ServerResponse[] = [];
   const slow = await startBackend((_request, response) => {
-    if (!isHolding) return response.end('slow');
-    release = () => response.end('slow');
-    return undefined;
+    if (isHolding) held.push(response);
+    else response.end('slow');
   });
   stack.use(slow);
   const draining = stack.use(register({ servers: registry.url, name: 'drains', url: slow.url, instanceId: 'slow' }));
@@ -94,7 +94,7 @@ test('one that drains gets no more requests, what it has ends, and the last one 
   await untilServedBy('drains', ['slow']);
   isHolding = true;
   const underWay = ask('drains');
-  await vi.waitFor(() => expect(release).toBeDefined(), { timeout: 10_000 });
+  await vi.waitFor(() => expect(held).toHaveLength(1), { timeout: 10_000 });
   const other = await startProgram('drains', 'other');
   stack.use(other.backend);
   const report = async (instance_id: string, status: string) => {
@@ -111,7 +111,7 @@ test('one that drains gets no more requests, what it has ends, and the last one 
     },
     { timeout: 10_000 },
   );
-  release?.();
+  for (const response of held) response.end('slow');
   expect(await underWay).toBe('slow');
   // Nobody is well: better that than nobody.
   await report('other', 'unhealthy');

@@ -129,7 +129,8 @@ function placesAt(urls: readonly string[], random = () => 0) {
   const endpoints = createEndpoints({
     follow: (hostname) => ({
       current: () => NONE,
-      refresh: () => undefined,
+      // Such a name has no answer.
+      refresh: () => (hostname.startsWith('slow') ? new Promise(() => undefined) : undefined),
       isRefused: () => hostname.startsWith('refused'),
       suspect: () => undefined,
     }),
@@ -185,6 +186,22 @@ test('a place that stays keeps what is known of it, however often it is register
 test('a place where no connection may be made is left out, and all of them are refused', () => {
   const { endpoints, take } = placesAt(['http://refused-a', 'http://b']);
   expect(take(2)).toEqual(['http://b', 'http://b']);
+  const only = endpoints.acquire();
+  // Nobody could be called in its stead.
+  expect(only !== undefined && endpoints.canSpare(only)).toBe(false);
+  only?.breaker.failed();
+  expect(endpoints.states()).toEqual(['open']);
+  expect(endpoints.retryAfterMs()).toBe(1000);
   endpoints.moveTo([placeOf('http://refused-a'), placeOf('http://refused-b')]);
   expect(() => take(1)).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
+});
+
+test('a place whose name has no answer yet is left out, and holds nobody up', () => {
+  const { endpoints, take } = placesAt(['http://slow-a', 'http://b', 'http://10.0.0.7']);
+  expect(endpoints.refresh()).toBeUndefined();
+  expect(take(4)).toEqual(['http://b', 'http://10.0.0.7', 'http://b', 'http://10.0.0.7']);
+  endpoints.moveTo([placeOf('http://slow-a'), placeOf('http://slow-b')]);
+  expect(endpoints.refresh()).toBeInstanceOf(Promise);
+  endpoints.moveTo([placeOf('http://slow-a')]);
+  expect(endpoints.refresh()).toBeInstanceOf(Promise);
 });

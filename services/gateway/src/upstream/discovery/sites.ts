@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { Breaker } from '../breaker.ts';
 import type { Addresses } from './addresses.ts';
 
@@ -27,6 +28,8 @@ interface Site {
   /** As {@link addresses} had it when the endpoints were made. */
   readonly seen: readonly string[];
   readonly isRefused: boolean;
+  /** Whether nothing may go to what is known of it before it has been looked up. */
+  readonly isPending: boolean;
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -40,10 +43,11 @@ export interface SitesOptions {
 export interface Sites {
   /** What is known of the addresses of places that stay is kept. */
   moveTo(places: readonly Place[]): void;
-  /** As {@link Addresses.refresh}, of all. */
+  /** As {@link Addresses.refresh}, of all. Where one of them is known nothing is waited for. */
   refresh(): Promise<unknown> | undefined;
   /** It accepted no connection. */
   suspect(endpoint: Endpoint): void;
+  /** Those that may be called; where there are none, all. */
   endpoints(): readonly Endpoint[];
   /** Those that may be called: one of the first list, else of the next. */
   ranks(): readonly (readonly Endpoint[])[];
@@ -51,7 +55,10 @@ export interface Sites {
 
 export function createSites({ follow, newBreaker }: SitesOptions): Sites {
   let sites: readonly Site[] = [];
-  let all: readonly Endpoint[] = [];
+  /** Those whose host names lead to addresses that may change: not all need be asked. */
+  let named: readonly Site[] = [];
+  const pending = new Map<Addresses, Promise<void>>();
+  let callable: readonly Endpoint[] = [];
   let ranks: readonly (readonly Endpoint[])[] = [];
 
   function follows(site: Site): Site {
@@ -62,20 +69,41 @@ export function createSites({ follow, newBreaker }: SitesOptions): Sites {
     const endpointAt = (address: string | undefined): Endpoint =>
       known.get(address) ?? { origin, basePath, address, breaker: newBreaker(), underWay: 0 };
     const endpoints = current.length === 0 ? [endpointAt(undefined)] : current.map(endpointAt);
-    return { place, addresses, seen: current, isRefused: addresses.isRefused(), endpoints };
+    const isPending = sites.length > 1 && pending.has(addresses);
+    return { place, addresses, seen: current, isRefused: addresses.isRefused(), isPending, endpoints };
   }
 
   function settle(next: readonly Site[]): void {
     sites = next.map(follows);
-    all = sites.flatMap(({ endpoints }) => endpoints);
-    const callable = sites.filter(({ isRefused }) => !isRefused);
+    named = sites.filter(({ place }) => isIP(hostOf(place).replaceAll(/^\[|\]$/g, '')) === 0);
+    const open = sites.filter(({ isRefused, isPending }) => !isRefused && !isPending);
     ranks = [true, false].map((isServing) =>
-      callable.filter(({ place }) => place.isServing === isServing).flatMap(({ endpoints }) => endpoints),
+      open.filter(({ place }) => place.isServing === isServing).flatMap(({ endpoints }) => endpoints),
     );
+    callable = open.length > 0 ? ranks.flat() : sites.flatMap(({ endpoints }) => endpoints);
   }
 
   function followAll(): void {
-    if (sites.some(hasMoved)) settle(sites);
+    if (named.some(hasMoved)) settle(sites);
+  }
+
+  function hasMoved({ addresses, seen, isRefused, isPending }: Site): boolean {
+    return (
+      addresses.current() !== seen ||
+      addresses.isRefused() !== isRefused ||
+      (sites.length > 1 && pending.has(addresses) !== isPending)
+    );
+  }
+
+  /** @returns what has to be waited for before the site may be called. */
+  function ask({ addresses }: Site): Promise<void> | undefined {
+    const asked = addresses.refresh();
+    if (asked === undefined) return undefined;
+    const known = pending.get(addresses);
+    if (known !== undefined) return known;
+    const answered = asked.finally(() => pending.delete(addresses));
+    pending.set(addresses, answered);
+    return answered;
   }
 
   return {
@@ -91,15 +119,15 @@ export function createSites({ follow, newBreaker }: SitesOptions): Sites {
       settle([...byUrl.values()]);
     },
     refresh() {
-      const pending = sites.flatMap(({ addresses }) => addresses.refresh() ?? []);
-      return pending.length === 0 ? undefined : Promise.all(pending);
+      const asked = named.flatMap((site) => ask(site) ?? []);
+      return asked.length > 0 && asked.length === sites.length ? Promise.race(asked) : undefined;
     },
     suspect(endpoint) {
       sites.find(({ place }) => urlOf(place) === urlOf(endpoint))?.addresses.suspect();
     },
     endpoints() {
       followAll();
-      return all;
+      return callable;
     },
     ranks() {
       followAll();
@@ -108,17 +136,17 @@ export function createSites({ follow, newBreaker }: SitesOptions): Sites {
   };
 }
 
-function hasMoved({ addresses, seen, isRefused }: Site): boolean {
-  return addresses.current() !== seen || addresses.isRefused() !== isRefused;
-}
-
 function urlOf({ origin, basePath }: Pick<Place, 'origin' | 'basePath'>): string {
   return origin + basePath;
 }
 
 function newSite(place: Place, follow: SitesOptions['follow']): Site {
-  const addresses = follow(new URL(place.origin).hostname);
-  return { place, addresses, seen: [], isRefused: false, endpoints: [] };
+  const addresses = follow(hostOf(place));
+  return { place, addresses, seen: [], isRefused: false, isPending: false, endpoints: [] };
+}
+
+function hostOf({ origin }: Place): string {
+  return new URL(origin).hostname;
 }
 
 /** The place that a registered URL names. @throws TypeError where it is no URL. */

@@ -21,11 +21,13 @@ export interface Target {
   readonly grpcEndpoints: Endpoints | undefined;
 }
 
-/** A service with the instances of which it is made. */
-interface KnownService {
+/** A service with the instances of which it is made, by their ids. */
+interface KnownService extends Target {
   readonly instances: Map<string, InstanceRecord>;
   readonly endpoints: MovingEndpoints;
   grpcEndpoints: MovingEndpoints | undefined;
+  /** Whether instances have changed since the endpoints were moved: a list has many at once. */
+  isStale: boolean;
 }
 
 /** The registry's replicas, or the Kubernetes Service before them. */
@@ -71,7 +73,7 @@ export const REGISTRY = 'registry';
  */
 export function createTargets(deps: TargetsDeps): Targets {
   const { registry, log, metrics } = deps;
-  const known = new Map<string, KnownService & Target>();
+  const known = new Map<string, KnownService>();
   let directory: ReturnType<typeof discoverInstances> | undefined;
   let isComplete = false;
 
@@ -82,37 +84,26 @@ export function createTargets(deps: TargetsDeps): Targets {
       remove(instance);
       return;
     }
-    const instances = known.get(service)?.instances ?? new Map<string, InstanceRecord>();
-    settle(service, instances.set(instanceOf(instance), instance));
+    const target = known.get(service) ?? newService(deps, service);
+    target.instances.set(instanceOf(instance), instance);
+    target.isStale = true;
+    known.set(service, target);
   }
 
   function remove(instance: InstanceRecord): void {
-    const { service_name: service } = instance;
-    const instances = known.get(service)?.instances;
-    if (instances?.delete(instanceOf(instance)) === true) settle(service, instances);
+    const target = known.get(instance.service_name);
+    if (target?.instances.delete(instanceOf(instance)) !== true) return;
+    target.isStale = true;
+    if (target.instances.size === 0) known.delete(instance.service_name);
   }
 
-  function settle(service: string, instances: Map<string, InstanceRecord>): void {
-    if (instances.size === 0) {
-      known.delete(service);
-      return;
-    }
-    const all = [...instances.values()];
-    const places = all.map(placeOfInstance);
-    const grpcPlaces = all.filter(({ capabilities }) => capabilities.includes('grpc')).map(placeOfInstance);
+  function find(service: string): Target | undefined {
     const target = known.get(service);
-    if (target === undefined) {
-      const grpcEndpoints = grpcPlaces.length === 0 ? undefined : deps.grpcEndpointsOf(grpcPlaces);
-      known.set(service, { service, instances, endpoints: deps.endpointsOf(places), grpcEndpoints });
-      return;
-    }
-    target.endpoints.moveTo(places);
-    if (grpcPlaces.length === 0) target.grpcEndpoints = undefined;
-    else if (target.grpcEndpoints === undefined) target.grpcEndpoints = deps.grpcEndpointsOf(grpcPlaces);
-    else target.grpcEndpoints.moveTo(grpcPlaces);
+    if (target?.isStale === true) settle(deps, target);
+    return target;
   }
 
-  observe(metrics, known);
+  observe(metrics, () => [...known.keys()].flatMap((service) => find(service) ?? []));
   // The watch goes from one to the next. A target has one origin, so calls go to the first: a
   // Service before several replicas.
   const [own] = registry.servers;
@@ -146,10 +137,25 @@ export function createTargets(deps: TargetsDeps): Targets {
       },
       stop: async () => directory?.close(),
     },
-    find: (service) => (service === REGISTRY && ownTarget !== undefined ? ownTarget : known.get(service)),
-    findRegistered: (service) => known.get(service),
+    find: (service) => (service === REGISTRY && ownTarget !== undefined ? ownTarget : find(service)),
+    findRegistered: find,
     isComplete: () => isComplete,
   };
+}
+
+function newService({ endpointsOf }: TargetsDeps, service: string): KnownService {
+  return { service, instances: new Map(), endpoints: endpointsOf([]), grpcEndpoints: undefined, isStale: true };
+}
+
+/** Moves the endpoints to where the instances are. */
+function settle({ grpcEndpointsOf }: TargetsDeps, target: KnownService): void {
+  const all = [...target.instances.values()];
+  const grpcPlaces = all.filter(({ capabilities }) => capabilities.includes('grpc')).map(placeOfInstance);
+  target.isStale = false;
+  target.endpoints.moveTo(all.map(placeOfInstance));
+  if (grpcPlaces.length === 0) target.grpcEndpoints = undefined;
+  else if (target.grpcEndpoints === undefined) target.grpcEndpoints = grpcEndpointsOf(grpcPlaces);
+  else target.grpcEndpoints.moveTo(grpcPlaces);
 }
 
 function instanceOf({ instance_id = '' }: InstanceRecord): string {
@@ -163,7 +169,7 @@ function placeOfInstance({ service_url, health = '' }: InstanceRecord): Place {
   return placeOf(service_url, !AILING.has(health.toLowerCase()));
 }
 
-function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
+function observe(metrics: Registry, targets: () => readonly Target[]): void {
   const services = new Gauge({
     name: 'rollcall_gateway_services',
     help: 'Registered services by what their circuit breakers say: open where those of all addresses are, for REST or for gRPC.',
@@ -171,7 +177,7 @@ function observe(metrics: Registry, known: ReadonlyMap<string, Target>): void {
     registers: [metrics],
     collect() {
       const counts = { closed: 0, open: 0, 'half-open': 0 };
-      for (const target of known.values())
+      for (const target of targets())
         counts[worst(endpointsOf(target).map((endpoints) => best(endpoints.states())))] += 1;
       for (const [breaker, count] of Object.entries(counts)) this.set({ breaker }, count);
     },

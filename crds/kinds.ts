@@ -92,7 +92,7 @@ export const labels = {
   /** `"true"` on Leases that are the heartbeats of registrations. */
   heartbeat: 'rollcall.dev/heartbeat',
   /**
-   * On a Deployment: the name of the service that it runs. A name that is no legal label value
+   * On a registration: the name of its service. On a Deployment: that of the service that it runs. A name that is no legal label value
    * stands in the annotation `rollcall.dev/service-name` instead, and the label is `"true"`.
    */
   service: 'rollcall.dev/service',

@@ -823,13 +823,13 @@ export interface ServiceRegistrationSpec {
    */
   serviceName: string;
   /**
-   * Which of the service's instances this is, a lower-case DNS label (RFC 1123). Absent for the one instance of a
-   * service that has no others. Immutable.
+   * Which of the service's instances this is, a lower-case DNS label (RFC 1123). One of them may have none.
+   * Immutable.
    */
   instanceId?: string;
   /**
    * The id of the service, of an instance that was registered while others were there; else the metadata.uid of
-   * this object is. Written by the registry, once.
+   * this object is. Written by the registry.
    */
   serviceId?: string;
   /**
@@ -844,6 +844,27 @@ export interface ServiceRegistrationSpec {
    * Items: A protocol that a service speaks.
    */
   capabilities: Capability[];
+  /**
+   * Whatever else others may choose instances by, at most 32 entries and 4096 characters in all.
+   */
+  metadata?: {
+    /**
+     * The value of an entry.
+     */
+    [k: string]: string;
+  };
+  /**
+   * Where the instance runs, such as an availability zone.
+   */
+  zone?: string;
+  /**
+   * How many requests it is to get, compared with other instances; 100 where absent.
+   */
+  weight?: number;
+  /**
+   * The path of its GraphQL API below the URL, such as /graphql.
+   */
+  graphqlPath?: string;
   /**
    * Seconds without a heartbeat after which the registration expires, 5 to 86400. The registry writes 60. Absent,
    * as on an object applied by hand, means that no heartbeats are expected and that the registration never

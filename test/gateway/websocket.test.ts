@@ -131,7 +131,7 @@ test('registrations: all that is there, then each change within a second of kube
   expect(events[0]).toMatchObject({
     type: 'event',
     channel: 'registrations',
-    id: expect.stringMatching(/^\d+$/),
+    id: expect.stringMatching(/^i\d+$/),
     payload: { service: { service_name: 'first', service_url: 'http://b:80', capabilities: ['rest'] } },
   });
 });

@@ -1,5 +1,5 @@
 import { freePorts } from '@rollcall/local/ports.ts';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEventStream } from '../support/event-stream.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -105,7 +105,104 @@ test('a report that names no instance is of the only one', async () => {
   expect(body).toMatchObject({ health: 'healthy', version: '3' });
 });
 
-test('the header names an instance, too, and may not contradict the body', async () => {
+test('a report never replaces one that was made after it, at whichever replica', async () => {
+  const service_name = 'reported';
+  await register(first, { service_name, instance_id: 'a' });
+  const report = (at: RunningService, status: string, second: number) =>
+    at.call('POST', '/webhooks/health', {
+      service_name,
+      instance_id: 'a',
+      status,
+      timestamp: `2026-11-26T10:00:${second}Z`,
+      details: { version: status },
+    });
+  const statuses = [30, 10, 50, 20, 40].map((at, index) => report(index % 2 === 0 ? first : second, `at-${at}`, at));
+  for (const { status } of await Promise.all(statuses)) expect(status).toBe(200);
+  expect((await report(second, 'at-45', 45)).status).toBe(200);
+  for (const at of [first, second]) {
+    const health = async () => (await at.call('GET', `/services/${service_name}/instances/a`)).body?.['health'];
+    await expect.poll(health).toBe('at-50');
+  }
+});
+
+const listed = async (query: string) => {
+  const { status, body } = await first.call('GET', `/services?prefix=told&${query}`);
+  if (status !== 200) return status;
+  const { services } = body as { services: { service_url: string }[] };
+  return services.map(({ service_url }) => service_url.replace('http://', ''));
+};
+
+describe('what an instance says of itself', () => {
+  const service_name = 'told';
+  const blue = { metadata: { color: 'blue', 'a b': 'c=d' }, zone: 'eu-1', weight: 300, graphql_path: '/graphql' };
+
+  beforeAll(async () => {
+    await register(first, { service_name, instance_id: 'blue' }, { ...blue, capabilities: ['graphql'] });
+    await register(first, { service_name, instance_id: 'green' }, { metadata: { color: 'green' }, zone: 'eu-2' });
+    await register(first, { service_name: 'told-not' });
+    const report = { service_name, instance_id: 'blue', status: 'degraded' };
+    await first.call('POST', '/webhooks/health', report);
+  });
+
+  test('is kept, shown with it, and replaced when it registers anew', async () => {
+    const shown = await first.call('GET', `/services/${service_name}/instances/blue`);
+    expect(shown.body).toMatchObject(blue);
+    const other = { metadata: { size: 'xl' }, zone: 'eu-3' };
+    await register(second, { service_name: 'retold', instance_id: 'a' }, blue);
+    await register(second, { service_name: 'retold', instance_id: 'a' }, other);
+    const { body } = await second.call('GET', '/services/retold/instances/a');
+    expect(body).toMatchObject(other);
+    expect(body).not.toHaveProperty('weight');
+    expect(Object.keys(body?.['metadata'] as object)).toEqual(['size']);
+  });
+
+  test.each([
+    ['', ['green.told', 'none.told-not']],
+    ['healthy=true', ['green.told', 'none.told-not']],
+    ['metadata.color=blue', ['blue.told']],
+    ['metadata.color=blue&healthy=true', []],
+    ['metadata.color=green&zone=eu-2', ['green.told']],
+    ['metadata.color=green&zone=eu-1', []],
+    ['metadata.a+b=c%3Dd', ['blue.told']],
+    ['zone=eu-1', ['blue.told']],
+    ['capability=graphql', ['blue.told']],
+    ['metadata.none=', []],
+    ['healthy=maybe', 400],
+  ])('services are found by it: %s', async (query, expected) => {
+    expect(await listed(query)).toEqual(expected);
+  });
+
+  test.each<[string, object]>([
+    ['metadata', { metadata: Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`k${index}`, ''])) }],
+    ['metadata', { metadata: Object.fromEntries(Array.from({ length: 5 }, (_, index) => [index, 'x'.repeat(1000)])) }],
+    ['metadata', { metadata: { 'a\u0007': 'b' } }],
+    ['metadata', { metadata: { '': 'b' } }],
+    ['metadata', { metadata: { a: 1 } }],
+    ['zone', { zone: 'eu 1' }],
+    ['weight', { weight: 0 }],
+    ['weight', { weight: 1.5 }],
+    ['graphql_path', { graphql_path: 'graphql' }],
+    ['graphql_path', { graphql_path: '/graphql?a=b' }],
+  ])('%s is refused where it is not as it may be: %j', async (named, facts) => {
+    const body = { service_name: 'refused', service_url: 'http://refused', instance_id: 'a', ...facts };
+    const answer = await first.call('POST', '/services/register', body);
+    expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining(named) } });
+  });
+
+  test('gRPC has it, too', async () => {
+    const { message } = await grpc.call('ListInstances', { serviceName: service_name });
+    const { graphql_path: graphqlPath, ...rest } = blue;
+    expect(message).toMatchObject({
+      instances: [{ instanceId: 'blue', ...rest, graphqlPath }, { instanceId: 'green' }],
+    });
+    const facts = { metadata: { by: 'grpc' }, zone: 'z', weight: 7, graphqlPath: '/g' };
+    await grpc.call('Register', { serviceName: 'told-by-grpc', serviceUrl: 'http://a', instanceId: 'a', ...facts });
+    const { body } = await first.call('GET', '/services/told-by-grpc/instances/a');
+    expect(body).toMatchObject({ metadata: { by: 'grpc' }, zone: 'z', weight: 7, graphql_path: '/g' });
+  });
+});
+
+test('the header names an instance where nothing else does', async () => {
   const headers = { 'x-instance-id': 'by-header', 'content-type': 'application/json' };
   const post = (path: string, body?: object) =>
     fetch(`${first.url}/api/v1${path}`, {
@@ -117,10 +214,9 @@ test('the header names an instance, too, and may not contradict the body', async
   expect(await (await post('/services/register', body)).json()).toMatchObject({ instance_id: 'by-header' });
   expect((await post('/services/headed/heartbeat')).status).toBe(200);
   const other = await post('/services/register', { ...body, instance_id: 'other' });
-  expect(await other.json()).toMatchObject({
-    error: 'Invalid request',
-    message: expect.stringContaining('X-Instance-Id'),
-  });
+  expect(await other.json()).toMatchObject({ instance_id: 'other' });
+  const twice = await first.call('POST', '/services/headed/heartbeat?instance_id=by-header&instance_id=other');
+  expect(twice).toMatchObject({ status: 400, body: { error: 'Invalid instance id' } });
   const bad = await first.call('POST', '/services/register', { ...body, instance_id: 'A_b' });
   expect(bad).toMatchObject({ status: 400, body: { error: 'Invalid instance id' } });
 });

@@ -42,7 +42,7 @@ test('begins with everything, then reports each change with an id that another r
     expect(added).toMatchObject({
       type: 'added',
       data: { service_name: 'during' },
-      id: expect.stringMatching(/^\d+$/),
+      id: expect.stringMatching(/^i\d+$/),
     });
     resumeFrom = added.id;
   }
@@ -103,8 +103,11 @@ test('a manifest applied by hand is discovered, and its deletion reported', asyn
   expect(await stream.next()).toMatchObject({ type: 'removed', data: { service_name: 'by-hand' } });
 });
 
-test('an id that nobody knows gets a reset and everything anew', async () => {
-  await using stream = await openEventStream(watchUrl(first), '1');
+test.each([
+  ['that nobody knows', 'i1'],
+  ['of a registry from before instances', '999999'],
+])('an id %s gets a reset and everything anew', async (_what, id) => {
+  await using stream = await openEventStream(watchUrl(first), id);
   expect(await stream.next()).toMatchObject({ type: 'reset' });
   expect((await stream.until('synced')).map(({ data }) => data['service_name'])).toContain('during');
 });

@@ -5,7 +5,7 @@ import { pause } from './pause.ts';
 import { RegistryError } from './registry-error.ts';
 import type { InstanceRecord, ServiceFilter, ServiceRecord } from './registry-types.ts';
 import { type ConnectionOptions, createTransport } from './transport.ts';
-import { sameFacts, type Watched, watchedInstances, watchedServices, watchList } from './watch.ts';
+import { sameFacts, sameInstance, type Watched, watchedInstances, watchedServices, watchList } from './watch.ts';
 
 export interface DiscoverOptions extends ConnectionOptions {
   /**
@@ -78,7 +78,7 @@ export interface Directory extends Following<ServiceRecord> {
   /** @throws RegistryError with status 404 where no service of that name is known. */
   get(name: string): ServiceRecord;
   /** The services that match, by name. */
-  list(filter?: ServiceFilter): readonly ServiceRecord[];
+  list(filter?: Pick<ServiceFilter, 'capability' | 'prefix'>): readonly ServiceRecord[];
 }
 
 const DEFAULT_RETRY: BackOff = { baseMs: 250, maxMs: 10_000 };
@@ -124,7 +124,7 @@ export function discover(options: DiscoverOptions): Directory {
 export function discoverInstances(options: DiscoverOptions): InstanceDirectory {
   const cache = createListedCache<InstanceRecord, 'expired' | 'removed'>({
     keyOf: ({ service_name, instance_id = '' }) => `${service_name}:${instance_id}`,
-    isSame: (a, b) => sameFacts(a, b) && a.health === b.health && a.version === b.version,
+    isSame: sameInstance,
   });
   return {
     ...followList(options, watchedInstances, cache),

@@ -65,7 +65,7 @@ function serviceCalls(transport: Transport) {
 
     /** `GET /services`. */
     listServices: (filter: ServiceFilter = {}, { signal }: CallOptions = {}): Promise<ServiceList> =>
-      json(transport, get(`/services${query({ capability: filter.capability, prefix: filter.prefix })}`, signal)),
+      json(transport, get(`/services${filterQuery(filter)}`, signal)),
 
     /** `GET /services/{service_name}`. Status 404: not registered, or expired. */
     getService: async (name: string, { signal }: CallOptions = {}): Promise<ServiceRecord> =>
@@ -97,6 +97,12 @@ function serviceCalls(transport: Transport) {
         signal,
       }),
   };
+}
+
+function filterQuery({ capability, prefix, zone, healthy, metadata = {} }: ServiceFilter): string {
+  const wanted = Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value] as const);
+  const health = healthy === undefined ? undefined : String(healthy);
+  return query({ capability, prefix, zone, healthy: health, ...Object.fromEntries(wanted) });
 }
 
 function updateCalls(transport: Transport) {

@@ -21,8 +21,20 @@ export interface ServiceRecord {
   readonly capabilities: readonly Capability[];
 }
 
+/** What others may choose instances by. */
+export interface InstanceFacts {
+  /** At most 32 entries and 4096 bytes of JSON. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** Where it runs. */
+  readonly zone?: string;
+  /** How many requests it is to get, compared with other instances: from 1 to 1000, 100 by default. */
+  readonly weight?: number;
+  /** Of its GraphQL API, below the URL. */
+  readonly graphql_path?: string;
+}
+
 /** One of the programs that are registered under a name. */
-export interface InstanceRecord extends ServiceRecord {
+export interface InstanceRecord extends ServiceRecord, InstanceFacts {
   /** Absent: the one that registered without an id. */
   readonly instance_id?: string;
   /** What it last said of its health. */
@@ -39,7 +51,7 @@ export interface InstanceList {
 }
 
 /** Body of `POST /services/register`. */
-export interface RegisterRequest {
+export interface RegisterRequest extends InstanceFacts {
   readonly service_name: string;
   /** Which of several programs of this name: a DNS label. */
   readonly instance_id?: string;
@@ -66,6 +78,12 @@ export interface ServiceList {
 export interface ServiceFilter {
   readonly capability?: Capability;
   readonly prefix?: string;
+  /** Of an instance. */
+  readonly zone?: string;
+  /** With an instance that has not said of itself that it is unhealthy, degraded or draining. */
+  readonly healthy?: boolean;
+  /** Of an instance, each of these. */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /** Answer of `POST /services/{service_name}/heartbeat`; `ttl` in seconds. */

@@ -108,7 +108,28 @@ function parseInstanceRecord(data: string): InstanceRecord | undefined {
   const record = parseServiceRecord(data);
   const body = parseObject(data);
   if (record === undefined || body === undefined) return undefined;
-  const optional = (field: 'instance_id' | 'health' | 'version') =>
-    typeof body[field] === 'string' ? { [field]: body[field] } : {};
-  return { ...record, ...optional('instance_id'), ...optional('health'), ...optional('version') };
+  const texts = (['instance_id', 'health', 'version', 'zone', 'graphql_path'] as const).filter(
+    (field) => typeof body[field] === 'string',
+  );
+  const { metadata, weight } = body;
+  return {
+    ...record,
+    ...Object.fromEntries(texts.map((field) => [field, body[field]])),
+    ...(typeof weight === 'number' ? { weight } : {}),
+    ...(isTexts(metadata) ? { metadata } : {}),
+  };
+}
+
+function isTexts(value: unknown): value is Readonly<Record<string, string>> {
+  return typeof value === 'object' && value !== null && Object.values(value).every((each) => typeof each === 'string');
+}
+
+/** As {@link sameFacts}, of instances. */
+export function sameInstance(a: InstanceRecord, b: InstanceRecord): boolean {
+  return sameFacts(a, b) && saidBy(a) === saidBy(b);
+}
+
+function saidBy({ health, version, zone, weight, graphql_path, metadata = {} }: InstanceRecord): string {
+  const entries = Object.entries(metadata).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return JSON.stringify([health, version, zone, weight, graphql_path, entries]);
 }

@@ -41,7 +41,7 @@ test('begins with every job, then reports each change with an id that another re
     expect(initial.filter(({ data }) => data['job_id'] === 'before')).toMatchObject([{ type: 'added' }]);
     await delivery.jobs.create(newJob('during', { serviceName: 'other' }));
     const added = await stream.next();
-    expect(added).toMatchObject({ type: 'added', id: expect.stringMatching(/^\d+$/) });
+    expect(added).toMatchObject({ type: 'added', id: expect.stringMatching(/^i\d+$/) });
     expect(added.data).toMatchObject({ job_id: 'during', service_name: 'other', phase: 'Pending' });
     resumeFrom = added.id;
   }

@@ -1,7 +1,7 @@
 import { type AddressRule, isRefusedAddress } from '@rollcall/platform/outbound/address-rules.ts';
 import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
 import { CONTROL, INVISIBLE, isLongerThan } from '@rollcall/platform/text-rules.ts';
-import type { ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
+import type { Facts, ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
 import { RegistryError } from './errors.ts';
 
 const VERSION_MAX_LENGTH = 128;
@@ -64,6 +64,50 @@ export function checkServiceUrl(url: string, mayConnect: AddressRule): void {
   const fault = serviceUrlFault(url);
   if (fault !== undefined) throw new RegistryError('INVALID_SERVICE_URL', `service_url ${fault}`);
   if (isRefusedAddress(new URL(url).hostname, mayConnect)) throw new RegistryError('INVALID_SERVICE_URL', NOT_ALLOWED);
+}
+
+const METADATA_MAX_ENTRIES = 32;
+const METADATA_MAX_BYTES = 4096;
+/** Of metadata, as JSON Schema has it. */
+export const metadataKeyRules = { ...printableRules, minLength: 1, maxLength: 128 };
+export const metadataValueRules = { ...printableRules, maxLength: 1024 };
+export const zoneRules = { minLength: 1, maxLength: 63, pattern: '^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$' };
+export const weightRules = { minimum: 1, maximum: 1000 };
+export const graphqlPathRules = { minLength: 1, maxLength: 256, pattern: "^/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*$" };
+const ZONE = new RegExp(zoneRules.pattern, 'u');
+const GRAPHQL_PATH = new RegExp(graphqlPathRules.pattern, 'u');
+
+/** @throws RegistryError INVALID_REQUEST, saying which rule is broken. */
+export function checkFacts({ metadata = {}, zone, weight, graphqlPath }: Omit<Facts, 'url'>): void {
+  checkMetadata(metadata);
+  if (zone !== undefined && (zone.length > zoneRules.maxLength || !ZONE.test(zone))) {
+    const rule = `have 1 to ${zoneRules.maxLength} letters, digits, '-', '_' and '.', a letter or digit at both ends`;
+    throw new RegistryError('INVALID_REQUEST', `zone must ${rule}`);
+  }
+  if (weight !== undefined && !(Number.isInteger(weight) && weight >= 1 && weight <= weightRules.maximum)) {
+    throw new RegistryError('INVALID_REQUEST', `weight must be a whole number from 1 to ${weightRules.maximum}`);
+  }
+  const isPath = graphqlPath === undefined || GRAPHQL_PATH.test(graphqlPath);
+  if (!isPath || (graphqlPath?.length ?? 0) > graphqlPathRules.maxLength) {
+    const rule = `be an absolute path without a query, of at most ${graphqlPathRules.maxLength} characters`;
+    throw new RegistryError('INVALID_REQUEST', `graphql_path must ${rule}`);
+  }
+}
+
+function checkMetadata(metadata: Readonly<Record<string, string>>): void {
+  const entries = Object.entries(metadata);
+  if (entries.length > METADATA_MAX_ENTRIES) {
+    throw new RegistryError('INVALID_REQUEST', `metadata must have at most ${METADATA_MAX_ENTRIES} entries`);
+  }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_MAX_BYTES) {
+    throw new RegistryError('INVALID_REQUEST', `metadata must have at most ${METADATA_MAX_BYTES} bytes of JSON`);
+  }
+  for (const [key, value] of entries) {
+    const isLong = isLongerThan(key, metadataKeyRules.maxLength) || isLongerThan(value, metadataValueRules.maxLength);
+    if (key !== '' && !isLong && !CONTROLS.test(key) && !CONTROLS.test(value)) continue;
+    const rule = 'names of 1 to 128 characters and values of at most 1024, without control characters';
+    throw new RegistryError('INVALID_REQUEST', `metadata must have ${rule}`);
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { RegistryError } from '../common/errors.ts';
 import {
   type Capability,
   capabilityNames,
+  type Facts,
   type InstanceKey,
   type Registration,
   type ReportDetails,
@@ -29,8 +30,16 @@ export interface ServiceMessage {
   readonly capabilities: readonly string[];
 }
 
+/** What others may choose instances by; empty or 0 where it is not said. */
+interface FactsMessage {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly zone: string;
+  readonly weight: number;
+  readonly graphqlPath: string;
+}
+
 /** Of one of several programs that are registered under a name. */
-export interface InstanceMessage {
+export interface InstanceMessage extends FactsMessage {
   readonly instanceId: string;
   readonly service: ServiceMessage;
   readonly health: string;
@@ -43,7 +52,7 @@ export interface InstanceRequest {
   readonly instanceId: string;
 }
 
-export interface RegisterRequest extends InstanceRequest {
+export interface RegisterRequest extends InstanceRequest, FactsMessage {
   readonly serviceUrl: string;
   readonly capabilities: readonly (string | number)[];
 }
@@ -113,6 +122,15 @@ interface Value {
 
 const DETAILS_MAX_DEPTH = 32;
 
+export function readFacts({ metadata, zone, weight, graphqlPath }: FactsMessage): Omit<Facts, 'url' | 'capabilities'> {
+  return {
+    metadata: Object.keys(metadata).length === 0 ? undefined : metadata,
+    zone: zone === '' ? undefined : zone,
+    weight: weight === 0 ? undefined : weight,
+    graphqlPath: graphqlPath === '' ? undefined : graphqlPath,
+  };
+}
+
 export function readKey({ serviceName, instanceId }: InstanceRequest): InstanceKey {
   return { serviceName, instanceId: instanceId === '' ? undefined : instanceId };
 }
@@ -177,8 +195,10 @@ export function serviceMessage(
 
 /** As {@link serviceMessage}, of one instance. */
 export function instanceMessage(registration: Registration, lastBeatAt?: Date): InstanceMessage {
-  const { instanceId = '', health = '', currentVersion = '' } = registration;
-  return { instanceId, service: serviceMessage(registration, lastBeatAt), health, version: currentVersion };
+  const { instanceId = '', health = '', currentVersion: version = '' } = registration;
+  const { metadata = {}, zone = '', weight = 0, graphqlPath = '' } = registration;
+  const service = serviceMessage(registration, lastBeatAt);
+  return { instanceId, service, health, version, metadata, zone, weight, graphqlPath };
 }
 
 function enumName(capability: Capability): string {

@@ -29,6 +29,7 @@ import {
   readCapabilities,
   readCapability,
   readDetails,
+  readFacts,
   readKey,
   readTimestamp,
   type ServiceMessage,
@@ -87,6 +88,7 @@ async function register(
     ...readKey(request),
     url: request.serviceUrl,
     capabilities: readCapabilities(request.capabilities),
+    ...readFacts(request),
     owner: subject,
   });
   return {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
+import { cursorOf, versionIn } from '../feeds/cursor.ts';
 import type { FeedEvent } from '../feeds/feed.ts';
 import { createStreamLimits } from '../feeds/stream-limits.ts';
 import type { RegistrationFeed } from '../registrations/domain/feed.ts';
@@ -93,7 +94,7 @@ export function createWatchStreams(deps: WatchStreamsDeps): WatchStreams {
       const caller = await Promise.race([calls.streamCallerOf(call), aborted(signal)]);
       if (caller === undefined || signal.aborted || call.cancelled) return failure;
       leave = limits.acquire(caller);
-      const version = versionOf(call.request.cursor);
+      const version = versionIn(call.request.cursor);
       const { feed, source } = call.request.instances ? deps.instances : deps;
       if (version !== undefined) await catchUp(feed, version, { source, signal });
       if (!signal.aborted) await sendEvents(call, signal, end);
@@ -137,12 +138,12 @@ function messagesOf(
   const eventMessage = ({ type, item, version }: FeedEvent<Registration>): WatchResponse => ({
     type: TYPES[type],
     ...shown(item),
-    cursor: String(version),
+    cursor: cursorOf(version),
   });
 
   /** What a subscriber is sent first. */
   function* beginning(cursor: string): Generator<WatchResponse> {
-    const from = versionOf(cursor);
+    const from = versionIn(cursor);
     const resumed = from === undefined ? undefined : feed.since(from);
     if (resumed !== undefined) {
       for (const event of resumed) yield eventMessage(event);
@@ -152,13 +153,8 @@ function messagesOf(
     const { version } = feed;
     // Somebody who got only a part of it cannot resume from there.
     for (const event of feed.snapshot()) yield { ...eventMessage(event), cursor: '' };
-    yield { type: 'TYPE_SYNCED', cursor: String(version) };
+    yield { type: 'TYPE_SYNCED', cursor: cursorOf(version) };
   }
 
   return { eventMessage, beginning };
-}
-
-/** Undefined: no cursor, or none of ours. */
-function versionOf(cursor: string): number | undefined {
-  return /^\d{1,15}$/.test(cursor) ? Number(cursor) : undefined;
 }

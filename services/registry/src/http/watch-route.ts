@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { RegistryError } from '../common/errors.ts';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
+import { cursorOf, versionIn } from '../feeds/cursor.ts';
 import type { Feed, FeedEvent } from '../feeds/feed.ts';
 import { eventStream, STREAM_REFUSALS, StreamHeaders } from './schemas.ts';
 
@@ -57,7 +58,7 @@ export function watchRoute<Item>(app: App, route: WatchRoute<Item>): void {
           `the id is too old and everything comes anew. To who accepts no event stream it is ${namesake.described}.`,
         headers: StreamHeaders,
         ...(instances === undefined ? {} : { querystring: InstancesQuery }),
-        response: eventStream(`\`data\` is the record of the ${kind}, \`id\` the version of the store`),
+        response: eventStream(`\`data\` is the record of the ${kind} or instance, \`id\` what a stream is resumed by`),
       },
     },
     async (request, reply) => {
@@ -75,8 +76,7 @@ function asksForInstances(query: unknown): boolean {
 }
 
 /**
- * Server-sent events (WHATWG HTML, "Server-sent events"). Ids are resource versions of the API
- * server: a subscriber may resume with Last-Event-ID at any replica. It begins with everything as
+ * Server-sent events (WHATWG HTML, "Server-sent events"). Ids are cursors: a subscriber may resume with Last-Event-ID at any replica. It begins with everything as
  * `added` and then `synced`; when the id is too old to resume from, `reset` says that all this
  * comes anew.
  *
@@ -93,9 +93,10 @@ async function streamFeed<Item>(
     throw new RegistryError('STORE_UNAVAILABLE', `The ${kind}s have not been read from the Kubernetes API yet`);
   }
   const data = ({ item }: FeedEvent<Item>) => JSON.stringify(record(item));
-  const frame = (event: FeedEvent<Item>) => `id: ${event.version}\nevent: ${event.type}\ndata: ${data(event)}\n\n`;
+  const frame = (event: FeedEvent<Item>) =>
+    `id: ${cursorOf(event.version)}\nevent: ${event.type}\ndata: ${data(event)}\n\n`;
   const id = request.headers['last-event-id'];
-  const version = typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : undefined;
+  const version = typeof id === 'string' ? versionIn(id) : undefined;
   if (version !== undefined && request.method !== 'HEAD') await untilCaughtUp(version, reply, { feed, source });
   const stream = streams.open(reply);
   if (stream === undefined) return;
@@ -103,7 +104,7 @@ async function streamFeed<Item>(
   if (resumed === undefined) {
     if (id !== undefined) stream.write('event: reset\ndata: {}\n\n');
     for (const event of feed.snapshot()) stream.write(`event: added\ndata: ${data(event)}\n\n`);
-    stream.write(`id: ${feed.version}\nevent: synced\ndata: {}\n\n`);
+    stream.write(`id: ${cursorOf(feed.version)}\nevent: synced\ndata: {}\n\n`);
   } else {
     stream.write(`retry: 1000\n\n${resumed.map(frame).join('')}`);
   }

@@ -78,7 +78,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     leases: informers.leases,
     async streamed(serviceName, version) {
       await feed.whenReached(version, AbortSignal.timeout(STREAM_TIMEOUT_MS));
-      return nameItems.instancesOf(serviceName);
+      return feed.reached < version ? undefined : nameItems.instancesOf(serviceName);
     },
     onChange(registration, deleted) {
       const { serviceName } = registration;

@@ -22,6 +22,8 @@ export interface Directory<Rendered> {
   readonly hits: number;
   /** All entries by name, in the order of UTF-16 code units: the same on every replica. */
   entries(): Generator<DirectoryEntry<Rendered>, void>;
+  /** In the same order what stands for each name, of those of its instances alone that match. */
+  matching(filter: DirectoryFilter): Generator<DirectoryEntry<Rendered>, void>;
   readonly size: number;
   /**
    * Grows with every change, heartbeats included: what was made of a list is valid as long as this
@@ -34,7 +36,14 @@ export interface Directory<Rendered> {
   touch(serviceName: string): void;
 }
 
+export interface DirectoryFilter {
+  /** Start of the name. */
+  readonly prefix: string;
+  readonly matches: (instance: Registration) => boolean;
+}
+
 interface Slot<Rendered> {
+  readonly instances: readonly Registration[];
   registration: Registration;
   entry: DirectoryEntry<Rendered> | undefined;
 }
@@ -58,6 +67,23 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
     return slot === undefined ? undefined : entryOf(slot);
   }
 
+  function entryOfMatching(slot: Slot<Rendered>, matches: DirectoryFilter['matches']) {
+    if (slot.instances.every(matches)) return entryOf(slot);
+    const registration = representativeOf(slot.instances.filter(matches));
+    if (registration === undefined) return undefined;
+    const { serviceId } = slot.registration;
+    const shown = { ...registration, serviceId };
+    return { registration: shown, rendered: deps.render(shown, deps.lastBeatAt(shown.id)) };
+  }
+
+  function* slotsInOrder(): Generator<Slot<Rendered>, void> {
+    names ??= [...slots.keys()].sort();
+    for (const name of names) {
+      const slot = slots.get(name);
+      if (slot !== undefined) yield slot;
+    }
+  }
+
   return {
     find,
     lookUp(serviceName) {
@@ -69,10 +95,13 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
       return hits;
     },
     *entries() {
-      names ??= [...slots.keys()].sort();
-      for (const name of names) {
-        const slot = slots.get(name);
-        if (slot !== undefined) yield entryOf(slot);
+      for (const slot of slotsInOrder()) yield entryOf(slot);
+    },
+    *matching({ prefix, matches }) {
+      for (const slot of slotsInOrder()) {
+        if (!slot.registration.serviceName.startsWith(prefix)) continue;
+        const entry = entryOfMatching(slot, matches);
+        if (entry !== undefined) yield entry;
       }
     },
     get size() {
@@ -87,7 +116,7 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
       if (!isThere && !slots.has(serviceName)) return;
       revision += 1;
       if (isThere !== slots.has(serviceName)) names = undefined;
-      if (isThere) slots.set(serviceName, { registration, entry: undefined });
+      if (isThere) slots.set(serviceName, { instances, registration, entry: undefined });
       else slots.delete(serviceName);
     },
     touch(serviceName) {

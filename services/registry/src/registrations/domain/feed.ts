@@ -25,8 +25,11 @@ export function createInstanceFeed(capacity: number): RegistrationFeed {
   return createFeed({
     capacity,
     keyOf: ({ serviceName, instanceId = '' }) => `${serviceName}:${instanceId}`,
-    show: ({ id, serviceId, url, currentVersion, capabilities, health }) =>
-      JSON.stringify([id, serviceId, url, currentVersion, capabilities, health]),
+    show: ({ id, serviceId, url, currentVersion, capabilities, health, metadata, zone, weight, graphqlPath }) =>
+      JSON.stringify([
+        [id, serviceId, url, currentVersion, capabilities],
+        [health, metadata, zone, weight, graphqlPath],
+      ]),
     isPresent: isDiscoverable,
   });
 }

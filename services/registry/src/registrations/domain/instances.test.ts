@@ -32,6 +32,7 @@ describe('what stands for a name', () => {
     ['nothing where all have expired', [instance('a', { phase: 'Expired' })], undefined],
     ['the one that has been registered longest', [instance('a', later(2)), instance('b', later(1))], 'b'],
     ['of the same second, always the same one', [instance('c'), instance('b')], 'b'],
+    ['of the same second, whichever comes first', [instance('b'), instance('c')], 'b'],
     ['of the same second, the first one of the name', [instance('0'), instance('a')], 'a'],
     ['none that has expired', [instance('a', { phase: 'Expired' }), instance('b', later(1))], 'b'],
     ['none that is ailing', [instance('a', { health: 'Draining' }), instance('b', later(1))], 'b'],
@@ -53,11 +54,11 @@ describe('what stands for a name', () => {
 });
 
 describe('instances', () => {
-  test('are in the order in which they were created, whenever they change', () => {
+  test('stay where they were put, whenever they change', () => {
     const instances = createInstances();
     for (const each of [instance('b', later(1)), instance('c', later(1)), instance('a')]) instances.put(each);
     instances.put(instance('b', { ...later(1), version: 2 }));
-    expect(instances.of('shop').map(({ instanceId }) => instanceId)).toEqual(['a', 'b', 'c']);
+    expect(instances.of('shop').map(({ instanceId }) => instanceId)).toEqual(['b', 'c', 'a']);
     expect(instances.find('shop', 'b')?.version).toBe(2);
   });
 

@@ -9,7 +9,7 @@ export function isDiscoverable(registration: Registration): boolean {
 }
 
 /** Whether the instance has not said of itself that it is `unhealthy`, `degraded` or `draining`. */
-function isHealthy({ health }: Registration): boolean {
+export function isHealthy({ health }: Registration): boolean {
   return health === undefined || !AILING.has(health.toLowerCase());
 }
 
@@ -17,12 +17,12 @@ function isHealthy({ health }: Registration): boolean {
  * What stands for a name: of its discoverable instances the healthy one that has been registered
  * longest, else the one that has; with the id that all of them share (docs/decisions/0300).
  *
- * @param instances of one name, in the order in which they were created.
+ * @param instances of one name; of the same second, in the order in which they were created.
  * @returns undefined when none can be discovered.
  */
 export function representativeOf(instances: readonly Registration[]): Registration | undefined {
   const living = instances.filter(isDiscoverable);
-  const [first] = living;
+  const first = firstOf(living);
   if (first === undefined) return undefined;
   const healthy = living.filter(isHealthy);
   const [chosen = first] = (healthy.length > 0 ? healthy : living).toSorted(byRegistration);
@@ -47,7 +47,7 @@ function rankOf({ id, serviceId }: Registration): number {
 
 /** Instances by name. */
 export interface Instances {
-  /** Expired ones included, in the order in which they were created. */
+  /** Expired ones included, in the order in which they were put. */
   of(serviceName: string): readonly Registration[];
   find(serviceName: string, instanceId: string | undefined): Registration | undefined;
   put(registration: Registration): void;
@@ -77,7 +77,7 @@ export function createInstances(): Instances {
       const at = known.findIndex((each) => each.instanceId === instanceId);
       if (known[at]?.id === id) return set(serviceName, known.with(at, registration));
       // Another life of an instance is younger than all others.
-      set(serviceName, [...(at === -1 ? known : known.toSpliced(at, 1)), registration].toSorted(byCreation));
+      set(serviceName, [...(at === -1 ? known : known.toSpliced(at, 1)), registration]);
     },
     remove(life) {
       const known = of(life.serviceName);
@@ -92,7 +92,8 @@ export function createInstances(): Instances {
   };
 }
 
-/** The API server tells times of creation in seconds: of the same second, they stay as they came. */
-function byCreation(a: Registration, b: Registration): number {
-  return a.createdAt.getTime() - b.createdAt.getTime();
+/** The one that was created first: of the same second, as the API server tells times, the first here. */
+export function firstOf(instances: readonly Registration[]): Registration | undefined {
+  const [first] = instances.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+  return first;
 }

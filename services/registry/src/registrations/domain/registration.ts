@@ -15,14 +15,26 @@ export interface InstanceKey {
   readonly instanceId?: string | undefined;
 }
 
-/** A registration as the store has it: of one instance of a service. */
-export interface Registration extends InstanceKey {
+/** What a program says of itself when it registers. */
+export interface Facts {
   readonly url: string;
+  readonly capabilities: readonly Capability[];
+  /** Whatever else others may choose instances by. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  /** Where it runs. */
+  readonly zone?: string | undefined;
+  /** How many requests it is to get, compared with others: from 1 to 1000, 100 by default. */
+  readonly weight?: number | undefined;
+  /** Of its GraphQL API, below the URL. */
+  readonly graphqlPath?: string | undefined;
+}
+
+/** A registration as the store has it: of one instance of a service. */
+export interface Registration extends InstanceKey, Facts {
   /** Identifier of this life of the registration; a new one after expiry or removal. */
   readonly id: string;
   /** Of the service, as this instance knows it: the same as {@link id} where it was its first. */
   readonly serviceId: string;
-  readonly capabilities: readonly Capability[];
   readonly source: RegistrationSource;
   /** Undefined: it never expires for want of heartbeats. */
   readonly ttlSeconds: number | undefined;
@@ -41,9 +53,7 @@ export interface Registration extends InstanceKey {
 }
 
 /** What a program asks for when it registers. */
-export interface RegistrationRequest extends InstanceKey {
-  readonly url: string;
-  readonly capabilities: readonly Capability[];
+export interface RegistrationRequest extends InstanceKey, Facts {
   readonly owner: string | undefined;
 }
 
@@ -98,8 +108,8 @@ export interface RegistrationStore {
    */
   create(request: NewRegistration): Promise<Registration>;
   /**
-   * All instances of the service that the backing store has, of those at least that were there when
-   * this one was made; the oldest first.
+   * The instances of the service in the order in which they were created, those at least that were
+   * there when this one was.
    */
   instancesSince(registration: Registration): Promise<readonly Registration[]>;
   /** Gives an instance the id of its service. @throws as {@link update}. */

@@ -643,6 +643,56 @@ describe('instances', () => {
     expect(records.size).toBe(1);
   });
 
+  test('what others made behind the back of this replica is seen before an instance stays', async () => {
+    const { deps: usual, others, before, stored } = setUp();
+    const deps = { ...usual, registrationsPerSubject: 9 };
+    const gone = await registerService(deps, { ...instance('a'), owner: 'alice' });
+    let next: Registration | undefined;
+    before('create', () => {
+      others.remove('shop', 'a');
+      next = others.register({ ...instance('d'), owner: 'alice' });
+    });
+    const ours = await registerService(deps, { ...instance('b'), owner: 'alice' });
+    expect(ours.serviceId).toBe(next?.id);
+    before('create', () => {
+      for (const id of ['b', 'd']) others.remove('shop', id);
+      others.register({ ...instance('e'), owner: 'bob' });
+    });
+    const late = registerService(deps, { ...instance('c'), owner: 'alice' });
+    await expect(late).rejects.toEqual(code('NAME_OWNED_BY_ANOTHER'));
+    expect(stored.of('shop').map(({ owner }) => owner)).toEqual(['bob']);
+    expect(gone.serviceId).toBe(gone.id);
+  });
+
+  test('what could not be found out makes no instance', async () => {
+    const { deps, stored, records } = setUp();
+    const lost = { ...deps, store: { ...deps.store, instancesSince: () => Promise.reject(AWAY) } };
+    await expect(registerService(lost, instance('a'))).rejects.toBe(AWAY);
+    expect(stored.of('shop')).toEqual([]);
+    expect(records.size).toBe(0);
+  });
+
+  test('an instance that has another id than its service gets that when it registers anew', async () => {
+    const { deps, others, sync } = setUp();
+    vi.setSystemTime(0);
+    const first = others.register(instance('a'));
+    vi.setSystemTime(2000);
+    others.register(instance('b'));
+    sync();
+    expect((await registerService(deps, instance('b'))).serviceId).toBe(first.id);
+  });
+
+  test('a report without an id is of the unnamed instance, though only another one is known here', async () => {
+    const { deps, others, sync, calls } = setUp();
+    others.register(instance('a'));
+    sync();
+    others.register(instance(undefined));
+    const report = { kind: 'health', word: 'draining', at: new Date(), details: {} } as const;
+    calls.length = 0;
+    await reportService(deps, { serviceName: 'shop', subject: undefined, report });
+    expect(calls).toEqual(['fetch', 'report']);
+  });
+
   test('no other owner, and no other source, joins a name', async () => {
     const { deps, others, sync } = setUp();
     await registerService(deps, { ...instance('a'), owner: 'alice' });

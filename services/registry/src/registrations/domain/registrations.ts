@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
 import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
 import {
+  checkFacts,
   checkInstanceId,
   checkReport,
   checkServiceName,
@@ -11,7 +13,7 @@ import {
   isServiceName,
 } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
-import { byRegistration, isDiscoverable, representativeOf } from './instances.ts';
+import { byRegistration, firstOf, isDiscoverable, representativeOf } from './instances.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
@@ -52,12 +54,13 @@ export interface RegistrationsDeps {
  * capabilities; its id stays then.
  *
  * @throws RegistryError INVALID_SERVICE_NAME, INVALID_INSTANCE_ID, INVALID_SERVICE_URL,
- * MANAGED_ELSEWHERE,
- * NAME_OWNED_BY_ANOTHER, TOO_MANY_REGISTRATIONS, CONTENTION; the store's errors.
+ * INVALID_REQUEST, MANAGED_ELSEWHERE, NAME_OWNED_BY_ANOTHER, TOO_MANY_REGISTRATIONS, CONTENTION;
+ * the store's errors.
  */
 export async function registerService(deps: RegistrationsDeps, request: RegistrationRequest): Promise<Registration> {
   checkKey(request);
   checkServiceUrl(request.url, deps.mayConnect);
+  checkFacts(request);
   return settle(deps, request, (known) => registerOver(deps, known, request));
 }
 
@@ -118,7 +121,9 @@ async function registerOver(
     current = await restart(store, current, { request, heartbeat });
   }
   heartbeats.sawDurable(keyOf(current, deps.ttlSeconds), heartbeat);
-  return current;
+  // What was to be done when it was made may have failed then.
+  const earlier = store.instancesOf(request.serviceName).filter(({ createdAt }) => createdAt < current.createdAt);
+  return adoptServiceId(deps, current, earlier);
 }
 
 /**
@@ -145,28 +150,42 @@ async function create(deps: RegistrationsDeps, request: RegistrationRequest): Pr
   const { serviceId } = representativeOf(store.instancesOf(request.serviceName)) ?? {};
   const created = await store.create({ ...request, serviceId, ttlSeconds });
   deps.heartbeats.sawDurable(keyOf(created, ttlSeconds), heartbeat);
-  return serviceId === undefined ? joinOthers(deps, created, request) : created;
+  return joinOthers(deps, created, request);
 }
 
 /**
- * Another replica may have made the first instance of the service just before this one: this one
- * then takes the id of the service from it, or goes where it may not be.
+ * Other replicas may have made instances of the service just before this one: it takes the id of the
+ * service from the first, or goes where it may not be.
  */
 async function joinOthers(
-  { store, heartbeats }: RegistrationsDeps,
+  deps: RegistrationsDeps,
   created: Registration,
   request: RegistrationRequest,
 ): Promise<Registration> {
-  const [first] = (await store.instancesSince(created)).filter(isDiscoverable);
-  if (first === undefined || first.id === created.id) return created;
+  const { store, heartbeats } = deps;
   try {
-    checkMayJoin(first, request);
+    const instances = await store.instancesSince(created);
+    const at = instances.findIndex(({ id }) => id === created.id);
+    const earlier = at === -1 ? instances : instances.slice(0, at);
+    for (const instance of earlier) checkMayJoin(instance, request);
+    return await adoptServiceId(deps, created, earlier);
   } catch (error) {
+    // Somebody else has removed it, and it begins anew.
+    if (error instanceof ChangedMeanwhileError) throw error;
     await store.remove(created);
     heartbeats.forget(created.id);
     throw error;
   }
-  return store.adopt(created, first.serviceId);
+}
+
+/** Gives an instance the id that the others have, where it has another. */
+async function adoptServiceId(
+  { store }: Pick<RegistrationsDeps, 'store'>,
+  current: Registration,
+  others: readonly Registration[],
+): Promise<Registration> {
+  const first = firstOf(others.filter((each) => isDiscoverable(each) && each.id !== current.id));
+  return first === undefined || first.serviceId === current.serviceId ? current : store.adopt(current, first.serviceId);
 }
 
 /**
@@ -191,7 +210,9 @@ export async function lookUpService(
 ): Promise<Registration> {
   if (!isServiceName(serviceName)) throw notFound({ serviceName, instanceId: undefined });
   const known = store.instancesOf(serviceName);
-  const instances = known.length > 0 ? known : await misses.run(serviceName, () => store.fetchInstances(serviceName));
+  const instances = known.some(isDiscoverable)
+    ? known
+    : await misses.run(serviceName, () => store.fetchInstances(serviceName));
   const representative = representativeOf(instances);
   if (representative === undefined) throw notFound({ serviceName, instanceId: undefined });
   return representative;
@@ -321,12 +342,14 @@ export async function reportService(
  * may know nothing of who registered it, such as another container of the pod.
  */
 async function lookUpReporter(deps: RegistrationsDeps, key: InstanceKey): Promise<Registration> {
+  const { store, misses } = deps;
   const { serviceName, instanceId } = key;
   if (instanceId !== undefined) return lookUpInstance(deps, key);
+  const unnamed = store.find(key) ?? (await misses.run(`${serviceName}:`, () => store.fetch(key)));
+  if (unnamed !== undefined && isDiscoverable(unnamed)) return unnamed;
   await lookUpService(deps, serviceName);
-  const living = livingInstances(deps.store, serviceName);
-  const found = living.find((each) => each.instanceId === undefined) ?? living[0];
-  if (found !== undefined && (found.instanceId === undefined || living.length === 1)) return found;
+  const [only, ...others] = livingInstances(store, serviceName);
+  if (only !== undefined && others.length === 0) return only;
   throw new RegistryError('SERVICE_NOT_FOUND', `'${serviceName}' has several instances: name one by instance_id`);
 }
 
@@ -339,6 +362,10 @@ function sameFacts(known: Registration, request: RegistrationRequest): boolean {
   return (
     known.url === request.url &&
     known.owner === request.owner &&
+    known.zone === request.zone &&
+    known.weight === request.weight &&
+    known.graphqlPath === request.graphqlPath &&
+    isDeepStrictEqual(known.metadata ?? {}, request.metadata ?? {}) &&
     known.capabilities.length === request.capabilities.length &&
     known.capabilities.every((capability) => request.capabilities.includes(capability))
   );

@@ -1,15 +1,17 @@
 import type { FastifyRequest } from 'fastify';
 import { RegistryError } from '../../common/errors.ts';
+import { checkInstanceId } from '../../common/validation.ts';
 
 /**
- * Which instance a request is about: as its body or query says, or its header X-Instance-Id.
+ * Which instance a request is about: as its body or query says, else its header X-Instance-Id.
  *
- * @throws RegistryError INVALID_REQUEST where they contradict each other.
+ * @throws RegistryError INVALID_INSTANCE_ID where the query names several, and for a header that is
+ * no id, needed or not.
  */
-export function instanceIdOf({ headers }: Pick<FastifyRequest, 'headers'>, given?: string): string | undefined {
+export function instanceIdOf({ headers }: Pick<FastifyRequest, 'headers'>, given?: unknown): string | undefined {
   const header = headers['x-instance-id'];
-  if (Array.isArray(header) || (header !== undefined && given !== undefined && header !== given)) {
-    throw new RegistryError('INVALID_REQUEST', 'instance_id and X-Instance-Id must not name different instances');
-  }
-  return given ?? header;
+  if (typeof header === 'string') checkInstanceId(header);
+  const id = given ?? header;
+  if (id === undefined || typeof id === 'string') return id;
+  throw new RegistryError('INVALID_INSTANCE_ID', 'instance_id must be given once');
 }

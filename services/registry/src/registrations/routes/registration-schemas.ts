@@ -1,6 +1,13 @@
 import { type Static, Type } from 'typebox';
-import { instanceIdRules } from '../../common/validation.ts';
-import { documented } from '../../http/documented.ts';
+import {
+  graphqlPathRules,
+  instanceIdRules,
+  metadataKeyRules,
+  metadataValueRules,
+  weightRules,
+  zoneRules,
+} from '../../common/validation.ts';
+import { documented, memberRules } from '../../http/documented.ts';
 import { named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { capabilityNames, type Registration } from '../domain/registration.ts';
 
@@ -21,15 +28,41 @@ export const InstanceId = Type.String({
   ...documented(instanceIdRules),
 });
 
-/** In place of a member of the body or of the query. */
+/** For who names none in the body or the query. */
 export const InstanceHeaders = Type.Object({ 'x-instance-id': Type.Optional(InstanceId) });
 export const InstanceQuery = Type.Object({ instance_id: Type.Optional(InstanceId) });
+
+/** What others may choose instances by. */
+const facts = {
+  metadata: Type.Optional(
+    Type.Record(Type.String(), Type.String(), {
+      description:
+        'Whatever others may choose by: at most 32 entries and 4096 bytes of JSON, without control characters',
+      ...documented({
+        maxProperties: 32,
+        propertyNames: { ...metadataKeyRules, ...memberRules },
+        additionalProperties: { type: 'string', ...metadataValueRules },
+      }),
+    }),
+  ),
+  zone: Type.Optional(Type.String({ description: 'Where it runs', ...documented(zoneRules) })),
+  weight: Type.Optional(
+    Type.Integer({
+      description: 'How many requests it is to get, compared with other instances; 100 when absent',
+      ...documented(weightRules),
+    }),
+  ),
+  graphql_path: Type.Optional(
+    Type.String({ description: 'Of its GraphQL API, below the URL', ...documented(graphqlPathRules) }),
+  ),
+};
 
 export const RegisterBody = Type.Object({
   service_name: ServiceName,
   instance_id: Type.Optional(InstanceId),
   service_url: ServiceUrl,
   capabilities: Type.Optional(Capabilities),
+  ...facts,
 });
 
 const identity = {
@@ -64,6 +97,7 @@ export const InstanceRecord = Type.Object({
   ...RegistrationRecord.properties,
   health: Type.Optional(Type.String({ description: 'What it last said of its health' })),
   version: Type.Optional(Type.String({ description: 'The version that it runs, where that is known' })),
+  ...facts,
 });
 
 export const InstancesResponse = Type.Object({
@@ -78,6 +112,12 @@ export const InstanceParams = Type.Object({ service_name: ServiceName, instance_
 export const ListQuery = Type.Object({
   capability: Type.Optional(CapabilityName),
   prefix: Type.Optional(Type.String({ description: 'Start of the service name' })),
+  zone: Type.Optional(Type.String({ description: 'Of an instance' })),
+  healthy: Type.Optional(
+    Type.Enum(['true', 'false'], {
+      description: '`true`: with an instance that has not said of itself that it is unhealthy, degraded or draining',
+    }),
+  ),
 });
 
 export const ListResponse = Type.Object({
@@ -121,11 +161,15 @@ export function instanceRecord(
   serviceId: string,
   lastBeatAt?: Date,
 ): Static<typeof InstanceRecord> {
-  const { instanceId, health, currentVersion } = registration;
+  const { instanceId, health, currentVersion, metadata, zone, weight, graphqlPath } = registration;
   return {
     ...(instanceId === undefined ? {} : { instance_id: instanceId }),
     ...registrationRecord({ ...registration, serviceId }, lastBeatAt),
     ...(health === undefined ? {} : { health }),
     ...(currentVersion === undefined ? {} : { version: currentVersion }),
+    ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
+    ...(zone === undefined ? {} : { zone }),
+    ...(weight === undefined ? {} : { weight }),
+    ...(graphqlPath === undefined ? {} : { graphql_path: graphqlPath }),
   };
 }

@@ -1,10 +1,12 @@
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
+import type { Static } from 'typebox';
 import { errorCatalogue, RegistryError, WRITE_REFUSALS } from '../../common/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type Watched, type WatchRoute, watchRoute } from '../../http/watch-route.ts';
-import type { Directory, DirectoryEntry } from '../domain/directory.ts';
+import type { Directory, DirectoryEntry, DirectoryFilter } from '../domain/directory.ts';
+import { isHealthy } from '../domain/instances.ts';
 import type { Registration } from '../domain/registration.ts';
 import {
   lookUpService,
@@ -115,13 +117,17 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
       },
     },
     async (request) => {
-      const { service_name, service_url, capabilities = [] } = request.body;
+      const { service_name, service_url, capabilities = [], metadata, zone, weight, graphql_path } = request.body;
       const instanceId = instanceIdOf(request, request.body.instance_id);
       const registered = await registerService(registrations, {
         serviceName: service_name,
         instanceId,
         url: service_url,
         capabilities,
+        metadata,
+        zone,
+        weight,
+        graphqlPath: graphql_path,
         owner: request.subject,
       });
       return {
@@ -148,16 +154,8 @@ function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): 
       },
     },
     (request, reply) => {
-      const { capability, prefix = '' } = request.query;
-      if (capability === undefined && prefix === '') {
-        sendRendered(request, reply, everything());
-        return;
-      }
-      const matching = directory
-        .entries()
-        .filter(({ registration }) => registration.serviceName.startsWith(prefix))
-        .filter(({ registration }) => capability === undefined || registration.capabilities.includes(capability));
-      sendRendered(request, reply, renderList(matching));
+      const filter = filterOf(request.query);
+      sendRendered(request, reply, filter === undefined ? everything() : renderList(directory.matching(filter)));
     },
   );
 
@@ -190,6 +188,24 @@ function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): 
       return undefined;
     },
   );
+}
+
+const METADATA = 'metadata.';
+
+/** @returns undefined where everything is asked for. */
+function filterOf(query: Static<typeof ListQuery>): DirectoryFilter | undefined {
+  const { capability, prefix = '', zone, healthy } = query;
+  const metadata = Object.entries(query).filter(([name]) => name.startsWith(METADATA));
+  const isNarrow = capability !== undefined || zone !== undefined || healthy === 'true' || metadata.length > 0;
+  if (!isNarrow && prefix === '') return undefined;
+  return {
+    prefix,
+    matches: (instance) =>
+      (capability === undefined || instance.capabilities.includes(capability)) &&
+      (zone === undefined || instance.zone === zone) &&
+      (healthy !== 'true' || isHealthy(instance)) &&
+      metadata.every(([name, value]) => instance.metadata?.[name.slice(METADATA.length)] === value),
+  };
 }
 
 function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {

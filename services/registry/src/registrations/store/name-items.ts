@@ -4,9 +4,9 @@ import { createInstances, representativeOf } from '../domain/instances.ts';
 import type { Registration } from '../domain/registration.ts';
 import { isCanonical, toRegistration } from './registrations.ts';
 
-/** Names as the store's watch has brought them, in the same order at every replica. */
+/** Names as the store's watch has brought them. */
 export interface NameItems extends ItemsOf<ServiceRegistration, Registration> {
-  /** All instances of a name, expired ones included; the oldest first. */
+  /** All instances of a name, expired ones included, in the order in which they were created. */
   instancesOf(serviceName: string): readonly Registration[];
 }
 
@@ -17,7 +17,9 @@ export function createNameItems(): NameItems {
     instancesOf: (serviceName) => instances.of(serviceName),
     listed(objects) {
       instances = createInstances();
-      for (const object of objects) if (isCanonical(object)) instances.put(toRegistration(object));
+      const listed = objects.filter(isCanonical).map(toRegistration);
+      // A list is in the order of names.
+      for (const each of listed.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime())) instances.put(each);
       const names = new Set(Array.from(instances.values(), ({ serviceName }) => serviceName));
       return [...names].flatMap((name) => representativeOf(instances.of(name)) ?? []);
     },

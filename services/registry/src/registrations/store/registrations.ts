@@ -16,6 +16,7 @@ import { storedAgeMs } from '../domain/heartbeats.ts';
 import { createInstances, type Instances } from '../domain/instances.ts';
 import {
   ChangedMeanwhileError,
+  type Facts,
   type HeartbeatWrite,
   type InstanceKey,
   type NewRegistration,
@@ -27,6 +28,7 @@ import {
 } from '../domain/registration.ts';
 
 const LEASE_TRIES = 4;
+const REPORT_TRIES = 8;
 
 export interface RegistrationStoreDeps {
   readonly connection: KubeConnection;
@@ -35,11 +37,10 @@ export interface RegistrationStoreDeps {
   readonly registrations: Informer<ServiceRegistration>;
   readonly leases: Informer<Lease>;
   /**
-   * What the watch has brought of a service, once it has brought everything up to this version.
-   *
-   * @throws RegistryError STORE_UNAVAILABLE when that takes too long.
+   * What the watch has brought of a service, once it has brought everything up to this version;
+   * undefined when that takes too long.
    */
-  readonly streamed: (serviceName: string, version: number) => Promise<readonly Registration[]>;
+  readonly streamed: (serviceName: string, version: number) => Promise<readonly Registration[] | undefined>;
   /**
    * A registration as it is now known here, or that it is gone: from the watch or from our own
    * write.
@@ -94,7 +95,8 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
     },
     fetchInstances: (serviceName) => fetchInstances(context, serviceName, known),
     create: (registration) => createRegistration(context, registration),
-    instancesSince: ({ serviceName, version }) => deps.streamed(serviceName, version),
+    instancesSince: async ({ serviceName, version }) =>
+      (await deps.streamed(serviceName, version)) ?? fetchInstances(context, serviceName, known),
     adopt: (registration, serviceId) => adoptServiceId(context, registration, serviceId),
     update: (registration, request) => updateRegistration(context, registration, request),
     renew: (life, heartbeat) => renewLease(context, life, heartbeat),
@@ -127,6 +129,10 @@ export function toRegistration(object: ServiceRegistration): Registration {
     id: uid,
     serviceId: spec.serviceId ?? uid,
     capabilities: spec.capabilities,
+    metadata: spec.metadata,
+    zone: spec.zone,
+    weight: spec.weight,
+    graphqlPath: spec.graphqlPath,
     source: spec.source,
     ttlSeconds: spec.ttlSeconds,
     createdAt: new Date(creationTimestamp),
@@ -173,8 +179,7 @@ async function createRegistration(context: Context, registered: NewRegistration)
         serviceName,
         ...(instanceId === undefined ? {} : { instanceId }),
         ...(serviceId === undefined ? {} : { serviceId }),
-        url: registered.url,
-        capabilities: [...registered.capabilities],
+        ...specOf(registered),
         ttlSeconds,
         source: 'API',
       },
@@ -189,6 +194,30 @@ async function createRegistration(context: Context, registered: NewRegistration)
   }
   context.registrations.recordWrite(object);
   return registration;
+}
+
+function specOf({ url, capabilities, metadata, zone, weight, graphqlPath }: Facts) {
+  return {
+    url,
+    capabilities: [...capabilities],
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(zone === undefined ? {} : { zone }),
+    ...(weight === undefined ? {} : { weight }),
+    ...(graphqlPath === undefined ? {} : { graphqlPath }),
+  };
+}
+
+/** A merge patch keeps what it does not name. */
+function replacedSpec(known: Facts, { url, capabilities, metadata = {}, zone, weight, graphqlPath }: Facts): object {
+  const dropped = Object.keys(known.metadata ?? {}).filter((key) => !Object.hasOwn(metadata, key));
+  return {
+    url,
+    capabilities,
+    metadata: { ...Object.fromEntries(dropped.map((key) => [key, null])), ...metadata },
+    zone: zone ?? null,
+    weight: weight ?? null,
+    graphqlPath: graphqlPath ?? null,
+  };
 }
 
 async function adoptServiceId(context: Context, registration: Registration, serviceId: string): Promise<Registration> {
@@ -212,7 +241,7 @@ async function updateRegistration(
         ...(request.owner === undefined ? {} : { [annotations.owner]: request.owner }),
       },
     },
-    spec: { url: request.url, capabilities: request.capabilities },
+    spec: replacedSpec(registration, request),
   };
   const object = await changing(() =>
     context.objects.patch(objectNameOf(registration), patch, {
@@ -353,26 +382,64 @@ async function removeRegistration(context: Context, registration: Registration):
   return removed;
 }
 
+/**
+ * What a service says of itself may come late, and by several replicas: a report never replaces one
+ * that was made after it.
+ *
+ * @throws RegistryError CONTENTION when others were faster each time.
+ */
 async function writeReport(context: Context, registration: Registration, report: ServiceReport): Promise<void> {
   const name = objectNameOf(registration);
-  const { kind, word, details } = report;
-  const at = report.at.toISOString();
+  let known = context.registrations.store.get(`${context.namespace}/${name}`);
+  for (let tries = 0; tries < REPORT_TRIES; tries += 1) {
+    if (known?.metadata.uid !== registration.id) known = await context.objects.find(name);
+    if (known?.metadata.uid !== registration.id) throw new ChangedMeanwhileError();
+    if (reportedAtMs(known, report.kind) > report.at.getTime()) return;
+    const written = await applyReport(context, known, report);
+    if (written !== undefined) return recordVersion(context, written, report);
+    known = undefined;
+  }
+  throw new RegistryError('CONTENTION', `The reports of '${registration.serviceName}' are being written by others`);
+}
+
+function reportedAtMs({ status }: ServiceRegistration, kind: ServiceReport['kind']): number {
+  const at = kind === 'health' ? status?.health?.reportedAt : status?.lifecycle?.at;
+  return at === undefined ? Number.NEGATIVE_INFINITY : Date.parse(at);
+}
+
+/** @returns undefined when the object was changed meanwhile. */
+async function applyReport(
+  context: Context,
+  { metadata }: ServiceRegistration,
+  { kind, word, at, details }: ServiceReport,
+): Promise<ServiceRegistration | undefined> {
   const status =
     kind === 'health'
-      ? { health: { status: word, reportedAt: at, details } }
-      : { lifecycle: { event: word, at, details } };
-  const version = details['version'];
-  await changing(async () => {
-    const object = await context.objects.apply(
-      { metadata: { name, uid: registration.id }, status },
-      { fieldManager: `rollcall-registry-${kind}`, force: true, subresource: 'status' },
-    );
+      ? { health: { status: word, reportedAt: at.toISOString(), details } }
+      : { lifecycle: { event: word, at: at.toISOString(), details } };
+  const manifest = { metadata: { name: metadata.name, ...preconditionsOf(metadata) }, status };
+  const options = { fieldManager: `rollcall-registry-${kind}`, force: true, subresource: 'status' } as const;
+  try {
+    const object = await changing(() => context.objects.apply(manifest, options));
     context.registrations.recordWrite(object);
-    if (typeof version !== 'string' || version === object.status?.currentVersion) return;
-    const patch = { status: { currentVersion: version } };
-    const versioned = await context.objects.patch(name, patch, { uid: registration.id, subresource: 'status' });
-    context.registrations.recordWrite(versioned);
-  });
+    return object;
+  } catch (error) {
+    if (error instanceof ChangedMeanwhileError) return undefined;
+    throw error;
+  }
+}
+
+async function recordVersion(
+  context: Context,
+  { metadata, status }: ServiceRegistration,
+  { details }: ServiceReport,
+): Promise<void> {
+  const { version } = details;
+  const { name, uid } = metadata;
+  if (typeof version !== 'string' || version === status?.currentVersion || uid === undefined) return;
+  const patch = { status: { currentVersion: version } };
+  const versioned = await changing(() => context.objects.patch(name, patch, { uid, subresource: 'status' }));
+  context.registrations.recordWrite(versioned);
 }
 
 /** Distinguishes "somebody was faster" and "the API server finds it invalid" from failures. */

@@ -118,8 +118,17 @@ function objectNameOf({ serviceName, instanceId }: Partial<InstanceKey> & { read
   return objectNameFor(serviceName, instanceId);
 }
 
+/** Several keep the view of each object: they share it. */
+const views = new WeakMap<ServiceRegistration, Registration>();
+
 /** The domain's view of a ServiceRegistration that the API server stored. */
 export function toRegistration(object: ServiceRegistration): Registration {
+  const view = views.get(object) ?? viewOf(object);
+  views.set(object, view);
+  return view;
+}
+
+function viewOf(object: ServiceRegistration): Registration {
   const { metadata, spec, status } = object;
   const { uid = '', creationTimestamp = 0 } = metadata;
   return {

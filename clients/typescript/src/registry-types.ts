@@ -37,6 +37,8 @@ export interface InstanceFacts {
 export interface InstanceRecord extends ServiceRecord, InstanceFacts {
   /** Absent: the one that registered without an id. */
   readonly instance_id?: string;
+  /** Whether it gets requests before those that are not well, or are about to end. */
+  readonly healthy: boolean;
   /** What it last said of its health. */
   readonly health?: string;
   readonly version?: string;

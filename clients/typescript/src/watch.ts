@@ -114,6 +114,7 @@ function parseInstanceRecord(data: string): InstanceRecord | undefined {
   const { metadata, weight } = body;
   return {
     ...record,
+    healthy: body['healthy'] !== false,
     ...Object.fromEntries(texts.map((field) => [field, body[field]])),
     ...(typeof weight === 'number' ? { weight } : {}),
     ...(isTexts(metadata) ? { metadata } : {}),
@@ -129,7 +130,7 @@ export function sameInstance(a: InstanceRecord, b: InstanceRecord): boolean {
   return sameFacts(a, b) && saidBy(a) === saidBy(b);
 }
 
-function saidBy({ health, version, zone, weight, graphql_path, metadata = {} }: InstanceRecord): string {
+function saidBy({ healthy, health, version, zone, weight, graphql_path, metadata = {} }: InstanceRecord): string {
   const entries = Object.entries(metadata).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return JSON.stringify([health, version, zone, weight, graphql_path, entries]);
+  return JSON.stringify([healthy, health, version, zone, weight, graphql_path, entries]);
 }

@@ -1,4 +1,5 @@
 import type { AnalysisCheck, AnalysisResult, DeliveryJobStatus, DeliveryPolicySpec } from '@rollcall/crds/types.gen.ts';
+import { isWell } from '@rollcall/platform/health-words.ts';
 import type { JobContext } from '../job/context.ts';
 import type { DueCheck, JobSnapshot, Measurement, RegistrationView } from '../job/snapshot.ts';
 import { traitsOf } from '../strategies/strategy.ts';
@@ -9,9 +10,6 @@ import { traitsOf } from '../strategies/strategy.ts';
  */
 const SMOKE_TEST = 'smokeTest';
 const HEARTBEAT = 'requireHeartbeat';
-
-/** What a service may call itself when all is well. */
-const healthyWords = ['healthy', 'ok', 'up', 'pass', 'passing', 'ready', 'running', 'serving'];
 
 const MESSAGE_LIMIT = 1024;
 /** Longer than any check may last. */
@@ -185,7 +183,5 @@ function heartbeatFault(registration: RegistrationView, version: string, sinceMs
   if (seen !== version) return `the registry knows version ${seen ?? 'none'}, not ${version}`;
   if (health === undefined) return 'the service has not reported its health';
   if (health.reportedAt.getTime() < sinceMs) return 'the service has not reported its health since the job began';
-  return healthyWords.includes(health.status.toLowerCase())
-    ? undefined
-    : `the service reports itself as ${health.status}`;
+  return isWell(health.status) ? undefined : `the service reports itself as ${health.status}`;
 }

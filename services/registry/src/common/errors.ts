@@ -159,6 +159,16 @@ export type ErrorCode = keyof typeof errorCatalogue;
 /** What every call may meet that writes an object of Kubernetes. */
 export const WRITE_REFUSALS = ['OVERLOADED', 'STORE_FULL', 'STORE_UNCOUNTED'] as const satisfies readonly ErrorCode[];
 
+/** What may keep a caller from writing what is registered under a name. */
+export const REGISTRATION_REFUSALS = [
+  'INVALID_SERVICE_NAME',
+  'INVALID_INSTANCE_ID',
+  'MANAGED_ELSEWHERE',
+  'NAME_OWNED_BY_ANOTHER',
+  'CONTENTION',
+  ...WRITE_REFUSALS,
+] as const satisfies readonly ErrorCode[];
+
 /**
  * An error of the registry's domain. The message is for the caller of the API: it must not hold
  * secrets.

@@ -1,4 +1,5 @@
 import { RegistryError } from '../common/errors.ts';
+import { isHealthy } from '../registrations/domain/instances.ts';
 import {
   type Capability,
   capabilityNames,
@@ -42,6 +43,7 @@ interface FactsMessage {
 export interface InstanceMessage extends FactsMessage {
   readonly instanceId: string;
   readonly service: ServiceMessage;
+  readonly healthy: boolean;
   readonly health: string;
   readonly version: string;
 }
@@ -198,7 +200,8 @@ export function instanceMessage(registration: Registration, lastBeatAt?: Date): 
   const { instanceId = '', health = '', currentVersion: version = '' } = registration;
   const { metadata = {}, zone = '', weight = 0, graphqlPath = '' } = registration;
   const service = serviceMessage(registration, lastBeatAt);
-  return { instanceId, service, health, version, metadata, zone, weight, graphqlPath };
+  const healthy = isHealthy(registration);
+  return { instanceId, service, healthy, health, version, metadata, zone, weight, graphqlPath };
 }
 
 function enumName(capability: Capability): string {

@@ -162,11 +162,8 @@ function instanceOf({ instance_id = '' }: InstanceRecord): string {
   return instance_id;
 }
 
-/** What an instance says of its health when it is to get requests only where no other does. */
-const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining']);
-
-function placeOfInstance({ service_url, health = '' }: InstanceRecord): Place {
-  return placeOf(service_url, !AILING.has(health.toLowerCase()));
+function placeOfInstance({ service_url, healthy }: InstanceRecord): Place {
+  return placeOf(service_url, healthy);
 }
 
 function observe(metrics: Registry, targets: () => readonly Target[]): void {

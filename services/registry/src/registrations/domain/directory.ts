@@ -68,7 +68,7 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
   }
 
   function entryOfMatching(slot: Slot<Rendered>, matches: DirectoryFilter['matches']) {
-    if (slot.instances.every(matches)) return entryOf(slot);
+    if (matches(slot.registration)) return entryOf(slot);
     const registration = representativeOf(slot.instances.filter(matches));
     if (registration === undefined) return undefined;
     const { serviceId } = slot.registration;

@@ -1,7 +1,5 @@
+import { isAiling } from '@rollcall/platform/health-words.ts';
 import type { Registration } from './registration.ts';
-
-/** The words of health that take an instance out of what counts as healthy. */
-const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining']);
 
 /** Whether other programs may discover the instance. */
 export function isDiscoverable(registration: Registration): boolean {
@@ -10,7 +8,7 @@ export function isDiscoverable(registration: Registration): boolean {
 
 /** Whether the instance has not said of itself that it is `unhealthy`, `degraded` or `draining`. */
 export function isHealthy({ health }: Registration): boolean {
-  return health === undefined || !AILING.has(health.toLowerCase());
+  return health === undefined || !isAiling(health);
 }
 
 /**
@@ -25,7 +23,7 @@ export function representativeOf(instances: readonly Registration[]): Registrati
   const first = firstOf(living);
   if (first === undefined) return undefined;
   const healthy = living.filter(isHealthy);
-  const [chosen = first] = (healthy.length > 0 ? healthy : living).toSorted(byRegistration);
+  const chosen = (healthy.length > 0 ? healthy : living).reduce(longestRegistered);
   const { serviceId } = first;
   return chosen.serviceId === serviceId ? chosen : { ...chosen, serviceId };
 }
@@ -38,6 +36,10 @@ export function byRegistration(a: Registration, b: Registration): number {
   const difference = a.registeredAt.getTime() - b.registeredAt.getTime() || rankOf(a) - rankOf(b);
   if (difference !== 0) return difference;
   return a.id < b.id ? -1 : 1;
+}
+
+function longestRegistered(a: Registration, b: Registration): Registration {
+  return byRegistration(a, b) <= 0 ? a : b;
 }
 
 /** The service has the id of its first instance. */
@@ -94,6 +96,7 @@ export function createInstances(): Instances {
 
 /** The one that was created first: of the same second, as the API server tells times, the first here. */
 export function firstOf(instances: readonly Registration[]): Registration | undefined {
-  const [first] = instances.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+  let first: Registration | undefined;
+  for (const each of instances) if (first === undefined || each.createdAt < first.createdAt) first = each;
   return first;
 }

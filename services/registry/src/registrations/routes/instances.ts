@@ -1,5 +1,5 @@
 import type { App } from '@rollcall/platform/http/server.ts';
-import { WRITE_REFUSALS } from '../../common/errors.ts';
+import { REGISTRATION_REFUSALS } from '../../common/errors.ts';
 import { representativeOf } from '../domain/instances.ts';
 import type { Registration } from '../domain/registration.ts';
 import {
@@ -73,15 +73,7 @@ export function instanceRoutes(app: App, { registrations, lastBeatAt }: Instance
     '/services/:service_name/instances/:instance_id',
     {
       config: {
-        refusals: [
-          'INVALID_SERVICE_NAME',
-          'INVALID_INSTANCE_ID',
-          'SERVICE_NOT_FOUND',
-          'MANAGED_ELSEWHERE',
-          'NAME_OWNED_BY_ANOTHER',
-          ...WRITE_REFUSALS,
-          'CONTENTION',
-        ],
+        refusals: ['SERVICE_NOT_FOUND', ...REGISTRATION_REFUSALS],
       },
       schema: {
         tags,

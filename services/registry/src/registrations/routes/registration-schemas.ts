@@ -9,6 +9,7 @@ import {
 } from '../../common/validation.ts';
 import { documented, memberRules } from '../../http/documented.ts';
 import { named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
+import { isHealthy } from '../domain/instances.ts';
 import { capabilityNames, type Registration } from '../domain/registration.ts';
 
 const CapabilityName = Type.Enum([...capabilityNames], { description: 'mcp: Model Context Protocol' });
@@ -95,6 +96,9 @@ export const RegistrationRecord = Type.Object({
 export const InstanceRecord = Type.Object({
   instance_id: Type.Optional(InstanceId),
   ...RegistrationRecord.properties,
+  healthy: Type.Boolean({
+    description: 'Whether it gets requests before those that have said that they are unhealthy, degraded or draining',
+  }),
   health: Type.Optional(Type.String({ description: 'What it last said of its health' })),
   version: Type.Optional(Type.String({ description: 'The version that it runs, where that is known' })),
   ...facts,
@@ -165,6 +169,7 @@ export function instanceRecord(
   return {
     ...(instanceId === undefined ? {} : { instance_id: instanceId }),
     ...registrationRecord({ ...registration, serviceId }, lastBeatAt),
+    healthy: isHealthy(registration),
     ...(health === undefined ? {} : { health }),
     ...(currentVersion === undefined ? {} : { version: currentVersion }),
     ...(metadata === undefined ? {} : { metadata: { ...metadata } }),

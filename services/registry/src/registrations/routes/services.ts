@@ -1,7 +1,7 @@
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Static } from 'typebox';
-import { errorCatalogue, RegistryError, WRITE_REFUSALS } from '../../common/errors.ts';
+import { errorCatalogue, REGISTRATION_REFUSALS, RegistryError } from '../../common/errors.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type Watched, type WatchRoute, watchRoute } from '../../http/watch-route.ts';
@@ -38,8 +38,6 @@ export interface ServiceRoutesDeps {
 }
 
 const tags = ['services'];
-/** What may keep anything from being stored. */
-const WRITES = [...WRITE_REFUSALS, 'CONTENTION'] as const;
 /** The path of a service is checked by the domain; a compiled schema would cost more than the lookup. */
 const unchecked = () => () => true;
 
@@ -95,15 +93,7 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     '/services/register',
     {
       config: {
-        refusals: [
-          'INVALID_SERVICE_NAME',
-          'INVALID_INSTANCE_ID',
-          'INVALID_SERVICE_URL',
-          'MANAGED_ELSEWHERE',
-          'NAME_OWNED_BY_ANOTHER',
-          'TOO_MANY_REGISTRATIONS',
-          ...WRITES,
-        ],
+        refusals: ['INVALID_SERVICE_URL', 'TOO_MANY_REGISTRATIONS', ...REGISTRATION_REFUSALS],
       },
       schema: {
         tags,
@@ -213,13 +203,7 @@ function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     '/services/:service_name/heartbeat',
     {
       config: {
-        refusals: [
-          'INVALID_SERVICE_NAME',
-          'INVALID_INSTANCE_ID',
-          'MANAGED_ELSEWHERE',
-          'NAME_OWNED_BY_ANOTHER',
-          ...WRITES,
-        ],
+        refusals: REGISTRATION_REFUSALS,
       },
       schema: {
         tags,
@@ -259,14 +243,7 @@ function unregisterRoute(app: App, { registrations }: ServiceRoutesDeps): void {
     '/services/:service_name',
     {
       config: {
-        refusals: [
-          'INVALID_SERVICE_NAME',
-          'INVALID_INSTANCE_ID',
-          'SERVICE_NOT_FOUND',
-          'MANAGED_ELSEWHERE',
-          'NAME_OWNED_BY_ANOTHER',
-          ...WRITES,
-        ],
+        refusals: ['SERVICE_NOT_FOUND', ...REGISTRATION_REFUSALS],
       },
       schema: {
         tags,

@@ -81,10 +81,14 @@ async function list(request: object) {
 test('lists come by capability and prefix, in pages', async () => {
   for (const name of ['list-a', 'list-b', 'list-c', 'other-d']) {
     const capabilities = name === 'list-b' ? ['CAPABILITY_MCP'] : ['CAPABILITY_REST'];
-    await client.call('Register', { serviceName: name, serviceUrl: 'http://a', capabilities });
+    const metadata = { team: name };
+    await client.call('Register', { serviceName: name, serviceUrl: 'http://a', capabilities, zone: 'a-1', metadata });
   }
   expect(await list({ prefix: 'list-' })).toEqual({ names: ['list-a', 'list-b', 'list-c'], nextPageToken: '' });
   expect((await list({ prefix: 'list-', capability: 'CAPABILITY_MCP' })).names).toEqual(['list-b']);
+  expect((await list({ zone: 'a-1', metadata: { team: 'list-c' } })).names).toEqual(['list-c']);
+  await client.call('ReportHealth', { serviceName: 'list-a', status: 'draining' });
+  expect((await list({ zone: 'a-1', prefix: 'list-', healthy: true })).names).toEqual(['list-b', 'list-c']);
   const page = await list({ prefix: 'list-', pageSize: 2 });
   expect(page.names).toEqual(['list-a', 'list-b']);
   const rest = await list({ prefix: 'list-', pageSize: 2, pageToken: page.nextPageToken });

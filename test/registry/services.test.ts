@@ -262,18 +262,48 @@ describe('reads', () => {
     expect((await registry.call('GET', '/services?capability=soap')).status).toBe(400);
   });
 
-  test('an ETag answers 304 until a heartbeat or a change makes it stale', async () => {
+  test('lists come in pages, in the order of names, and say how many there are in all', async () => {
+    const names = Array.from({ length: 5 }, (_, index) => `page-${index}-é`);
+    for (const name of names.toReversed()) await register(name, { metadata: { page: 'yes' } });
+    const pages: string[][] = [];
+    let cursor = '';
+    do {
+      const answer = await registry.call('GET', `/services?metadata.page=yes&limit=2${cursor}`);
+      expect(answer.body?.['total']).toBe(5);
+      pages.push(listed(answer).map((service) => service.service_name));
+      const { next_cursor: next } = answer.body ?? {};
+      cursor = typeof next === 'string' ? `&cursor=${next}` : '';
+    } while (cursor !== '');
+    expect(pages).toEqual([names.slice(0, 2), names.slice(2, 4), names.slice(4)]);
+    for (const query of ['limit=0', 'limit=1001', 'cursor=%00', 'cursor=', 'metadata.page=a&metadata.page=b']) {
+      expect([query, (await registry.call('GET', `/services?${query}`)).status]).toEqual([query, 400]);
+    }
+  });
+
+  test('a list is compressed where its caller accepts that', async () => {
+    for (let index = 0; index < 8; index += 1) await register(`compressed-${index}`);
+    for (const encoding of ['gzip', 'br', 'identity']) {
+      const headers = { 'accept-encoding': encoding };
+      const answer = await fetch(`${registry.url}/api/v1/services?prefix=compressed-`, { headers });
+      expect(answer.headers.get('content-encoding')).toBe(encoding === 'identity' ? null : encoding);
+      expect(await answer.json()).toMatchObject({ total: 8 });
+    }
+  });
+
+  test('an ETag answers 304 until a change makes it stale, and a heartbeat does not', async () => {
     await register('tagged');
     for (const path of ['/services/tagged', '/services']) {
       let tag = '';
       const conditional = () =>
-        fetch(`${registry.url}/api/v1${path}`, { headers: { 'if-none-match': `"x", W/${tag}` } });
+        fetch(`${registry.url}/api/v1${path}`, { headers: { 'if-none-match': `"x", ${tag.replace('W/', '')}` } });
       const unchanged = async () => {
         tag = (await registry.call('GET', path)).headers.get('etag') ?? '';
         return (await conditional()).status;
       };
       // The watch may bring what was just registered between two requests.
       await expect.poll(unchanged).toBe(304);
+      await registry.call('POST', '/services/tagged/heartbeat');
+      expect((await conditional()).status).toBe(304);
       await register('tagged', { service_url: `http://changed${path}` });
       expect((await conditional()).status).toBe(200);
     }

@@ -99,10 +99,10 @@ function serviceCalls(transport: Transport) {
   };
 }
 
-function filterQuery({ capability, prefix, zone, healthy, metadata = {} }: ServiceFilter): string {
+function filterQuery({ capability, prefix, zone, healthy, metadata = {}, limit, cursor }: ServiceFilter): string {
   const wanted = Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value] as const);
   const health = healthy === undefined ? undefined : String(healthy);
-  return query({ capability, prefix, zone, healthy: health, ...Object.fromEntries(wanted) });
+  return query({ capability, prefix, zone, healthy: health, limit, cursor, ...Object.fromEntries(wanted) });
 }
 
 function updateCalls(transport: Transport) {

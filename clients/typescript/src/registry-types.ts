@@ -71,7 +71,10 @@ export interface RegisteredService extends Omit<ServiceRecord, 'last_heartbeat'>
 /** Answer of `GET /services`. */
 export interface ServiceList {
   readonly services: readonly ServiceRecord[];
+  /** Of all pages. */
   readonly total: number;
+  /** Where to go on; absent: there is no more. */
+  readonly next_cursor?: string;
 }
 
 /**
@@ -82,10 +85,14 @@ export interface ServiceFilter {
   readonly prefix?: string;
   /** Of an instance. */
   readonly zone?: string;
-  /** With an instance that has not said of itself that it is unhealthy, degraded or draining. */
+  /** With an instance that counts as healthy. */
   readonly healthy?: boolean;
   /** Of an instance, each of these. */
   readonly metadata?: Readonly<Record<string, string>>;
+  /** Services at most, from 1 to 1000; all when neither it nor `cursor` is given. */
+  readonly limit?: number;
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string;
 }
 
 /** Answer of `POST /services/{service_name}/heartbeat`; `ttl` in seconds. */

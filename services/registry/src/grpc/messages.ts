@@ -72,6 +72,9 @@ export interface NameRequest {
 export interface ListRequest {
   readonly capability: string | number;
   readonly prefix: string;
+  readonly zone: string;
+  readonly healthy: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
   readonly pageSize: number;
   readonly pageToken: string;
 }

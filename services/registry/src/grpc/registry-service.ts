@@ -13,6 +13,7 @@ import {
   reportService,
   unregisterService,
 } from '../registrations/domain/registrations.ts';
+import { directoryFilter, pageOf } from '../registrations/domain/service-filter.ts';
 import type { Calls } from './calls.ts';
 import {
   type InstanceMessage,
@@ -40,7 +41,7 @@ import type { WatchStreams } from './watch.ts';
 /** What the HTTP routes work on, too. */
 export interface RegistryBackend {
   readonly registrations: RegistrationsDeps;
-  readonly directory: Pick<Directory<unknown>, 'lookUp' | 'entries'>;
+  readonly directory: Pick<Directory<unknown>, 'lookUp' | 'matching'>;
   readonly feed: RegistrationFeed;
   readonly source: FeedSource;
   readonly instances: { readonly feed: RegistrationFeed; readonly source: FeedSource };
@@ -104,22 +105,22 @@ async function find(backend: RegistryBackend, serviceName: string): Promise<Serv
   return serviceMessage(registration, backend.lastBeatAt(registration.id));
 }
 
-function list(backend: RegistryBackend, { capability, prefix, pageSize, pageToken }: ListRequest): ListResponse {
+function list({ directory, lastBeatAt }: RegistryBackend, request: ListRequest): ListResponse {
+  const { capability, prefix, zone, healthy, metadata, pageSize, pageToken } = request;
   if (pageSize < 0 || pageSize > PAGE_SIZE_MAX) {
     throw new RegistryError('INVALID_REQUEST', `page_size must be from 0 to ${PAGE_SIZE_MAX}`);
   }
-  const wanted = capability === 'CAPABILITY_UNSPECIFIED' ? undefined : readCapability(capability);
-  const size = pageSize === 0 ? PAGE_SIZE : pageSize;
-  const services: ServiceMessage[] = [];
-  for (const { registration } of backend.directory.entries()) {
-    const { serviceName, capabilities, id } = registration;
-    if (serviceName <= pageToken || !serviceName.startsWith(prefix)) continue;
-    if (wanted !== undefined && !capabilities.includes(wanted)) continue;
-    // One more is there: the names are in order, so the last one says where to go on.
-    if (services.length === size) return { services, nextPageToken: services.at(-1)?.serviceName ?? '' };
-    services.push(serviceMessage(registration, backend.lastBeatAt(id)));
-  }
-  return { services, nextPageToken: '' };
+  const wanted = directoryFilter({
+    capability: capability === 'CAPABILITY_UNSPECIFIED' ? undefined : readCapability(capability),
+    prefix,
+    zone: zone === '' ? undefined : zone,
+    healthy,
+    metadata,
+  });
+  const limit = pageSize === 0 ? PAGE_SIZE : pageSize;
+  const { entries, next = '' } = pageOf(directory.matching(wanted), { after: pageToken, limit });
+  const services = entries.map(({ registration }) => serviceMessage(registration, lastBeatAt(registration.id)));
+  return { services, nextPageToken: next };
 }
 
 async function listInstances(

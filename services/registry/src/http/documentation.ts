@@ -65,7 +65,7 @@ export async function documentation(app: App, version: string): Promise<void> {
 
 /** `/api/v1/openapi.json`. */
 export function openApiRoute(app: App): void {
-  app.get('/openapi.json', { schema: { hide: true }, config: { access: 'public' } }, () => app.swagger());
+  app.get('/openapi.json', { schema: { hide: true }, config: { access: 'public' }, compress: {} }, () => app.swagger());
 }
 
 /** The schema of a route with all that it may answer, and whether it asks who calls. */

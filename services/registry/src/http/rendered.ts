@@ -8,12 +8,16 @@ export interface Rendered {
    * them.
    */
   readonly body: string | Buffer;
-  /** Strong validator (RFC 9110, section 8.8.3): a hash of the body, so that replicas agree. */
+  /**
+   * Weak validator (RFC 9110, section 8.8.1): a hash of what the answer says, so that replicas
+   * agree.
+   */
   readonly etag: string;
 }
 
-export function rendered(body: string | Buffer): Rendered {
-  return { body, etag: `"${hash('md5', body, 'base64url')}"` };
+/** @param said what it says, where some of the body does not make it another answer. */
+export function rendered(body: string | Buffer, said = body): Rendered {
+  return { body, etag: `W/"${hash('md5', said, 'base64url')}"` };
 }
 
 /** Answers with the body, or with 304 when the caller has it already. */
@@ -27,5 +31,6 @@ export function sendRendered(request: FastifyRequest, reply: FastifyReply, { bod
 function matches(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   if (header === etag || header === '*') return true;
-  return header.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag);
+  const opaque = etag.replace(/^W\//, '');
+  return header.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === opaque);
 }

@@ -74,7 +74,11 @@ export const ConditionalHeaders = Type.Object({
 });
 
 const VALIDATORS = {
-  ETag: { type: 'string', pattern: '^"[\\w-]+"$', description: 'Of this body; the same at every replica' },
+  ETag: {
+    type: 'string',
+    pattern: '^W/"[\\w-]+"$',
+    description: 'Of what the answer says; the same at every replica',
+  },
   'Cache-Control': { type: 'string', enum: ['no-cache'] },
 };
 

@@ -1,3 +1,4 @@
+import compress from '@fastify/compress';
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
@@ -54,6 +55,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     async (scope) => {
       const api = scope as App;
       await documentation(api, version);
+      // Whole lists are large. Other answers say so themselves.
+      await api.register(compress, { global: false, encodings: ['br', 'gzip'] });
       requireCredentials(api, authentication);
       refuseMisspeltMembers(api);
       for (const register of routes) register(api);

@@ -83,6 +83,7 @@ function readRoutes(app: App, deps: JobRoutesDeps): void {
     '/jobs',
     {
       config: { access: 'read', refusals: ['INVALID_SERVICE_NAME'] },
+      compress: {},
       schema: {
         tags,
         summary: 'List delivery jobs that run, wait or have finished lately, newest first',

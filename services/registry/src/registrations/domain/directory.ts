@@ -1,9 +1,10 @@
 import { representativeOf } from './instances.ts';
 import type { Registration } from './registration.ts';
 
-/** What stands for a name, with its answer, made once and kept until something in it changes. */
+/** What stands for a name. */
 export interface DirectoryEntry<Rendered> {
   readonly registration: Registration;
+  /** Its answer: made when it is needed, and kept until something in it changes. */
   readonly rendered: Rendered;
 }
 
@@ -20,9 +21,10 @@ export interface Directory<Rendered> {
   /** As {@link find}, for a caller that asks for the service: counts in `hits`. */
   lookUp(serviceName: string): DirectoryEntry<Rendered> | undefined;
   readonly hits: number;
-  /** All entries by name, in the order of UTF-16 code units: the same on every replica. */
-  entries(): Generator<DirectoryEntry<Rendered>, void>;
-  /** In the same order what stands for each name, of those of its instances alone that match. */
+  /**
+   * What stands for each name, of those of its instances alone that match. Names are in the order
+   * of UTF-16 code units: the same on every replica.
+   */
   matching(filter: DirectoryFilter): Generator<DirectoryEntry<Rendered>, void>;
   readonly size: number;
   /**
@@ -42,6 +44,9 @@ export interface DirectoryFilter {
   readonly matches: (instance: Registration) => boolean;
 }
 
+/** Whatever can be discovered. */
+export const EVERYTHING: DirectoryFilter = { prefix: '', matches: () => true };
+
 interface Slot<Rendered> {
   readonly instances: readonly Registration[];
   registration: Registration;
@@ -55,11 +60,19 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
   let hits = 0;
 
   function entryOf(slot: Slot<Rendered>): DirectoryEntry<Rendered> {
-    slot.entry ??= {
-      registration: slot.registration,
-      rendered: deps.render(slot.registration, deps.lastBeatAt(slot.registration.id)),
-    };
+    slot.entry ??= newEntry(slot.registration);
     return slot.entry;
+  }
+
+  function newEntry(registration: Registration): DirectoryEntry<Rendered> {
+    let made: Rendered | undefined;
+    return {
+      registration,
+      get rendered() {
+        made ??= deps.render(registration, deps.lastBeatAt(registration.id));
+        return made;
+      },
+    };
   }
 
   function find(serviceName: string): DirectoryEntry<Rendered> | undefined {
@@ -70,10 +83,7 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
   function entryOfMatching(slot: Slot<Rendered>, matches: DirectoryFilter['matches']) {
     if (matches(slot.registration)) return entryOf(slot);
     const registration = representativeOf(slot.instances.filter(matches));
-    if (registration === undefined) return undefined;
-    const { serviceId } = slot.registration;
-    const shown = { ...registration, serviceId };
-    return { registration: shown, rendered: deps.render(shown, deps.lastBeatAt(shown.id)) };
+    return registration && newEntry({ ...registration, serviceId: slot.registration.serviceId });
   }
 
   function* slotsInOrder(): Generator<Slot<Rendered>, void> {
@@ -93,9 +103,6 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
     },
     get hits() {
       return hits;
-    },
-    *entries() {
-      for (const slot of slotsInOrder()) yield entryOf(slot);
     },
     *matching({ prefix, matches }) {
       for (const slot of slotsInOrder()) {

@@ -35,6 +35,7 @@ export function instanceRoutes(app: App, { registrations, lastBeatAt }: Instance
     '/services/:service_name/instances',
     {
       config: { access: 'read', refusals: ['SERVICE_NOT_FOUND', 'OVERLOADED'] },
+      compress: {},
       schema: {
         tags,
         summary: 'List the programs that are registered under a name',

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { cursorRules } from '../../common/limit.ts';
 import {
   graphqlPathRules,
   instanceIdRules,
@@ -8,7 +9,7 @@ import {
   zoneRules,
 } from '../../common/validation.ts';
 import { documented, memberRules } from '../../http/documented.ts';
-import { named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
+import { Limit, named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { isHealthy } from '../domain/instances.ts';
 import { capabilityNames, type Registration } from '../domain/registration.ts';
 
@@ -119,14 +120,21 @@ export const ListQuery = Type.Object({
   zone: Type.Optional(Type.String({ description: 'Of an instance' })),
   healthy: Type.Optional(
     Type.Enum(['true', 'false'], {
-      description: '`true`: with an instance that has not said of itself that it is unhealthy, degraded or draining',
+      description: '`true`: with an instance that counts as healthy',
     }),
   ),
+  limit: Type.Optional(Limit),
+  cursor: Type.Optional(Type.String({ description: '`next_cursor` of the page before', ...documented(cursorRules) })),
 });
 
 export const ListResponse = Type.Object({
   services: Type.Array(RegistrationRecord),
-  total: Type.Integer({ description: 'Number of services in the answer' }),
+  total: Type.Integer({ description: 'Number of services that were asked for, on all pages' }),
+  next_cursor: Type.Optional(
+    Type.String({
+      description: 'Of a list with `limit` or `cursor`: asks for the next page; absent where there is none',
+    }),
+  ),
 });
 
 export const ServiceParams = Type.Object({ service_name: ServiceName });

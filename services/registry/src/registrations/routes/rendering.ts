@@ -1,16 +1,28 @@
+import { cursorAfter } from '../../common/limit.ts';
 import { type Rendered, rendered } from '../../http/rendered.ts';
-import type { Directory, DirectoryEntry } from '../domain/directory.ts';
+import { type Directory, type DirectoryEntry, EVERYTHING } from '../domain/directory.ts';
 import type { Registration } from '../domain/registration.ts';
+import type { Page } from '../domain/service-filter.ts';
 import { registrationRecord } from './registration-schemas.ts';
 
+/** A heartbeat alone does not make it another answer: those who ask again would get all anew. */
 export function renderRegistration(registration: Registration, lastHeartbeat: Date | undefined): Rendered {
-  return rendered(JSON.stringify(registrationRecord(registration, lastHeartbeat)));
+  const record = registrationRecord(registration, lastHeartbeat);
+  return rendered(JSON.stringify(record), JSON.stringify(registrationRecord(registration)));
 }
 
 /** The answer to a list of these entries. */
 export function renderList(entries: Iterable<DirectoryEntry<Rendered>>): Rendered {
-  const bodies = Array.from(entries, ({ rendered: { body } }) => body);
-  return rendered(Buffer.from(`{"services":[${bodies.join(',')}],"total":${bodies.length}}`));
+  const all = [...entries];
+  return renderPage({ entries: all, total: all.length, next: undefined });
+}
+
+/** One page of a list, and how to get the next. */
+export function renderPage({ entries, total, next }: Page<DirectoryEntry<Rendered>>): Rendered {
+  const answers = entries.map((entry) => entry.rendered);
+  const end = `"total":${total}${next === undefined ? '' : `,"next_cursor":"${cursorAfter(next)}"`}}`;
+  const body = `{"services":[${answers.map((answer) => answer.body).join(',')}],${end}`;
+  return rendered(Buffer.from(body), answers.map(({ etag }) => etag).join('') + end);
 }
 
 /** The list of everything, made again only when something has changed, heartbeats included. */
@@ -20,7 +32,7 @@ export function cachedList(directory: Directory<Rendered>): () => Rendered {
   return () => {
     if (list === undefined || revision !== directory.revision) {
       revision = directory.revision;
-      list = renderList(directory.entries());
+      list = renderList(directory.matching(EVERYTHING));
     }
     return list;
   };

@@ -2,11 +2,11 @@ import { HttpError } from '@rollcall/platform/http/errors.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Static } from 'typebox';
 import { errorCatalogue, REGISTRATION_REFUSALS, RegistryError } from '../../common/errors.ts';
+import { parseCursor, parseLimit } from '../../common/limit.ts';
 import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type Watched, type WatchRoute, watchRoute } from '../../http/watch-route.ts';
-import type { Directory, DirectoryEntry, DirectoryFilter } from '../domain/directory.ts';
-import { isHealthy } from '../domain/instances.ts';
+import type { Directory, DirectoryEntry } from '../domain/directory.ts';
 import type { Registration } from '../domain/registration.ts';
 import {
   lookUpService,
@@ -15,6 +15,7 @@ import {
   registerService,
   unregisterService,
 } from '../domain/registrations.ts';
+import { directoryFilter, type PageRequest, pageOf, type ServiceFilter } from '../domain/service-filter.ts';
 import { instanceIdOf } from './instance-id.ts';
 import {
   HeartbeatResponse,
@@ -30,7 +31,7 @@ import {
   ServiceParams,
   UnregisterResponse,
 } from './registration-schemas.ts';
-import { cachedList, renderList } from './rendering.ts';
+import { cachedList, renderList, renderPage } from './rendering.ts';
 
 export interface ServiceRoutesDeps {
   readonly registrations: RegistrationsDeps;
@@ -135,6 +136,7 @@ function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): 
     '/services',
     {
       config: { access: 'read' },
+      compress: {},
       schema: {
         tags,
         summary: 'List services',
@@ -144,8 +146,10 @@ function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): 
       },
     },
     (request, reply) => {
-      const filter = filterOf(request.query);
-      sendRendered(request, reply, filter === undefined ? everything() : renderList(directory.matching(filter)));
+      const { query } = request;
+      if (Object.keys(query).length === 0) return sendRendered(request, reply, everything());
+      const list = directory.matching(directoryFilter(filterOf(query)));
+      return sendRendered(request, reply, isPaged(query) ? renderPage(pageOf(list, pageIn(query))) : renderList(list));
     },
   );
 
@@ -182,20 +186,27 @@ function readRoutes(app: App, { registrations, directory }: ServiceRoutesDeps): 
 
 const METADATA = 'metadata.';
 
-/** @returns undefined where everything is asked for. */
-function filterOf(query: Static<typeof ListQuery>): DirectoryFilter | undefined {
-  const { capability, prefix = '', zone, healthy } = query;
-  const metadata = Object.entries(query).filter(([name]) => name.startsWith(METADATA));
-  const isNarrow = capability !== undefined || zone !== undefined || healthy === 'true' || metadata.length > 0;
-  if (!isNarrow && prefix === '') return undefined;
-  return {
-    prefix,
-    matches: (instance) =>
-      (capability === undefined || instance.capabilities.includes(capability)) &&
-      (zone === undefined || instance.zone === zone) &&
-      (healthy !== 'true' || isHealthy(instance)) &&
-      metadata.every(([name, value]) => instance.metadata?.[name.slice(METADATA.length)] === value),
-  };
+type Query = Static<typeof ListQuery>;
+
+function filterOf({ capability, prefix, zone, healthy, ...rest }: Query): ServiceFilter {
+  const entries = Object.entries<unknown>(rest).filter(([name]) => name.startsWith(METADATA));
+  const metadata = Object.fromEntries(entries.map(([name, value]) => [name.slice(METADATA.length), once(name, value)]));
+  return { capability, prefix, zone, healthy: healthy === 'true', metadata };
+}
+
+/** No instance has two values of one. @throws RegistryError INVALID_REQUEST. */
+function once(name: string, value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw new RegistryError('INVALID_REQUEST', `${name} must be given once`);
+}
+
+function isPaged({ limit, cursor }: Query): boolean {
+  return limit !== undefined || cursor !== undefined;
+}
+
+/** @throws RegistryError INVALID_REQUEST for a limit or a cursor that is none. */
+function pageIn({ limit, cursor }: Query): PageRequest {
+  return { after: cursor === undefined ? '' : parseCursor(cursor), limit: parseLimit(limit) };
 }
 
 function heartbeatRoute(app: App, { registrations }: ServiceRoutesDeps): void {

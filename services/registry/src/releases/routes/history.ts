@@ -32,6 +32,7 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
     '/updates/history',
     {
       config: { access: 'read', refusals: ['DATABASE_UNAVAILABLE', 'OVERLOADED'] },
+      compress: {},
       schema: {
         tags,
         summary: 'Update history of all services, newest first',
@@ -48,6 +49,7 @@ export function historyRoutes(app: App, deps: HistoryRoutesDeps): void {
     '/updates/history/:service_name',
     {
       config: { access: 'read', refusals: ['INVALID_SERVICE_NAME', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
+      compress: {},
       schema: {
         tags,
         summary: 'Update history of one service, newest first',
@@ -78,6 +80,7 @@ function exportRoute(app: App, deps: HistoryRoutesDeps): void {
     '/updates/history/:service_name/export/:format',
     {
       config: { access: 'read', refusals: ['INVALID_SERVICE_NAME', 'DATABASE_UNAVAILABLE', 'OVERLOADED'] },
+      compress: {},
       schema: {
         tags,
         summary: 'Export the history of one service as a file, newest first',

@@ -136,6 +136,24 @@ test('registrations: all that is there, then each change within a second of kube
   });
 });
 
+test('instances: what each program says of itself, and which of them are well', async () => {
+  await using reader = await connect(gateway.url, 'reader');
+  await subscribe(reader, 'instances');
+  for (const instance_id of ['a', 'b']) {
+    await client().register({ service_name: 'pair', instance_id, service_url: `http://${instance_id}`, zone: 'z1' });
+  }
+  await client().reportHealth({ service_name: 'pair', instance_id: 'a', status: 'draining' });
+  await client().unregister('pair', { instanceId: 'b' });
+  const events = await reader.until(({ payload }) => payload?.['type'] === 'removed');
+  const told = events.map(({ payload }) => payload);
+  expect(told).toMatchObject([
+    { type: 'added', instance: { service_name: 'pair', instance_id: 'a', healthy: true, zone: 'z1' } },
+    { type: 'added', instance: { instance_id: 'b', healthy: true } },
+    { type: 'modified', instance: { instance_id: 'a', healthy: false, health: 'draining' } },
+    { type: 'removed', instance: { instance_id: 'b' } },
+  ]);
+});
+
 const hasStarted = ({ status }: DeliveryJob) => status?.phase === 'Progressing';
 const isEnd = ({ payload }: ServerMessage) => payload?.['type'] === 'succeeded';
 

@@ -42,7 +42,7 @@ export const operations: readonly Operation[] = [
       'GET /services/:service_name/instances/:instance_id',
     ],
     grpc: ['Get', 'List', 'ListInstances', 'Watch'],
-    webSocket: ['registrations'],
+    webSocket: ['registrations', 'instances'],
   },
   {
     name: 'Register, renew and unregister services',

@@ -1,10 +1,16 @@
 import { type ConnectionOptions, createTransport } from '@rollcall/client/transport.ts';
-import { watchedJobs, watchedServices, watchList } from '@rollcall/client/watch.ts';
+import { type Watched, watchedInstances, watchedJobs, watchedServices, watchList } from '@rollcall/client/watch.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { ChannelSource } from './channel-source.ts';
-import { follow } from './follow.ts';
+import { type FollowDeps, follow } from './follow.ts';
 import { createJobsTopic, jobsSource } from './jobs.ts';
-import { createRegistrationsTopic, registrationsSource } from './registrations.ts';
+import {
+  createInstancesTopic,
+  createRegistrationsTopic,
+  instancesSource,
+  registrationsSource,
+} from './registrations.ts';
+import type { Topic } from './topic.ts';
 
 export interface RegistryFeedsDeps {
   readonly registry: ConnectionOptions;
@@ -21,33 +27,40 @@ export interface RegistryFeeds {
 export function createRegistryFeeds({ registry, log }: RegistryFeedsDeps): RegistryFeeds {
   const transport = createTransport(registry);
   const registrations = createRegistrationsTopic();
+  const instances = createInstancesTopic();
   const jobs = createJobsTopic();
   const stopping = new AbortController();
   const { signal } = stopping;
-  let following: Promise<unknown> | undefined;
+  const following = new Map<object, Promise<void>>();
+
+  function begin<Item extends object, Gone extends string>(
+    name: string,
+    topic: Topic<Item, Gone>,
+    watched: Watched<Item, Gone>,
+  ): void {
+    if (following.has(topic) || signal.aborted) return;
+    const watch: FollowDeps<Item, Gone>['watch'] = (options) => watchList(transport, watched, options);
+    following.set(topic, follow({ name, topic, watch, log }, signal));
+  }
+
+  /** Nothing is held for a channel that nobody asks for: requests find their way by a list of its own. */
+  const instancesOnDemand: ChannelSource = {
+    ...instancesSource(instances),
+    subscribe(subscription, subscriber) {
+      begin('instances', instances, watchedInstances);
+      return instances.subscribe(subscription, subscriber);
+    },
+  };
 
   return {
-    sources: [registrationsSource(registrations), jobsSource(jobs)],
+    sources: [registrationsSource(registrations), instancesOnDemand, jobsSource(jobs)],
     start() {
-      following ??= Promise.all([
-        follow(
-          {
-            name: 'registrations',
-            topic: registrations,
-            watch: (options) => watchList(transport, watchedServices, options),
-            log,
-          },
-          signal,
-        ),
-        follow(
-          { name: 'jobs', topic: jobs, watch: (options) => watchList(transport, watchedJobs, options), log },
-          signal,
-        ),
-      ]);
+      begin('registrations', registrations, watchedServices);
+      begin('jobs', jobs, watchedJobs);
     },
     async stop() {
       stopping.abort();
-      await following;
+      await Promise.all(following.values());
     },
   };
 }

@@ -807,6 +807,47 @@ export interface DeliveryPolicy {
 export type Capability = 'rest' | 'graphql' | 'grpc' | 'mcp';
 
 /**
+ * What is asked: http (GET, passed by a status from 200 to 399; redirects are not followed), tcp (a connection)
+ * or grpc (the standard service grpc.health.v1.Health, passed by SERVING).
+ */
+export type HealthCheckType = 'http' | 'tcp' | 'grpc';
+
+/**
+ * How the operator asks the instance whether it is well. It is asked at the host and port of url.
+ */
+export interface HealthCheck {
+  /**
+   * What is asked: http (GET, passed by a status from 200 to 399; redirects are not followed), tcp (a connection)
+   * or grpc (the standard service grpc.health.v1.Health, passed by SERVING).
+   */
+  type: HealthCheckType;
+  /**
+   * What is asked for by http, below the URL, such as /health; absent: the URL itself.
+   */
+  path?: string;
+  /**
+   * Whose health is asked for by grpc, such as acme.shop.v1.Shop; absent: that of the server.
+   */
+  service?: string;
+  /**
+   * How often it is asked, in seconds, 5 to 300.
+   */
+  intervalSeconds: number;
+  /**
+   * How long the whole answer may take, in seconds, 1 to 60, and less than the interval.
+   */
+  timeoutSeconds: number;
+  /**
+   * After how many failures in a row it is Failing, 1 to 10.
+   */
+  failureThreshold: number;
+  /**
+   * After how many successes in a row one that was Failing is Passing again, 1 to 10.
+   */
+  successThreshold: number;
+}
+
+/**
  * Who registered the service and hence who keeps this object up to date: API (the program itself, through the
  * registry), KubernetesService (the operator, from an annotated Service) or Manifest (a user or a GitOps tool).
  */
@@ -866,6 +907,10 @@ export interface ServiceRegistrationSpec {
    */
   graphqlPath?: string;
   /**
+   * How the operator asks the instance whether it is well. It is asked at the host and port of url.
+   */
+  check?: HealthCheck;
+  /**
    * Seconds without a heartbeat after which the registration expires, 5 to 86400. The registry writes 60. Absent,
    * as on an object applied by hand, means that no heartbeats are expected and that the registration never
    * expires.
@@ -900,6 +945,29 @@ export interface ServiceHealth {
    * Whatever the service reported beside its state, for example its uptime.
    */
   details?: Record<string, unknown>;
+}
+
+/**
+ * Passing, or Failing (the instance gets requests only where no other is well).
+ */
+export type HealthCheckState = 'Passing' | 'Failing';
+
+/**
+ * What the declared check came to; absent until it has.
+ */
+export interface HealthCheckStatus {
+  /**
+   * Passing, or Failing (the instance gets requests only where no other is well).
+   */
+  status: HealthCheckState;
+  /**
+   * When the status became what it is.
+   */
+  since: string;
+  /**
+   * What the check saw when the status last changed.
+   */
+  message: string;
 }
 
 /**
@@ -945,6 +1013,10 @@ export interface ServiceRegistrationStatus {
    * The health the service last reported of itself.
    */
   health?: ServiceHealth;
+  /**
+   * What the declared check came to; absent until it has.
+   */
+  check?: HealthCheckStatus;
   /**
    * The last event of its life that the service announced.
    */

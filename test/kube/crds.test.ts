@@ -338,6 +338,7 @@ describe('kubectl', () => {
         phaseSince: minutesAgo,
         currentVersion: '1.2.3',
         health: { status: 'healthy', reportedAt: minutesAgo },
+        check: { status: 'Failing', since: minutesAgo, message: 'it answered 503' },
       },
     });
   });
@@ -349,9 +350,9 @@ describe('kubectl', () => {
   test.each([
     {
       shortName: 'sreg',
-      headings: 'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|SINCE|VERSION|CAPABILITIES|SOURCE|TTL|AGE',
+      headings: 'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|CAPABILITIES|SOURCE|TTL|AGE',
       cells:
-        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|5m\d*s?\|1.2.3\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
+        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
     },
     {
       shortName: 'dj',
@@ -392,7 +393,7 @@ describe('kubectl', () => {
 
   it('get sreg leaves out what only wide output has', async () => {
     const [heading = ''] = (await namespace.kubectl(['get', 'sreg'])).split('\n');
-    expect(heading.split(/ {2,}/).join('|')).toBe('NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|SINCE|VERSION|AGE');
+    expect(heading.split(/ {2,}/).join('|')).toBe('NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|AGE');
   });
 
   it('get rollcall lists every kind', async () => {

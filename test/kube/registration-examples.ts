@@ -12,6 +12,10 @@ function reachedAt(url: unknown): Example['object'] {
   return { name: 'shop', spec: { ...shop, url } };
 }
 
+function checkedBy(check: object): Example['object'] {
+  return { name: 'shop', spec: { ...shop, check } };
+}
+
 const nameFault = "serviceName must not contain ':', white space, invisible or control characters";
 const objectNameFault = 'metadata.name must be spec.serviceName itself where that is a lower-case DNS label';
 const urlFault = 'url must be an absolute http or https URL with a host';
@@ -42,6 +46,44 @@ export const registrationExamples: readonly Example[] = [
   { kind, sentence: 'the shortest TTL', object: { name: 'shop', spec: { ...shop, ttlSeconds: 5 } } },
   { kind, sentence: 'the longest TTL', object: { name: 'shop', spec: { ...shop, ttlSeconds: 86400 } } },
 
+  { kind, sentence: 'a check of its connection', object: checkedBy({ type: 'tcp' }) },
+  { kind, sentence: 'a check of a path', object: checkedBy({ type: 'http', path: '/health?deep=1' }) },
+  {
+    kind,
+    sentence: 'a check with all that it can have',
+    object: checkedBy({
+      type: 'grpc',
+      service: 'acme.shop.v1.Shop',
+      intervalSeconds: 300,
+      timeoutSeconds: 60,
+      failureThreshold: 1,
+      successThreshold: 10,
+    }),
+  },
+  {
+    kind,
+    sentence: 'a check of a port of its own',
+    object: checkedBy({ type: 'tcp', port: 22 }),
+    refusal: 'unknown field "spec.check.port"',
+  },
+  {
+    kind,
+    sentence: 'a path for TCP',
+    object: checkedBy({ type: 'tcp', path: '/' }),
+    refusal: 'path is for checks of the type http',
+  },
+  {
+    kind,
+    sentence: 'a service for HTTP',
+    object: checkedBy({ type: 'http', service: 'a' }),
+    refusal: 'service is for checks of the type grpc',
+  },
+  {
+    kind,
+    sentence: 'a timeout as long as the interval that is the default',
+    object: checkedBy({ type: 'tcp', timeoutSeconds: 10 }),
+    refusal: 'timeoutSeconds must be less than intervalSeconds',
+  },
   { kind, sentence: 'no spec', object: { name: 'shop' }, refusal: 'spec: Required value' },
   {
     kind,
@@ -241,6 +283,7 @@ export const registrationUpdates: readonly Update[] = [
           reportedAt: '2026-11-20T12:00:00Z',
           details: { uptime: 1.5, disks: [{ free: 1 }] },
         },
+        check: { status: 'Failing', since: '2026-11-20T12:00:00Z', message: 'it answered 503' },
         lifecycle: { event: 'started', at: '2026-11-20T12:00:00Z', details: { pid: 42 } },
         observedGeneration: 1,
         conditions: [

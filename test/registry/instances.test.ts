@@ -125,6 +125,8 @@ test('a report never replaces one that was made after it, at whichever replica',
   }
 });
 
+const watchUrl = (query: string) => `${first.url}/api/v1/services/watch${query}`;
+
 const listed = async (query: string) => {
   const { status, body } = await first.call('GET', `/services?prefix=told&${query}`);
   if (status !== 200) return status;
@@ -202,6 +204,69 @@ describe('what an instance says of itself', () => {
   });
 });
 
+describe('a declared check', () => {
+  const http = { type: 'http', path: '/health', interval_seconds: 5 };
+  const whole = { ...http, timeout_seconds: 2, failure_threshold: 3, success_threshold: 2 };
+
+  test('is kept as it is, with its defaults, until another one or none is declared', async () => {
+    const instance = { service_name: 'checked', instance_id: 'a' };
+    await register(first, instance, { check: http });
+    const shown = async () => (await first.call('GET', '/services/checked/instances/a')).body?.['check'];
+    expect(await shown()).toEqual(whole);
+    const generation = ['get', 'sreg', 'checked.i.a', '-o', 'jsonpath={.metadata.generation}'];
+    const before = await namespace.kubectl(generation);
+    await register(first, instance, { check: whole });
+    expect(await namespace.kubectl(generation)).toBe(before);
+    await register(first, instance, { check: { type: 'grpc', service: 'acme.Shop' } });
+    expect(await shown()).toMatchObject({ type: 'grpc', service: 'acme.Shop', interval_seconds: 10 });
+    expect(await shown()).not.toHaveProperty('path');
+    await register(first, instance);
+    expect(await shown()).toBeUndefined();
+  });
+
+  test('that fails takes the instance out of the healthy ones, and streams tell', async () => {
+    const service_name = 'failing';
+    for (const instance_id of ['a', 'b']) await register(first, { service_name, instance_id }, { check: http });
+    await using instances = await openEventStream(watchUrl('?instances=true'));
+    using watch = grpc.open('Watch', { instances: true });
+    await instances.until('synced');
+    for (let message = await watch.next(); message['type'] !== 'TYPE_SYNCED'; message = await watch.next());
+    const status = { check: { status: 'Failing', since: '2026-11-26T10:00:00Z', message: 'it answered 503' } };
+    const patch = ['patch', 'sreg', 'failing.i.a', '--subresource=status', '--type=merge', '-p'];
+    await namespace.kubectl([...patch, JSON.stringify({ status })]);
+    const result = { status: 'failing', since: '2026-11-26T10:00:00.000+00:00', message: 'it answered 503' };
+    const failed = { instance_id: 'a', healthy: false, check: { ...whole, ...result } };
+    expect(await instances.next()).toMatchObject({ type: 'modified', data: failed });
+    const checkResult = { status: 'STATUS_FAILING', message: 'it answered 503' };
+    const modified = { healthy: false, check: { type: 'TYPE_HTTP', path: '/health' }, checkResult };
+    expect(await watch.next()).toMatchObject({ type: 'TYPE_MODIFIED', instance: { instanceId: 'a', ...modified } });
+    const healthy = await first.call('GET', '/services?prefix=failing&healthy=true');
+    expect(healthy.body).toMatchObject({ services: [{ service_url: 'http://b.failing' }] });
+    expect(await urlOf(first, service_name)).toBe('http://b.failing');
+  });
+
+  test.each<[string, object]>([
+    ['check.path', { type: 'tcp', path: '/' }],
+    ['check.path', { type: 'http', path: '@evil.example' }],
+    ['check.service', { type: 'http', service: 'a' }],
+    ['check.interval_seconds', { type: 'tcp', interval_seconds: 1 }],
+    ['check.timeout_seconds', { type: 'tcp', timeout_seconds: 10 }],
+    ['check.failure_threshold', { type: 'tcp', failure_threshold: 0 }],
+    ['type', { type: 'exec' }],
+  ])('is refused where %s is not as it may be: %j', async (named, check) => {
+    const body = { service_name: 'refused', service_url: 'http://refused', instance_id: 'a', check };
+    const answer = await first.call('POST', '/services/register', body);
+    expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining(named) } });
+  });
+
+  test('can be declared over gRPC', async () => {
+    const service = { serviceName: 'checked-by-grpc', serviceUrl: 'http://a' };
+    await grpc.call('Register', { ...service, check: { type: 'TYPE_GRPC', service: 'acme.Shop' } });
+    const { body } = await first.call('GET', '/services/checked-by-grpc/instances');
+    expect(body).toMatchObject({ instances: [{ healthy: true, check: { type: 'grpc', service: 'acme.Shop' } }] });
+  });
+});
+
 test('the header names an instance where nothing else does', async () => {
   const headers = { 'x-instance-id': 'by-header', 'content-type': 'application/json' };
   const post = (path: string, body?: object) =>
@@ -268,8 +333,6 @@ test('what was registered at another replica a moment ago is found', async () =>
     expect((await second.call('POST', `/services/${service_name}/heartbeat?instance_id=a`)).status).toBe(200);
   }
 });
-
-const watchUrl = (query: string) => `${first.url}/api/v1/services/watch${query}`;
 
 test('streams tell of names, and of instances to who asks', async () => {
   await using names = await openEventStream(watchUrl(''));
@@ -343,6 +406,6 @@ test('kubectl shows one object for each, and finds them by the name of the servi
   const byField = ['get', 'sreg', '--field-selector', 'spec.serviceName=objects,spec.instanceId=y', '-o', 'name'];
   expect((await namespace.kubectl(byField)).trim()).toBe('serviceregistration.rollcall.dev/objects.i.y');
   const [header, ...rows] = (await namespace.kubectl(['get', 'sreg'])).trim().split('\n');
-  expect(header).toMatch(/NAME +SERVICE +INSTANCE +URL +PHASE +HEALTH +SINCE +VERSION +AGE/);
+  expect(header).toMatch(/NAME +SERVICE +INSTANCE +URL +PHASE +HEALTH +CHECK +SINCE +VERSION +AGE/);
   expect(rows.join('\n')).toMatch(/objects\.i\.x +objects +x +http:\/\/x\.objects/);
 });

@@ -5,7 +5,7 @@ import { defaultInstanceId } from './instance-id.ts';
 import { pause } from './pause.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 import { isServiceNotFound, RegistryError } from './registry-error.ts';
-import type { Capability, InstanceFacts, RegisteredService, RegisterRequest } from './registry-types.ts';
+import type { Capability, HealthCheck, InstanceFacts, RegisteredService, RegisterRequest } from './registry-types.ts';
 import type { ConnectionOptions } from './transport.ts';
 
 export interface RegisterOptions extends ConnectionOptions {
@@ -24,6 +24,8 @@ export interface RegisterOptions extends ConnectionOptions {
   readonly instanceId?: string | undefined;
   /** What others may choose by: metadata, zone, weight, path of GraphQL. */
   readonly facts?: InstanceFacts | undefined;
+  /** How Rollcall asks it whether it is well; while that fails others get the requests. */
+  readonly check?: HealthCheck | undefined;
   /** Let a Node process end although this registration is alive; it then expires by itself. */
   readonly unref?: boolean | undefined;
 }
@@ -103,12 +105,19 @@ interface Session {
  */
 export function register(options: RegisterOptions): Registration {
   const { name, url, capabilities = [], heartbeatIntervalMs = RECOMMENDED_INTERVAL_MS } = options;
-  const { instanceId = defaultInstanceId(), facts } = options;
+  const { instanceId = defaultInstanceId(), facts, check } = options;
   if (!(heartbeatIntervalMs > 0)) throw new RangeError('heartbeatIntervalMs must be positive');
   const emitter = createEmitter<RegistrationEvents>();
   const session: Session = {
     client: createRegistryClient(options),
-    request: { service_name: name, instance_id: instanceId, service_url: url, capabilities, ...facts },
+    request: {
+      service_name: name,
+      instance_id: instanceId,
+      service_url: url,
+      capabilities,
+      ...facts,
+      ...(check === undefined ? {} : { check }),
+    },
     options,
     stopping: new AbortController(),
     emit: (type, event) => emitter.emit(type, event),

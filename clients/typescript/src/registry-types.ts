@@ -33,6 +33,36 @@ export interface InstanceFacts {
   readonly graphql_path?: string;
 }
 
+/** How an instance is asked whether it is well, at the host and port of its URL. */
+export interface HealthCheck {
+  /**
+   * `http`: GET, passed by a status from 200 to 399. `tcp`: a connection. `grpc`: the standard
+   * `grpc.health.v1.Health`.
+   */
+  readonly type: 'http' | 'tcp' | 'grpc';
+  /** Of `http`, below the URL; absent: the URL itself. */
+  readonly path?: string;
+  /** Of `grpc`: whose health is asked for; absent: that of the server. */
+  readonly service?: string;
+  /** From 5 to 300, 10 by default. */
+  readonly interval_seconds?: number;
+  /** Until the end of the answer, less than the interval: from 1 to 60, 2 by default. */
+  readonly timeout_seconds?: number;
+  /** After so many failures in a row it is failing: from 1 to 10, 3 by default. */
+  readonly failure_threshold?: number;
+  /** After so many successes in a row one that failed is passing again: from 1 to 10, 2 by default. */
+  readonly success_threshold?: number;
+}
+
+/** A check, with what it has come to. */
+export interface HealthCheckRecord extends HealthCheck {
+  /** Absent: nothing yet. */
+  readonly status?: 'passing' | 'failing';
+  readonly since?: string;
+  /** What was seen when the status last changed. */
+  readonly message?: string;
+}
+
 /** One of the programs that are registered under a name. */
 export interface InstanceRecord extends ServiceRecord, InstanceFacts {
   /** Absent: the one that registered without an id. */
@@ -42,6 +72,7 @@ export interface InstanceRecord extends ServiceRecord, InstanceFacts {
   /** What it last said of its health. */
   readonly health?: string;
   readonly version?: string;
+  readonly check?: HealthCheckRecord;
 }
 
 /** Answer of `GET /services/{service_name}/instances`. */
@@ -59,6 +90,7 @@ export interface RegisterRequest extends InstanceFacts {
   readonly instance_id?: string;
   readonly service_url: string;
   readonly capabilities?: readonly Capability[];
+  readonly check?: HealthCheck;
 }
 
 /** Answer of `POST /services/register`; `ttl` in seconds. */

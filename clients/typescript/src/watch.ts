@@ -4,7 +4,7 @@ import { parseJobRecord } from './job-record.ts';
 import type { JobRecord } from './job-types.ts';
 import type { ListedEvent } from './listed-cache.ts';
 import { parseObject } from './registry-error.ts';
-import { capabilities, type InstanceRecord, type ServiceRecord } from './registry-types.ts';
+import { capabilities, type HealthCheckRecord, type InstanceRecord, type ServiceRecord } from './registry-types.ts';
 import type { Transport } from './transport.ts';
 
 /** What the registry can be watched for. */
@@ -111,14 +111,19 @@ function parseInstanceRecord(data: string): InstanceRecord | undefined {
   const texts = (['instance_id', 'health', 'version', 'zone', 'graphql_path'] as const).filter(
     (field) => typeof body[field] === 'string',
   );
-  const { metadata, weight } = body;
+  const { metadata, weight, check } = body;
   return {
     ...record,
     healthy: body['healthy'] !== false,
     ...Object.fromEntries(texts.map((field) => [field, body[field]])),
     ...(typeof weight === 'number' ? { weight } : {}),
     ...(isTexts(metadata) ? { metadata } : {}),
+    ...(isCheck(check) ? { check } : {}),
   };
+}
+
+function isCheck(check: unknown): check is HealthCheckRecord {
+  return typeof check === 'object' && check !== null && 'type' in check && typeof check.type === 'string';
 }
 
 function isTexts(value: unknown): value is Readonly<Record<string, string>> {
@@ -130,7 +135,16 @@ export function sameInstance(a: InstanceRecord, b: InstanceRecord): boolean {
   return sameFacts(a, b) && saidBy(a) === saidBy(b);
 }
 
-function saidBy({ healthy, health, version, zone, weight, graphql_path, metadata = {} }: InstanceRecord): string {
+function saidBy({
+  healthy,
+  health,
+  version,
+  zone,
+  weight,
+  graphql_path,
+  check,
+  metadata = {},
+}: InstanceRecord): string {
   const entries = Object.entries(metadata).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return JSON.stringify([healthy, health, version, zone, weight, graphql_path, entries]);
+  return JSON.stringify([healthy, health, version, zone, weight, graphql_path, check, entries]);
 }

@@ -1,4 +1,5 @@
 import { RegistryError } from '../common/errors.ts';
+import { healthCheckOf, healthCheckTypes } from '../registrations/domain/health-check.ts';
 import { isHealthy } from '../registrations/domain/instances.ts';
 import {
   type Capability,
@@ -37,6 +38,24 @@ interface FactsMessage {
   readonly zone: string;
   readonly weight: number;
   readonly graphqlPath: string;
+  readonly check: HealthCheckMessage | null;
+}
+
+/** Empty or 0 where it is not said. */
+interface HealthCheckMessage {
+  readonly type: string | number;
+  readonly path: string;
+  readonly service: string;
+  readonly intervalSeconds: number;
+  readonly timeoutSeconds: number;
+  readonly failureThreshold: number;
+  readonly successThreshold: number;
+}
+
+interface HealthCheckResultMessage {
+  readonly status: `STATUS_${'PASSING' | 'FAILING'}`;
+  readonly since: Timestamp;
+  readonly message: string;
 }
 
 /** Of one of several programs that are registered under a name. */
@@ -46,6 +65,7 @@ export interface InstanceMessage extends FactsMessage {
   readonly healthy: boolean;
   readonly health: string;
   readonly version: string;
+  readonly checkResult: HealthCheckResultMessage | null;
 }
 
 /** Which instance is meant; the one without an id where that is empty. */
@@ -127,13 +147,31 @@ interface Value {
 
 const DETAILS_MAX_DEPTH = 32;
 
-export function readFacts({ metadata, zone, weight, graphqlPath }: FactsMessage): Omit<Facts, 'url' | 'capabilities'> {
+/** @throws RegistryError INVALID_REQUEST for a check that is not right. */
+export function readFacts(message: FactsMessage): Omit<Facts, 'url' | 'capabilities'> {
+  const { metadata, zone, weight, graphqlPath, check } = message;
   return {
     metadata: Object.keys(metadata).length === 0 ? undefined : metadata,
     zone: zone === '' ? undefined : zone,
     weight: weight === 0 ? undefined : weight,
     graphqlPath: graphqlPath === '' ? undefined : graphqlPath,
+    check: check === null ? undefined : readCheck(check),
   };
+}
+
+function readCheck(message: HealthCheckMessage): Facts['check'] {
+  const { type: name, path, service, ...numbers } = message;
+  const type = healthCheckTypes.find((each) => `TYPE_${each.toUpperCase()}` === name);
+  if (type === undefined) throw new RegistryError('INVALID_REQUEST', `${name} is no type of a check`);
+  return healthCheckOf({
+    type,
+    path: path === '' ? undefined : path,
+    service: service === '' ? undefined : service,
+    intervalSeconds: numbers.intervalSeconds || undefined,
+    timeoutSeconds: numbers.timeoutSeconds || undefined,
+    failureThreshold: numbers.failureThreshold || undefined,
+    successThreshold: numbers.successThreshold || undefined,
+  });
 }
 
 export function readKey({ serviceName, instanceId }: InstanceRequest): InstanceKey {
@@ -204,7 +242,24 @@ export function instanceMessage(registration: Registration, lastBeatAt?: Date): 
   const { metadata = {}, zone = '', weight = 0, graphqlPath = '' } = registration;
   const service = serviceMessage(registration, lastBeatAt);
   const healthy = isHealthy(registration);
-  return { instanceId, service, healthy, health, version, metadata, zone, weight, graphqlPath };
+  const check = checkMessage(registration.check);
+  const checkResult = checkResultMessage(registration.checkResult);
+  return { instanceId, service, healthy, health, version, metadata, zone, weight, graphqlPath, check, checkResult };
+}
+
+function checkMessage(check: Registration['check']): HealthCheckMessage | null {
+  if (check === undefined) return null;
+  return { path: '', service: '', ...check, type: `TYPE_${check.type.toUpperCase()}` };
+}
+
+function checkResultMessage(result: Registration['checkResult']): HealthCheckResultMessage | null {
+  if (result === undefined) return null;
+  const { status, since, message } = result;
+  return {
+    status: status === 'Passing' ? 'STATUS_PASSING' : 'STATUS_FAILING',
+    since: timestampMessage(since),
+    message,
+  };
 }
 
 function enumName(capability: Capability): string {

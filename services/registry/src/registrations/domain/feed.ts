@@ -25,10 +25,22 @@ export function createInstanceFeed(capacity: number): RegistrationFeed {
   return createFeed({
     capacity,
     keyOf: ({ serviceName, instanceId = '' }) => `${serviceName}:${instanceId}`,
-    show: ({ id, serviceId, url, currentVersion, capabilities, health, metadata, zone, weight, graphqlPath }) =>
+    show: ({
+      id,
+      serviceId,
+      url,
+      currentVersion,
+      capabilities,
+      health,
+      metadata,
+      zone,
+      weight,
+      graphqlPath,
+      ...rest
+    }) =>
       JSON.stringify([
         [id, serviceId, url, currentVersion, capabilities],
-        [health, metadata, zone, weight, graphqlPath],
+        [health, metadata, zone, weight, graphqlPath, rest.check, rest.checkResult],
       ]),
     isPresent: isDiscoverable,
   });

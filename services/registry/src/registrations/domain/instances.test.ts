@@ -26,6 +26,8 @@ function instance(instanceId: string, more: Partial<Registration> = {}): Registr
 
 const later = (seconds: number) => ({ createdAt: new Date(seconds * 1000), registeredAt: new Date(seconds * 1000) });
 
+const failing = { checkResult: { status: 'Failing', since: new Date(0), message: 'it answered 503' } } as const;
+
 describe('what stands for a name', () => {
   test.each<[string, readonly Registration[], string | undefined]>([
     ['nothing where there is none', [], undefined],
@@ -37,6 +39,7 @@ describe('what stands for a name', () => {
     ['none that has expired', [instance('a', { phase: 'Expired' }), instance('b', later(1))], 'b'],
     ['none that is ailing', [instance('a', { health: 'Draining' }), instance('b', later(1))], 'b'],
     ['one with another word for its health', [instance('a', { health: 'ok' }), instance('b', later(1))], 'a'],
+    ['none whose check fails', [instance('a', failing), instance('b', later(1))], 'b'],
     [
       'an ailing one where all are',
       [instance('a', { health: 'degraded' }), instance('b', { ...later(1), health: 'unhealthy' })],

@@ -6,9 +6,12 @@ export function isDiscoverable(registration: Registration): boolean {
   return registration.phase === 'Registered';
 }
 
-/** Whether the instance has not said of itself that it is `unhealthy`, `degraded` or `draining`. */
-export function isHealthy({ health }: Registration): boolean {
-  return health === undefined || !isAiling(health);
+/**
+ * Whether the instance has not said of itself that it is `unhealthy`, `degraded` or `draining`, and
+ * its check is not failing.
+ */
+export function isHealthy({ health, checkResult }: Registration): boolean {
+  return (health === undefined || !isAiling(health)) && checkResult?.status !== 'Failing';
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { HealthCheck, HealthCheckResult } from './health-check.ts';
+
 /** The protocols a service may say that it speaks (contract 1, "Service registration"). */
 export const capabilityNames = ['rest', 'graphql', 'grpc', 'mcp'] as const;
 export type Capability = (typeof capabilityNames)[number];
@@ -27,6 +29,7 @@ export interface Facts {
   readonly weight?: number | undefined;
   /** Of its GraphQL API, below the URL. */
   readonly graphqlPath?: string | undefined;
+  readonly check?: HealthCheck | undefined;
 }
 
 /** A registration as the store has it: of one instance of a service. */
@@ -46,6 +49,8 @@ export interface Registration extends InstanceKey, Facts {
   readonly currentVersion: string | undefined;
   /** What the instance last said of its health; undefined: nothing yet. */
   readonly health: string | undefined;
+  /** Undefined: none is declared, or it has come to nothing yet. */
+  readonly checkResult?: HealthCheckResult | undefined;
   /** The subject that registered the name, where authentication was on. */
   readonly owner: string | undefined;
   /** Orders the states of all registrations; grows with every change. */

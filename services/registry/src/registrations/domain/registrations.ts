@@ -366,6 +366,7 @@ function sameFacts(known: Registration, request: RegistrationRequest): boolean {
     known.weight === request.weight &&
     known.graphqlPath === request.graphqlPath &&
     isDeepStrictEqual(known.metadata ?? {}, request.metadata ?? {}) &&
+    isDeepStrictEqual(known.check, request.check) &&
     known.capabilities.length === request.capabilities.length &&
     known.capabilities.every((capability) => request.capabilities.includes(capability))
   );

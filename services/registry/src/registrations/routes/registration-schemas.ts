@@ -12,6 +12,7 @@ import { documented, memberRules } from '../../http/documented.ts';
 import { Limit, named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { isHealthy } from '../domain/instances.ts';
 import { capabilityNames, type Registration } from '../domain/registration.ts';
+import { Check, CheckRecord, checkRecord } from './check-schemas.ts';
 
 const CapabilityName = Type.Enum([...capabilityNames], { description: 'mcp: Model Context Protocol' });
 
@@ -65,6 +66,7 @@ export const RegisterBody = Type.Object({
   service_url: ServiceUrl,
   capabilities: Type.Optional(Capabilities),
   ...facts,
+  check: Type.Optional(Check),
 });
 
 const identity = {
@@ -98,11 +100,13 @@ export const InstanceRecord = Type.Object({
   instance_id: Type.Optional(InstanceId),
   ...RegistrationRecord.properties,
   healthy: Type.Boolean({
-    description: 'Whether it gets requests before those that have said that they are unhealthy, degraded or draining',
+    description:
+      'Whether it gets requests before those that have said that they are unhealthy, degraded or draining, or whose check is failing',
   }),
   health: Type.Optional(Type.String({ description: 'What it last said of its health' })),
   version: Type.Optional(Type.String({ description: 'The version that it runs, where that is known' })),
   ...facts,
+  check: Type.Optional(CheckRecord),
 });
 
 export const InstancesResponse = Type.Object({
@@ -173,7 +177,7 @@ export function instanceRecord(
   serviceId: string,
   lastBeatAt?: Date,
 ): Static<typeof InstanceRecord> {
-  const { instanceId, health, currentVersion, metadata, zone, weight, graphqlPath } = registration;
+  const { instanceId, health, currentVersion, metadata, zone, weight, graphqlPath, check } = registration;
   return {
     ...(instanceId === undefined ? {} : { instance_id: instanceId }),
     ...registrationRecord({ ...registration, serviceId }, lastBeatAt),
@@ -184,5 +188,6 @@ export function instanceRecord(
     ...(zone === undefined ? {} : { zone }),
     ...(weight === undefined ? {} : { weight }),
     ...(graphqlPath === undefined ? {} : { graphql_path: graphqlPath }),
+    ...(check === undefined ? {} : { check: checkRecord(check, registration.checkResult) }),
   };
 }

@@ -16,6 +16,7 @@ import {
   unregisterService,
 } from '../domain/registrations.ts';
 import { directoryFilter, type PageRequest, pageOf, type ServiceFilter } from '../domain/service-filter.ts';
+import { readCheck } from './check-schemas.ts';
 import { instanceIdOf } from './instance-id.ts';
 import {
   HeartbeatResponse,
@@ -108,7 +109,16 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
       },
     },
     async (request) => {
-      const { service_name, service_url, capabilities = [], metadata, zone, weight, graphql_path } = request.body;
+      const {
+        service_name,
+        service_url,
+        capabilities = [],
+        metadata,
+        zone,
+        weight,
+        graphql_path,
+        check,
+      } = request.body;
       const instanceId = instanceIdOf(request, request.body.instance_id);
       const registered = await registerService(registrations, {
         serviceName: service_name,
@@ -119,6 +129,7 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
         zone,
         weight,
         graphqlPath: graphql_path,
+        check: readCheck(check),
         owner: request.subject,
       });
       return {

@@ -1,6 +1,6 @@
 import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { annotations, isLabelValue, labels, objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
-import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
@@ -142,6 +142,7 @@ function viewOf(object: ServiceRegistration): Registration {
     zone: spec.zone,
     weight: spec.weight,
     graphqlPath: spec.graphqlPath,
+    check: spec.check,
     source: spec.source,
     ttlSeconds: spec.ttlSeconds,
     createdAt: new Date(creationTimestamp),
@@ -149,9 +150,14 @@ function viewOf(object: ServiceRegistration): Registration {
     phase: status?.phase ?? 'Registered',
     currentVersion: status?.currentVersion,
     health: status?.health?.status,
+    checkResult: spec.check === undefined ? undefined : checkResultOf(status?.check),
     owner: metadata.annotations?.[annotations.owner],
     version: versionOf(object),
   };
+}
+
+function checkResultOf(check: HealthCheckStatus | undefined): Registration['checkResult'] {
+  return check === undefined ? undefined : { ...check, since: new Date(check.since) };
 }
 
 async function fetchRegistration(context: Context, key: InstanceKey): Promise<Registration | undefined> {
@@ -205,7 +211,7 @@ async function createRegistration(context: Context, registered: NewRegistration)
   return registration;
 }
 
-function specOf({ url, capabilities, metadata, zone, weight, graphqlPath }: Facts) {
+function specOf({ url, capabilities, metadata, zone, weight, graphqlPath, check }: Facts) {
   return {
     url,
     capabilities: [...capabilities],
@@ -213,11 +219,13 @@ function specOf({ url, capabilities, metadata, zone, weight, graphqlPath }: Fact
     ...(zone === undefined ? {} : { zone }),
     ...(weight === undefined ? {} : { weight }),
     ...(graphqlPath === undefined ? {} : { graphqlPath }),
+    ...(check === undefined ? {} : { check }),
   };
 }
 
 /** A merge patch keeps what it does not name. */
-function replacedSpec(known: Facts, { url, capabilities, metadata = {}, zone, weight, graphqlPath }: Facts): object {
+function replacedSpec(known: Facts, request: Facts): object {
+  const { url, capabilities, metadata = {}, zone, weight, graphqlPath, check } = request;
   const dropped = Object.keys(known.metadata ?? {}).filter((key) => !Object.hasOwn(metadata, key));
   return {
     url,
@@ -226,6 +234,7 @@ function replacedSpec(known: Facts, { url, capabilities, metadata = {}, zone, we
     zone: zone ?? null,
     weight: weight ?? null,
     graphqlPath: graphqlPath ?? null,
+    check: check === undefined ? null : { ...check, path: check.path ?? null, service: check.service ?? null },
   };
 }
 

@@ -13,6 +13,8 @@ export interface RealRegistryOptions {
   readonly ttlSeconds?: number;
   /** Whether an operator runs, which expires registrations. */
   readonly operator?: boolean;
+  /** Whether writers show a token. */
+  readonly asksForTokens?: boolean;
 }
 
 /**
@@ -30,7 +32,8 @@ export interface RealRegistry extends AsyncDisposable {
   addReplica(): Promise<string>;
 }
 
-export async function startRealRegistry({ ttlSeconds = 60, operator = false }: RealRegistryOptions = {}) {
+export async function startRealRegistry(options: RealRegistryOptions = {}) {
+  const { ttlSeconds = 60, operator = false, asksForTokens = false } = options;
   await using stack = new AsyncDisposableStack();
   const namespace = await createNamespace('client');
   const database = stack.use(await createDatabase());
@@ -39,7 +42,11 @@ export async function startRealRegistry({ ttlSeconds = 60, operator = false }: R
     startRegistryProcess({
       namespace: namespace.name,
       databaseUrl: database.url,
-      settings: { ROLLCALL_TTL_SECONDS: String(ttlSeconds), ...settings },
+      settings: {
+        ROLLCALL_TTL_SECONDS: String(ttlSeconds),
+        ...(asksForTokens ? { ROLLCALL_AUTHENTICATION: 'token-review' } : {}),
+        ...settings,
+      },
     });
   let registry: Replica = await start({ ROLLCALL_PORT: String(port) });
   stack.defer(() => registry[Symbol.asyncDispose]());

@@ -7,7 +7,7 @@ import { serviceDefinition } from '@rollcall/registry/grpc/protocol.ts';
 
 export const INVENTORY = 'acme.inventory.v1.Inventory';
 const HEALTH = 'grpc.health.v1.Health';
-const DIRECTORIES = ['./proto', '../../services/registry/proto'];
+const DIRECTORIES = ['./proto', '../../platform/proto'];
 
 /** A gRPC service with the standard health and reflection of its own. */
 export interface InventoryBackend extends AsyncDisposable {

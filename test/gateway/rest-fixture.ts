@@ -4,12 +4,12 @@ import { createRestProxy, type RestProxy } from '@rollcall/gateway/doors/rest/re
 import { GatewayError } from '@rollcall/gateway/errors.ts';
 import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
-import { createLookups, type Lookups, type Resolve } from '@rollcall/gateway/upstream/discovery/lookups.ts';
 import { placeOf } from '@rollcall/gateway/upstream/discovery/sites.ts';
 import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createLookups, type Lookups, type Resolve } from '@rollcall/platform/outbound/lookups.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 
 /** The proxy for HTTP/1.1 in this process, and servers before and behind it. */

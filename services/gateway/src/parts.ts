@@ -1,6 +1,8 @@
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { guardedResolve } from '@rollcall/platform/outbound/guarded-resolve.ts';
+import { createLookups, resolveBySystem } from '@rollcall/platform/outbound/lookups.ts';
 import { closingLimitMs } from '@rollcall/platform/process/http-server.ts';
 import type { ProcessContext } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
@@ -19,8 +21,6 @@ import { createWebSockets } from './doors/websocket/websockets.ts';
 import { createIdentity, type GatewayIdentity } from './identity/identity.ts';
 import { defaultBreakerPolicy } from './upstream/breaker.ts';
 import { endpointsBy } from './upstream/discovery/endpoints.ts';
-import { guardedResolve } from './upstream/discovery/guarded-resolve.ts';
-import { createLookups, resolveBySystem } from './upstream/discovery/lookups.ts';
 import { createTargets } from './upstream/discovery/targets.ts';
 import { createDispatchers } from './upstream/dispatchers.ts';
 import { createRouteTable } from './upstream/routing/routes-file.ts';

@@ -1,7 +1,7 @@
 import { passOverUnexpectedContinue } from '@rollcall/platform/node-internals/unexpected-continue.ts';
+import type { Lookups } from '@rollcall/platform/outbound/lookups.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from './discovery/addresses.ts';
-import type { Lookups } from './discovery/lookups.ts';
 import type { Endpoint } from './discovery/sites.ts';
 
 export interface DispatcherOptions {

@@ -1,9 +1,9 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import type { LookupFunction } from 'node:net';
+import { isOfLookup } from '@rollcall/platform/outbound/lookups.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { always } from '../../upstream/discovery/addresses.ts';
 import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
-import { isOfLookup } from '../../upstream/discovery/lookups.ts';
 import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import { lenientFields } from './headers.ts';
 import type { GrpcLimits } from './limits.ts';

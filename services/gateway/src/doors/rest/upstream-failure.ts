@@ -1,9 +1,9 @@
 import { maxHeaderSize } from 'node:http';
 import { errorMessage } from '@rollcall/platform/errors.ts';
 import { AddressRefusedError } from '@rollcall/platform/outbound/address-rules.ts';
+import { isOfLookup } from '@rollcall/platform/outbound/lookups.ts';
 import { errors } from 'undici';
 import type { ErrorCode } from '../../errors.ts';
-import { isOfLookup } from '../../upstream/discovery/lookups.ts';
 
 /** Why a service gave no answer. */
 export interface UpstreamFailure {

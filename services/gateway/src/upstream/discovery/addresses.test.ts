@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createLookups } from '@rollcall/platform/outbound/lookups.ts';
 import { expect, test, vi } from 'vitest';
 import { type Addresses, followAddresses } from './addresses.ts';
-import { createLookups } from './lookups.ts';
 
 const v4 = (...hosts: readonly number[]): readonly LookupAddress[] =>
   hosts.map((host) => ({ address: `10.0.0.${host}`, family: 4 }));

@@ -7,7 +7,7 @@ import {
   allowedOf,
   isRefusedAddress,
 } from '@rollcall/platform/outbound/address-rules.ts';
-import type { Resolve } from './lookups.ts';
+import type { Resolve } from '@rollcall/platform/outbound/lookups.ts';
 
 /** Where a host name leads, as it is now. */
 export interface Addresses {

@@ -1,10 +1,10 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
+import type { Resolve } from '@rollcall/platform/outbound/lookups.ts';
 import { GatewayError } from '../../errors.ts';
 import { type BreakerPolicy, type BreakerState, createBreaker } from '../breaker.ts';
 import { createRetryBudget, type RetryBudget } from '../retry-budget.ts';
 import { followAddresses } from './addresses.ts';
-import type { Resolve } from './lookups.ts';
 import { createSites, type Endpoint, type Place, type SitesOptions } from './sites.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { type AddressRule, allowedOf } from '@rollcall/platform/outbound/address-rules.ts';
+import { type AddressRule, allowedOf } from './address-rules.ts';
 import type { Resolve } from './lookups.ts';
 
 export interface GuardOptions {

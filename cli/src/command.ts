@@ -93,6 +93,17 @@ export function addFilterOptions(command: Command): Command {
     .option('--prefix <prefix>', 'only services whose name begins with it');
 }
 
+/** `--metadata key=value`, repeatable. */
+export function metadataOption(description: string): Option {
+  return new Option('--metadata <key=value>', `${description}; repeatable`).argParser(
+    (text: string, previous: Readonly<Record<string, string>> | undefined) => {
+      const at = text.indexOf('=');
+      if (at < 1) throw new InvalidArgumentError('It must be key=value.');
+      return { ...previous, [text.slice(0, at)]: text.slice(at + 1) };
+    },
+  );
+}
+
 /** Parses an option's positive whole number. */
 export function parseCount(text: string): number {
   const count = Number(text);

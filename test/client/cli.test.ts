@@ -57,6 +57,20 @@ describe('rollcall', () => {
     expect((await run('services', '--prefix', '店')).out).not.toContain('shop');
   });
 
+  it('lists services by what their instances say, and removes all instances of a name', async () => {
+    for (const instance_id of ['a', 'b']) {
+      const metadata = { team: instance_id };
+      await client().register({ service_name: 'pair', instance_id, service_url: 'http://x', zone: 'z1', metadata });
+    }
+    const listed = async (...filter: string[]) => (await run('services', ...filter)).out.includes('pair');
+    expect(await listed('--metadata', 'team=a', '--zone', 'z1', '--healthy')).toBe(true);
+    expect(await listed('--metadata', 'team=c')).toBe(false);
+    expect(await run('services', '--metadata', 'team')).toMatchObject({ code: 2 });
+    expect(await run('unregister', 'pair', '--all', '--instance-id', 'a')).toMatchObject({ code: 2 });
+    expect(await run('unregister', 'pair', '--all')).toMatchObject({ code: 0, err: '' });
+    expect(await run('unregister', 'pair', '--all')).toMatchObject({ code: 3, out: '' });
+  });
+
   it('prints the very body of the API with -o json', async () => {
     await client().register({ service_name: 'shop', service_url: 'http://shop' });
     const { service_id } = await client().getService('shop');

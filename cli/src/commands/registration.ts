@@ -1,6 +1,7 @@
-import { createRegistryClient } from '@rollcall/client/registry-client.ts';
-import type { Capability } from '@rollcall/client/registry-types.ts';
-import type { Command } from 'commander';
+import { createRegistryClient, type RegistryClient } from '@rollcall/client/registry-client.ts';
+import { RegistryError } from '@rollcall/client/registry-error.ts';
+import type { Capability, RemovedService } from '@rollcall/client/registry-types.ts';
+import { type Command, Option } from 'commander';
 import { capabilitiesOption, connectionOf, instanceOption, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
@@ -40,11 +41,27 @@ export function addRegistrationCommands(program: Command, deps: CliDeps): void {
       .command('unregister')
       .description('remove a service, or one of its programs')
       .argument('<name>', 'name of the service')
-      .addOption(instanceOption(NO_ID)),
-    ['rollcall unregister shop', 'rollcall unregister shop --instance-id shop-a'],
+      .addOption(instanceOption(NO_ID))
+      .addOption(new Option('--all', 'all programs of the name').conflicts('instanceId')),
+    ['rollcall unregister shop', 'rollcall unregister shop --instance-id shop-a', 'rollcall unregister shop --all'],
   ).action(async function (this: Command, name: string) {
-    const { instanceId }: InstanceChoice = this.opts();
-    const body = await createRegistryClient(connectionOf(this, deps)).unregister(name, { instanceId });
+    const { instanceId, all = false }: InstanceChoice & { readonly all?: boolean } = this.opts();
+    const client = createRegistryClient(connectionOf(this, deps));
+    const body = all ? await unregisterAll(client, name) : await client.unregister(name, { instanceId });
     printResult(this, deps, { body, asText: ({ message }) => `${printable(message)}\n` });
   });
+}
+
+/** One after the other, those that begin meanwhile not: they are of programs that live. */
+async function unregisterAll(client: RegistryClient, name: string): Promise<RemovedService> {
+  const { instances } = await client.listInstances(name);
+  for (const { instance_id: instanceId } of instances) {
+    await client.unregister(name, { instanceId }).catch(unlessGone);
+  }
+  return { service_name: name, message: `All ${instances.length} instances of '${name}' were removed` };
+}
+
+/** It has ended by itself. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof RegistryError) || error.status !== 404) throw error;
 }

@@ -1,15 +1,20 @@
 import { createRegistryClient } from '@rollcall/client/registry-client.ts';
 import type { ServiceFilter } from '@rollcall/client/registry-types.ts';
 import type { Command } from 'commander';
-import { addFilterOptions, connectionOf, printResult, withExamples } from '../command.ts';
+import { addFilterOptions, connectionOf, metadataOption, printResult, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { formatInstances, formatService, formatServices } from '../output/services.ts';
 
 /** `rollcall services`, `rollcall get` and `rollcall instances`. */
 export function addReadCommands(program: Command, deps: CliDeps): void {
-  withExamples(addFilterOptions(program.command('services').description('list the registered services')), [
+  const list = addFilterOptions(program.command('services').description('list the registered services'))
+    .option('--zone <zone>', 'only services with an instance there')
+    .option('--healthy', 'only services with an instance that is well')
+    .addOption(metadataOption('only services with an instance that has it'));
+  withExamples(list, [
     'rollcall services',
     'rollcall services --capability grpc --prefix shop-',
+    'rollcall services --healthy --zone eu-1a --metadata team=payments',
     "rollcall services -o json | jq -r '.services[].service_url'",
   ]).action(async function (this: Command) {
     const filter: ServiceFilter = this.opts();

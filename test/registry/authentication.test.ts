@@ -168,6 +168,13 @@ test.each([
   expect((await call(authorization(), 'POST /services/register', shop)).status).toBe(401);
 });
 
+test('who shows a token is told that it was refused, and not that there was none', async () => {
+  const refused = await (await call(as('foreign'), 'POST /services/register', shop)).json();
+  expect(refused).toEqual({ error: 'Unauthenticated', message: expect.stringContaining('audience') });
+  const absent = await (await call(undefined, 'POST /services/register', shop)).json();
+  expect(absent).toEqual({ error: 'Unauthenticated', message: expect.not.stringContaining('audience') });
+});
+
 test('a name belongs to the subject that registered it', async () => {
   expect((await call(as('alice'), 'POST /services/register', shop)).status).toBe(200);
   const thefts = [

@@ -69,6 +69,9 @@ function subjectOf(
   return checkedSubject(authentication, shown, isOpen);
 }
 
+const TOKEN_REFUSED =
+  'The bearer token was refused: it has ended, or is meant for another audience than the registry (docs/services.md)';
+
 async function checkedSubject(
   { authenticate }: Authentication,
   shown: Credentials,
@@ -81,7 +84,7 @@ async function checkedSubject(
     if (isOpen) return undefined;
     throw error;
   }
-  if (subject === undefined) throw new RegistryError('UNAUTHENTICATED');
+  if (subject === undefined) throw new RegistryError('UNAUTHENTICATED', shown.token && TOKEN_REFUSED);
   return subject;
 }
 

@@ -22,6 +22,7 @@ beforeAll(async () => {
   });
   fleet = await startFleet({
     size: 100,
+    perName: 2,
     prefix: 'live',
     urls: deployment.registries.map(({ current }) => current.url),
     // Several may be lost, one after another, on a busy machine.

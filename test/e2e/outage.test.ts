@@ -2,8 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Deployment, startDeployment } from '../support/deployment.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { type Fleet, startFleet } from '../support/fleet.ts';
+import type { RunningService } from '../support/replica.ts';
 
 const SIZE = 300;
+const PER_NAME = 3;
+const NAMES = SIZE / PER_NAME;
 const TTL_MS = 20_000;
 const OUTAGE_MS = 3 * TTL_MS;
 /**
@@ -23,6 +26,7 @@ beforeAll(async () => {
   });
   fleet = await startFleet({
     size: SIZE,
+    perName: PER_NAME,
     prefix: 'fleet',
     urls: deployment.registries.map(({ current }) => current.url),
     heartbeatMs: TTL_MS / 2,
@@ -36,16 +40,29 @@ afterAll(async () => {
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** How many instances a replica knows, of all names. */
+async function known(replica: RunningService): Promise<number> {
+  const names = new Set(fleet.members.map(({ name }) => name));
+  const answers = await Promise.all([...names].map((name) => replica.call('GET', `/services/${name}/instances`)));
+  return answers.reduce((sum, { body }) => sum + ((body?.['instances'] as unknown[] | undefined)?.length ?? 0), 0);
+}
+
+/** When each Lease was renewed last. */
+async function renewals(): Promise<number[]> {
+  const times = 'jsonpath={.items[*].spec.renewTime}';
+  const leases = await deployment.kubectl(['get', 'leases', '-l', 'rollcall.dev/heartbeat=true', '-o', times]);
+  return leases.split(' ').map((time) => Date.parse(time));
+}
+
 test('the API server is gone for three TTLs: no live service is expired, one that died is', async () => {
   const [registry] = deployment.registries;
-  const [victim] = fleet.members;
+  // Others of its name live on.
+  const [, victim] = fleet.members;
   if (registry === undefined || victim === undefined) throw new Error('nothing to test with');
   const { current } = registry;
   // A registration that the other replica took is known here once its event has come, which a
   // killed API server sends to nobody.
-  await expect
-    .poll(async () => (await current.call('GET', '/services')).body?.['total'], { timeout: 15_000 })
-    .toBe(SIZE);
+  await expect.poll(() => known(current), { timeout: 15_000 }).toBe(SIZE);
 
   await deployment.controlPlane.stopApiServer();
   const goneAt = performance.now();
@@ -53,10 +70,10 @@ test('the API server is gone for three TTLs: no live service is expired, one tha
   await expect.poll(async () => (await current.call('GET', '/health')).status, { timeout: 15_000 }).toBe(503);
   const health = await current.call('GET', '/health');
   expect(health.body).toMatchObject({ status: 'unhealthy', store: 'disconnected' });
-  expect(health.body?.['cache']).toMatchObject({ size: SIZE });
+  expect(health.body?.['cache']).toMatchObject({ size: NAMES });
   while (performance.now() - goneAt < OUTAGE_MS) {
-    const known = await current.call('GET', `/services/${fleet.members.at(-1)?.name}`);
-    expect([known.status, (await current.call('GET', '/services')).body?.['total']]).toEqual([200, SIZE]);
+    expect(await known(current)).toBe(SIZE);
+    expect((await current.call('GET', '/services')).body?.['total']).toBe(NAMES);
     const body = { service_name: 'newcomer', service_url: 'http://a' };
     for (const answer of [
       await current.call('GET', '/services/unknown-name'),
@@ -69,19 +86,23 @@ test('the API server is gone for three TTLs: no live service is expired, one tha
     await wait(5000);
   }
 
-  await using stream = await openEventStream(`${current.url}/api/v1/services/watch`);
+  await using stream = await openEventStream(`${current.url}/api/v1/services/watch?instances=true`);
   await stream.until('synced');
   // It answers the operator before it says that it is ready.
   const startedAt = performance.now();
+  const startedOn = Date.now();
   await deployment.controlPlane.startApiServer();
   await expect.poll(async () => (await current.call('GET', '/health')).status, { timeout: 20_000 }).toBe(200);
   const gone = (await stream.until('expired', EXPIRY_LIMIT_MS)).at(-1);
-  expect(gone?.data['service_name']).toBe(victim.name);
+  expect(gone?.data).toMatchObject({ service_name: victim.name, instance_id: victim.instanceId });
   expect(performance.now() - startedAt).toBeGreaterThan(TTL_MS - 5000);
 
   // Whoever else was to be expired by mistake would be by now.
   await wait(20_000);
-  expect((await current.call('GET', '/services')).body?.['total']).toBe(SIZE - 1);
+  expect((await current.call('GET', '/services')).body?.['total']).toBe(NAMES);
+  for (const { name, serviceId } of fleet.members) {
+    expect((await current.call('GET', `/services/${name}`)).body).toMatchObject({ service_id: serviceId });
+  }
   expect(fleet.members.filter(({ refusals }) => refusals > 0)).toEqual([]);
   const phases = await deployment.kubectl([
     'get',
@@ -90,4 +111,7 @@ test('the API server is gone for three TTLs: no live service is expired, one tha
     'jsonpath={range .items[*]}{.status.phase}{"\\n"}{end}',
   ]);
   expect(phases.split('\n').filter((phase) => phase === 'Expired')).toHaveLength(1);
+  const beats = await renewals();
+  expect(beats).toHaveLength(SIZE - 1);
+  expect(Math.min(...beats)).toBeGreaterThan(startedOn);
 });

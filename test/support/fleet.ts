@@ -1,8 +1,14 @@
+import type { Answer } from './replica.ts';
+
 const RETRY_MS = 3000;
 
 /** What became of one simulated program. */
 interface Member {
   readonly name: string;
+  /** Undefined: it sends none, as clients do that know no instances. */
+  readonly instanceId: string | undefined;
+  /** That its registration was answered with. */
+  serviceId: string;
   /** Whether it still sends heartbeats. */
   alive: boolean;
   /**
@@ -23,6 +29,8 @@ export interface Fleet extends AsyncDisposable {
 
 export interface FleetOptions {
   readonly size: number;
+  /** How many of them have one name: the first without an instance id, the others with one. */
+  readonly perName: number;
   readonly prefix: string;
   /** Base URLs of the replicas; each try goes to the next. */
   readonly urls: readonly string[];
@@ -37,6 +45,7 @@ export interface FleetOptions {
 
 export async function startFleet({
   size,
+  perName,
   prefix,
   urls,
   heartbeatMs,
@@ -46,17 +55,14 @@ export async function startFleet({
   let turn = 0;
   let stopped = false;
 
-  async function post(path: string, body?: object): Promise<number> {
+  async function post(path: string, body?: object): Promise<Pick<Answer, 'status' | 'body'>> {
     turn += 1;
     const url = `${urls[turn % urls.length]}/api/v1${path}`;
     const json =
       body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
     return fetch(url, { method: 'POST', ...json, signal: AbortSignal.timeout(heartbeatMs) }).then(
-      async (response) => {
-        await response.body?.cancel();
-        return response.status;
-      },
-      () => 0,
+      async (response) => ({ status: response.status, body: (await response.json()) as Answer['body'] }),
+      () => ({ status: 0, body: undefined }),
     );
   }
 
@@ -70,14 +76,17 @@ export async function startFleet({
 
   async function beat(member: Member): Promise<void> {
     const sentMs = performance.now();
-    const status = await post(`/services/${member.name}/heartbeat`);
+    const query = member.instanceId === undefined ? '' : `?instance_id=${member.instanceId}`;
+    const { status } = await post(`/services/${member.name}/heartbeat${query}`);
     if (status === 200) member.acceptedMs = sentMs;
     if (status === 400 && performance.now() - member.acceptedMs <= promisedMs) member.refusals += 1;
     later(member, status === 200 ? heartbeatMs : RETRY_MS);
   }
 
   const members: Member[] = Array.from({ length: size }, (_, index) => ({
-    name: `${prefix}-${index}`,
+    name: `${prefix}-${Math.floor(index / perName)}`,
+    instanceId: index % perName === 0 ? undefined : `i-${index % perName}`,
+    serviceId: '',
     alive: true,
     refusals: 0,
     acceptedMs: performance.now(),
@@ -87,11 +96,11 @@ export async function startFleet({
     Array.from({ length: 16 }, async () => {
       for (const member of next) {
         member.acceptedMs = performance.now();
-        const status = await post('/services/register', {
-          service_name: member.name,
-          service_url: 'http://127.0.0.1:9',
-        });
+        const { name: service_name, instanceId: instance_id } = member;
+        const request = { service_name, instance_id, service_url: 'http://127.0.0.1:9' };
+        const { status, body } = await post('/services/register', request);
         if (status !== 200) throw new Error(`Registration of ${member.name} was answered with ${status}`);
+        member.serviceId = String(body?.['service_id']);
         later(member, Math.random() * heartbeatMs);
       }
     }),

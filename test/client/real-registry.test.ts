@@ -73,6 +73,39 @@ describe('against the real registry', () => {
     expect(instances.map(({ instance_id }) => instance_id)).toEqual(['other']);
   });
 
+  it('gives one record to two programs with one instance id, and to the first again when the second leaves', async () => {
+    const client = createRegistryClient({ servers: shared.url });
+    const twin = { servers: shared.url, name: 'twins', instanceId: 'same', ...quick };
+    await using first = register({ ...twin, url: 'http://first' });
+    const { service_id } = await first.registered;
+    const heard: string[] = [];
+    for (const event of ['heartbeat', 'lost', 'registered'] as const) first.on(event, () => heard.push(event));
+    const second = register({ ...twin, url: 'http://second' });
+    expect((await second.registered).service_id).toBe(service_id);
+    const beats = vi.fn<() => void>();
+    second.on('heartbeat', beats);
+    // Heartbeats of both are good, and nothing goes back and forth.
+    await vi.waitFor(() => expect(beats.mock.calls.length).toBeGreaterThan(2), { timeout: 10_000 });
+    expect(new Set(heard)).toEqual(new Set(['heartbeat']));
+    const { instances } = await client.listInstances('twins');
+    expect(instances).toMatchObject([{ instance_id: 'same', service_url: 'http://second', service_id }]);
+    await second.unregister();
+    const changes = () => heard.filter((event) => event !== 'heartbeat');
+    await vi.waitFor(() => expect(changes()).toEqual(['lost', 'registered']), { timeout: 5000 });
+    expect(await client.getInstance('twins', 'same')).toMatchObject({ service_url: 'http://first' });
+  });
+
+  it('leaves the record to the program that has one instance id last', async () => {
+    const client = createRegistryClient({ servers: shared.url });
+    const twin = { servers: shared.url, name: 'replaced', instanceId: 'same', ...quick };
+    const first = register({ ...twin, url: 'http://first' });
+    await first.registered;
+    await using second = register({ ...twin, url: 'http://second' });
+    const { service_id } = await second.registered;
+    await first.unregister();
+    expect(await client.getInstance('replaced', 'same')).toMatchObject({ service_url: 'http://second', service_id });
+  });
+
   it.each([
     { name: 'a:b', url: 'http://x', error: 'Invalid service name' },
     { name: 'shop', url: 'javascript:alert(1)', error: 'Invalid service URL' },

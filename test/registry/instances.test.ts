@@ -306,6 +306,11 @@ test('two programs with one id are one instance: the later one counts', async ()
   expect(other['service_id']).toBe(one['service_id']);
   await expect.poll(() => urlOf(first, 'twins')).toBe('http://other');
   expect(await instancesOf(first, 'twins')).toEqual(['a']);
+  // Neither heartbeat says which of them it is.
+  for (const at of [first, second]) {
+    expect((await at.call('POST', '/services/twins/heartbeat?instance_id=a')).status).toBe(200);
+  }
+  expect(await urlOf(second, 'twins')).toBe('http://other');
 });
 
 test('however many begin at once, at whichever replica, they have one id', async () => {

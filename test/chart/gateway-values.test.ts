@@ -121,6 +121,15 @@ describe('the gateway', () => {
     expect(configOf(await render(['10.42.0.0/16']))).toMatchObject({ token: { issuer: 'rollcall' } });
   });
 
+  test('has the zone that Kubernetes gives its pod, unless the values name another', async () => {
+    const fieldRef = { fieldPath: "metadata.labels['topology.kubernetes.io/zone']" };
+    expect(environmentOf(await renderChart(), GATEWAY)).toMatchObject({ ROLLCALL_ZONE: { fieldRef } });
+    const gateway = { env: { ROLLCALL_ZONE: 'eu-1a' } };
+    expect(configOf(await renderChart({ processes: { gateway } }))).toMatchObject({
+      balancing: { zone: 'eu-1a', slowStartMs: 30_000 },
+    });
+  });
+
   test('reads its routes from a directory, in which they change under its hands', async () => {
     const { volumes, containers } = podOf(await renderChart());
     expect(volumes).toContainEqual({ name: 'files', configMap: { name: GATEWAY } });

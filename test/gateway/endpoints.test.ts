@@ -72,10 +72,10 @@ describe('a service whose host name leads to several addresses', () => {
     return (await answer.json()) as Reply;
   }
 
-  test('gets requests at all of them in turn, by its name', async () => {
+  test('gets requests at all of them, by its name', async () => {
     const replies: Reply[] = [];
-    for (let count = 0; count < 9; count += 1) replies.push(await ask());
-    expect(hits).toEqual({ [A]: 3, [B]: 3, [C]: 3 });
+    for (let count = 0; count < 60; count += 1) replies.push(await ask());
+    expect(Object.keys(hits).toSorted()).toEqual([A, B, C]);
     for (const { host } of replies) expect(host).toMatch(/^several\.test:\d+$/);
   });
 
@@ -87,7 +87,7 @@ describe('a service whose host name leads to several addresses', () => {
     await new Promise((resolve) => {
       setTimeout(resolve, defaultBreakerPolicy.openMs);
     });
-    for (let count = 0; count < 30; count += 1) await ask();
+    for (let count = 0; count < 90; count += 1) await ask();
     expect(hits[B]).toBeGreaterThanOrEqual(defaultBreakerPolicy.consecutiveFailures + 8);
   });
 
@@ -149,7 +149,7 @@ describe('a service whose host name leads to several addresses', () => {
   test('is asked less where one says that it is overloaded, which is left out', async () => {
     overloaded = new Set([B]);
     const statuses: number[] = [];
-    for (let count = 0; count < 30; count += 1) statuses.push((await fetch(url)).status);
+    for (let count = 0; count < 90; count += 1) statuses.push((await fetch(url)).status);
     expect(statuses.filter((status) => status === 503)).toHaveLength(defaultBreakerPolicy.consecutiveFailures);
     expect(hits[B]).toBe(defaultBreakerPolicy.consecutiveFailures);
   });
@@ -160,7 +160,7 @@ describe('a service whose host name leads to several addresses', () => {
   ])('is asked on where %s say that they are overloaded', async (_which, leadingTo) => {
     const front = await proxyTo(leadingTo, port);
     // Until one that takes no connections is left out.
-    for (let count = 0; count < 20; count += 1) expect((await fetch(front)).status).toBe(200);
+    for (let count = 0; count < 50; count += 1) expect((await fetch(front)).status).toBe(200);
     hits = {};
     overloaded = new Set([A, B, C]);
     for (let count = 0; count < 30; count += 1) expect(await (await fetch(front)).text()).toBe('overloaded');

@@ -7,6 +7,7 @@ import { Value } from 'typebox/value';
 import { parseTrustedProxies, type TrustedProxies } from './admission/client-address.ts';
 import { DEFAULT_LIMITS, type TierLimits } from './admission/limit-for.ts';
 import type { ExternalIssuer } from './identity/external-issuers.ts';
+import type { Balancing } from './upstream/discovery/sites.ts';
 
 const DAY_SECONDS = 86_400;
 const perWindow = (requests: number) => Type.Integer({ minimum: 1, maximum: 1_000_000, default: requests });
@@ -44,6 +45,10 @@ const schema = Type.Object({
     default: 'cluster',
     description: 'Where registered services may be',
   }),
+  ROLLCALL_ZONE: Type.Optional(
+    Type.String({ maxLength: 63, description: 'Where the gateway runs: instances of this zone get requests first' }),
+  ),
+  ROLLCALL_SLOW_START_SECONDS: Type.Integer({ minimum: 0, maximum: 3600, default: 30 }),
   ROLLCALL_ROUTES_FILE: Type.Optional(Type.String({ minLength: 1, description: 'Rules besides the built-in ones' })),
   ROLLCALL_LIMIT_PREMIUM: perWindow(DEFAULT_LIMITS.premium.requests),
   ROLLCALL_LIMIT_STANDARD: perWindow(DEFAULT_LIMITS.standard.requests),
@@ -106,6 +111,7 @@ export interface GatewayConfig extends ApiConfig {
   readonly corsOrigins: ReadonlySet<string>;
   /** Where registered services may be. */
   readonly serviceAddresses: AllowedAddresses;
+  readonly balancing: Balancing;
   readonly routesFile: string | undefined;
   readonly limits: TierLimits;
   /** Of a request's body. */
@@ -143,6 +149,7 @@ export function gatewayConfig(environment: Environment): GatewayConfig {
     trustedProxies: trustedProxies(parsed.ROLLCALL_TRUSTED_PROXIES),
     corsOrigins: corsOrigins(parsed.ROLLCALL_CORS_ORIGINS),
     serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
+    balancing: { zone: parsed.ROLLCALL_ZONE, slowStartMs: parsed.ROLLCALL_SLOW_START_SECONDS * 1000 },
     routesFile: parsed.ROLLCALL_ROUTES_FILE,
     limits: tierLimits(parsed),
     bodyLimit: parsed.ROLLCALL_BODY_LIMIT_BYTES,

@@ -101,6 +101,7 @@ function createUpstream({ config, log, clock, metrics }: PartsDeps) {
     resolve: lookups.resolve,
     breakerPolicy: defaultBreakerPolicy,
     mostUnderWay: ADDRESS_REQUESTS,
+    balancing: config.balancing,
     clock,
   };
   // Calls of gRPC may be streams that stay: connections bound them.
@@ -110,6 +111,7 @@ function createUpstream({ config, log, clock, metrics }: PartsDeps) {
     endpointsOf: endpointsBy({ ...endpoints, mayConnect }),
     grpcEndpointsOf: endpointsBy({ ...grpcEndpoints, mayConnect }),
     registryEndpoints: endpointsBy({ ...endpoints, mayConnect: addressRules.any }),
+    clock,
     log,
     metrics,
   });

@@ -41,6 +41,8 @@ export interface Breaker {
   abandoned(): void;
   /** Until the next request may be sent, in milliseconds; 0: now. */
   retryAfterMs(): number;
+  /** When it last closed after it had been open, by the monotonic clock; -Infinity: never. */
+  closedAtMs(): number;
 }
 
 export function createBreaker(clock: Clock, policy: BreakerPolicy): Breaker {
@@ -49,6 +51,7 @@ export function createBreaker(clock: Clock, policy: BreakerPolicy): Breaker {
   let openings = 0;
   let openUntilMs = Number.NEGATIVE_INFINITY;
   let probedAtMs: number | undefined;
+  let closedAtMs = Number.NEGATIVE_INFINITY;
 
   const isOpen = (): boolean => openings > 0 && clock.monotonicMs() < openUntilMs;
 
@@ -62,6 +65,7 @@ export function createBreaker(clock: Clock, policy: BreakerPolicy): Breaker {
       return true;
     },
     succeeded() {
+      if (openings > 0) closedAtMs = clock.monotonicMs();
       failures = 0;
       openings = 0;
       probedAtMs = undefined;
@@ -77,5 +81,6 @@ export function createBreaker(clock: Clock, policy: BreakerPolicy): Breaker {
       probedAtMs = undefined;
     },
     retryAfterMs: () => (openings === 0 ? 0 : Math.max(0, openUntilMs - clock.monotonicMs())),
+    closedAtMs: () => closedAtMs,
   };
 }

@@ -2,7 +2,7 @@ import { passOverUnexpectedContinue } from '@rollcall/platform/node-internals/un
 import type { Lookups } from '@rollcall/platform/outbound/lookups.ts';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import { always } from './discovery/addresses.ts';
-import type { Endpoint } from './discovery/sites.ts';
+import type { Endpoint } from './discovery/endpoint.ts';
 
 export interface DispatcherOptions {
   /** The lookup of a name included. */

@@ -1,7 +1,7 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { grpcStatus } from '@rollcall/platform/grpc/status.ts';
+import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import type { Endpoints } from '../../upstream/discovery/endpoints.ts';
-import type { Endpoint } from '../../upstream/discovery/sites.ts';
 import type { BackendConnection } from './backend-connection.ts';
 import type { CallSpan } from './call-span.ts';
 import type { CallHead } from './headers.ts';

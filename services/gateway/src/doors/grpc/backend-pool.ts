@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../upstream/discovery/sites.ts';
+import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import { type BackendAddress, BackendConnection, type BackendDeps } from './backend-connection.ts';
 import { CHECK_INTERVAL_MS } from './peer-watch.ts';
 

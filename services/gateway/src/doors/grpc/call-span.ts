@@ -3,7 +3,7 @@ import { type GrpcStatus, grpcStatus } from '@rollcall/platform/grpc/status.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span, Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import type { Caller } from '../../admission/caller.ts';
-import type { Endpoint } from '../../upstream/discovery/sites.ts';
+import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import { serverAttributes } from '../rest/attempt-span.ts';
 import { statusName } from './call-metrics.ts';
 import { type CallHead, isGrpc } from './headers.ts';

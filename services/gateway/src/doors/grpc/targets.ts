@@ -1,5 +1,5 @@
+import { type Place, placeOf } from '../../upstream/discovery/endpoint.ts';
 import { type Endpoints } from '../../upstream/discovery/endpoints.ts';
-import { type Place, placeOf } from '../../upstream/discovery/sites.ts';
 import { REGISTRY, type Targets } from '../../upstream/discovery/targets.ts';
 
 /** Where calls of a registered service go. */

@@ -1,5 +1,5 @@
 import type { Attributes, Span } from '@rollcall/platform/tracing/tracer.ts';
-import type { Endpoint } from '../../upstream/discovery/sites.ts';
+import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import type { Destination } from '../../upstream/routing/table.ts';
 import type { Attempt } from './upstream-failure.ts';
 

@@ -6,7 +6,7 @@ import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Dispatcher } from 'undici';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
-import type { Endpoint } from '../../upstream/discovery/sites.ts';
+import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import type { Target } from '../../upstream/discovery/targets.ts';
 import type { Dispatchers } from '../../upstream/dispatchers.ts';
 import { type AnswerWatch, type Expectation, Patience } from './answer-watch.ts';

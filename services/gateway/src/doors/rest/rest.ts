@@ -3,7 +3,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { networkOf } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
-import type { Endpoint } from '../../upstream/discovery/sites.ts';
+import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import type { Target } from '../../upstream/discovery/targets.ts';
 import { AnswerWatch } from './answer-watch.ts';
 import { type ExchangeDeps, exchange, type ProxiedRequest } from './exchange.ts';

@@ -54,7 +54,7 @@ export function followAddresses(hostname: string, { resolve, mayConnect, clock }
   let current = NONE;
   let isRefused = isRefusedAddress(hostname, mayConnect);
   let askedAtMs = Number.NEGATIVE_INFINITY;
-  let goodUntilMs = isIP(hostname.replaceAll(/^\[|\]$/g, '')) > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
+  let goodUntilMs = isAddress(hostname) ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
   let usableUntilMs = goodUntilMs;
   let asking: Promise<void> | undefined;
 
@@ -101,6 +101,11 @@ function severalOf(answer: readonly LookupAddress[]): readonly string[] {
   const family = answer[0]?.family;
   const addresses = new Set(answer.filter((each) => each.family === family).map(({ address }) => address));
   return addresses.size < 2 ? NONE : [...addresses].toSorted();
+}
+
+/** @param hostname as in a URL. */
+export function isAddress(hostname: string): boolean {
+  return isIP(hostname.replaceAll(/^\[|\]$/g, '')) > 0;
 }
 
 /** Looks every name up as this address. */

@@ -5,7 +5,9 @@ import { GatewayError } from '../../errors.ts';
 import { type BreakerPolicy, type BreakerState, createBreaker } from '../breaker.ts';
 import { createRetryBudget, type RetryBudget } from '../retry-budget.ts';
 import { followAddresses } from './addresses.ts';
-import { createSites, type Endpoint, type Place, type SitesOptions } from './sites.ts';
+import { type Candidates, candidatesOf, draw, isLessBusy } from './candidates.ts';
+import type { Endpoint, Place } from './endpoint.ts';
+import { type Balancing, createSites, type SitesOptions } from './sites.ts';
 
 /**
  * The addresses where one service answers. One that fails is left out for a while, as long as there
@@ -17,9 +19,11 @@ export interface Endpoints {
   /** As `Addresses.refresh`; before {@link acquire}. */
   refresh(): Promise<unknown> | undefined;
   /**
-   * Of the endpoints that accept requests the next in turn, or another one that is less busy.
+   * Of two endpoints that are drawn in proportion to their weights the less busy one, else any
+   * other that accepts requests; of other zones where none of the own zone does.
    *
-   * @param failed has just failed: chosen again only where no other accepts any.
+   * @param failed has just failed: chosen again only where no other accepts any. Another zone is
+   * tried first, for one that fails may do so as a whole.
    * @returns undefined: none accepts a request now. Who gets one reports the outcome of the request
    * to its breaker.
    * @throws GatewayError ADDRESS_REFUSED where the service is registered at addresses alone that may
@@ -55,27 +59,22 @@ export interface EndpointsOptions extends SitesOptions {
 export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
   const { retries, mostUnderWay, random = Math.random } = options;
   const sites = createSites(options);
-  let turn = 0;
 
-  const accepts = ({ breaker, underWay }: Endpoint): boolean => underWay < mostUnderWay && breaker.tryAcquire();
+  const hasRoom = ({ underWay }: Endpoint): boolean => underWay < mostUnderWay;
+  const accepts = (endpoint: Endpoint): boolean => hasRoom(endpoint) && endpoint.breaker.tryAcquire();
 
-  function lessBusy(than: Endpoint, rank: readonly Endpoint[], failed: Endpoint | undefined): Endpoint | undefined {
-    const other = rank[Math.floor(random() * rank.length)];
-    return other !== undefined && other !== failed && other.underWay < than.underWay ? other : undefined;
+  function chooseOf(rank: Candidates, failed: Endpoint | undefined): Endpoint | undefined {
+    const [first, second] = [draw(rank, random()), draw(rank, random())];
+    if (first === undefined || second === undefined) return undefined;
+    const isBetter = second.breaker.state() === 'closed' && isLessBusy(second, first);
+    const pair = isBetter ? [second, first] : [first, second];
+    return pair.find((each) => each !== failed && accepts(each)) ?? anyOf(rank, failed);
   }
 
-  function next(rank: readonly Endpoint[], failed: Endpoint | undefined): Endpoint | undefined {
-    for (let step = 0; step < rank.length; step += 1) {
-      const index = (turn + step) % rank.length;
-      const inTurn = rank[index];
-      if (inTurn === undefined || inTurn === failed) continue;
-      const other = lessBusy(inTurn, rank, failed);
-      const chosen = other?.breaker.state() === 'closed' ? other : inTurn;
-      if (!accepts(chosen)) continue;
-      turn = index + 1;
-      return chosen;
-    }
-    return undefined;
+  function anyOf({ endpoints }: Candidates, failed: Endpoint | undefined): Endpoint | undefined {
+    const others = endpoints.filter((each) => each !== failed && hasRoom(each));
+    const closed = others.filter(({ breaker }) => breaker.state() === 'closed');
+    return draw(candidatesOf(closed), random()) ?? others.find(accepts);
   }
 
   return {
@@ -84,9 +83,9 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
     refresh: () => sites.refresh(),
     acquire(failed) {
       const ranks = sites.ranks();
-      if (ranks.every(({ length }) => length === 0)) throw new GatewayError('ADDRESS_REFUSED');
-      for (const rank of ranks) {
-        const found = next(rank, failed);
+      if (ranks.every(({ endpoints }) => endpoints.length === 0)) throw new GatewayError('ADDRESS_REFUSED');
+      for (const rank of failed === undefined ? ranks : elsewhereFirst(ranks, failed)) {
+        const found = chooseOf(rank, failed);
         if (found !== undefined) return found;
       }
       return failed !== undefined && sites.endpoints().includes(failed) && accepts(failed) ? failed : undefined;
@@ -100,27 +99,37 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
   };
 }
 
+function elsewhereFirst([own, other, ...rest]: readonly Candidates[], failed: Endpoint): readonly Candidates[] {
+  const both = own?.endpoints.includes(failed) === true ? [other, own] : [own, other];
+  return [...both.filter((rank) => rank !== undefined), ...rest];
+}
+
 export interface EndpointsDeps {
   readonly resolve: Resolve;
   /** Where services may be. */
   readonly mayConnect: AddressRule;
   readonly breakerPolicy: BreakerPolicy;
   readonly mostUnderWay: number;
+  /** By default zones do not matter, and nobody starts slowly. */
+  readonly balancing?: Balancing;
   readonly clock: Clock;
 }
 
+const PLAIN: Balancing = { zone: undefined, slowStartMs: 0 };
 const RETRY_SHARE = 0.2;
 const RETRY_RESERVE = 10;
 
 /** @returns makes the endpoints of a service out of the places where it is. */
 export function endpointsBy(deps: EndpointsDeps): (places: readonly Place[]) => MovingEndpoints {
-  const { resolve, mayConnect, breakerPolicy, mostUnderWay, clock } = deps;
+  const { resolve, mayConnect, breakerPolicy, mostUnderWay, balancing = PLAIN, clock } = deps;
   return (places) => {
     const endpoints = createEndpoints({
       follow: (hostname) => followAddresses(hostname, { resolve, mayConnect, clock }),
       newBreaker: () => createBreaker(clock, breakerPolicy),
       retries: createRetryBudget(RETRY_SHARE, RETRY_RESERVE),
       mostUnderWay,
+      clock,
+      ...balancing,
     });
     endpoints.moveTo(places);
     return endpoints;

@@ -1,25 +1,8 @@
-import { isIP } from 'node:net';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Breaker } from '../breaker.ts';
-import type { Addresses } from './addresses.ts';
-
-/** Where instances of a service are registered. */
-export interface Place {
-  /** `http://host:port`. */
-  readonly origin: string;
-  /** Of the registered URL, without a slash at its end. */
-  readonly basePath: string;
-  /** Whether it gets requests before those that have said that they are not well, or are about to end. */
-  readonly isServing: boolean;
-}
-
-/** One of the addresses where a service answers, and how it has fared lately. */
-export interface Endpoint extends Pick<Place, 'origin' | 'basePath'> {
-  /** Undefined: wherever the host name leads. */
-  readonly address: string | undefined;
-  readonly breaker: Breaker;
-  /** Requests that wait for it, or for the rest of its answer. Counted by whoever sends them. */
-  underWay: number;
-}
+import { type Addresses, isAddress } from './addresses.ts';
+import { type Candidates, candidatesOf, rampedWeight } from './candidates.ts';
+import { type Endpoint, type Place, urlOf } from './endpoint.ts';
 
 /** A place with the endpoints that its host name leads to. */
 interface Site {
@@ -33,10 +16,19 @@ interface Site {
   readonly endpoints: readonly Endpoint[];
 }
 
-export interface SitesOptions {
+/** By what a gateway prefers one place to another. */
+export interface Balancing {
+  /** Of the gateway. Undefined: zones do not matter. */
+  readonly zone: string | undefined;
+  /** For a place that joins others to have all of its weight; 0: it has it at once. */
+  readonly slowStartMs: number;
+}
+
+export interface SitesOptions extends Balancing {
   readonly follow: (hostname: string) => Addresses;
   /** For each address by itself; it is kept as long as the address is. */
   readonly newBreaker: () => Breaker;
+  readonly clock: Clock;
 }
 
 /** The places where a service is, and the endpoints that they lead to now. */
@@ -49,38 +41,51 @@ export interface Sites {
   suspect(endpoint: Endpoint): void;
   /** Those that may be called; where there are none, all. */
   endpoints(): readonly Endpoint[];
-  /** Those that may be called: one of the first list, else of the next. */
-  ranks(): readonly (readonly Endpoint[])[];
+  /**
+   * Those that may be called: one of the first list, else of the next. They are the places of the
+   * own zone, those of others, and those that do not serve.
+   */
+  ranks(): readonly Candidates[];
 }
 
-export function createSites({ follow, newBreaker }: SitesOptions): Sites {
+/** How exactly weights grow. */
+const WEIGH_MS = 1000;
+const RANKS = [0, 1, 2];
+
+export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: SitesOptions): Sites {
   let sites: readonly Site[] = [];
   /** Those whose host names lead to addresses that may change: not all need be asked. */
   let named: readonly Site[] = [];
   const pending = new Map<Addresses, Promise<void>>();
   let callable: readonly Endpoint[] = [];
-  let ranks: readonly (readonly Endpoint[])[] = [];
+  let ranks: readonly Candidates[] = [];
+  let weighedAtMs = 0;
+
+  /** Where there is one place only, whoever calls it waits. */
+  const mayWait = (addresses: Addresses): boolean => sites.length > 1 && pending.has(addresses);
 
   function follows(site: Site): Site {
     const { place, addresses } = site;
-    const current = addresses.current();
-    const { origin, basePath } = place;
-    const known = new Map(site.endpoints.map((endpoint) => [endpoint.address, endpoint]));
-    const endpointAt = (address: string | undefined): Endpoint =>
-      known.get(address) ?? { origin, basePath, address, breaker: newBreaker(), underWay: 0 };
-    const endpoints = current.length === 0 ? [endpointAt(undefined)] : current.map(endpointAt);
-    const isPending = sites.length > 1 && pending.has(addresses);
-    return { place, addresses, seen: current, isRefused: addresses.isRefused(), isPending, endpoints };
+    const seen = addresses.current();
+    const endpoints = endpointsAt(site, { seen, newBreaker, nowMs: clock.monotonicMs() });
+    return { place, addresses, seen, isRefused: addresses.isRefused(), isPending: mayWait(addresses), endpoints };
   }
 
   function settle(next: readonly Site[]): void {
-    sites = next.map(follows);
-    named = sites.filter(({ place }) => isIP(hostOf(place).replaceAll(/^\[|\]$/g, '')) === 0);
+    sites = next;
+    sites = sites.map(follows);
+    named = sites.filter(({ place }) => !isAddress(hostOf(place)));
+    weigh();
     const open = sites.filter(({ isRefused, isPending }) => !isRefused && !isPending);
-    ranks = [true, false].map((isServing) =>
-      open.filter(({ place }) => place.isServing === isServing).flatMap(({ endpoints }) => endpoints),
+    ranks = RANKS.map((rank) =>
+      candidatesOf(open.filter(({ place }) => rankOf(place, zone) === rank).flatMap(({ endpoints }) => endpoints)),
     );
-    callable = open.length > 0 ? ranks.flat() : sites.flatMap(({ endpoints }) => endpoints);
+    callable = (open.length > 0 ? open : sites).flatMap(({ endpoints }) => endpoints);
+  }
+
+  function weigh(): void {
+    weighedAtMs = clock.monotonicMs();
+    for (const site of sites) weighSite(site, weighedAtMs, slowStartMs);
   }
 
   function followAll(): void {
@@ -88,11 +93,7 @@ export function createSites({ follow, newBreaker }: SitesOptions): Sites {
   }
 
   function hasMoved({ addresses, seen, isRefused, isPending }: Site): boolean {
-    return (
-      addresses.current() !== seen ||
-      addresses.isRefused() !== isRefused ||
-      (sites.length > 1 && pending.has(addresses) !== isPending)
-    );
+    return addresses.current() !== seen || addresses.isRefused() !== isRefused || mayWait(addresses) !== isPending;
   }
 
   /** @returns what has to be waited for before the site may be called. */
@@ -109,14 +110,8 @@ export function createSites({ follow, newBreaker }: SitesOptions): Sites {
   return {
     moveTo(places) {
       const known = new Map(sites.map((site) => [urlOf(site.place), site]));
-      const byUrl = new Map<string, Site>();
-      for (const place of places) {
-        const url = urlOf(place);
-        const isServing = place.isServing || byUrl.get(url)?.place.isServing === true;
-        const site = known.get(url) ?? newSite(place, follow);
-        byUrl.set(url, { ...site, place: { ...place, isServing } });
-      }
-      settle([...byUrl.values()]);
+      const distinct = [...placesByUrl(places, zone)];
+      settle(distinct.map(([url, place]) => ({ ...(known.get(url) ?? newSite(place, follow)), place })));
     },
     refresh() {
       const asked = named.flatMap((site) => ask(site) ?? []);
@@ -131,13 +126,33 @@ export function createSites({ follow, newBreaker }: SitesOptions): Sites {
     },
     ranks() {
       followAll();
+      if (clock.monotonicMs() >= weighedAtMs + WEIGH_MS) {
+        weigh();
+        ranks = ranks.map(({ endpoints }) => candidatesOf(endpoints));
+      }
       return ranks;
     },
   };
 }
 
-function urlOf({ origin, basePath }: Pick<Place, 'origin' | 'basePath'>): string {
-  return origin + basePath;
+function rankOf({ isServing, zone }: Place, ownZone: string | undefined): number {
+  if (!isServing) return 2;
+  return ownZone === undefined || zone === ownZone ? 0 : 1;
+}
+
+/**
+ * Pure. Of instances at one URL the one that gets requests first stands for it, of equal ones the
+ * heaviest.
+ */
+function placesByUrl(places: readonly Place[], ownZone: string | undefined): ReadonlyMap<string, Place> {
+  const byUrl = new Map<string, Place>();
+  for (const place of places) {
+    const url = urlOf(place);
+    const other = byUrl.get(url);
+    const ahead = other === undefined ? 1 : rankOf(other, ownZone) - rankOf(place, ownZone);
+    if (other === undefined || ahead > 0 || (ahead === 0 && place.weight > other.weight)) byUrl.set(url, place);
+  }
+  return byUrl;
 }
 
 function newSite(place: Place, follow: SitesOptions['follow']): Site {
@@ -149,8 +164,28 @@ function hostOf({ origin }: Place): string {
   return new URL(origin).hostname;
 }
 
-/** The place that a registered URL names. @throws TypeError where it is no URL. */
-export function placeOf(url: string, isServing = true): Place {
-  const { origin, pathname } = new URL(url);
-  return { origin, basePath: pathname.replace(/\/+$/, ''), isServing };
+interface EndpointsAt {
+  readonly seen: readonly string[];
+  readonly newBreaker: () => Breaker;
+  readonly nowMs: number;
+}
+
+/** Those of a site at the addresses; one that it had stays. */
+function endpointsAt(site: Site, { seen, newBreaker, nowMs }: EndpointsAt): readonly Endpoint[] {
+  const { origin, basePath } = site.place;
+  const known = new Map(site.endpoints.map((endpoint) => [endpoint.address, endpoint]));
+  const joinedAtMs = site.seen.length === 0 ? Number.NEGATIVE_INFINITY : nowMs;
+  const addresses = seen.length === 0 ? [undefined] : seen;
+  return addresses.map(
+    (address) =>
+      known.get(address) ?? { origin, basePath, address, breaker: newBreaker(), joinedAtMs, weight: 0, underWay: 0 },
+  );
+}
+
+/** All addresses of a place share its weight: each is a way to a part of it. */
+function weighSite({ place, endpoints }: Site, nowMs: number, slowStartMs: number): void {
+  for (const endpoint of endpoints) {
+    const beganAtMs = Math.max(place.joinedAtMs, endpoint.joinedAtMs, endpoint.breaker.closedAtMs());
+    endpoint.weight = rampedWeight(place.weight / endpoints.length, nowMs - beganAtMs, slowStartMs);
+  }
 }

@@ -1,13 +1,14 @@
 import { discoverInstances } from '@rollcall/client/discovery.ts';
 import type { InstanceRecord } from '@rollcall/client/registry-types.ts';
 import type { ConnectionOptions } from '@rollcall/client/transport.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
 import type { BreakerState } from '../breaker.ts';
+import { type Place, placeOf } from './endpoint.ts';
 import { type Endpoints, type MovingEndpoints } from './endpoints.ts';
-import { type Place, placeOf } from './sites.ts';
 
 /** Where a service is. */
 export interface Target {
@@ -21,9 +22,15 @@ export interface Target {
   readonly grpcEndpoints: Endpoints | undefined;
 }
 
+interface Instance {
+  readonly record: InstanceRecord;
+  /** When this gateway first saw it at this URL; -Infinity: it was there before. */
+  readonly joinedAtMs: number;
+}
+
 /** A service with the instances of which it is made, by their ids. */
 interface KnownService extends Target {
-  readonly instances: Map<string, InstanceRecord>;
+  readonly instances: Map<string, Instance>;
   readonly endpoints: MovingEndpoints;
   grpcEndpoints: MovingEndpoints | undefined;
   /** Whether instances have changed since the endpoints were moved: a list has many at once. */
@@ -41,6 +48,7 @@ export interface TargetsDeps {
   readonly grpcEndpointsOf: (places: readonly Place[]) => MovingEndpoints;
   /** The same for the registry, which is where the configuration says. */
   readonly registryEndpoints: (places: readonly Place[]) => Endpoints;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Registry;
 }
@@ -72,20 +80,23 @@ export const REGISTRY = 'registry';
  * that has moved meanwhile is found by its failures, one that stayed is not lost.
  */
 export function createTargets(deps: TargetsDeps): Targets {
-  const { registry, log, metrics } = deps;
+  const { registry, clock, log, metrics } = deps;
   const known = new Map<string, KnownService>();
   let directory: ReturnType<typeof discoverInstances> | undefined;
   let isComplete = false;
 
-  function put(instance: InstanceRecord): void {
-    const { service_name: service } = instance;
-    if (!URL.canParse(instance.service_url)) {
+  function put(record: InstanceRecord): void {
+    const { service_name: service, service_url } = record;
+    if (!URL.canParse(service_url)) {
       log.warn({ service }, 'the registered URL is none');
-      remove(instance);
+      remove(record);
       return;
     }
     const target = known.get(service) ?? newService(deps, service);
-    target.instances.set(instanceOf(instance), instance);
+    const before = target.instances.get(instanceOf(record));
+    const nowMs = isComplete ? clock.monotonicMs() : Number.NEGATIVE_INFINITY;
+    const joinedAtMs = before?.record.service_url === service_url ? before.joinedAtMs : nowMs;
+    target.instances.set(instanceOf(record), { record, joinedAtMs });
     target.isStale = true;
     known.set(service, target);
   }
@@ -150,7 +161,7 @@ function newService({ endpointsOf }: TargetsDeps, service: string): KnownService
 /** Moves the endpoints to where the instances are. */
 function settle({ grpcEndpointsOf }: TargetsDeps, target: KnownService): void {
   const all = [...target.instances.values()];
-  const grpcPlaces = all.filter(({ capabilities }) => capabilities.includes('grpc')).map(placeOfInstance);
+  const grpcPlaces = all.filter(({ record }) => record.capabilities.includes('grpc')).map(placeOfInstance);
   target.isStale = false;
   target.endpoints.moveTo(all.map(placeOfInstance));
   if (grpcPlaces.length === 0) target.grpcEndpoints = undefined;
@@ -162,8 +173,9 @@ function instanceOf({ instance_id = '' }: InstanceRecord): string {
   return instance_id;
 }
 
-function placeOfInstance({ service_url, healthy }: InstanceRecord): Place {
-  return placeOf(service_url, healthy);
+function placeOfInstance({ record, joinedAtMs }: Instance): Place {
+  const { service_url, healthy: isServing, zone, weight } = record;
+  return placeOf(service_url, { isServing, zone, weight, joinedAtMs });
 }
 
 function observe(metrics: Registry, targets: () => readonly Target[]): void {

@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import { placeOf } from './endpoint.ts';
+import { oneAddress, testEndpoints } from './testing/test-endpoints.ts';
+
+/** Names with one server each. */
+const follow = (hostname: string) => ({
+  ...oneAddress,
+  // Such a name has no answer.
+  refresh: () => (hostname.startsWith('slow') ? new Promise<void>(() => undefined) : undefined),
+  // Such a one may not be called.
+  isRefused: () => hostname.startsWith('refused'),
+});
+
+function placesAt(urls: readonly string[]) {
+  const { endpoints } = testEndpoints({ follow, mostUnderWay: 10 });
+  endpoints.moveTo(urls.map((url) => placeOf(url)));
+  /** Where so many requests go. */
+  const taken = (count = 20) =>
+    new Set(
+      Array.from({ length: count }, () => {
+        const { origin, basePath } = endpoints.acquire() ?? { origin: 'none', basePath: '' };
+        return origin + basePath;
+      }),
+    );
+  const fail = () => {
+    for (let count = 0; count < 2; count += 1) endpoints.acquire()?.breaker.failed();
+  };
+  return { endpoints, taken, fail };
+}
+
+const ailing = { isServing: false };
+
+test('each place has its own path', () => {
+  expect(placesAt(['http://a', 'http://b/api/']).taken()).toEqual(new Set(['http://a', 'http://b/api']));
+});
+
+test('what ends or is not well gets requests only where nobody else takes them', () => {
+  const { endpoints, taken, fail } = placesAt([]);
+  endpoints.moveTo([placeOf('http://a', ailing), placeOf('http://b')]);
+  expect(taken()).toEqual(new Set(['http://b']));
+  fail();
+  expect(taken()).toEqual(new Set(['http://a']));
+  endpoints.moveTo([placeOf('http://a', ailing), placeOf('http://b', ailing)]);
+  expect(taken()).toEqual(new Set(['http://a']));
+});
+
+test('a place that stays keeps what is known of it, however often it is registered', () => {
+  const { endpoints, taken, fail } = placesAt(['http://a', 'http://a']);
+  expect(endpoints.states()).toEqual(['closed']);
+  fail();
+  endpoints.moveTo([placeOf('http://a', ailing), placeOf('http://b'), placeOf('http://a')]);
+  expect(endpoints.states()).toEqual(['open', 'closed']);
+  expect(taken()).toEqual(new Set(['http://b']));
+  endpoints.moveTo([placeOf('http://c')]);
+  expect(endpoints.states()).toEqual(['closed']);
+});
+
+test('a place where no connection may be made is left out, and all of them are refused', () => {
+  const { endpoints, taken, fail } = placesAt(['http://refused-a', 'http://b']);
+  expect(taken()).toEqual(new Set(['http://b']));
+  const only = endpoints.acquire();
+  // Nobody could be called in its stead.
+  expect(only !== undefined && endpoints.canSpare(only)).toBe(false);
+  fail();
+  expect(endpoints.states()).toEqual(['open']);
+  expect(endpoints.retryAfterMs()).toBe(1000);
+  endpoints.moveTo([placeOf('http://refused-a'), placeOf('http://refused-b')]);
+  expect(() => taken(1)).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
+});
+
+test('a place whose name has no answer yet is left out, and holds nobody up', () => {
+  const { endpoints, taken } = placesAt(['http://slow-a', 'http://b', 'http://10.0.0.7']);
+  expect(endpoints.refresh()).toBeUndefined();
+  expect(taken()).toEqual(new Set(['http://b', 'http://10.0.0.7']));
+  endpoints.moveTo([placeOf('http://slow-a'), placeOf('http://slow-b')]);
+  expect(endpoints.refresh()).toBeInstanceOf(Promise);
+  endpoints.moveTo([placeOf('http://slow-a')]);
+  expect(endpoints.refresh()).toBeInstanceOf(Promise);
+});

@@ -23,7 +23,7 @@ beforeAll(async () => {
       settings: { ROLLCALL_SERVICE_ADDRESSES: 'any' },
     }),
   );
-  const settings = { ROLLCALL_SERVICE_ADDRESSES: 'any' };
+  const settings = { ROLLCALL_SERVICE_ADDRESSES: 'any', ROLLCALL_ZONE: 'here' };
   gateway = stack.use(await startGateway({ namespace, registry: registry.url, settings }));
   token = await tokenOf(gateway, await createClient(namespace, { id: 'caller' }));
 });
@@ -37,9 +37,10 @@ interface Program {
   readonly registration: Registration;
 }
 
-async function startProgram(name: string, instanceId: string): Promise<Program> {
+async function startProgram(name: string, instanceId: string, zone?: string): Promise<Program> {
   const backend = await startBackend((_request, response) => void setTimeout(() => response.end(instanceId), 5));
-  const registration = register({ servers: registry.url, name, url: backend.url, instanceId });
+  const facts = zone === undefined ? {} : { zone };
+  const registration = register({ servers: registry.url, name, url: backend.url, instanceId, facts });
   await registration.registered;
   return { id: instanceId, backend, registration };
 }
@@ -130,4 +131,29 @@ test('one that is killed is left out, and its requests go to the others', async 
   expect(new Set(await asks('killed', 50))).toEqual(new Set(['alive']));
   for (const { registration } of [dead, alive]) await registration.unregister();
   await alive.backend[Symbol.asyncDispose]();
+});
+
+test('the own zone gets all requests, and none fails when it is lost and comes back', async () => {
+  const there = await startProgram('zoned', 'there', 'there');
+  await untilServedBy('zoned', ['there']);
+  const own = await Promise.all(['a', 'b'].map((id) => startProgram('zoned', id, 'here')));
+  await untilServedBy('zoned', ['a', 'b']);
+  const over = new AbortController();
+  const answers: string[] = [];
+  const callers = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted) answers.push(await ask('zoned'));
+  });
+  await Promise.all(own.map(({ backend }) => backend[Symbol.asyncDispose]()));
+  expect(new Set(await asks('zoned', 100))).toEqual(new Set(['there']));
+  const back = await startProgram('zoned', 'c', 'here');
+  for (const { registration } of own) await registration.unregister();
+  await untilServedBy('zoned', ['c']);
+  over.abort();
+  await Promise.all(callers);
+  expect(answers.length).toBeGreaterThan(30);
+  expect(answers.filter((answer) => answer.startsWith('status'))).toEqual([]);
+  for (const { registration, backend } of [there, back]) {
+    await registration.unregister();
+    await backend[Symbol.asyncDispose]();
+  }
 });

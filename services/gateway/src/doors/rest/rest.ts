@@ -29,7 +29,7 @@ const RETRY_PAUSE_MS = 20;
 
 /**
  * Sends requests on to services, both bodies as streams. What is repeatable is sent again when no
- * answer has begun, and what was not sent at all in any case, as long as the budget lasts: to
+ * answer has begun, as long as the budget lasts, and what was not sent at all in any case: to
  * another endpoint where there is one. The breaker of the endpoint learns of every outcome.
  */
 export interface RestProxy {
@@ -62,8 +62,11 @@ export function createRestProxy(deps: RestProxyDeps): RestProxy {
       }
       const isRepeat = endpoint === last?.endpoint;
       const outcome = await exchange(deps, proxied, { endpoint, upload, retries, isRepeat, watch });
-      if (outcome.type === 'failed' && outcome.failure.unsent) endpoints.suspect(endpoint);
-      const isRepeated = mayRepeat(proxied, { outcome, upload, retries }) && endpoints.retries.tryWithdraw();
+      const isUnsent = outcome.type === 'failed' && outcome.failure.unsent;
+      if (isUnsent) endpoints.suspect(endpoint);
+      // What was not sent has been no load to the service, and needs no budget.
+      const isRepeated =
+        mayRepeat(proxied, { outcome, upload, retries }) && (isUnsent || endpoints.retries.tryWithdraw());
       if (!isRepeated) return { ...outcome, retries };
       last = { endpoint, outcome };
       await sleep(RETRY_PAUSE_MS * (1 + Math.random()));

@@ -84,6 +84,11 @@ export interface Informer<T extends KubeObject> {
    * brings it.
    */
   recordWrite(object: T): void;
+  /**
+   * Puts an object into the store that was read again, because {@link InformerOptions.transform}
+   * keeps more of it now.
+   */
+  recordRead(object: T): void;
   /** As {@link recordWrite}, for an object that we deleted and that no finalizer holds. */
   recordDelete(object: T): void;
 }
@@ -165,6 +170,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
     onStream: stream.add,
     onBookmark: bookmarks.add,
     recordWrite: (object) => store.put(accept(object)),
+    recordRead: (object) => store.reread(accept(object)),
     recordDelete: (object) => store.delete(object),
   };
 }

@@ -27,6 +27,15 @@ test('an event older than our own write is ignored', () => {
   expect(changes).toEqual(['added u1@7']);
 });
 
+test('what was read again replaces what is known of the same version, and nothing newer', () => {
+  const { store, changes } = recorded();
+  store.put(object('a', 'u1', 7));
+  store.reread(object('a', 'u1', 7));
+  store.reread(object('a', 'u1', 6));
+  store.reread(object('b', 'u2', 8));
+  expect(changes).toEqual(['added u1@7', 'modified u1@7', 'added u2@8']);
+});
+
 test('an event that was under way when we deleted the object does not bring it back', () => {
   const { store, changes } = recorded();
   store.put(object('a', 'u1', 5));

@@ -26,6 +26,8 @@ export interface WritableStore<T> extends Store<T> {
    * ignored.
    */
   put(object: T): void;
+  /** As {@link put}, for what was read again because another part of it is to be kept now. */
+  reread(object: T): void;
   /**
    * The API server reports that it is gone, or is no longer selected, as of the object's version:
    * it comes back by nothing that is older.
@@ -122,6 +124,14 @@ export function createStore<T extends KubeObject>(onChange: (change: Change<T>) 
       return objects.size;
     },
     put,
+    reread(object) {
+      const key = objectKey(object);
+      const previous = objects.get(key);
+      if (previous === undefined || previous.metadata.uid !== object.metadata.uid) return put(object);
+      if (versionOf(previous) !== versionOf(object)) return put(object);
+      objects.set(key, object);
+      onChange({ type: 'modified', object, previous });
+    },
     remove: (object) => drop(object, versionOf(object)),
     delete: (object) => drop(object, Infinity),
     replace(listed, listVersion) {

@@ -56,6 +56,11 @@ export const annotations = {
    * On a Kubernetes Service: the URL to register; absent, the one of its port inside the cluster.
    */
   url: 'rollcall.dev/url',
+  /**
+   * On a Kubernetes Service: what is registered of it, `service` (itself, one instance) or
+   * `endpoints` (each of its endpoints); absent, service.
+   */
+  instances: 'rollcall.dev/instances',
   /** On a Kubernetes Service: its capabilities, separated by commas; absent, rest. */
   capabilities: 'rollcall.dev/capabilities',
   /** On a Deployment: the version of the service that it runs. */
@@ -113,13 +118,18 @@ export const finalizers = {
 const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 const dnsLabelMaxLength = 63;
 
+/** Whether the text is an RFC 1123 label, as the id of an instance has to be. */
+export function isDnsLabel(text: string): boolean {
+  return dnsLabel.test(text);
+}
+
 /**
  * The name of the object that stands for a service: the service name itself where that is an RFC
  * 1123 label, else `<slug>.<first 16 hex digits of the SHA-256 of the name>`. That of an instance
  * with an id has `.i.<id>` after it. A label holds no dot, so none of these ever meet.
  */
 export function objectNameFor(serviceName: string, instanceId?: string): string {
-  const name = dnsLabel.test(serviceName)
+  const name = isDnsLabel(serviceName)
     ? serviceName
     : `${slugOf(serviceName)}.${hash('sha256', serviceName, 'hex').slice(0, 16)}`;
   return instanceId === undefined ? name : `${name}.i.${instanceId}`;

@@ -870,7 +870,7 @@ export interface ServiceRegistrationSpec {
   instanceId?: string;
   /**
    * The id of the service, of an instance that was registered while others were there; else the metadata.uid of
-   * this object is. Written by the registry.
+   * this object is. Written by the registry and the operator.
    */
   serviceId?: string;
   /**
@@ -953,7 +953,8 @@ export interface ServiceHealth {
 export type HealthCheckState = 'Passing' | 'Failing';
 
 /**
- * What the declared check came to; absent until it has.
+ * What the declared check came to, or what an EndpointSlice says of the endpoint of an imported Service; absent
+ * until then.
  */
 export interface HealthCheckStatus {
   /**
@@ -1014,7 +1015,8 @@ export interface ServiceRegistrationStatus {
    */
   health?: ServiceHealth;
   /**
-   * What the declared check came to; absent until it has.
+   * What the declared check came to, or what an EndpointSlice says of the endpoint of an imported Service; absent
+   * until then.
    */
   check?: HealthCheckStatus;
   /**

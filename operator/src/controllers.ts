@@ -1,7 +1,8 @@
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { endpointSliceKind, type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
+import { listObjects } from '@rollcall/platform/kube/list.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
@@ -139,7 +140,7 @@ function policyController(informers: DeliveryInformers, controlling: ControllerD
   return controller;
 }
 
-/** Keeps one registration for each annotated Service; see docs/internals.md, "Import Kubernetes Services". */
+/** Keeps the registrations of annotated Services; see docs/internals.md, "Import Kubernetes Services". */
 function importController(controlling: ControllerDeps, imports: ImportObserver, registration: Controller): Controller {
   const controller = createController(
     {
@@ -158,10 +159,19 @@ function importController(controlling: ControllerDeps, imports: ImportObserver, 
   return controller;
 }
 
-function importObserver({ informers, clock, namespace }: ControllersDeps, ttlMs: number): ImportObserver {
+function importObserver({ informers, connection, clock, namespace }: ControllersDeps, ttlMs: number): ImportObserver {
   const { registrations, services, endpointSlices } = informers;
-  const connectivity = informerConnectivity([...services, ...endpointSlices], clock);
-  return createImportObserver({ registrations, services, endpointSlices, connectivity, clock, namespace, ttlMs });
+  return createImportObserver({
+    registrations,
+    services,
+    endpointSlices,
+    listSlices: (from, labelSelector) =>
+      listObjects(connection, endpointSliceKind, { namespace: from, query: { labelSelector } }),
+    connectivity: informerConnectivity([...services, ...endpointSlices], clock),
+    clock,
+    namespace,
+    ttlMs,
+  });
 }
 
 function registrationController(

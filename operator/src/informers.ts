@@ -1,7 +1,13 @@
 import { labels, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { endpointSliceKind, leaseKind, type Service, serviceKind } from '@rollcall/platform/kube/builtin-kinds.ts';
+import {
+  type EndpointSlice,
+  endpointSliceKind,
+  leaseKind,
+  type Service,
+  serviceKind,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { createInformer, type Informer } from '@rollcall/platform/kube/informer.ts';
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
@@ -9,7 +15,14 @@ import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createDeliveryInformers } from './delivery/observe/informers.ts';
 import { trimLease, trimRegistration } from './registration/trim-registrations.ts';
 import { FIELD_MANAGER } from './runtime/field-manager.ts';
-import { trimDeliverableService, trimEndpointSlice, trimService } from './service-import/trim-services.ts';
+import { wantsEndpoints } from './service-import/desired.ts';
+import {
+  serviceKeyOf,
+  trimDeliverableService,
+  trimEndpointSlice,
+  trimService,
+  trimWantedEndpointSlice,
+} from './service-import/trim-services.ts';
 
 /**
  * Every object is observed again this often, in case a change was acted on wrongly or not at all.
@@ -46,7 +59,13 @@ export function createInformers(deps: InformersDeps) {
   const labelSelector = `${labels.heartbeat}=true`;
   const leases = createInformer({ ...common, kind: leaseKind, namespace, labelSelector, transform: trimLease });
   const services = createServiceInformers(deps);
-  const slice = { ...common, kind: endpointSliceKind, transform: trimEndpointSlice, resyncMs: RESYNC_MS };
+  const slice = {
+    ...common,
+    kind: endpointSliceKind,
+    transform: (object: EndpointSlice) =>
+      isWanted(object, services.importing) ? trimWantedEndpointSlice(object) : trimEndpointSlice(object),
+    resyncMs: RESYNC_MS,
+  };
   const endpointSlices = scopesOf(importing).map((scope) => createInformer({ ...slice, ...scope }));
   const delivery = createDeliveryInformers({
     connection,
@@ -96,6 +115,15 @@ export function createInformers(deps: InformersDeps) {
       return missing.length === 0 ? undefined : `no complete copy yet of: ${missing.map(([name]) => name).join(', ')}`;
     },
   };
+}
+
+/** Whether the slice's endpoints are registered each by itself, as far as is known yet. */
+function isWanted(slice: EndpointSlice, services: readonly Informer<Service>[]): boolean {
+  const serviceKey = serviceKeyOf(slice) ?? '';
+  return services.some(({ store }) => {
+    const service = store.get(serviceKey);
+    return service !== undefined && wantsEndpoints(service);
+  });
 }
 
 /** An informer of any kind. */

@@ -414,3 +414,30 @@ test('kubectl shows one object for each, and finds them by the name of the servi
   expect(header).toMatch(/NAME +SERVICE +INSTANCE +URL +PHASE +HEALTH +CHECK +SINCE +VERSION +AGE/);
   expect(rows.join('\n')).toMatch(/objects\.i\.x +objects +x +http:\/\/x\.objects/);
 });
+
+test('those of an imported Service are declared elsewhere, and ail while their endpoints do', async () => {
+  const service_name = 'imported';
+  const key = '/services/imported/instances/a';
+  const apiVersion = 'rollcall.dev/v1alpha1';
+  const objects = ['a', 'b'].map((instanceId) => ({
+    apiVersion,
+    kind: 'ServiceRegistration',
+    metadata: { name: `imported.i.${instanceId}` },
+    spec: { serviceName: service_name, instanceId, url: `http://${instanceId}.imported`, source: 'KubernetesService' },
+  }));
+  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+  await namespace.kubectl(['create', '-f', '-'], { stdin: list });
+  await expect.poll(() => instancesOf(first, service_name)).toHaveLength(2);
+  const refused = {
+    status: 400,
+    body: { message: expect.stringMatching(/declared by an annotated Kubernetes Service/) },
+  };
+  expect(await first.call('DELETE', key)).toMatchObject(refused);
+  const joining = { service_name, service_url: 'http://c.imported', instance_id: 'c' };
+  expect(await first.call('POST', '/services/register', joining)).toMatchObject(refused);
+  const check = { status: 'Failing', since: '2026-11-26T10:00:00Z', message: 'The endpoint is not ready' };
+  const patch = ['patch', 'sreg', 'imported.i.a', '--subresource=status', '--type=merge', '-p'];
+  await namespace.kubectl([...patch, JSON.stringify({ status: { check } })]);
+  await expect.poll(async () => (await first.call('GET', key)).body).toMatchObject({ healthy: false });
+  expect(await urlOf(first, service_name)).toBe('http://b.imported');
+});

@@ -43,6 +43,10 @@ function heartbeats(deadlineMs: number | undefined, own: Lease | undefined = lea
   return { by: 'heartbeats', ttlMs: TTL, deadlineMs, lease: own, lastHeartbeatAt: own?.spec?.renewTime };
 }
 
+function byEndpoint(ready: boolean | undefined, deadlineMs?: number): Liveness {
+  return { by: 'endpoints', ttlMs: TTL, deadlineMs, ready };
+}
+
 function plan(snapshot: Partial<RegistrationSnapshot>) {
   return planRegistration({
     registration: registration(),
@@ -65,6 +69,34 @@ const actions = (changes: readonly Change[]) =>
   changes.map((change) =>
     change.action === 'event' ? `event ${change.reason}` : `${change.action} ${change.kind.kind}`,
   );
+
+describe('the registration of an endpoint', () => {
+  const check = { status: 'Failing', since: '2026-11-20T11:30:00.000Z', message: 'The endpoint is not ready' } as const;
+  const failing = (instanceId?: string) => {
+    const spec = instanceId === undefined ? {} : { instanceId };
+    const settled = settledStatus(byEndpoint(false), registration({ spec }));
+    return registration({ spec, status: { ...settled, check } });
+  };
+
+  test.each([
+    { sentence: 'fails its check since it is not ready', ready: false, expected: [] },
+    { sentence: 'keeps what it has while nobody can tell', ready: undefined, expected: [] },
+    {
+      sentence: 'passes it when it is ready',
+      ready: true,
+      expected: [
+        { status: { check: { status: 'Passing', since: NOW.toISOString(), message: 'The endpoint is ready' } } },
+      ],
+    },
+  ])('$sentence', ({ ready, expected }) => {
+    expect(plan({ registration: failing('a'), liveness: byEndpoint(ready) }).changes).toMatchObject(expected);
+  });
+
+  test('alone has one: that of a whole Service is what somebody declares', () => {
+    expect(plan({ registration: failing(), liveness: byEndpoint(undefined) }).changes).toEqual([]);
+    expect(settledStatus(byEndpoint(undefined))).not.toHaveProperty('check');
+  });
+});
 
 describe('a registration that is alive', () => {
   test('gets its first status and an Event, and is observed again at its deadline', () => {
@@ -95,13 +127,13 @@ describe('a registration that is alive', () => {
     { sentence: 'by itself', liveness: { by: 'itself' }, reason: 'Static', requeueAfterMs: undefined },
     {
       sentence: 'by ready endpoints',
-      liveness: { by: 'endpoints', ttlMs: TTL, deadlineMs: undefined },
+      liveness: byEndpoint(undefined),
       reason: 'EndpointsReady',
       requeueAfterMs: undefined,
     },
     {
       sentence: 'by endpoints that were ready a moment ago',
-      liveness: { by: 'endpoints', ttlMs: TTL, deadlineMs: NOW_MS + 1 },
+      liveness: byEndpoint(undefined, NOW_MS + 1),
       reason: 'EndpointsReady',
       requeueAfterMs: 1,
     },
@@ -190,9 +222,15 @@ describe('a registration whose time is up', () => {
     expect(actions(changes)).toEqual(['delete Lease', 'status ServiceRegistration', 'event Expired']);
   });
 
+  test('of an endpoint is Expired like any, and says what is not ready', () => {
+    const of = registration({ spec: { instanceId: 'a' } });
+    const { changes } = plan({ registration: of, liveness: byEndpoint(false, NOW_MS) });
+    const conditions = [{ message: 'The endpoint was not ready for 60 s' }];
+    expect(changes[0]).toMatchObject({ status: { phase: 'Expired', conditions, check: { status: 'Failing' } } });
+  });
+
   test('is Expired for want of ready endpoints', () => {
-    const liveness: Liveness = { by: 'endpoints', ttlMs: TTL, deadlineMs: NOW_MS };
-    const { changes } = plan({ registration: known, liveness });
+    const { changes } = plan({ registration: known, liveness: byEndpoint(undefined, NOW_MS) });
     expect(actions(changes)).toEqual(['status ServiceRegistration', 'event Expired']);
     expect(changes[0]).toMatchObject({ status: { conditions: [{ status: 'False', reason: 'EndpointsNotReady' }] } });
   });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
-import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
@@ -25,6 +25,8 @@ export type Liveness =
       readonly ttlMs: number;
       /** Undefined while blind, and while an endpoint is ready. */
       readonly deadlineMs: number | undefined;
+      /** Of the registration of one endpoint: whether that is; undefined while nobody can tell. */
+      readonly ready: boolean | undefined;
     };
 
 /** What can end. */
@@ -90,21 +92,26 @@ function planExpiry({ registration, now }: RegistrationSnapshot, liveness: Morta
   if (liveness.by === 'heartbeats' && liveness.lease !== undefined) {
     changes.push({ action: 'delete', kind: leaseKind, object: liveness.lease });
   }
-  const { reason, message } = describeExpiry(liveness);
+  const { reason, message } = describeExpiry(registration, liveness);
   const status = buildStatus(registration, {
     phase: 'Expired',
     phaseSince: now.toISOString(),
     ready: { status: 'False', reason, message },
+    check: endpointCheck(registration, liveness, now),
   });
   changes.push({ action: 'status', kind: serviceRegistrationKind, object: registration, status });
   changes.push({ action: 'event', regarding: registration, type: 'Warning', reason: 'Expired', message });
   return { changes };
 }
 
-function describeExpiry(liveness: MortalLiveness): { reason: string; message: string } {
+function describeExpiry(
+  { spec }: ServiceRegistration,
+  liveness: MortalLiveness,
+): { readonly reason: string; readonly message: string } {
   const seconds = liveness.ttlMs / 1000;
   if (liveness.by === 'endpoints') {
-    return { reason: 'EndpointsNotReady', message: `No endpoint of the Service was ready for ${seconds} s` };
+    const what = spec.instanceId === undefined ? 'No endpoint of the Service was' : 'The endpoint was not';
+    return { reason: 'EndpointsNotReady', message: `${what} ready for ${seconds} s` };
   }
   const last = liveness.lastHeartbeatAt;
   const heard = last === undefined ? 'none is known' : `the last was at ${last}`;
@@ -118,6 +125,7 @@ function planRegistered({ registration, liveness, now }: RegistrationSnapshot): 
     phase: 'Registered',
     phaseSince: known?.phase === 'Registered' ? (known.phaseSince ?? createdAt) : createdAt,
     ready: { status: 'True', ...describeLife(liveness) },
+    check: endpointCheck(registration, liveness, now),
   });
   if (isSameStatus(registration, status)) return [];
   const change: Change = { action: 'status', kind: serviceRegistrationKind, object: registration, status };
@@ -135,6 +143,19 @@ function describeLife(liveness: Liveness): { reason: string; message: string } {
   return { reason: 'Heartbeating', message: `A heartbeat is due every ${liveness.ttlMs / 1000} s at the latest` };
 }
 
+/** An endpoint that is not ready gets requests only where no other is: as after a check that failed. */
+function endpointCheck(
+  { spec, status }: ServiceRegistration,
+  liveness: Liveness,
+  now: Date,
+): HealthCheckStatus | undefined {
+  if (liveness.by !== 'endpoints' || spec.instanceId === undefined) return undefined;
+  if (liveness.ready === undefined) return status?.check;
+  const state = liveness.ready ? 'Passing' : 'Failing';
+  if (status?.check?.status === state) return status.check;
+  return { status: state, since: now.toISOString(), message: `The endpoint is ${liveness.ready ? '' : 'not '}ready` };
+}
+
 /** Every status field that the operator owns; server-side apply removes what it leaves out. */
 function buildStatus(
   { metadata, status }: ServiceRegistration,
@@ -142,6 +163,8 @@ function buildStatus(
     readonly phase: 'Registered' | 'Expired';
     readonly phaseSince: string;
     readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
+    /** Undefined where it is not of an endpoint: another's then. */
+    readonly check: HealthCheckStatus | undefined;
   },
 ) {
   const observedGeneration = metadata.generation ?? 0;
@@ -150,6 +173,7 @@ function buildStatus(
     phaseSince: next.phaseSince,
     registeredAt: status?.registeredAt ?? metadata.creationTimestamp ?? next.phaseSince,
     observedGeneration,
+    ...(next.check === undefined ? {} : { check: next.check }),
     conditions: setCondition(
       ownConditions(status),
       { type: 'Ready', ...next.ready, observedGeneration },
@@ -160,7 +184,8 @@ function buildStatus(
 
 function isSameStatus({ status }: ServiceRegistration, next: ReturnType<typeof buildStatus>): boolean {
   const known = pick(status, 'phase', 'phaseSince', 'registeredAt', 'observedGeneration');
-  return isDeepStrictEqual({ ...known, conditions: ownConditions(status) }, next);
+  const check = next.check === undefined ? {} : pick(status, 'check');
+  return isDeepStrictEqual({ ...known, ...check, conditions: ownConditions(status) }, next);
 }
 
 function ownConditions(status: ServiceRegistration['status']): readonly Condition[] {

@@ -96,6 +96,24 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
     expected: spec({ url: 'http://shop.team.svc:8080' }),
   },
   {
+    sentence: 'instances can be said to be the Service, as by default',
+    annotations: { 'rollcall.dev/instances': 'service' },
+    expected: spec(),
+  },
+  {
+    sentence: 'instances can be the endpoints, at the port that the URL would have',
+    annotations: { 'rollcall.dev/instances': 'endpoints' },
+    ports: [
+      { name: 'metrics', port: 9090 },
+      { name: 'https', port: 443 },
+    ],
+    expected: {
+      wanted: 'instances',
+      spec: { serviceName: 'shop', capabilities: ['rest'], source: 'KubernetesService' },
+      port: { scheme: 'https', name: 'https' },
+    },
+  },
+  {
     sentence: 'false asks for nothing',
     annotations: { 'rollcall.dev/register': 'false' },
     expected: { wanted: 'nothing' },
@@ -151,6 +169,22 @@ test.each<{ sentence: string; annotations: Record<string, string>; ports?: Ports
     sentence: 'a URL that is too long',
     annotations: { 'rollcall.dev/url': `http://shop/${'a'.repeat(2048)}` },
     fault: /2048/,
+  },
+  {
+    sentence: 'an unknown form of instances',
+    annotations: { 'rollcall.dev/instances': 'pods' },
+    fault: /instances must be service or endpoints/,
+  },
+  {
+    sentence: 'a URL for all endpoints',
+    annotations: { 'rollcall.dev/instances': 'endpoints', 'rollcall.dev/url': 'http://shop' },
+    fault: /url has no meaning with/,
+  },
+  {
+    sentence: 'endpoints without a TCP port',
+    annotations: { 'rollcall.dev/instances': 'endpoints' },
+    ports: [{ port: 53, protocol: 'UDP' }],
+    fault: /no endpoints with a TCP port/,
   },
   {
     sentence: 'an unknown capability',

@@ -13,14 +13,28 @@ export type Desired =
   /** With a fault: what the Service says of being registered cannot be understood. */
   | { readonly wanted: 'nothing'; readonly fault?: string }
   | { readonly wanted: 'registration'; readonly spec: DesiredSpec }
+  /** One for each endpoint. */
+  | { readonly wanted: 'instances'; readonly spec: Omit<DesiredSpec, 'url'>; readonly port: EndpointPort }
   /** The Service asks for something that no registration can be. */
   | { readonly wanted: 'impossible'; readonly faults: readonly string[] };
+
+/** How the endpoints of a Service are reached. */
+interface EndpointPort {
+  readonly scheme: 'http' | 'https';
+  /** Of the port in EndpointSlices: a pod may have another number than the Service. */
+  readonly name: string;
+}
 
 const CAPABILITIES: readonly Capability[] = ['rest', 'graphql', 'grpc', 'mcp'];
 
 /** Whether a Service asks to be registered. */
 export function isAnnotated(service: Service): boolean {
   return registerValue(service) === 'true';
+}
+
+/** Whether a Service asks for its endpoints to be registered, though perhaps with faults. */
+export function wantsEndpoints(service: Service): boolean {
+  return isAnnotated(service) && formOf(service) !== 'service';
 }
 
 /** Whether a Service says anything of being registered, in whatever words. */
@@ -33,24 +47,58 @@ function registerValue({ metadata }: Service): string {
   return metadata.deletionTimestamp === undefined ? (metadata.annotations?.[annotations.register] ?? 'false') : 'false';
 }
 
+function formOf({ metadata }: Service): string {
+  return metadata.annotations?.[annotations.instances] ?? 'service';
+}
+
 /** Reads the annotations of a Service; its own name, first port and REST are the defaults. */
 export function desiredRegistration(service: Service): Desired {
   if (!mentionsRegistration(service)) return { wanted: 'nothing' };
   if (!isAnnotated(service)) return { wanted: 'nothing', fault: `${annotations.register} must be "true" or "false"` };
-  const given = service.metadata.annotations ?? {};
   const faults: string[] = [];
-  const serviceName = given[annotations.serviceName] ?? service.metadata.name;
-  const nameFault = serviceNameFault(serviceName);
-  if (nameFault !== undefined) faults.push(`${annotations.serviceName} ${nameFault}`);
-  const url = given[annotations.url] ?? defaultUrl(service);
-  const urlFault = url === undefined ? 'is needed, because the Service has no TCP port' : serviceUrlFault(url);
-  if (urlFault !== undefined) faults.push(`${annotations.url} ${urlFault}`);
-  const listed = (given[annotations.capabilities] ?? 'rest').split(',').map((name) => name.trim());
-  const capabilities = CAPABILITIES.filter((capability) => listed.includes(capability));
+  const serviceName = readName(service, faults);
+  const form = formOf(service);
+  if (form !== 'service' && form !== 'endpoints') faults.push(`${annotations.instances} must be service or endpoints`);
+  const port = form === 'endpoints' ? readEndpointPort(service, faults) : undefined;
+  const url = form === 'endpoints' ? undefined : readUrl(service, faults);
+  const spec = { serviceName, capabilities: readCapabilities(service, faults), source: 'KubernetesService' } as const;
+  if (faults.length > 0) return { wanted: 'impossible', faults };
+  if (port !== undefined) return { wanted: 'instances', spec, port };
+  return url === undefined ? { wanted: 'nothing' } : { wanted: 'registration', spec: { ...spec, url } };
+}
+
+function readName({ metadata }: Service, faults: string[]): string {
+  const name = metadata.annotations?.[annotations.serviceName] ?? metadata.name;
+  const fault = serviceNameFault(name);
+  if (fault !== undefined) faults.push(`${annotations.serviceName} ${fault}`);
+  return name;
+}
+
+function readCapabilities({ metadata }: Service, faults: string[]): Capability[] {
+  const listed = (metadata.annotations?.[annotations.capabilities] ?? 'rest').split(',').map((name) => name.trim());
   const unknown = listed.filter((name) => name !== '' && !CAPABILITIES.some((capability) => capability === name));
   if (unknown.length > 0) faults.push(`${annotations.capabilities} may hold ${CAPABILITIES.join(', ')} only`);
-  if (url === undefined || faults.length > 0) return { wanted: 'impossible', faults };
-  return { wanted: 'registration', spec: { serviceName, url, capabilities, source: 'KubernetesService' } };
+  return CAPABILITIES.filter((capability) => listed.includes(capability));
+}
+
+function readUrl(service: Service, faults: string[]): string | undefined {
+  const url = service.metadata.annotations?.[annotations.url] ?? defaultUrl(service);
+  const fault = url === undefined ? 'is needed, because the Service has no TCP port' : serviceUrlFault(url);
+  if (fault !== undefined) faults.push(`${annotations.url} ${fault}`);
+  return url;
+}
+
+function readEndpointPort(service: Service, faults: string[]): EndpointPort | undefined {
+  const { metadata, spec } = service;
+  if (metadata.annotations?.[annotations.url] !== undefined) {
+    faults.push(`${annotations.url} has no meaning with ${annotations.instances}: each endpoint has its own`);
+  }
+  const port = spec?.type === 'ExternalName' ? undefined : portOf(service);
+  if (port === undefined) {
+    faults.push(`${annotations.instances} must not be endpoints, because the Service has no endpoints with a TCP port`);
+    return undefined;
+  }
+  return { scheme: schemeOf(port), name: port.name ?? '' };
 }
 
 /** The Service that a registration was made from, as `namespace/name`. */
@@ -62,15 +110,22 @@ export function importedFrom(registration: {
   return registration.metadata.annotations?.[annotations.importedFrom];
 }
 
-/**
- * Of the TCP ports the one that is named http or https, else the first; https where its name or
- * appProtocol says so.
- */
+type Port = NonNullable<NonNullable<Service['spec']>['ports']>[number];
+
+/** Of the TCP ports the one that is named http or https, else the first. */
+function portOf({ spec }: Service): Port | undefined {
+  const ports = (spec?.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  return ports.find(({ name }) => name === 'https' || name === 'http') ?? ports[0];
+}
+
+/** https where the port's name or appProtocol says so. */
+function schemeOf({ name, appProtocol }: Port): EndpointPort['scheme'] {
+  return name === 'https' || appProtocol?.toLowerCase() === 'https' ? 'https' : 'http';
+}
+
 function defaultUrl(service: Service): string | undefined {
-  const ports = (service.spec?.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
-  const port = ports.find(({ name }) => name === 'https' || name === 'http') ?? ports[0];
+  const port = portOf(service);
   if (port === undefined) return undefined;
-  const secure = port.name === 'https' || port.appProtocol?.toLowerCase() === 'https';
   const [namespace = 'default', name = ''] = objectKey(service).split('/');
-  return `${secure ? 'https' : 'http'}://${name}.${namespace}.svc:${port.port}`;
+  return `${schemeOf(port)}://${name}.${namespace}.svc:${port.port}`;
 }

@@ -6,131 +6,157 @@ import { objectKey, type Change as StoreChange } from '@rollcall/platform/kube/s
 import type { EndpointLiveness } from '../registration/observe.ts';
 import { type Connectivity, graceEndMs } from '../runtime/connectivity.ts';
 import { indexBy } from '../runtime/object-index.ts';
-import { desiredRegistration, importedFrom, isAnnotated, mentionsRegistration } from './desired.ts';
+import { type Desired, desiredRegistration, importedFrom, isAnnotated, mentionsRegistration } from './desired.ts';
+import { type WantedRegistration, wantedInstances } from './endpoints.ts';
 import type { ImportSnapshot } from './plan.ts';
 import { createReadiness } from './readiness.ts';
-import { hasReadyEndpoint, SERVICE_LABEL } from './trim-services.ts';
+import { createServiceEndpoints, type ServiceEndpoints, type ServiceEndpointsDeps } from './service-endpoints.ts';
+import { serviceKeyOf } from './trim-services.ts';
 
-export interface ImportObserverDeps {
+export interface ImportObserverDeps extends Pick<ServiceEndpointsDeps, 'endpointSlices' | 'listSlices'> {
   readonly registrations: Informer<ServiceRegistration>;
   /** One per namespace that Services are imported from, or a single one of all namespaces. */
   readonly services: readonly Informer<Service>[];
-  readonly endpointSlices: readonly Informer<EndpointSlice>[];
   /** Over all of the above. */
   readonly connectivity: Connectivity;
   readonly clock: Clock;
   /** Where registrations are made. */
   readonly namespace: string;
-  /** A registration expires when its Service had no ready endpoint for this long. */
+  /** A registration expires when it had no ready endpoint for this long. */
   readonly ttlMs: number;
 }
 
+type Listener = (serviceKey: string, registrationKeys: readonly string[]) => void;
+
 /** Follows all informers from before they start, whether this process leads or not. */
 export interface ImportObserver extends EndpointLiveness {
-  observe(serviceKey: string): ImportSnapshot;
+  /** @throws as the API server's client, when endpoints have to be read from there. */
+  observe(serviceKey: string): Promise<ImportSnapshot>;
   /**
    * Every Service that may have something to do: annotated, or with a registration made from it.
    */
   serviceKeys(): Iterable<string>;
   /**
-   * @param listener called with a Service that may have something to do, and the registrations made
-   * from it.
+   * @param listener called with a Service that may have something to do, and those registrations
+   * made from it whose life may have changed with it.
    */
-  onChange(listener: (serviceKey: string, registrationKeys: readonly string[]) => void): void;
+  onChange(listener: Listener): void;
 }
 
 export function createImportObserver(deps: ImportObserverDeps): ImportObserver {
-  const { registrations, services, endpointSlices, connectivity, clock, ttlMs } = deps;
-  const readiness = createReadiness();
-  const imported = createImportIndex();
-  const byServiceName = indexBy([registrations], ({ spec }) => spec.serviceName);
-  const listeners: ((serviceKey: string, registrationKeys: readonly string[]) => void)[] = [];
-
+  const { registrations, services, endpointSlices, clock, ttlMs } = deps;
   const findService = (serviceKey: string) => findIn(services, serviceKey);
+  const imported = indexBy([registrations], importedFrom);
+  const byServiceName = indexBy([registrations], ({ spec }) => spec.serviceName);
+  const endpoints = createServiceEndpoints({ endpointSlices, listSlices: deps.listSlices, findService });
+  const readiness = createReadiness(endpoints, clock);
+  const listeners: Listener[] = [];
 
-  function notify(serviceKey: string): void {
-    const keys = imported.registrationKeys(serviceKey);
+  function notify(serviceKey: string, changed: readonly ServiceRegistration[]): void {
     const service = findService(serviceKey);
-    if (keys.length === 0 && (service === undefined || !mentionsRegistration(service))) return;
-    for (const listener of listeners) listener(serviceKey, keys);
+    const isMentioned = service !== undefined && mentionsRegistration(service);
+    if (!isMentioned && imported.get(serviceKey).length === 0) return;
+    for (const listener of listeners) listener(serviceKey, changed.map(objectKey));
+  }
+
+  function onService({ object }: StoreChange<Service>): void {
+    const serviceKey = objectKey(object);
+    endpoints.changed(serviceKey);
+    const own = imported.get(serviceKey);
+    for (const registration of own) readiness.look(registration);
+    notify(serviceKey, own);
   }
 
   function onSlice(change: StoreChange<EndpointSlice>): void {
-    const serviceKey = serviceOf(change.object);
-    if (change.type === 'resync' || serviceKey === undefined) return;
-    const nowMs = clock.monotonicMs();
-    const wasReady = readiness.isReady(serviceKey);
-    const slice = { serviceKey, name: change.object.metadata.name };
-    if (change.type === 'deleted') readiness.sliceGone(slice, nowMs);
-    else readiness.sliceSeen(slice, hasReadyEndpoint(change.object), nowMs);
-    // All Services of the cluster pass here; how long they are unready counts for registered ones.
-    if (imported.registrationKeys(serviceKey).length === 0) readiness.forget(serviceKey);
-    if (readiness.isReady(serviceKey) !== wasReady) notify(serviceKey);
-  }
-
-  function onRegistration({ type, object }: StoreChange<ServiceRegistration>): void {
-    const serviceKey = importedFrom(object);
-    if (serviceKey === undefined) return;
-    if (type === 'deleted') {
-      imported.remove(serviceKey, objectKey(object));
-      readiness.forget(serviceKey);
-    } else {
-      imported.add(serviceKey, objectKey(object));
-      readiness.unreadySinceMs(serviceKey, clock.monotonicMs());
+    if (change.type === 'resync') return;
+    const before = change.type === 'modified' ? serviceKeyOf(change.previous) : undefined;
+    for (const serviceKey of new Set([before, serviceKeyOf(change.object)])) {
+      if (serviceKey !== undefined) onEndpoints(serviceKey);
     }
-    notify(serviceKey);
   }
 
-  for (const informer of services) informer.onChange(({ object }) => notify(objectKey(object)));
+  /** All Services of the cluster pass here. */
+  function onEndpoints(serviceKey: string): void {
+    endpoints.changed(serviceKey);
+    const changed = imported.get(serviceKey).filter((registration) => readiness.look(registration));
+    if (endpoints.areWanted(serviceKey) || changed.length > 0) notify(serviceKey, changed);
+  }
+
+  function onRegistration(change: StoreChange<ServiceRegistration>): void {
+    const serviceKey = importedFrom(change.object);
+    if (serviceKey === undefined) return;
+    if (change.type === 'deleted') readiness.forget(change.object);
+    else readiness.look(change.object);
+    // A Service may have a thousand, and each has its status written.
+    const isStatus = change.type === 'modified' && isSameForImport(change.previous, change.object);
+    if (!isStatus) notify(serviceKey, []);
+  }
+
+  for (const informer of services) informer.onChange(onService);
   for (const informer of endpointSlices) informer.onChange(onSlice);
   registrations.onChange(onRegistration);
 
-  function deadlineMs(serviceKey: string): number | undefined {
-    const unreadySinceMs = readiness.unreadySinceMs(serviceKey, clock.monotonicMs());
-    const connectedSinceMs = connectivity.sinceMs();
-    if (unreadySinceMs === undefined || connectedSinceMs === undefined) return undefined;
-    return Math.max(unreadySinceMs + ttlMs, graceEndMs(connectedSinceMs, ttlMs));
-  }
-
   return {
-    observe(serviceKey) {
+    async observe(serviceKey) {
+      await endpoints.complete(serviceKey);
       const service = findService(serviceKey);
       const desired = service === undefined ? ({ wanted: 'nothing' } as const) : desiredRegistration(service);
-      const keys = imported.registrationKeys(serviceKey);
+      const namesakes = 'spec' in desired ? byServiceName.get(desired.spec.serviceName) : [];
       return {
         serviceKey,
         service,
         desired,
-        ready: readiness.isReady(serviceKey),
-        imported: keys.flatMap((key) => registrations.store.get(key) ?? []),
-        holder:
-          desired.wanted === 'registration'
-            ? holderAmong(byServiceName.get(desired.spec.serviceName), serviceKey)
-            : undefined,
+        wanted: wantedBy(desired, endpoints, serviceKey),
+        imported: imported.get(serviceKey),
+        others: namesakes.filter((each) => importedFrom(each) !== serviceKey),
         namespace: deps.namespace,
       };
     },
     *serviceKeys() {
-      yield* imported.serviceKeys();
+      yield* imported.keys();
       for (const { store } of services) {
         for (const service of store.values()) if (mentionsRegistration(service)) yield objectKey(service);
       }
     },
     onChange: (listener) => void listeners.push(listener),
-    liveness(registration) {
-      const serviceKey = importedFrom(registration);
-      return { by: 'endpoints', ttlMs, deadlineMs: serviceKey === undefined ? undefined : deadlineMs(serviceKey) };
-    },
+    liveness: (registration) => ({
+      by: 'endpoints',
+      ttlMs,
+      deadlineMs: deadlineMs(deps, readiness.unreadySinceMs(registration)),
+      ready: readiness.isEndpointReady(registration),
+    }),
     keeps(registration) {
+      // The instance of an endpoint is made anew only when that is ready.
+      if (registration.spec.instanceId !== undefined) return false;
       const service = findService(importedFrom(registration) ?? '');
       return service !== undefined && isAnnotated(service);
     },
   };
 }
 
-/** Of several instances one that is another's: a name belongs to who has it. */
-function holderAmong(instances: readonly ServiceRegistration[], serviceKey: string): ServiceRegistration | undefined {
-  return instances.find((each) => importedFrom(each) !== serviceKey) ?? instances[0];
+/** Undefined while the endpoints are not known. */
+function wantedBy(
+  desired: Desired,
+  endpoints: ServiceEndpoints,
+  serviceKey: string,
+): readonly WantedRegistration[] | undefined {
+  if (desired.wanted === 'registration') return [{ spec: desired.spec, ready: endpoints.hasReady(serviceKey) }];
+  if (desired.wanted !== 'instances') return [];
+  const known = endpoints.of(serviceKey);
+  return known === undefined ? undefined : wantedInstances(desired, known);
+}
+
+function deadlineMs(
+  { connectivity, ttlMs }: Pick<ImportObserverDeps, 'connectivity' | 'ttlMs'>,
+  unreadySinceMs: number | undefined,
+): number | undefined {
+  const connectedSinceMs = connectivity.sinceMs();
+  if (unreadySinceMs === undefined || connectedSinceMs === undefined) return undefined;
+  return Math.max(unreadySinceMs + ttlMs, graceEndMs(connectedSinceMs, ttlMs));
+}
+
+function isSameForImport(previous: ServiceRegistration, next: ServiceRegistration): boolean {
+  return previous.metadata.generation === next.metadata.generation && previous.status?.phase === next.status?.phase;
 }
 
 function findIn(services: readonly Informer<Service>[], serviceKey: string): Service | undefined {
@@ -139,26 +165,4 @@ function findIn(services: readonly Informer<Service>[], serviceKey: string): Ser
     if (service !== undefined) return service;
   }
   return undefined;
-}
-
-/** Keys of the registrations by the Service that they were made from. */
-function createImportIndex() {
-  const keysByService = new Map<string, Set<string>>();
-  return {
-    add(serviceKey: string, registrationKey: string): void {
-      const keys = keysByService.get(serviceKey) ?? new Set();
-      keysByService.set(serviceKey, keys.add(registrationKey));
-    },
-    remove(serviceKey: string, registrationKey: string): void {
-      const keys = keysByService.get(serviceKey);
-      if (keys?.delete(registrationKey) === true && keys.size === 0) keysByService.delete(serviceKey);
-    },
-    registrationKeys: (serviceKey: string): readonly string[] => [...(keysByService.get(serviceKey) ?? [])],
-    serviceKeys: (): Iterable<string> => keysByService.keys(),
-  };
-}
-
-function serviceOf({ metadata }: EndpointSlice): string | undefined {
-  const name = metadata.labels?.[SERVICE_LABEL];
-  return name === undefined ? undefined : `${metadata.namespace ?? 'default'}/${name}`;
 }

@@ -1,46 +1,47 @@
-/** An EndpointSlice of a Service. */
-interface Slice {
-  /** `namespace/name` of the Service. */
-  readonly serviceKey: string;
-  readonly name: string;
-}
+import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { objectKey } from '@rollcall/platform/kube/store.ts';
+import { importedFrom } from './desired.ts';
+import type { ServiceEndpoints } from './service-endpoints.ts';
 
-/**
- * Which Services have a ready endpoint and, for the others, since when they have none (monotonic
- * ms).
- */
-export function createReadiness() {
-  const readySlices = new Map<string, Set<string>>();
+/** Since when registrations made from Services have had no ready endpoint. */
+export function createReadiness(endpoints: Pick<ServiceEndpoints, 'hasReady' | 'of'>, clock: Clock) {
   const unreadySince = new Map<string, number>();
 
-  function sliceGone({ serviceKey, name }: Slice, nowMs: number): void {
-    const slices = readySlices.get(serviceKey);
-    if (slices?.delete(name) !== true || slices.size > 0) return;
-    readySlices.delete(serviceKey);
-    unreadySince.set(serviceKey, nowMs);
+  function look(registration: ServiceRegistration): boolean {
+    const key = objectKey(registration);
+    const wasUnready = unreadySince.has(key);
+    const isUnready = isReady(endpoints, registration) === false;
+    if (!isUnready) unreadySince.delete(key);
+    else if (!wasUnready) unreadySince.set(key, clock.monotonicMs());
+    return isUnready !== wasUnready;
+  }
+
+  function unreadySinceMs(registration: ServiceRegistration): number | undefined {
+    look(registration);
+    return unreadySince.get(objectKey(registration));
   }
 
   return {
-    sliceSeen(slice: Slice, ready: boolean, nowMs: number): void {
-      if (!ready) return sliceGone(slice, nowMs);
-      const { serviceKey, name } = slice;
-      const slices = readySlices.get(serviceKey) ?? new Set();
-      readySlices.set(serviceKey, slices.add(name));
-      unreadySince.delete(serviceKey);
-    },
-    sliceGone,
-    isReady: (serviceKey: string): boolean => readySlices.has(serviceKey),
-    /**
-     * Since when a Service has had no ready endpoint, at the latest since the first time that this
-     * was asked.
-     */
-    unreadySinceMs(serviceKey: string, nowMs: number): number | undefined {
-      if (readySlices.has(serviceKey)) return undefined;
-      const since = unreadySince.get(serviceKey) ?? nowMs;
-      unreadySince.set(serviceKey, since);
-      return since;
-    },
-    /** Nobody asks for this Service any more. */
-    forget: (serviceKey: string): void => void unreadySince.delete(serviceKey),
+    /** @returns whether it is another than when it was last looked at. */
+    look,
+    /** Whether its endpoint is, of the registration of one; undefined while nobody can tell. */
+    isEndpointReady: (registration: ServiceRegistration): boolean | undefined =>
+      registration.spec.instanceId === undefined ? undefined : isReady(endpoints, registration),
+    /** Monotonic ms, at the latest since the first look; undefined while ready. */
+    unreadySinceMs,
+    forget: (registration: ServiceRegistration): void => void unreadySince.delete(objectKey(registration)),
   };
+}
+
+/** Undefined while nobody can tell. */
+function isReady(
+  endpoints: Pick<ServiceEndpoints, 'hasReady' | 'of'>,
+  registration: ServiceRegistration,
+): boolean | undefined {
+  const serviceKey = importedFrom(registration) ?? '';
+  const { instanceId } = registration.spec;
+  if (instanceId === undefined) return endpoints.hasReady(serviceKey);
+  const known = endpoints.of(serviceKey);
+  return known === undefined ? undefined : known.get(instanceId)?.ready === true;
 }

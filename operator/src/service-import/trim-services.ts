@@ -5,6 +5,12 @@ import { pick, pickMetadata } from '../runtime/object-fields.ts';
 /** On an EndpointSlice: the name of its Service. */
 export const SERVICE_LABEL = 'kubernetes.io/service-name';
 
+/** The Service, as `namespace/name`, that an EndpointSlice belongs to. */
+export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
+  const name = metadata.labels?.[SERVICE_LABEL];
+  return name === undefined ? undefined : `${metadata.namespace ?? 'default'}/${name}`;
+}
+
 /** An endpoint that does not say counts as ready, as the EndpointSlice API asks of its readers. */
 export function hasReadyEndpoint({ endpoints }: EndpointSlice): boolean {
   return endpoints?.some(({ conditions }) => conditions?.ready !== false) === true;
@@ -17,7 +23,7 @@ export function hasReadyEndpoint({ endpoints }: EndpointSlice): boolean {
 export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
   const own = ownAnnotations(metadata);
   const known: Service = { apiVersion, kind, metadata: { ...pickMetadata(metadata), ...own } };
-  return own.annotations === undefined ? known : { ...known, spec: pick(spec, 'ports') };
+  return own.annotations === undefined ? known : { ...known, spec: pick(spec, 'ports', 'ipFamilies', 'type') };
 }
 
 /**
@@ -41,12 +47,31 @@ function ownAnnotations({ annotations }: Service['metadata']): { readonly annota
 
 /** What is kept of an EndpointSlice: whose it is and whether any endpoint is ready. */
 export function trimEndpointSlice(slice: EndpointSlice): EndpointSlice {
-  const { apiVersion, kind, metadata, addressType } = slice;
+  return { ...trimSlice(slice), endpoints: hasReadyEndpoint(slice) ? [{ addresses: [] }] : [] };
+}
+
+/** What is kept of an EndpointSlice whose endpoints are registered each by itself. */
+export function trimWantedEndpointSlice(slice: EndpointSlice): EndpointSlice {
+  return {
+    ...trimSlice(slice),
+    ports: slice.ports ?? [],
+    endpoints: (slice.endpoints ?? []).map((endpoint) => ({
+      addresses: endpoint.addresses,
+      ...pick(endpoint, 'conditions', 'targetRef', 'zone'),
+    })),
+  };
+}
+
+/** Whether it was kept without its endpoints. */
+export function lacksEndpoints({ ports }: EndpointSlice): boolean {
+  return ports === undefined;
+}
+
+function trimSlice({ apiVersion, kind, metadata, addressType }: EndpointSlice): EndpointSlice {
   return {
     apiVersion,
     kind,
     addressType,
     metadata: { ...pickMetadata(metadata), labels: pick(metadata.labels, SERVICE_LABEL) },
-    endpoints: hasReadyEndpoint(slice) ? [{ addresses: [] }] : [],
   };
 }

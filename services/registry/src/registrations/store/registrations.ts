@@ -150,10 +150,15 @@ function viewOf(object: ServiceRegistration): Registration {
     phase: status?.phase ?? 'Registered',
     currentVersion: status?.currentVersion,
     health: status?.health?.status,
-    checkResult: spec.check === undefined ? undefined : checkResultOf(status?.check),
+    checkResult: isChecked(spec) ? checkResultOf(status?.check) : undefined,
     owner: metadata.annotations?.[annotations.owner],
     version: versionOf(object),
   };
+}
+
+/** By the check that it declares or, of the endpoint of a Service, by Kubernetes. */
+function isChecked({ check, source }: ServiceRegistration['spec']): boolean {
+  return check !== undefined || source === 'KubernetesService';
 }
 
 function checkResultOf(check: HealthCheckStatus | undefined): Registration['checkResult'] {

@@ -1,5 +1,6 @@
+import { ownZone } from '@rollcall/client/own-zone.ts';
 import { projectedToken } from '@rollcall/client/projected-token.ts';
-import { type Capability, capabilities } from '@rollcall/client/registry-types.ts';
+import { type Capability, capabilities, type InstanceFacts } from '@rollcall/client/registry-types.ts';
 import { createServers } from '@rollcall/client/servers.ts';
 import { type ConnectionOptions, checkToken } from '@rollcall/client/transport.ts';
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -91,6 +92,24 @@ export function addFilterOptions(command: Command): Command {
   return command
     .addOption(new Option('--capability <capability>', 'only services that speak it').choices(capabilities))
     .option('--prefix <prefix>', 'only services whose name begins with it');
+}
+
+/** What others choose instances by: `--zone`, `--weight`, `--metadata`. */
+export function addFactOptions(command: Command): Command {
+  const share = 'its share of the requests, compared with others: 1 to 1000; default: 100';
+  return command
+    .option('--zone <zone>', 'where it runs (variable ROLLCALL_ZONE)')
+    .addOption(new Option('--weight <weight>', share).argParser(parseCount))
+    .addOption(metadataOption('what others may choose it by'));
+}
+
+/** What {@link addFactOptions} were given, with the zone of the environment. */
+export function factsOf({ zone, weight, metadata }: InstanceFacts, { env }: Pick<CliDeps, 'env'>): InstanceFacts {
+  return {
+    ...(zone === undefined ? ownZone(env) : { zone }),
+    ...(weight === undefined ? {} : { weight }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
 }
 
 /** `--metadata key=value`, repeatable. */

@@ -78,6 +78,8 @@ describe('wrong usage', () => {
       args: ['register', 'shop', 'http://x', '--capability', 'rest,soap'],
       message: 'Allowed: rest, graphql, grpc, mcp',
     },
+    { args: ['register', 'shop', 'http://x', '--weight', 'much'], message: 'at least 1' },
+    { args: ['register', 'shop', 'http://x', '--metadata', 'team'], message: 'It must be key=value' },
     { args: ['history', '--limit', '0'], message: 'at least 1' },
     { args: ['history', '--limit', '1e3'], message: 'at least 1' },
     { args: ['history', '--limit', 'many'], message: 'at least 1' },

@@ -19,6 +19,13 @@ function runOf(source: string, url = server.url): string[] {
 
 const WAIT = "console.log('ready'); setInterval(() => {}, 1000);";
 
+/** What a run with these options, and this `ROLLCALL_ZONE`, registers. */
+async function registeredWith(options: readonly string[], ROLLCALL_ZONE: string): Promise<unknown> {
+  const args = ['run', '--name', 'shop', '--url', 'http://shop', '--server', server.url, ...options, '--', 'true'];
+  expect(await rollcall(args, { env: { ROLLCALL_ZONE } })).toMatchObject({ code: 0 });
+  return JSON.parse(server.callsOf('POST /services/register').at(-1)?.body ?? '');
+}
+
 describe('rollcall run', () => {
   it('registers the program while it lives, and ends with its exit code', async () => {
     const running = startRollcall(
@@ -32,6 +39,17 @@ describe('rollcall run', () => {
     expect(await running.ended).toMatchObject({ code: 3, out: 'ready\n' });
     expect(server.services.size).toBe(0);
     expect(running.err()).toMatch(/^rollcall: 'shop' is registered as \S+\n$/);
+  });
+
+  it('tells where the program runs, its weight and its metadata', async () => {
+    const facts = ['--weight', '50', '--metadata', 'team=payments', '--metadata', 'of=a=b'];
+    expect(await registeredWith(facts, 'eu-1a')).toMatchObject({
+      zone: 'eu-1a',
+      weight: 50,
+      metadata: { team: 'payments', of: 'a=b' },
+    });
+    expect(await registeredWith(['--zone', 'eu-1b'], 'eu-1a')).toMatchObject({ zone: 'eu-1b' });
+    expect(await registeredWith([], '')).not.toHaveProperty('zone');
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)('without a program keeps the service registered until %s', async (signal) => {

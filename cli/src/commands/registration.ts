@@ -1,8 +1,16 @@
 import { createRegistryClient, type RegistryClient } from '@rollcall/client/registry-client.ts';
 import { RegistryError } from '@rollcall/client/registry-error.ts';
-import type { Capability, RemovedService } from '@rollcall/client/registry-types.ts';
+import type { Capability, InstanceFacts, RemovedService } from '@rollcall/client/registry-types.ts';
 import { type Command, Option } from 'commander';
-import { capabilitiesOption, connectionOf, instanceOption, printResult, withExamples } from '../command.ts';
+import {
+  addFactOptions,
+  capabilitiesOption,
+  connectionOf,
+  factsOf,
+  instanceOption,
+  printResult,
+  withExamples,
+} from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
 
@@ -10,27 +18,34 @@ interface InstanceChoice {
   readonly instanceId?: string;
 }
 
+interface RegisterChoice extends InstanceChoice, InstanceFacts {
+  readonly capability: readonly Capability[];
+}
+
 const NO_ID = 'the one that has no id';
 
 /** `rollcall register` and `unregister`: one call each. */
 export function addRegistrationCommands(program: Command, deps: CliDeps): void {
   withExamples(
-    program
-      .command('register')
-      .description('register a service, which then expires unless heartbeats come; see also: run')
-      .argument('<name>', 'name of the service')
-      .argument('<url>', 'where it can be reached')
-      .addOption(capabilitiesOption())
-      .addOption(instanceOption(NO_ID)),
+    addFactOptions(
+      program
+        .command('register')
+        .description('register a service, which then expires unless heartbeats come; see also: run')
+        .argument('<name>', 'name of the service')
+        .argument('<url>', 'where it can be reached')
+        .addOption(capabilitiesOption())
+        .addOption(instanceOption(NO_ID)),
+    ),
     [
       'rollcall register shop http://10.0.0.7:8080',
       'rollcall register shop http://10.0.0.7:8080 --capability rest,grpc',
+      'rollcall register shop http://10.0.0.7:8080 --instance-id shop-a --zone eu-1a --weight 50',
     ],
   ).action(async function (this: Command, name: string, url: string) {
-    const { capability, instanceId }: { capability: Capability[] } & InstanceChoice = this.opts();
+    const { capability: capabilities, instanceId, ...said }: RegisterChoice = this.opts();
     const client = createRegistryClient(connectionOf(this, deps));
     const instance = instanceId === undefined ? {} : { instance_id: instanceId };
-    const request = { service_name: name, ...instance, service_url: url, capabilities: capability };
+    const request = { service_name: name, ...instance, service_url: url, capabilities, ...factsOf(said, deps) };
     const body = await client.register(request);
     const asText = () => `'${printable(name)}' is registered as ${body.service_id} for ${body.ttl} s\n`;
     printResult(this, deps, { body, asText });

@@ -2,6 +2,7 @@ import { type BackOff, backOffMs } from './back-off.ts';
 import { createEmitter, type Subscribable } from './emitter.ts';
 import { nextHeartbeatInMs, RECOMMENDED_INTERVAL_MS, scheduleFor } from './heartbeat-schedule.ts';
 import { defaultInstanceId } from './instance-id.ts';
+import { ownZone } from './own-zone.ts';
 import { pause } from './pause.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 import { isServiceNotFound, RegistryError } from './registry-error.ts';
@@ -22,7 +23,7 @@ export interface RegisterOptions extends ConnectionOptions {
    * host's and a random part. Of two programs with the same one, the later replaces the other.
    */
   readonly instanceId?: string | undefined;
-  /** What others may choose by: metadata, zone, weight, path of GraphQL. */
+  /** What others may choose by. The zone is that of `ROLLCALL_ZONE` by default. */
   readonly facts?: InstanceFacts | undefined;
   /** How Rollcall asks it whether it is well; while that fails others get the requests. */
   readonly check?: HealthCheck | undefined;
@@ -115,6 +116,7 @@ export function register(options: RegisterOptions): Registration {
       instance_id: instanceId,
       service_url: url,
       capabilities,
+      ...ownZone(),
       ...facts,
       ...(check === undefined ? {} : { check }),
     },

@@ -126,6 +126,8 @@ export async function useImports(installation: Installation): Promise<void> {
     await annotate(`example.com/touched=${Date.now()}`);
     return Number(await counted()) > 1;
   });
+  await annotate('rollcall.dev/url-', 'rollcall.dev/instances=endpoints');
+  await until('its endpoint is registered', async () => (await found())['service_url'] === 'http://10.1.2.3:80');
   await annotate('rollcall.dev/register-');
   await until('it is no longer registered', async () => (await found())['error'] !== undefined);
 }

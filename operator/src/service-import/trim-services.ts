@@ -56,8 +56,10 @@ export function trimWantedEndpointSlice(slice: EndpointSlice): EndpointSlice {
     ...trimSlice(slice),
     ports: slice.ports ?? [],
     endpoints: (slice.endpoints ?? []).map((endpoint) => ({
+      ...pick(endpoint, 'zone'),
       addresses: endpoint.addresses,
-      ...pick(endpoint, 'conditions', 'targetRef', 'zone'),
+      conditions: pick(endpoint.conditions, 'ready', 'terminating'),
+      targetRef: pick(endpoint.targetRef, 'kind', 'name'),
     })),
   };
 }

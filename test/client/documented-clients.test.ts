@@ -70,7 +70,7 @@ function environment(language: string): NodeJS.ProcessEnv {
     ROLLCALL_SERVER: registry.url,
     ROLLCALL_TOKEN_FILE: tokenFile,
     SERVICE_URL: `http://10.0.0.7:8080/${language}`,
-    HEARTBEAT_SECONDS: '0.2',
+    REGISTER_SECONDS: '0.2',
   };
 }
 

@@ -13,6 +13,7 @@ test('works without any setting', () => {
       artifact: { fetcherImage: undefined, maxBytes: 1_073_741_824, allowPrivateAddresses: false },
       checkAddresses: 'cluster',
     },
+    serviceAddresses: 'cluster',
     retentionMs: 3_600_000,
     leaderLease: 'operator.rollcall.dev',
     pod: undefined,
@@ -36,6 +37,7 @@ test('reads every setting', () => {
     ROLLCALL_FETCHER_MAX_BYTES: '1000',
     ROLLCALL_FETCHER_ALLOW_PRIVATE: 'true',
     ROLLCALL_CHECK_ADDRESSES: 'public',
+    ROLLCALL_SERVICE_ADDRESSES: 'any',
   };
   expect(operatorConfig(environment)).toEqual({
     namespace: 'registry',
@@ -52,6 +54,7 @@ test('reads every setting', () => {
       },
       checkAddresses: 'public',
     },
+    serviceAddresses: 'any',
     retentionMs: 5000,
     leaderLease: 'other',
     pod: { name: 'operator-x', uid: '5b3d' },

@@ -25,6 +25,10 @@ const schema = Type.Object({
     default: false,
     description: 'Whether binaries may come from loopback, private and link-local addresses',
   }),
+  ROLLCALL_SERVICE_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
+    default: 'cluster',
+    description: 'Where health checks may ask services: on the internet, also at private addresses, or anywhere',
+  }),
   ROLLCALL_CHECK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
     default: 'cluster',
     description: 'Where the checks of policies may send requests: the internet, also private addresses, or anywhere',
@@ -68,6 +72,8 @@ export interface OperatorConfig extends ProcessConfig {
   /** Undefined: Services are not imported. */
   readonly import: ImportConfig | undefined;
   readonly delivery: DeliveryConfig;
+  /** Where services may be. */
+  readonly serviceAddresses: AllowedAddresses;
   /** How long an Expired registration is kept. */
   readonly retentionMs: number;
   /** Name of the ResourceQuota to have counted. */
@@ -97,6 +103,7 @@ export function operatorConfig(environment: Environment): OperatorConfig {
       },
       checkAddresses: parsed.ROLLCALL_CHECK_ADDRESSES,
     },
+    serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
     quota: parsed.ROLLCALL_QUOTA,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,

@@ -5,6 +5,7 @@ import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { listObjects } from '@rollcall/platform/kube/list.ts';
 import { resourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Registry } from 'prom-client';
 import type { OperatorConfig } from './config.ts';
@@ -14,6 +15,9 @@ import type { DeliveryInformers } from './delivery/observe/informers.ts';
 import { createRouteCache } from './delivery/observe/route-cache.ts';
 import { createSavedStateCache } from './delivery/observe/saved-state-cache.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
+import { createHealthCheckMetrics } from './health-checks/health-check-metrics.ts';
+import { createHealthChecks, type HealthChecks } from './health-checks/health-checks.ts';
+import { createProber } from './health-checks/prober.ts';
 import type { Informers } from './informers.ts';
 import { policyReconciler, watchPolicies } from './policies/reconciler.ts';
 import { createQuotaCounter } from './quota.ts';
@@ -37,7 +41,7 @@ const DELIVERY_CONCURRENCY = 20;
 export const CONCURRENCY = IMPORT_CONCURRENCY + POLICY_CONCURRENCY + REGISTRATION_CONCURRENCY + DELIVERY_CONCURRENCY;
 
 export interface ControllersDeps {
-  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery' | 'quota'>;
+  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery' | 'quota' | 'serviceAddresses'>;
   readonly connection: KubeConnection;
   readonly namespace: string;
   /** Where Deployments may be delivered to; none: everywhere. */
@@ -74,7 +78,15 @@ export function createControllers(deps: ControllersDeps) {
   });
   const controlling = { applier, clock, log, metrics };
   const imports = config.import === undefined ? undefined : importObserver(deps, config.import.ttlMs);
-  const registration = registrationController(deps, controlling, imports);
+  const checks = createHealthChecks({
+    registrations: informers.registrations,
+    prober: createProber(addressRules[config.serviceAddresses]),
+    clock,
+    log,
+    metrics: createHealthCheckMetrics(deps.registry),
+    onChange: (key) => registration.enqueue(key),
+  });
+  const registration = registrationController(deps, controlling, { imports, checks });
   const delivery = createDelivery({
     config,
     concurrency: DELIVERY_CONCURRENCY,
@@ -114,6 +126,7 @@ export function createControllers(deps: ControllersDeps) {
     /** Call when this process leads and {@link Informers.start} has resolved. */
     start(): void {
       for (const startable of all) void startWhenReady(startable);
+      checks.start();
       strays.start();
       quota?.start();
       const unsynced = informers.unsynced();
@@ -121,6 +134,7 @@ export function createControllers(deps: ControllersDeps) {
     },
     async stop(): Promise<void> {
       stopped = true;
+      await checks.stop();
       await Promise.all([...all.map(({ controller }) => controller.stop()), strays.stop(), quota?.stop()]);
     },
   };
@@ -177,7 +191,7 @@ function importObserver({ informers, connection, clock, namespace }: Controllers
 function registrationController(
   deps: ControllersDeps,
   controlling: ControllerDeps,
-  imports: ImportObserver | undefined,
+  { imports, checks }: { readonly imports: ImportObserver | undefined; readonly checks: HealthChecks },
 ): Controller {
   const { informers, events, leaderLease, clock, log, config, registry } = deps;
   const { registrations, leases } = informers;
@@ -187,6 +201,7 @@ function registrationController(
     leaseClient: resourceClient(deps.connection, leaseKind, deps.namespace),
     connectivity: informerConnectivity([registrations, leases], clock),
     endpoints: imports,
+    checks,
     clock,
     retentionMs: config.retentionMs,
     onEarlierDeadline: (key, deadlineMs) => controller.enqueueAfter(key, deadlineMs - clock.monotonicMs()),

@@ -2,11 +2,15 @@ const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining'
 const WELL: ReadonlySet<string> = new Set(['healthy', 'ok', 'up', 'pass', 'passing', 'ready', 'running', 'serving']);
 
 /**
- * Whether a service that reports this word of its health is to get requests only where no other
- * does (docs/decisions/0300). Words that nobody knows say nothing against it.
+ * Why an instance is to get requests only where no other does (docs/decisions/0300, 0302): its own
+ * word, or its check. Undefined: it is healthy. Words that nobody knows say nothing against it.
  */
-export function isAiling(word: string): boolean {
-  return AILING.has(word.toLowerCase());
+export function ailmentOf(
+  word: string | undefined,
+  check: 'Passing' | 'Failing' | undefined,
+): 'report' | 'check' | undefined {
+  if (word !== undefined && AILING.has(word.toLowerCase())) return 'report';
+  return check === 'Failing' ? 'check' : undefined;
 }
 
 /** Whether the word says that all is well, as a delivery that waits for it has to know. */

@@ -1,6 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { register } from '@rollcall/client/registration.ts';
-import { loadProtocol, serviceDefinition } from '@rollcall/registry/grpc/protocol.ts';
+import { serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
+import { loadProtocol } from '@rollcall/registry/grpc/protocol.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient, tokenOf } from '../gateway/gateway.ts';
 import { methodDefinition } from '../gateway/grpc-methods.ts';

@@ -2,7 +2,7 @@ import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
-import { serviceDefinition } from '@rollcall/registry/grpc/protocol.ts';
+import { serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGrpcClient, type GrpcClient } from '../registry/grpc-client.ts';
 import { createNamespace } from '../support/kube.ts';

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
+import { serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
 import { createHealth, type Health } from '@rollcall/registry/grpc/health.ts';
-import { serviceDefinition } from '@rollcall/registry/grpc/protocol.ts';
 
 export const INVENTORY = 'acme.inventory.v1.Inventory';
 const HEALTH = 'grpc.health.v1.Health';

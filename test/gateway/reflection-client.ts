@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { Client, type ClientDuplexStream, credentials, Metadata, type StatusObject } from '@grpc/grpc-js';
 import { loadFileDescriptorSetFromBuffer, loadSync, type PackageDefinition } from '@grpc/proto-loader';
-import { serviceDefinition } from '@rollcall/registry/grpc/protocol.ts';
+import { serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
 import { Writer } from 'protobufjs';
 
 interface ReflectionAnswer {

@@ -7,7 +7,8 @@ import {
   type ServiceError,
   type StatusObject,
 } from '@grpc/grpc-js';
-import { loadProtocol, serviceDefinition } from '@rollcall/registry/grpc/protocol.ts';
+import { serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
+import { loadProtocol } from '@rollcall/registry/grpc/protocol.ts';
 
 /** What a call was answered with. */
 interface GrpcAnswer {

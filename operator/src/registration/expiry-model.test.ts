@@ -98,6 +98,7 @@ function simulate(steps: readonly { readonly afterMs: number; readonly event: Wo
         lease,
         lastHeartbeatAt: undefined,
       },
+      check: undefined,
       deleteAtMs: undefined,
       nowMs,
       now: new Date(1_800_000_000_000 + nowMs + wallOffsetMs),

@@ -1,12 +1,13 @@
 import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { labels } from '@rollcall/crds/kinds.ts';
-import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Lease } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { ResourceClient } from '@rollcall/platform/kube/resource-client.ts';
 import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { type Connectivity, graceEndMs } from '../runtime/connectivity.ts';
+import { isUnhealthy } from './health.ts';
 import type { Liveness, RegistrationSnapshot } from './plan.ts';
 import { heartbeatTtlMs, watchVitalSigns } from './vital-signs.ts';
 
@@ -25,6 +26,7 @@ export interface ObserverDeps {
   readonly connectivity: Connectivity;
   /** Undefined where Services are not imported: what was imported earlier then stays as it is. */
   readonly endpoints: EndpointLiveness | undefined;
+  readonly checks: { statusOf(registration: ServiceRegistration): HealthCheckStatus | undefined };
   readonly clock: Clock;
   readonly retentionMs: number;
   /**
@@ -39,6 +41,8 @@ export type RegistrationObserver = ReturnType<typeof createRegistrationObserver>
 export interface Census {
   /** Unknown: no operator has observed them yet. */
   readonly phases: Readonly<Record<'Registered' | 'Expired' | 'Unknown', number>>;
+  /** Of those that are not Expired. */
+  readonly health: Readonly<Record<'healthy' | 'unhealthy', number>>;
   /** How many a blind spot gives more time than their TTL. */
   readonly inGrace: number;
 }
@@ -104,12 +108,14 @@ export function createRegistrationObserver(deps: ObserverDeps) {
       const expired = registration.status?.phase === 'Expired';
       const liveness = expired ? known : await confirmLeaseless(registration, known);
       const [nowMs, now] = [clock.monotonicMs(), clock.now()];
-      return { registration, liveness, deleteAtMs: deleteAtMs(registration), nowMs, now };
+      const check = deps.checks.statusOf(registration);
+      return { registration, liveness, check, deleteAtMs: deleteAtMs(registration), nowMs, now };
     },
     /** How many registrations are not Expired. */
     alive: (): number => registrations.store.size - signs.expiredCount(),
     census(): Census {
       const phases = { Registered: 0, Expired: 0, Unknown: 0 };
+      const health = { healthy: 0, unhealthy: 0 };
       let inGrace = 0;
       const [connectedSinceMs, nowMs] = [connectivity.sinceMs(), clock.monotonicMs()];
       const isGrace = (ttlMs: number): boolean =>
@@ -117,10 +123,11 @@ export function createRegistrationObserver(deps: ObserverDeps) {
       for (const registration of registrations.store.values()) {
         const phase = registration.status?.phase ?? 'Unknown';
         phases[phase] += 1;
+        if (phase !== 'Expired') health[isUnhealthy(registration.status?.conditions) ? 'unhealthy' : 'healthy'] += 1;
         const ttlMs = heartbeatTtlMs(registration);
         if (phase !== 'Expired' && ttlMs !== undefined && isGrace(ttlMs)) inGrace += 1;
       }
-      return { phases, inGrace };
+      return { phases, health, inGrace };
     },
   };
 }

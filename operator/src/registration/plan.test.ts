@@ -51,6 +51,7 @@ function plan(snapshot: Partial<RegistrationSnapshot>) {
   return planRegistration({
     registration: registration(),
     liveness: heartbeats(NOW_MS + 10_000),
+    check: undefined,
     deleteAtMs: undefined,
     nowMs: NOW_MS,
     now: NOW,
@@ -86,6 +87,7 @@ describe('the registration of an endpoint', () => {
       ready: true,
       expected: [
         { status: { check: { status: 'Passing', since: NOW.toISOString(), message: 'The endpoint is ready' } } },
+        { action: 'event', reason: 'Healthy' },
       ],
     },
   ])('$sentence', ({ ready, expected }) => {
@@ -93,7 +95,8 @@ describe('the registration of an endpoint', () => {
   });
 
   test('alone has one: that of a whole Service is what somebody declares', () => {
-    expect(plan({ registration: failing(), liveness: byEndpoint(undefined) }).changes).toEqual([]);
+    const [change] = plan({ registration: failing(), liveness: byEndpoint(undefined), check }).changes;
+    expect(change).toMatchObject({ action: 'status', status: { check } });
     expect(settledStatus(byEndpoint(undefined))).not.toHaveProperty('check');
   });
 });
@@ -160,7 +163,7 @@ describe('a registration that is alive', () => {
     const status = {
       ...settledStatus(liveness),
       currentVersion: '1.2.3',
-      health: { status: 'healthy', reportedAt: '2026-11-20T11:30:00Z' },
+      lifecycle: { event: 'started', at: '2026-11-20T11:30:00Z' },
     };
     expect(plan({ registration: registration({ status }), liveness }).changes).toEqual([]);
   });
@@ -268,5 +271,60 @@ describe('an Expired registration', () => {
   test('stays so whatever its heartbeats', () => {
     const decision = plan({ registration: expired, liveness: heartbeats(NOW_MS + 10_000), deleteAtMs: NOW_MS + 500 });
     expect(decision.changes).toEqual([]);
+  });
+});
+
+function written({ changes }: ReturnType<typeof plan>): object | undefined {
+  return changes.flatMap((change) => (change.action === 'status' ? [change.status] : []))[0];
+}
+
+describe('the health of a registration', () => {
+  const liveness: Liveness = { by: 'itself' };
+  const since = '2026-11-20T11:30:00Z';
+  const failing = { status: 'Failing', since, message: 'it answered 503' } as const;
+  const passing = { status: 'Passing', since, message: 'it answered 200' } as const;
+  const said = (status: string) => ({ health: { status, reportedAt: since } });
+  const settled = (status: NonNullable<ServiceRegistration['status']>, check?: RegistrationSnapshot['check']) =>
+    written(plan({ liveness, check, registration: registration({ status }) }));
+
+  /** The Events of a change from one to the other. */
+  function reported(before: object, [after, check]: Parameters<typeof settled>): string[] {
+    const status = { ...settled(before), ...after };
+    const { changes } = plan({ liveness, check, registration: registration({ status }) });
+    return changes.flatMap((change) =>
+      change.action === 'event' ? [`${change.type} ${change.reason}: ${change.message}`] : [],
+    );
+  }
+
+  test('is a condition once something is known of it, and its check is shown', () => {
+    expect(settled({})).toMatchObject({ conditions: [{ type: 'Ready' }] });
+    expect(settled({}, passing)).toMatchObject({
+      check: passing,
+      conditions: [{ type: 'Ready' }, { type: 'Healthy', status: 'True', lastTransitionTime: NOW.toISOString() }],
+    });
+  });
+
+  test.each<[string, object, Parameters<typeof settled>, string[]]>([
+    ['a report', said('ok'), [said('Draining')], ["Warning Unhealthy: It reports 'Draining'"]],
+    ['the first report', {}, [said('degraded')], ["Warning Unhealthy: It reports 'degraded'"]],
+    ['another word that is as good', said('ok'), [said('up')], []],
+    ['a check that fails', said('ok'), [said('ok'), failing], ['Warning Unhealthy: Its check fails: it answered 503']],
+    ['a check that passes', {}, [{}, passing], []],
+    ['a check that fails, too', said('draining'), [said('draining'), failing], []],
+    [
+      'the end of all that was against it',
+      said('unhealthy'),
+      [said('ok'), passing],
+      ['Normal Healthy: Neither its report nor a check says otherwise'],
+    ],
+  ])('changes by %s', (...[, before, after, events]) => {
+    expect(reported(before, after)).toEqual(events);
+  });
+
+  test('is dropped, with what the check said, when the registration expires', () => {
+    const status = { ...settledStatus(heartbeats(NOW_MS + 1)), ...settled(said('draining'), failing) };
+    const expired = plan({ registration: registration({ status }), liveness: heartbeats(NOW_MS), check: failing });
+    expect(written(expired)).toMatchObject({ phase: 'Expired', conditions: [{ type: 'Ready' }] });
+    expect(written(expired)).not.toHaveProperty('check');
   });
 });

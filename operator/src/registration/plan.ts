@@ -5,6 +5,7 @@ import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts'
 import { type Condition, setCondition } from '@rollcall/platform/kube/conditions.ts';
 import type { Change, Decision } from '../runtime/decision.ts';
 import { pick } from '../runtime/object-fields.ts';
+import { HEALTHY, healthCondition, isUnhealthy } from './health.ts';
 
 /** What keeps a registration alive. Deadlines and now are monotonic ms. */
 export type Liveness =
@@ -36,6 +37,8 @@ type MortalLiveness = Exclude<Liveness, { by: 'itself' }>;
 export interface RegistrationSnapshot {
   readonly registration: ServiceRegistration;
   readonly liveness: Liveness;
+  /** What the check has come to that it declares. */
+  readonly check: HealthCheckStatus | undefined;
   /**
    * When an Expired registration is to be deleted (monotonic ms); undefined when it is to be kept.
    */
@@ -96,8 +99,8 @@ function planExpiry({ registration, now }: RegistrationSnapshot, liveness: Morta
   const status = buildStatus(registration, {
     phase: 'Expired',
     phaseSince: now.toISOString(),
-    ready: { status: 'False', reason, message },
     check: endpointCheck(registration, liveness, now),
+    conditions: [{ type: 'Ready', status: 'False', reason, message }],
   });
   changes.push({ action: 'status', kind: serviceRegistrationKind, object: registration, status });
   changes.push({ action: 'event', regarding: registration, type: 'Warning', reason: 'Expired', message });
@@ -118,21 +121,48 @@ function describeExpiry(
   return { reason: 'HeartbeatLapsed', message: `No heartbeat for ${seconds} s; ${heard}` };
 }
 
-function planRegistered({ registration, liveness, now }: RegistrationSnapshot): Change[] {
+function planRegistered(snapshot: RegistrationSnapshot): Change[] {
+  const { registration, liveness, now } = snapshot;
   const known = registration.status;
+  const check = checkStatus(snapshot);
   const createdAt = registration.metadata.creationTimestamp ?? now.toISOString();
+  const healthy = healthCondition(known, check);
   const status = buildStatus(registration, {
     phase: 'Registered',
     phaseSince: known?.phase === 'Registered' ? (known.phaseSince ?? createdAt) : createdAt,
-    ready: { status: 'True', ...describeLife(liveness) },
-    check: endpointCheck(registration, liveness, now),
+    check,
+    conditions: [
+      { type: 'Ready', status: 'True', ...describeLife(liveness) },
+      ...(healthy === undefined ? [] : [{ ...healthy, since: now.toISOString() }]),
+    ],
   });
   if (isSameStatus(registration, status)) return [];
   const change: Change = { action: 'status', kind: serviceRegistrationKind, object: registration, status };
-  if (known?.phase === 'Registered') return [change];
+  return [change, ...eventsOf(snapshot)];
+}
+
+function eventsOf(snapshot: RegistrationSnapshot): Change[] {
+  const { registration } = snapshot;
   const { serviceName, url } = registration.spec;
-  const message = `${serviceName} is registered at ${url}`;
-  return [change, { action: 'event', regarding: registration, type: 'Normal', reason: 'Registered', message }];
+  const event = { action: 'event', regarding: registration } as const;
+  const events: Change[] = [];
+  if (registration.status?.phase !== 'Registered') {
+    events.push({ ...event, type: 'Normal', reason: 'Registered', message: `${serviceName} is registered at ${url}` });
+  }
+  const change = findHealthChange(snapshot);
+  const { message = 'It is not known to be unhealthy any more' } =
+    healthCondition(registration.status, checkStatus(snapshot)) ?? {};
+  if (change === 'unhealthy') events.push({ ...event, type: 'Warning', reason: 'Unhealthy', message });
+  if (change === 'healthy') events.push({ ...event, type: 'Normal', reason: 'Healthy', message });
+  return events;
+}
+
+/** What the decision on this snapshot reports of its health; undefined when that is as it was. */
+export function findHealthChange(snapshot: RegistrationSnapshot): 'healthy' | 'unhealthy' | undefined {
+  const { status } = snapshot.registration;
+  const isNow = healthCondition(status, checkStatus(snapshot))?.status === 'False';
+  if (isNow === isUnhealthy(status?.conditions)) return undefined;
+  return isNow ? 'unhealthy' : 'healthy';
 }
 
 function describeLife(liveness: Liveness): { reason: string; message: string } {
@@ -141,6 +171,10 @@ function describeLife(liveness: Liveness): { reason: string; message: string } {
     return { reason: 'EndpointsReady', message: 'Ready endpoints of the Service keep it alive' };
   }
   return { reason: 'Heartbeating', message: `A heartbeat is due every ${liveness.ttlMs / 1000} s at the latest` };
+}
+
+function checkStatus({ registration, liveness, check, now }: RegistrationSnapshot): HealthCheckStatus | undefined {
+  return endpointCheck(registration, liveness, now) ?? check;
 }
 
 /** An endpoint that is not ready gets requests only where no other is: as after a check that failed. */
@@ -162,9 +196,12 @@ function buildStatus(
   next: {
     readonly phase: 'Registered' | 'Expired';
     readonly phaseSince: string;
-    readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
-    /** Undefined where it is not of an endpoint: another's then. */
-    readonly check: HealthCheckStatus | undefined;
+    readonly check?: HealthCheckStatus | undefined;
+    /** All that are to be there. */
+    readonly conditions: readonly (Pick<Condition, 'type' | 'status' | 'reason' | 'message'> & {
+      /** Where its status has changed; by default with the phase. */
+      readonly since?: string;
+    })[];
   },
 ) {
   const observedGeneration = metadata.generation ?? 0;
@@ -174,20 +211,18 @@ function buildStatus(
     registeredAt: status?.registeredAt ?? metadata.creationTimestamp ?? next.phaseSince,
     observedGeneration,
     ...(next.check === undefined ? {} : { check: next.check }),
-    conditions: setCondition(
-      ownConditions(status),
-      { type: 'Ready', ...next.ready, observedGeneration },
-      next.phaseSince,
-    ),
+    conditions: next.conditions.flatMap(({ since = next.phaseSince, ...condition }) => {
+      const known = ownConditions(status).filter(({ type }) => type === condition.type);
+      return setCondition(known, { ...condition, observedGeneration }, since);
+    }),
   };
 }
 
 function isSameStatus({ status }: ServiceRegistration, next: ReturnType<typeof buildStatus>): boolean {
-  const known = pick(status, 'phase', 'phaseSince', 'registeredAt', 'observedGeneration');
-  const check = next.check === undefined ? {} : pick(status, 'check');
-  return isDeepStrictEqual({ ...known, ...check, conditions: ownConditions(status) }, next);
+  const known = pick(status, 'phase', 'phaseSince', 'registeredAt', 'observedGeneration', 'check');
+  return isDeepStrictEqual({ ...known, conditions: ownConditions(status) }, next);
 }
 
 function ownConditions(status: ServiceRegistration['status']): readonly Condition[] {
-  return status?.conditions?.filter(({ type }) => type === 'Ready') ?? [];
+  return status?.conditions?.filter(({ type }) => type === 'Ready' || type === HEALTHY) ?? [];
 }

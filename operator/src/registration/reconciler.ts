@@ -7,7 +7,7 @@ import type { Reconciler } from '../runtime/controller.ts';
 import type { EventRecorder } from '../runtime/events.ts';
 import { createMassExpiry } from './mass-expiry.ts';
 import type { RegistrationObserver } from './observe.ts';
-import { findExpiry, planRegistration, type RegistrationSnapshot } from './plan.ts';
+import { findExpiry, findHealthChange, planRegistration, type RegistrationSnapshot } from './plan.ts';
 import type { RegistrationMetrics } from './registration-metrics.ts';
 
 export interface RegistrationReconcilerDeps {
@@ -37,6 +37,13 @@ export function registrationReconciler(deps: RegistrationReconcilerDeps): Reconc
     deps.events.record({ regarding, type: 'Warning', reason: 'MassLapse', message });
   }
 
+  function countHealth(snapshot: RegistrationSnapshot): void {
+    const { deletionTimestamp } = snapshot.registration.metadata;
+    if (deletionTimestamp !== undefined || snapshot.registration.status?.phase === 'Expired') return;
+    const change = findHealthChange(snapshot);
+    if (change !== undefined) metrics.healthChanged(change);
+  }
+
   return {
     name: 'registration',
     concurrency: deps.concurrency,
@@ -47,7 +54,7 @@ export function registrationReconciler(deps: RegistrationReconcilerDeps): Reconc
     plan: planRegistration,
     onApplied(snapshot) {
       const expiry = findExpiry(snapshot);
-      if (expiry === undefined) return;
+      if (expiry === undefined) return countHealth(snapshot);
       const nowMs = clock.monotonicMs();
       metrics.expired(nowMs - expiry.deadlineMs);
       const count = massExpiry.expired(observer.alive(), nowMs);

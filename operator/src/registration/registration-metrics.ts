@@ -18,6 +18,13 @@ export function createRegistrationMetrics(registry: Registry, census: () => Cens
   void phases.gauge('rollcall_registrations', known, (registrations) => {
     for (const [phase, count] of Object.entries(census().phases)) registrations.set({ phase }, count);
   });
+  const byHealth = 'Registrations that are not Expired, by health: of reports and checks.';
+  void instruments(registry, 'health').gauge('rollcall_registrations_by_health', byHealth, (registrations) => {
+    for (const [health, count] of Object.entries(census().health)) registrations.set({ health }, count);
+  });
+  const changed = 'Changes of the health of registrations.';
+  const healthChanges = instruments(registry, 'to').counter('rollcall_health_changes_total', changed);
+  for (const to of ['healthy', 'unhealthy']) healthChanges.inc({ to }, 0);
   const grace = '1 while a start or a lost connection gives registrations more time than their TTL.';
   void gauge('rollcall_grace_active', grace, (active) => active.set(census().inGrace > 0 ? 1 : 0));
   const expirations = counter('rollcall_expirations_total', 'Registrations that this operator expired.');
@@ -30,6 +37,7 @@ export function createRegistrationMetrics(registry: Registry, census: () => Cens
       expirations.inc();
       lateness.observe(latenessMs / 1000);
     },
+    healthChanged: (to: 'healthy' | 'unhealthy') => healthChanges.inc({ to }),
     massExpiry: () => massExpiries.inc(),
   };
 }

@@ -181,7 +181,7 @@ export function isOfLookup(error: unknown): boolean {
 }
 
 /** Pure. Whether it says nothing of the name: the server did not answer, or not in time. */
-function isTemporary(error: unknown): boolean {
+export function isTemporary(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAI_AGAIN';
 }
 

@@ -1,10 +1,11 @@
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
+import { serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
 import { anyAddress } from '@rollcall/platform/http/any-address.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import { type CallsDeps, createCalls } from './calls.ts';
 import { createHealth } from './health.ts';
-import { loadProtocol, REGISTRY, serviceDefinition } from './protocol.ts';
+import { loadProtocol, REGISTRY } from './protocol.ts';
 import { type RegistryBackend, registryService } from './registry-service.ts';
 import { createWatchStreams } from './watch.ts';
 

@@ -1,4 +1,4 @@
-import { isAiling } from '@rollcall/platform/health-words.ts';
+import { ailmentOf } from '@rollcall/platform/health-words.ts';
 import type { Registration } from './registration.ts';
 
 /** Whether other programs may discover the instance. */
@@ -11,7 +11,7 @@ export function isDiscoverable(registration: Registration): boolean {
  * its check is not failing.
  */
 export function isHealthy({ health, checkResult }: Registration): boolean {
-  return (health === undefined || !isAiling(health)) && checkResult?.status !== 'Failing';
+  return ailmentOf(health, checkResult?.status) === undefined;
 }
 
 /**

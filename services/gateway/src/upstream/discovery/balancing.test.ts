@@ -141,6 +141,7 @@ test('a new address of a name starts slowly, those that were found first do not'
   sleep(60_000);
   endpoints.moveTo([placeOf('http://shop')]);
   current = ['1', '2', '3'];
+  void endpoints.refresh();
   const found = countsOf(Array.from({ length: COUNT }, () => endpoints.acquire()?.address ?? 'none'));
   expect((found['3'] ?? 0) / COUNT).toBeCloseTo(0.1 / 2.1, 1.7);
 });

@@ -8,6 +8,10 @@ function endpointsAt(first: readonly string[]) {
   const follow = () => ({ ...oneAddress, current: () => current, isRefused: () => isRefused });
   const { endpoints, sleep } = testEndpoints({ follow });
   endpoints.moveTo([placeOf('http://shop')]);
+  const look = () => {
+    sleep(100);
+    void endpoints.refresh();
+  };
   const take = (failed?: Endpoint) => endpoints.acquire(failed)?.address ?? 'none';
   const use = (count: number, broken: ReadonlySet<string> = new Set()) =>
     Array.from({ length: count }, () => {
@@ -20,8 +24,14 @@ function endpointsAt(first: readonly string[]) {
     endpoints,
     take,
     use,
-    become: (next: readonly string[]) => (current = next),
-    refuse: () => (isRefused = true),
+    become: (next: readonly string[]) => {
+      current = next;
+      look();
+    },
+    refuse: () => {
+      isRefused = true;
+      look();
+    },
     sleep,
   };
 }

@@ -68,6 +68,38 @@ test('a place where no connection may be made is left out, and all of them are r
   expect(() => taken(1)).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
 });
 
+test('a thousand names are not asked again for each request', () => {
+  let lookups = 0;
+  const refresh = () => {
+    lookups += 1;
+    return undefined;
+  };
+  const { endpoints, sleep } = testEndpoints({ follow: () => ({ ...oneAddress, refresh }) });
+  endpoints.moveTo(Array.from({ length: 1000 }, (_, index) => placeOf(`http://shop-${index}`)));
+  for (let count = 0; count < 100; count += 1) void endpoints.refresh();
+  expect(lookups).toBe(1000);
+  sleep(100);
+  void endpoints.refresh();
+  expect(lookups).toBe(2000);
+});
+
+test('the first of several names that has an answer ends the waiting', async () => {
+  const answer = Promise.withResolvers<void>();
+  const never = new Promise<void>(() => undefined);
+  const follow = (hostname: string) => ({
+    ...oneAddress,
+    refresh: () => (hostname === 'a' ? answer.promise : never),
+  });
+  const { endpoints } = testEndpoints({ follow });
+  endpoints.moveTo([placeOf('http://a'), placeOf('http://b')]);
+  const waiting = endpoints.refresh();
+  expect(endpoints.refresh()).toBe(waiting);
+  answer.resolve();
+  await waiting;
+  expect(endpoints.refresh()).toBeUndefined();
+  expect(endpoints.acquire()?.origin).toBe('http://a');
+});
+
 test('a place whose name has no answer yet is left out, and holds nobody up', () => {
   const { endpoints, taken } = placesAt(['http://slow-a', 'http://b', 'http://10.0.0.7']);
   expect(endpoints.refresh()).toBeUndefined();

@@ -3,6 +3,7 @@ import type { Breaker } from '../breaker.ts';
 import { type Addresses, isAddress } from './addresses.ts';
 import { type Candidates, candidatesOf, rampedWeight } from './candidates.ts';
 import { type Endpoint, type Place, urlOf } from './endpoint.ts';
+import { createNameWatch } from './name-watch.ts';
 
 /** A place with the endpoints that its host name leads to. */
 interface Site {
@@ -56,13 +57,14 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
   let sites: readonly Site[] = [];
   /** Those whose host names lead to addresses that may change: not all need be asked. */
   let named: readonly Site[] = [];
-  const pending = new Map<Addresses, Promise<void>>();
+  let namedAddresses: readonly Addresses[] = [];
+  const names = createNameWatch(clock);
   let callable: readonly Endpoint[] = [];
   let ranks: readonly Candidates[] = [];
   let weighedAtMs = 0;
 
   /** Where there is one place only, whoever calls it waits. */
-  const mayWait = (addresses: Addresses): boolean => sites.length > 1 && pending.has(addresses);
+  const mayWait = (addresses: Addresses): boolean => sites.length > 1 && names.isPending(addresses);
 
   function follows(site: Site): Site {
     const { place, addresses } = site;
@@ -75,6 +77,7 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
     sites = next;
     sites = sites.map(follows);
     named = sites.filter(({ place }) => !isAddress(hostOf(place)));
+    namedAddresses = named.map(({ addresses }) => addresses);
     weigh();
     const open = sites.filter(({ isRefused, isPending }) => !isRefused && !isPending);
     ranks = RANKS.map((rank) =>
@@ -89,22 +92,11 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
   }
 
   function followAll(): void {
-    if (named.some(hasMoved)) settle(sites);
+    if (names.takeNews() && named.some(hasMoved)) settle(sites);
   }
 
   function hasMoved({ addresses, seen, isRefused, isPending }: Site): boolean {
     return addresses.current() !== seen || addresses.isRefused() !== isRefused || mayWait(addresses) !== isPending;
-  }
-
-  /** @returns what has to be waited for before the site may be called. */
-  function ask({ addresses }: Site): Promise<void> | undefined {
-    const asked = addresses.refresh();
-    if (asked === undefined) return undefined;
-    const known = pending.get(addresses);
-    if (known !== undefined) return known;
-    const answered = asked.finally(() => pending.delete(addresses));
-    pending.set(addresses, answered);
-    return answered;
   }
 
   return {
@@ -112,13 +104,14 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
       const known = new Map(sites.map((site) => [urlOf(site.place), site]));
       const distinct = [...placesByUrl(places, zone)];
       settle(distinct.map(([url, place]) => ({ ...(known.get(url) ?? newSite(place, follow)), place })));
+      names.askAgain();
     },
     refresh() {
-      const asked = named.flatMap((site) => ask(site) ?? []);
-      return asked.length > 0 && asked.length === sites.length ? Promise.race(asked) : undefined;
+      return names.refresh(namedAddresses, named.length < sites.length);
     },
     suspect(endpoint) {
       sites.find(({ place }) => urlOf(place) === urlOf(endpoint))?.addresses.suspect();
+      names.askAgain();
     },
     endpoints() {
       followAll();

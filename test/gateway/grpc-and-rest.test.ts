@@ -9,7 +9,7 @@ import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
 import type { RunningService } from '../support/replica.ts';
 import { createClient, startGateway, tokenOf } from './gateway.ts';
-import { createEchoClient, startBackend } from './grpc-fixture.ts';
+import { createEchoClient, startBackend, statusOf } from './grpc-fixture.ts';
 
 const ATTEMPTS = 7;
 const hello = Buffer.from('hello');
@@ -35,8 +35,8 @@ beforeAll(async () => {
 
 afterAll(() => stack.disposeAsync());
 
-async function register(port: number, capabilities: readonly string[]): Promise<void> {
-  const service = { service_name: 'rollcall.test', service_url: `http://127.0.0.1:${port}`, capabilities };
+async function register(port: number, capabilities: readonly string[], instance = {}): Promise<void> {
+  const service = { service_name: 'rollcall.test', service_url: `http://127.0.0.1:${port}`, capabilities, ...instance };
   await registry.call('POST', '/services/register', service);
 }
 
@@ -76,4 +76,34 @@ test('calls to a service that speaks REST alone keep no request from it', async 
   await expect.poll(get, { timeout: 10_000 }).toBe(200);
   expect(await times(call)).toEqual(new Set([status.UNAVAILABLE]));
   expect(await times(get)).toEqual(new Set([200]));
+});
+
+test('a stream at an instance that drains goes on, and new calls go to another instance', async () => {
+  await registry.call('DELETE', '/services/rollcall.test');
+  await using old = await startBackend();
+  await using next = await startBackend();
+  await register(old.port, ['grpc'], { instance_id: 'old' });
+  await expect.poll(call, { timeout: 10_000 }).toBe(status.OK);
+  using client = createEchoClient(grpcPort, { token });
+  using atOld = createEchoClient(old.port);
+  const stream = client.bidi();
+  const ended = statusOf(stream);
+  const echo = async (text: string) => {
+    const answered = once(stream, 'data');
+    stream.write(Buffer.from(text));
+    return String((await answered)[0]);
+  };
+  expect(await echo('before')).toBe('before');
+  await register(next.port, ['grpc'], { instance_id: 'next' });
+  const report = { service_name: 'rollcall.test', instance_id: 'old', status: 'draining' };
+  await registry.call('POST', '/webhooks/health', report);
+  const callsOfOld = async () => {
+    const before = (await atOld.stats()).unary;
+    expect(await times(call)).toEqual(new Set([status.OK]));
+    return (await atOld.stats()).unary - before;
+  };
+  await expect.poll(callsOfOld, { timeout: 10_000 }).toBe(0);
+  expect(await echo('after')).toBe('after');
+  stream.end();
+  expect((await ended).code).toBe(status.OK);
 });

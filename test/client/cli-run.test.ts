@@ -41,6 +41,15 @@ describe('rollcall run', () => {
     expect(running.err()).toMatch(/^rollcall: 'shop' is registered as \S+\n$/);
   });
 
+  it.each([
+    [['--check-http', '/health'], { type: 'http', path: '/health' }],
+    [['--check-tcp'], { type: 'tcp' }],
+    [['--check-grpc'], { type: 'grpc' }],
+    [['--check-grpc', 'acme.Shop'], { type: 'grpc', service: 'acme.Shop' }],
+  ])('declares its health check: %j', async (options, check) => {
+    expect(await registeredWith(options, '')).toMatchObject({ check });
+  });
+
   it('tells where the program runs, its weight and its metadata', async () => {
     const facts = ['--weight', '50', '--metadata', 'team=payments', '--metadata', 'of=a=b'];
     expect(await registeredWith(facts, 'eu-1a')).toMatchObject({

@@ -2,6 +2,7 @@ import { createRegistryClient, type RegistryClient } from '@rollcall/client/regi
 import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { Capability, InstanceFacts, RemovedService } from '@rollcall/client/registry-types.ts';
 import { type Command, Option } from 'commander';
+import { addCheckOptions, type CheckChoice, checkOf } from '../check-options.ts';
 import {
   addFactOptions,
   capabilitiesOption,
@@ -18,7 +19,7 @@ interface InstanceChoice {
   readonly instanceId?: string;
 }
 
-interface RegisterChoice extends InstanceChoice, InstanceFacts {
+interface RegisterChoice extends InstanceChoice, InstanceFacts, CheckChoice {
   readonly capability: readonly Capability[];
 }
 
@@ -27,25 +28,30 @@ const NO_ID = 'the one that has no id';
 /** `rollcall register` and `unregister`: one call each. */
 export function addRegistrationCommands(program: Command, deps: CliDeps): void {
   withExamples(
-    addFactOptions(
-      program
-        .command('register')
-        .description('register a service, which then expires unless heartbeats come; see also: run')
-        .argument('<name>', 'name of the service')
-        .argument('<url>', 'where it can be reached')
-        .addOption(capabilitiesOption())
-        .addOption(instanceOption(NO_ID)),
+    addCheckOptions(
+      addFactOptions(
+        program
+          .command('register')
+          .description('register a service, which then expires unless heartbeats come; see also: run')
+          .argument('<name>', 'name of the service')
+          .argument('<url>', 'where it can be reached')
+          .addOption(capabilitiesOption())
+          .addOption(instanceOption(NO_ID)),
+      ),
     ),
     [
       'rollcall register shop http://10.0.0.7:8080',
       'rollcall register shop http://10.0.0.7:8080 --capability rest,grpc',
+      'rollcall register shop http://10.0.0.7:8080 --check-http /health',
       'rollcall register shop http://10.0.0.7:8080 --instance-id shop-a --zone eu-1a --weight 50',
     ],
   ).action(async function (this: Command, name: string, url: string) {
     const { capability: capabilities, instanceId, ...said }: RegisterChoice = this.opts();
     const client = createRegistryClient(connectionOf(this, deps));
     const instance = instanceId === undefined ? {} : { instance_id: instanceId };
-    const request = { service_name: name, ...instance, service_url: url, capabilities, ...factsOf(said, deps) };
+    const check = checkOf(said);
+    const facts = { ...factsOf(said, deps), ...(check === undefined ? {} : { check }) };
+    const request = { service_name: name, ...instance, service_url: url, capabilities, ...facts };
     const body = await client.register(request);
     const asText = () => `'${printable(name)}' is registered as ${body.service_id} for ${body.ttl} s\n`;
     printResult(this, deps, { body, asText });

@@ -2,12 +2,13 @@ import { type Registration, register } from '@rollcall/client/registration.ts';
 import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { Capability, InstanceFacts } from '@rollcall/client/registry-types.ts';
 import { type Command, Option } from 'commander';
+import { addCheckOptions, type CheckChoice, checkOf } from '../check-options.ts';
 import { runChild } from '../child.ts';
 import { addFactOptions, capabilitiesOption, connectionOf, factsOf, instanceOption, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
 
-interface RunOptions extends InstanceFacts {
+interface RunOptions extends InstanceFacts, CheckChoice {
   readonly name: string;
   readonly url: string;
   readonly capability: readonly Capability[];
@@ -28,15 +29,17 @@ executed; and one of those below where it was not to be started.`;
 /** `rollcall run`. */
 export function addRunCommand(program: Command, deps: CliDeps): void {
   withExamples(
-    addFactOptions(
-      program
-        .command('run')
-        .description('run a program, registered and with heartbeats as long as it lives')
-        .usage('--name <name> --url <url> [options] [-- <command> [args...]]')
-        .requiredOption('--name <name>', 'name of the service')
-        .requiredOption('--url <url>', 'where it can be reached')
-        .addOption(capabilitiesOption())
-        .addOption(instanceOption("the pod's name, else the host's and a random part")),
+    addCheckOptions(
+      addFactOptions(
+        program
+          .command('run')
+          .description('run a program, registered and with heartbeats as long as it lives')
+          .usage('--name <name> --url <url> [options] [-- <command> [args...]]')
+          .requiredOption('--name <name>', 'name of the service')
+          .requiredOption('--url <url>', 'where it can be reached')
+          .addOption(capabilitiesOption())
+          .addOption(instanceOption("the pod's name, else the host's and a random part")),
+      ),
     )
       // Of releases before instances: manifests may still have it.
       .addOption(new Option('--shared').hideHelp())
@@ -46,6 +49,7 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       'rollcall run --name shop --url http://10.0.0.7:8080 -- node shop.js --port 8080',
       'rollcall run --name shop --url http://10.0.0.7:8080 --capability rest,grpc -- ./shop',
       'rollcall run --name shop --url http://10.0.0.7:8080 --instance-id shop-a -- ./shop',
+      'rollcall run --name shop --url http://10.0.0.7:8080 --check-http /health -- ./shop',
       'rollcall run --name shop --url http://10.0.0.7:8080 --zone eu-1a --weight 50 --metadata team=payments -- ./shop',
     ],
   )
@@ -55,7 +59,15 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       const connection = connectionOf(this, deps);
       const report = (message: string) => deps.err(`rollcall: ${printable(message)}\n`);
       const facts = factsOf(said, deps);
-      const registration = register({ ...connection, name, url, capabilities, instanceId, facts });
+      const registration = register({
+        ...connection,
+        name,
+        url,
+        capabilities,
+        instanceId,
+        facts,
+        check: checkOf(said),
+      });
       reportEvents(registration, report);
       try {
         await firstOutcome(registration);

@@ -18,11 +18,12 @@ export function formatInstances(instances: readonly InstanceRecord[], now: Date)
     instance.instance_id ?? '',
     instance.service_url,
     instance.health ?? '',
+    instance.check?.status ?? '',
     instance.version ?? '',
     formatAge(instance.last_heartbeat, now),
     formatAge(instance.registered_at, now),
   ]);
-  return formatTable(['INSTANCE', 'URL', 'HEALTH', 'VERSION', 'HEARTBEAT', 'AGE'], rows);
+  return formatTable(['INSTANCE', 'URL', 'HEALTH', 'CHECK', 'VERSION', 'HEARTBEAT', 'AGE'], rows);
 }
 
 export function formatService(service: ServiceRecord, now: Date): string {

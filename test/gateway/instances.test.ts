@@ -5,11 +5,12 @@ import { createNamespace, type TestNamespace } from '../support/kube.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
 import type { RunningService } from '../support/replica.ts';
-import { type Backend, createClient, startBackend, startGateway, tokenOf } from './gateway.ts';
+import { type Backend, createClient, startBackend, startGateway, type TestClient, tokenOf } from './gateway.ts';
 
 let namespace: TestNamespace;
 let registry: RunningService;
 let gateway: RunningService;
+let caller: TestClient;
 let token: string;
 const stack = new AsyncDisposableStack();
 
@@ -23,12 +24,14 @@ beforeAll(async () => {
       settings: { ROLLCALL_SERVICE_ADDRESSES: 'any' },
     }),
   );
-  const settings = { ROLLCALL_SERVICE_ADDRESSES: 'any', ROLLCALL_ZONE: 'here' };
   gateway = stack.use(await startGateway({ namespace, registry: registry.url, settings }));
-  token = await tokenOf(gateway, await createClient(namespace, { id: 'caller' }));
+  caller = await createClient(namespace, { id: 'caller' });
+  token = await tokenOf(gateway, caller);
 });
 
 afterAll(() => stack.disposeAsync());
+
+const settings = { ROLLCALL_SERVICE_ADDRESSES: 'any', ROLLCALL_ZONE: 'here' };
 
 /** A program that registers itself. */
 interface Program {
@@ -45,8 +48,8 @@ async function startProgram(name: string, instanceId: string, zone?: string): Pr
   return { id: instanceId, backend, registration };
 }
 
-const ask = async (name: string) => {
-  const answer = await fetch(`${gateway.url}/api/v1/${name}/x`, { headers: { authorization: `Bearer ${token}` } });
+const ask = async (name: string, by = { url: gateway.url, token }) => {
+  const answer = await fetch(`${by.url}/api/v1/${name}/x`, { headers: { authorization: `Bearer ${by.token}` } });
   return answer.status === 200 ? answer.text() : `status ${answer.status}`;
 };
 
@@ -153,6 +156,25 @@ test('the own zone gets all requests, and none fails when it is lost and comes b
   expect(answers.length).toBeGreaterThan(30);
   expect(answers.filter((answer) => answer.startsWith('status'))).toEqual([]);
   for (const { registration, backend } of [there, back]) {
+    await registration.unregister();
+    await backend[Symbol.asyncDispose]();
+  }
+});
+
+test('one that joins gets few requests at first, and those that the gateway found get all of theirs', async () => {
+  const found = await startProgram('joined', 'found');
+  const slow = { ...settings, ROLLCALL_SLOW_START_SECONDS: '300' };
+  await using late = await startGateway({ namespace, registry: registry.url, settings: slow });
+  const by = { url: late.url, token: await tokenOf(late, caller) };
+  const joining = await startProgram('joined', 'joining');
+  await vi.waitFor(async () => expect(await ask('joined', by)).toBe('joining'), { timeout: 10_000, interval: 1 });
+  const answers: string[] = [];
+  for (let count = 0; count < 100; count += 1) answers.push(await ask('joined', by));
+  const share = answers.filter((answer) => answer === 'joining').length;
+  expect(share).toBeGreaterThan(0);
+  // It has a tenth of its weight; all of it would be 50.
+  expect(share).toBeLessThan(30);
+  for (const { registration, backend } of [found, joining]) {
     await registration.unregister();
     await backend[Symbol.asyncDispose]();
   }

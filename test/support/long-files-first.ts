@@ -15,6 +15,7 @@ const LONG = [
   'test/chart/lifecycle.test.ts',
   'local/src/go-build.test.ts',
   'test/cluster/chart/in-use.test.ts',
+  'test/cluster/chart/rolling.test.ts',
   'test/cluster/delivery.test.ts',
   'test/cluster/chart/ingress.test.ts',
   'test/cluster/gateway.test.ts',

@@ -18,6 +18,8 @@ export interface Load {
    * @returns how many were sent meanwhile, and those of them that failed.
    */
   during(what: () => Promise<void>): Promise<Watched>;
+  /** Waits until so many have been sent since it started. */
+  sent(requests: number): Promise<void>;
 }
 
 export interface Watched {
@@ -25,6 +27,8 @@ export interface Watched {
   readonly failed: number;
   /** Time and reason of the first. */
   readonly failures: readonly string[];
+  /** Which there were; where several requests are sent, the requests. */
+  readonly answers: readonly string[];
 }
 
 export interface LoadClient {
@@ -37,24 +41,30 @@ export interface LoadClient {
   readonly token?: string;
   /** Requests a second. */
   readonly rate?: number;
+  /** How many requests at once. */
+  readonly connections?: number;
 }
 
 export async function startLoad(namespace: ClusterNamespace, client: LoadClient): Promise<Load> {
-  const { name, image, targets, token, rate = RATE } = client;
-  const given = { name, image, target: targets.join(','), rate, requestsPerConnection: 100 };
-  await namespace.apply(loadPod(token === undefined ? given : { ...given, token }));
+  const { targets, rate = RATE, ...others } = client;
+  const { name } = client;
+  await namespace.apply(loadPod({ ...others, target: targets.join(','), rate, requestsPerConnection: 100 }));
   await namespace.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=120s');
   const report = (): Promise<LoadReport> => readLoad(namespace, name);
-  const untilRequests = async (since: LoadReport): Promise<LoadReport> => {
-    let now = since;
+  const untilSent = async (requests: number): Promise<LoadReport> => {
+    let now = await report();
     const areSent = async (): Promise<boolean> => {
       now = await report();
-      return countRequests(now) - countRequests(since) >= LEAST_REQUESTS;
+      return countRequests(now) >= requests;
     };
     await waitUntil(`${name} has sent requests`, areSent, { timeoutMs: 120_000, intervalMs: 1000 });
     return now;
   };
+  const untilRequests = (since: LoadReport) => untilSent(countRequests(since) + LEAST_REQUESTS);
   return {
+    sent: async (requests) => {
+      await untilSent(requests);
+    },
     during: async (what) => {
       const before = await report();
       await untilRequests(before);
@@ -64,6 +74,7 @@ export async function startLoad(namespace: ClusterNamespace, client: LoadClient)
         requests: countRequests(after) - countRequests(before),
         failed: after.failed - before.failed,
         failures: failuresSince(before, after),
+        answers: Object.keys(after.answers),
       };
     },
   };

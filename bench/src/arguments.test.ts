@@ -8,6 +8,7 @@ it('reads names and options', () => {
     help: false,
     names: ['soak'],
     services: 10_000,
+    perName: 1,
     minutes: 0.5,
   });
 });
@@ -16,6 +17,7 @@ it.each([
   [['nothing'], 'There are: lookups, soak'],
   [['--minutes', 'ten'], "not 'ten'"],
   [['--services', '1.5'], 'whole number'],
+  [['--per-name', '0'], "not '0'"],
   [['--service', '5'], '--service'],
 ])('refuses %j', (args, message) => {
   expect(() => parseArguments(args, known)).toThrow(message);

@@ -6,6 +6,7 @@ export interface Arguments {
   /** Names of benches; empty: all that do not have to be named. */
   readonly names: readonly string[];
   readonly services: number;
+  readonly perName: number;
   readonly minutes: number;
 }
 
@@ -20,14 +21,25 @@ export function parseArguments(args: readonly string[], known: readonly string[]
     options: {
       help: { type: 'boolean', short: 'h', default: false },
       services: { type: 'string', default: '10000' },
+      'per-name': { type: 'string', default: '1' },
       minutes: { type: 'string', default: '10' },
     },
   });
   const unknown = positionals.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`No such bench: ${unknown.join(', ')}. There are: ${known.join(', ')}`);
-  const services = positive('--services', values.services);
-  if (!Number.isInteger(services)) throw new Error('--services needs a whole number');
-  return { help: values.help, names: positionals, services, minutes: positive('--minutes', values.minutes) };
+  return {
+    help: values.help,
+    names: positionals,
+    services: whole('--services', values.services),
+    perName: whole('--per-name', values['per-name']),
+    minutes: positive('--minutes', values.minutes),
+  };
+}
+
+function whole(option: string, text: string): number {
+  const value = positive(option, text);
+  if (!Number.isInteger(value)) throw new Error(`${option} needs a whole number`);
+  return value;
 }
 
 function positive(option: string, text: string): number {

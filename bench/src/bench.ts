@@ -6,6 +6,8 @@ export interface BenchContext {
   readonly stage: Stage;
   /** How many registrations there are while measuring; limits are meant for 10,000. */
   readonly services: number;
+  /** How many of these are instances of one service. */
+  readonly perName: number;
   /** Length of the soak. */
   readonly minutes: number;
   /** Called with a line of progress. */

@@ -40,13 +40,14 @@ const BENCHES: readonly Bench[] = [
 const API = ['etcd', 'kube-apiserver', 'kubectl'] as const;
 const WORKLOADS = ['kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
 
-const HELP = `npm run bench [-- NAME ...] [--services N] [--minutes N]
+const HELP = `npm run bench [-- NAME ...] [--services N] [--per-name N] [--minutes N]
 
 Without a name, all benches run but those marked *. An error ends with exit code 1; a missed limit does not.
 
 ${BENCHES.map(({ name, measures, onlyWhenNamed }) => `  ${(name + (onlyWhenNamed === true ? '*' : '')).padEnd(14)}${measures}`).join('\n')}
 
   --services N  registrations while measuring (10000; the limits are meant for that)
+  --per-name N  how many of these are instances of one service (1); not in the soaks
   --minutes N   length of the soak (10)
 `;
 
@@ -105,7 +106,7 @@ async function runGroup(
   const sections: Section[] = [];
   for (const bench of benches) {
     log(`${bench.name}: ${bench.measures}`);
-    const running = bench.run({ stage, services: args.services, minutes: args.minutes, log });
+    const running = bench.run({ stage, services: args.services, perName: args.perName, minutes: args.minutes, log });
     const rows = await Promise.race([running, stage.failed, rejectionOf(signal)]);
     sections.push({ bench: bench.name, rows, loadAverage: loadavg()[0] ?? Number.NaN });
   }

@@ -7,7 +7,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { Bench, BenchContext } from '../bench.ts';
 import { startLoadGenerator } from '../load/load-generator.ts';
 import { quantile } from '../load/statistics.ts';
-import { type LoadResult, type NameRange, nameOf, type Pace } from '../load/tasks.ts';
+import { type LoadResult, type NameRange, objectOf, type Pace } from '../load/tasks.ts';
 import { atMost, figure, type Row } from '../report.ts';
 import { type ExpiryObserver, observeExpiries } from '../stage/expiries.ts';
 import { clear, forEachInFlight, LONG_LIVED, seed, settled } from '../stage/fleet.ts';
@@ -27,17 +27,17 @@ const PATIENCE_MS = 180_000;
 export const expiry: Bench = {
   name: 'expiry',
   measures: 'lateness of expiry: 100 expiries a second among all others, and all at once',
-  async run({ stage, services, log }: BenchContext) {
+  async run({ stage, services, perName, log }: BenchContext) {
     await stage.createNamespace(NAMESPACE);
     const operator = await stage.startOperator({ namespace: NAMESPACE });
     const connectedSinceMs = performance.now();
     const registry = await stage.startRegistry({ namespace: NAMESPACE });
     const expiries = Math.min(services, EXPIRIES);
-    const living: NameRange = { prefix: 'svc-', first: 0, count: services };
-    const quiet: NameRange = { prefix: 'end-', first: 0, count: expiries };
-    const busy: NameRange = { prefix: 'end-', first: expiries, count: expiries };
+    const living: NameRange = { prefix: 'svc-', first: 0, count: services, perName };
+    const quiet: NameRange = { prefix: 'end-', first: 0, count: expiries, perName };
+    const busy: NameRange = { prefix: 'end-', first: expiries, count: expiries, perName };
     for (const names of [living, quiet, busy]) await seed(stage, NAMESPACE, { names, life: LONG_LIVED });
-    await settled({ registry, operator }, services + expiries * 2);
+    await settled({ registry, operator }, living, quiet, busy);
     await using observer = await observeExpiries(stage, NAMESPACE, registry);
     const scene: Scene = { stage, operator, observer };
 
@@ -87,7 +87,7 @@ async function expireSteadily(scene: Scene, names: NameRange, title: string): Pr
   const writes: Promise<void>[] = [];
   for (let index = 0; index < names.count; index += 1) {
     await sleep(Math.max(0, startedAtMs + (index * 1000) / EXPIRIES_PER_SECOND - performance.now()));
-    const name = nameOf(names, index);
+    const name = objectOf(names, index);
     deadlines.set(name, performance.now() + STEADY_TTL_SECONDS * 1000);
     writes.push(renew(scene.stage, name, { ttlSeconds: STEADY_TTL_SECONDS, ageMs: 0 }));
   }
@@ -125,7 +125,7 @@ async function expireAtOnce(scene: Scene, names: NameRange): Promise<Row[]> {
   const deadlineMs = startedAtMs + MASS_TTL_SECONDS * 1000;
   const deadlines = new Map<string, number>();
   await forEachInFlight(names.count, 64, async (index) => {
-    const name = nameOf(names, index);
+    const name = objectOf(names, index);
     deadlines.set(name, deadlineMs);
     const ageMs = Math.round(performance.now() - startedAtMs);
     await renew(scene.stage, name, { ttlSeconds: MASS_TTL_SECONDS, ageMs });

@@ -21,13 +21,13 @@ const ABSORBED_PER_ROUND = 30_000;
 export const heartbeats: Bench = {
   name: 'heartbeats',
   measures: 'POST /services/{name}/heartbeat: written ones against a bare client, absorbed ones',
-  async run({ stage, services, log }: BenchContext) {
+  async run({ stage, services, perName, log }: BenchContext) {
     await stage.createNamespace(NAMESPACE);
     const operator = await stage.startOperator({ namespace: NAMESPACE });
     const registry = await stage.startRegistry({ namespace: NAMESPACE });
-    const all: NameRange = { prefix: 'svc-', first: 0, count: services };
+    const all: NameRange = { prefix: 'svc-', first: 0, count: services, perName };
     await seed(stage, NAMESPACE, { names: all, life: LONG_LIVED });
-    await settled({ registry, operator }, services);
+    await settled({ registry, operator }, all);
     using generator = startLoadGenerator();
     const beat = (names: NameRange, amount: number): Promise<LoadResult> =>
       generator.run({

@@ -17,13 +17,13 @@ const BUSY_MS = 20_000;
 export const lists: Bench = {
   name: 'lists',
   measures: 'GET /services with all registrations: rate and CPU, idle and under 350 heartbeats/s',
-  async run({ stage, services, log }: BenchContext) {
-    const names: NameRange = { prefix: 'svc-', first: 0, count: services };
+  async run({ stage, services, perName, log }: BenchContext) {
+    const names: NameRange = { prefix: 'svc-', first: 0, count: services, perName };
     await stage.createNamespace(NAMESPACE);
     const operator = await stage.startOperator({ namespace: NAMESPACE });
     const registry = await stage.startRegistry({ namespace: NAMESPACE });
     await seed(stage, NAMESPACE, { names, life: LONG_LIVED });
-    await settled({ registry, operator }, services);
+    await settled({ registry, operator }, names);
     const bytes = await sizeOfList(registry);
     using lister = startLoadGenerator();
     using heart = startLoadGenerator();

@@ -22,13 +22,13 @@ const PACED_MS = SETTLE_MS + 4_000;
 export const lookups: Bench = {
   name: 'lookups',
   measures: 'GET /services/{name}: rate and CPU against bare servers, latency at half the load',
-  async run({ stage, services, log }: BenchContext) {
-    const names: NameRange = { prefix: 'svc-', first: 0, count: services };
+  async run({ stage, services, perName, log }: BenchContext) {
+    const names: NameRange = { prefix: 'svc-', first: 0, count: services, perName };
     await stage.createNamespace(NAMESPACE);
     const operator = await stage.startOperator({ namespace: NAMESPACE });
     const registry = await stage.startRegistry({ namespace: NAMESPACE });
     await seed(stage, NAMESPACE, { names, life: LONG_LIVED });
-    await settled({ registry, operator }, services);
+    await settled({ registry, operator }, names);
     await quiet(operator);
     const answerFile = await keepAnswer(stage, registry.port, names);
     const http = await stage.startPeer('bare-http', [answerFile]);

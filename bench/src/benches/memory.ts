@@ -20,8 +20,8 @@ const READY_LIMIT_SECONDS = 10;
 export const memory: Bench = {
   name: 'memory',
   measures: 'memory of registry and operator, time from start to ready, rate of registrations',
-  async run({ stage, services, log }: BenchContext) {
-    const names: NameRange = { prefix: 'svc-', first: 0, count: services };
+  async run({ stage, services, perName, log }: BenchContext) {
+    const names: NameRange = { prefix: 'svc-', first: 0, count: services, perName };
     await stage.createNamespace(NAMESPACE);
     const deploy = { namespace: NAMESPACE, settings };
     const grown = { operator: await stage.startOperator(deploy), registry: await stage.startRegistry(deploy) };
@@ -38,7 +38,7 @@ export const memory: Bench = {
       connections: 64,
       pace: { amount: services },
     });
-    await settled(grown, services);
+    await settled(grown, names);
     await sleep(SETTLE_MS);
     const [operatorPeak = Number.NaN, registryPeak = Number.NaN] = await peaks.stop();
     const after = { operator: await grown.operator.rssMiB(), registry: await grown.registry.rssMiB() };
@@ -46,7 +46,7 @@ export const memory: Bench = {
 
     log('memory: starting again');
     const fresh = { operator: await stage.startOperator(deploy), registry: await stage.startRegistry(deploy) };
-    await settled(fresh, services);
+    await settled(fresh, names);
     await sleep(SETTLE_MS);
     const again = { operator: await fresh.operator.rssMiB(), registry: await fresh.registry.rssMiB() };
     await Promise.all([fresh.operator.stop(), fresh.registry.stop()]);

@@ -1,6 +1,6 @@
 import { openHttpConnection } from './http-connection.ts';
 import { runAtPace } from './pace.ts';
-import { type HttpTask, type LoadResult, nameOf } from './tasks.ts';
+import { type HttpTask, instanceIdOf, type LoadResult, nameOf } from './tasks.ts';
 
 /** Runs an {@link HttpTask}. */
 export async function runHttpLoad(task: HttpTask): Promise<LoadResult> {
@@ -24,7 +24,11 @@ function buildRequest({ port, method, path, body = '', headers = {}, names }: Ht
   const content = body.replaceAll('{name}', name);
   const lines = [`${method} ${path.replaceAll('{name}', name)} HTTP/1.1`, `host: 127.0.0.1:${port}`];
   for (const [header, value] of Object.entries(headers)) lines.push(`${header}: ${value}`);
-  if (method === 'POST') lines.push(`content-length: ${Buffer.byteLength(content)}`);
+  if (method === 'POST') {
+    const id = instanceIdOf(names, index);
+    if (id !== undefined) lines.push(`x-instance-id: ${id}`);
+    lines.push(`content-length: ${Buffer.byteLength(content)}`);
+  }
   if (content !== '') lines.push('content-type: application/json');
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${content}`);
 }

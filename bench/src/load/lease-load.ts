@@ -5,7 +5,7 @@ import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath } from '@rollcall/platform/kube/resource-client.ts';
 import { Pool } from 'undici';
 import { runAtPace } from './pace.ts';
-import { type LeaseTask, type LoadResult, nameOf } from './tasks.ts';
+import { type LeaseTask, type LoadResult, objectOf } from './tasks.ts';
 
 const headers = { accept: 'application/json', 'content-type': 'application/merge-patch+json' };
 
@@ -16,7 +16,7 @@ export async function runLeaseLoad(task: LeaseTask): Promise<LoadResult> {
   const pool = new Pool(access.server, { connections: task.connections, connect: { ...tls }, allowH2: false });
   const collection = collectionPath(leaseKind, task.namespace);
   const send = async (index: number): Promise<number | 'none'> => {
-    const path = `${collection}/${nameOf(task.names, index % task.names.count)}`;
+    const path = `${collection}/${objectOf(task.names, index % task.names.count)}`;
     try {
       const response = await pool.request({ method: 'PATCH', path, headers, body: renewal() });
       await response.body.dump();

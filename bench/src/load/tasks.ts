@@ -1,13 +1,27 @@
-/** Services `<prefix><five digits>`, counted from `first`. */
+import { objectNameFor } from '@rollcall/crds/kinds.ts';
+
+/** Services `<prefix><five digits>`, or several instances of each, counted from `first`. */
 export interface NameRange {
   readonly prefix: string;
   readonly first: number;
   readonly count: number;
+  /** How many instances a service has; with one, the default, it has no id. */
+  readonly perName?: number;
 }
 
 /** All names of a range have the same length, so that answers about them have, too. */
-export function nameOf({ prefix, first }: NameRange, index: number): string {
-  return `${prefix}${String(first + index).padStart(5, '0')}`;
+export function nameOf({ prefix, first, perName = 1 }: NameRange, index: number): string {
+  return `${prefix}${String(Math.floor((first + index) / perName)).padStart(5, '0')}`;
+}
+
+/** The id of an instance; undefined where services have one each. */
+export function instanceIdOf({ first, perName = 1 }: NameRange, index: number): string | undefined {
+  return perName === 1 ? undefined : `i-${(first + index) % perName}`;
+}
+
+/** The name of the objects of an instance. */
+export function objectOf(names: NameRange, index: number): string {
+  return objectNameFor(nameOf(names, index), instanceIdOf(names, index));
 }
 
 /** How a load is paced. */
@@ -21,12 +35,12 @@ export type Pace =
    */
   | { readonly ratePerSecond: number; readonly durationMs: number; readonly settleMs?: number };
 
-/** HTTP/1.1 requests to 127.0.0.1, the names in turn. */
+/** HTTP/1.1 requests to 127.0.0.1, the instances in turn; a POST says in `x-instance-id` which it is. */
 export interface HttpTask {
   readonly kind: 'http';
   readonly port: number;
   readonly method: 'GET' | 'POST';
-  /** `{name}` in it, and in the body, stands for the name whose turn it is. */
+  /** `{name}` in it, and in the body, stands for the name of the one whose turn it is. */
   readonly path: string;
   /** JSON. */
   readonly body?: string;

@@ -1,4 +1,4 @@
-import { serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
+import { objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { createInformer } from '@rollcall/platform/kube/informer.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
@@ -6,7 +6,7 @@ import type { RollcallSubject, Stage } from './stage.ts';
 
 /**
  * Who watches registrations expire from outside, and when he saw each of them do so:
- * `performance.now()` by service name.
+ * `performance.now()` by the name of the custom resource.
  */
 export interface ExpiryObserver extends AsyncDisposable {
   /** By the phase of the custom resource. */
@@ -29,17 +29,18 @@ export async function observeExpiries(
     log: createLogger('bench', 'silent'),
   });
   informer.onChange(({ type, object }) => {
-    const { serviceName } = object.spec;
-    if (type !== 'deleted' && object.status?.phase === 'Expired' && !inCluster.has(serviceName)) {
-      inCluster.set(serviceName, performance.now());
+    const { name } = object.metadata;
+    if (type !== 'deleted' && object.status?.phase === 'Expired' && !inCluster.has(name)) {
+      inCluster.set(name, performance.now());
     }
   });
   informer.start();
   await informer.synced;
   const inRegistry = new Map<string, number>();
   const closing = new AbortController();
-  const stream = await fetch(`http://127.0.0.1:${registry.port}/api/v1/services/watch`, { signal: closing.signal });
-  const following = followStream(stream, (serviceName) => inRegistry.set(serviceName, performance.now()));
+  const url = `http://127.0.0.1:${registry.port}/api/v1/services/watch?instances=true`;
+  const stream = await fetch(url, { signal: closing.signal });
+  const following = followStream(stream, (name) => inRegistry.set(name, performance.now()));
   return {
     inCluster,
     inRegistry,
@@ -50,7 +51,7 @@ export async function observeExpiries(
   };
 }
 
-async function followStream(response: Response, onExpired: (serviceName: string) => void): Promise<void> {
+async function followStream(response: Response, onExpired: (name: string) => void): Promise<void> {
   const decoder = new TextDecoder();
   let rest = '';
   try {
@@ -58,8 +59,10 @@ async function followStream(response: Response, onExpired: (serviceName: string)
       const frames = (rest + decoder.decode(chunk, { stream: true })).split('\n\n');
       rest = frames.pop() ?? '';
       for (const frame of frames) {
-        const name = /^event: expired\ndata: .*"service_name":"([^"]+)"/m.exec(frame)?.[1];
-        if (name !== undefined) onExpired(name);
+        const data = /^event: expired\ndata: (.*)/m.exec(frame)?.[1];
+        if (data === undefined) continue;
+        const { service_name, instance_id } = JSON.parse(data) as { service_name: string; instance_id?: string };
+        onExpired(objectNameFor(service_name, instance_id));
       }
     }
   } catch {

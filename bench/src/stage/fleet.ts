@@ -3,7 +3,7 @@ import { waitUntil } from '@rollcall/local/wait.ts';
 import { leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { collectionPath, resourceClient } from '@rollcall/platform/kube/resource-client.ts';
-import { type NameRange, nameOf } from '../load/tasks.ts';
+import { instanceIdOf, type NameRange, nameOf, objectOf } from '../load/tasks.ts';
 import { sumOf } from './metrics.ts';
 import type { RollcallSubject, Stage } from './stage.ts';
 
@@ -32,12 +32,19 @@ export async function seed(stage: Stage, namespace: string, fleet: { names: Name
   const registrations = resourceClient(stage.kube, serviceRegistrationKind, namespace);
   const leases = resourceClient(stage.kube, leaseKind, namespace);
   const startedAtMs = performance.now();
-  await forEachInFlight(fleet.names.count, IN_FLIGHT, async (index) => {
-    const name = nameOf(fleet.names, index);
-    const { uid = '' } = (await registrations.create(registrationOf(name, fleet.life))).metadata;
-    await leases.create(leaseOf(name, uid, fleet.life));
+  const { names, life } = fleet;
+  const { count, perName = 1 } = names;
+  // One after the other those of a name: the first has its id.
+  await forEachInFlight(Math.ceil(count / perName), IN_FLIGHT, async (nameIndex) => {
+    let serviceId: string | undefined;
+    for (let index = nameIndex * perName; index < Math.min(count, (nameIndex + 1) * perName); index += 1) {
+      const registration = registrationOf({ names, index, life, serviceId });
+      const { uid = '' } = (await registrations.create(registration)).metadata;
+      serviceId ??= uid;
+      await leases.create(leaseOf(objectOf(names, index), uid, life));
+    }
   });
-  return (fleet.names.count / (performance.now() - startedAtMs)) * 1000;
+  return (count / (performance.now() - startedAtMs)) * 1000;
 }
 
 /** Runs the task for 0 to `count` - 1, so many at once. */
@@ -58,16 +65,28 @@ export async function forEachInFlight(
   );
 }
 
-function registrationOf(name: string, { ttlSeconds }: Life) {
+interface NewInstance {
+  readonly names: NameRange;
+  readonly index: number;
+  readonly life: Life;
+  /** Undefined: it is the first of its name. */
+  readonly serviceId: string | undefined;
+}
+
+function registrationOf({ names, index, life, serviceId }: NewInstance) {
+  const serviceName = nameOf(names, index);
+  const instanceId = instanceIdOf(names, index);
   return {
     apiVersion: 'rollcall.dev/v1alpha1' as const,
     kind: 'ServiceRegistration' as const,
-    metadata: { name },
+    metadata: { name: objectOf(names, index), labels: { [labels.service]: serviceName } },
     spec: {
-      serviceName: name,
-      url: urlOf(name),
+      serviceName,
+      ...(instanceId === undefined ? {} : { instanceId }),
+      ...(serviceId === undefined ? {} : { serviceId }),
+      url: urlOf(serviceName),
       capabilities: ['rest' as const, 'grpc' as const],
-      ttlSeconds,
+      ttlSeconds: life.ttlSeconds,
       source: 'API' as const,
     },
   };
@@ -94,20 +113,22 @@ function leaseOf(name: string, uid: string, { ttlSeconds, heartbeatAgeMs }: Life
   };
 }
 
-/** Waits until the operator has observed so many registrations and the registry serves them. */
+/** Waits until the operator has observed all of these and the registry serves them. */
 export async function settled(
   { registry, operator }: { readonly registry?: RollcallSubject; readonly operator?: RollcallSubject },
-  count: number,
+  ...ranges: readonly NameRange[]
 ): Promise<void> {
+  const registrations = ranges.reduce((sum, { count }) => sum + count, 0);
+  const services = ranges.reduce((sum, { count, perName = 1 }) => sum + Math.ceil(count / perName), 0);
   const failures = [registry, operator].flatMap((subject) => (subject === undefined ? [] : [subject.process.failed]));
   const isSettled = async (): Promise<boolean> => {
     if (operator !== undefined) {
       const registered = sumOf(await operator.metrics(), 'rollcall_registrations', { phase: 'Registered' });
-      if (registered < count) return false;
+      if (registered < registrations) return false;
     }
-    return registry === undefined || sumOf(await registry.metrics(), 'rollcall_registry_services') >= count;
+    return registry === undefined || sumOf(await registry.metrics(), 'rollcall_registry_services') >= services;
   };
-  await waitUntil(`${count} registrations are known everywhere`, isSettled, {
+  await waitUntil(`${registrations} registrations are known everywhere`, isSettled, {
     timeoutMs: SETTLE_TIMEOUT_MS,
     intervalMs: 500,
     failed: Promise.race(failures),

@@ -834,7 +834,7 @@ export interface HealthCheck {
    */
   intervalSeconds: number;
   /**
-   * How long the whole answer may take, in seconds, 1 to 60, and less than the interval.
+   * How long the whole answer may take, in seconds, 1 to 60. The next check waits for it.
    */
   timeoutSeconds: number;
   /**

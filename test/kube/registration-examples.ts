@@ -78,12 +78,6 @@ export const registrationExamples: readonly Example[] = [
     object: checkedBy({ type: 'http', service: 'a' }),
     refusal: 'service is for checks of the type grpc',
   },
-  {
-    kind,
-    sentence: 'a timeout as long as the interval that is the default',
-    object: checkedBy({ type: 'tcp', timeoutSeconds: 10 }),
-    refusal: 'timeoutSeconds must be less than intervalSeconds',
-  },
   { kind, sentence: 'no spec', object: { name: 'shop' }, refusal: 'spec: Required value' },
   {
     kind,

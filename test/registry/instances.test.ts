@@ -250,7 +250,7 @@ describe('a declared check', () => {
     ['check.path', { type: 'http', path: '@evil.example' }],
     ['check.service', { type: 'http', service: 'a' }],
     ['check.interval_seconds', { type: 'tcp', interval_seconds: 1 }],
-    ['check.timeout_seconds', { type: 'tcp', timeout_seconds: 10 }],
+    ['check.timeout_seconds', { type: 'tcp', timeout_seconds: 61 }],
     ['check.failure_threshold', { type: 'tcp', failure_threshold: 0 }],
     ['type', { type: 'exec' }],
   ])('is refused where %s is not as it may be: %j', async (named, check) => {

@@ -46,7 +46,7 @@ export interface HealthCheck {
   readonly service?: string;
   /** From 5 to 300, 10 by default. */
   readonly interval_seconds?: number;
-  /** Until the end of the answer, less than the interval: from 1 to 60, 2 by default. */
+  /** Until the end of the answer, for which the next check waits: from 1 to 60, 2 by default. */
   readonly timeout_seconds?: number;
   /** After so many failures in a row it is failing: from 1 to 10, 3 by default. */
   readonly failure_threshold?: number;

@@ -58,7 +58,6 @@ export function healthCheckOf(declared: DeclaredCheck): HealthCheck {
   checkNumber('timeout_seconds', timeoutSeconds, healthCheckRules.timeoutSeconds);
   checkNumber('failure_threshold', failureThreshold, healthCheckRules.threshold);
   checkNumber('success_threshold', successThreshold, healthCheckRules.threshold);
-  if (timeoutSeconds >= intervalSeconds) throw broken('timeout_seconds', 'be less than interval_seconds');
   return {
     type,
     ...(path === undefined ? {} : { path }),

@@ -9,6 +9,11 @@ import {
   healthCheckTypes,
 } from '../domain/health-check.ts';
 
+/** A member that checks of one type alone may have. */
+function onlyOf(type: HealthCheck['type'], member: keyof HealthCheck): object {
+  return { anyOf: [{ not: { required: [member] } }, { properties: { type: { const: type } } }] };
+}
+
 /** The check that a program declares. */
 export const Check = Type.Object(
   {
@@ -33,7 +38,7 @@ export const Check = Type.Object(
     ),
     timeout_seconds: Type.Optional(
       Type.Integer({
-        description: 'Until the end of the answer, less than the interval; 2 when absent',
+        description: 'Until the end of the answer; 2 when absent',
         ...documented(healthCheckRules.timeoutSeconds),
       }),
     ),
@@ -52,7 +57,11 @@ export const Check = Type.Object(
   },
   {
     description: 'Asked at the host and port of service_url by the operator; while it fails others get the requests',
-    ...documented({ propertyNames: memberRules, additionalProperties: named('Member') }),
+    ...documented({
+      propertyNames: memberRules,
+      additionalProperties: named('Member'),
+      allOf: [onlyOf('http', 'path'), onlyOf('grpc', 'service')],
+    }),
   },
 );
 

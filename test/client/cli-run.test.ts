@@ -143,12 +143,13 @@ describe('rollcall run', () => {
     expect(result.err).not.toContain('trying again');
   });
 
-  it('does not start the program when a signal comes first', async () => {
+  it('does not start the program when a signal comes first, and takes back what was being registered', async () => {
     server.misbehave('POST /services/register', 'hang');
     const running = startRollcall(runOf("console.log('started')"));
     await vi.waitFor(() => expect(server.calls).toHaveLength(1), { timeout: 10_000 });
     running.child.kill('SIGTERM');
-    expect(await running.ended).toMatchObject({ signal: 'SIGTERM', out: '' });
+    expect(await running.ended).toMatchObject({ code: 143, out: '' });
+    expect(server.callsOf('GET /services/shop/instances/')).toHaveLength(1);
   }, 30_000);
 });
 

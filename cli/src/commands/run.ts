@@ -3,7 +3,7 @@ import { RegistryError } from '@rollcall/client/registry-error.ts';
 import type { Capability, InstanceFacts } from '@rollcall/client/registry-types.ts';
 import { type Command, Option } from 'commander';
 import { addCheckOptions, type CheckChoice, checkOf } from '../check-options.ts';
-import { runChild } from '../child.ts';
+import { exitCodeOfSignal, runChild } from '../child.ts';
 import { addFactOptions, capabilitiesOption, connectionOf, factsOf, instanceOption, withExamples } from '../command.ts';
 import type { CliDeps } from '../deps.ts';
 import { printable } from '../output/text.ts';
@@ -70,8 +70,10 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
       });
       reportEvents(registration, report);
       try {
-        await firstOutcome(registration);
-        if (command === undefined) await stopRequested();
+        const stopped = stopRequested();
+        const early = await Promise.race([firstOutcome(registration), stopped]);
+        if (command === undefined) await stopped;
+        else if (early !== undefined) deps.exitWith(exitCodeOfSignal(early));
         else deps.exitWith(await runChild({ command, args, isSharedTerminal: deps.hasTerminal, report }));
       } finally {
         await registration[Symbol.asyncDispose]();
@@ -79,9 +81,12 @@ export function addRunCommand(program: Command, deps: CliDeps): void {
     });
 }
 
-function stopRequested(): Promise<void> {
+/**
+ * From now on the signals end nothing by themselves: what is being registered has to be taken back.
+ */
+function stopRequested(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve());
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
   });
 }
 

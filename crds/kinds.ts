@@ -97,12 +97,18 @@ export const labels = {
   /** `"true"` on Leases that are the heartbeats of registrations. */
   heartbeat: 'rollcall.dev/heartbeat',
   /**
-   * On a registration: the name of its service. On a Deployment: that of the service that it runs. A name that is no legal label value
-   * stands in the annotation `rollcall.dev/service-name` instead, and the label is `"true"`.
+   * On a registration, and on what stands for it in DNS: the name of its service. On a Deployment:
+   * that of the service that it runs. A name that is no legal label value stands in the annotation
+   * `rollcall.dev/service-name` instead, and the label is `"true"`.
    */
   service: 'rollcall.dev/service',
   /** On a Deployment, Service or pod made for a DeliveryJob: the uid of the job. */
   job: 'rollcall.dev/job',
+  /**
+   * On a Service or EndpointSlice that the operator keeps for a registered name: the namespace of
+   * the registrations.
+   */
+  mirroredFrom: 'rollcall.dev/mirrored-from',
   /** On a Secret: `"true"` lets the gateway read it for the ApiClient that names it. */
   apiClientSecret: 'rollcall.dev/api-client',
 } as const;

@@ -14,6 +14,7 @@ test('works without any setting', () => {
       checkAddresses: 'cluster',
     },
     serviceAddresses: 'cluster',
+    dns: undefined,
     retentionMs: 3_600_000,
     leaderLease: 'operator.rollcall.dev',
     pod: undefined,
@@ -38,6 +39,8 @@ test('reads every setting', () => {
     ROLLCALL_FETCHER_ALLOW_PRIVATE: 'true',
     ROLLCALL_CHECK_ADDRESSES: 'public',
     ROLLCALL_SERVICE_ADDRESSES: 'any',
+    ROLLCALL_DNS_NAMESPACE: 'names',
+    ROLLCALL_CLUSTER_DOMAIN: 'example.internal',
   };
   expect(operatorConfig(environment)).toEqual({
     namespace: 'registry',
@@ -55,6 +58,7 @@ test('reads every setting', () => {
       checkAddresses: 'public',
     },
     serviceAddresses: 'any',
+    dns: { namespace: 'names', clusterDomain: 'example.internal' },
     retentionMs: 5000,
     leaderLease: 'other',
     pod: { name: 'operator-x', uid: '5b3d' },

@@ -3,6 +3,7 @@ import { type Environment, parseConfig } from '@rollcall/platform/process/config
 import { type ProcessConfig, processConfig, processSettings } from '@rollcall/platform/process/settings.ts';
 import { type Static, Type } from 'typebox';
 import type { ArtifactSettings } from './delivery/job/snapshot.ts';
+import type { DnsZone } from './dns/target.ts';
 
 const schema = Type.Object({
   ...processSettings,
@@ -32,6 +33,17 @@ const schema = Type.Object({
   ROLLCALL_CHECK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], {
     default: 'cluster',
     description: 'Where the checks of policies may send requests: the internet, also private addresses, or anywhere',
+  }),
+  ROLLCALL_DNS_NAMESPACE: Type.Optional(
+    Type.String({
+      pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+      description: 'Where registered names become Services; absent: nowhere',
+    }),
+  ),
+  ROLLCALL_CLUSTER_DOMAIN: Type.String({
+    pattern: '^[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?$',
+    default: 'cluster.local',
+    description: 'What names of Services end in',
   }),
   ROLLCALL_QUOTA: Type.Optional(
     Type.String({
@@ -74,6 +86,8 @@ export interface OperatorConfig extends ProcessConfig {
   readonly delivery: DeliveryConfig;
   /** Where services may be. */
   readonly serviceAddresses: AllowedAddresses;
+  /** Undefined: registered names do not become Services. */
+  readonly dns: DnsZone | undefined;
   /** How long an Expired registration is kept. */
   readonly retentionMs: number;
   /** Name of the ResourceQuota to have counted. */
@@ -104,6 +118,7 @@ export function operatorConfig(environment: Environment): OperatorConfig {
       checkAddresses: parsed.ROLLCALL_CHECK_ADDRESSES,
     },
     serviceAddresses: parsed.ROLLCALL_SERVICE_ADDRESSES,
+    dns: dnsZone(parsed),
     retentionMs: parsed.ROLLCALL_RETENTION_SECONDS * 1000,
     quota: parsed.ROLLCALL_QUOTA,
     leaderLease: parsed.ROLLCALL_LEADER_LEASE,
@@ -113,6 +128,11 @@ export function operatorConfig(environment: Environment): OperatorConfig {
 
 function podIn({ ROLLCALL_POD_NAME: name, ROLLCALL_POD_UID: uid }: Static<typeof schema>): PodIdentity | undefined {
   return name === undefined || uid === undefined ? undefined : { name, uid };
+}
+
+function dnsZone(parsed: Static<typeof schema>): DnsZone | undefined {
+  const { ROLLCALL_DNS_NAMESPACE: namespace, ROLLCALL_CLUSTER_DOMAIN: clusterDomain } = parsed;
+  return namespace === undefined ? undefined : { namespace, clusterDomain };
 }
 
 function namesIn(list: string): string[] {

@@ -15,6 +15,7 @@ import type { DeliveryInformers } from './delivery/observe/informers.ts';
 import { createRouteCache } from './delivery/observe/route-cache.ts';
 import { createSavedStateCache } from './delivery/observe/saved-state-cache.ts';
 import { deliveryWriteCaches } from './delivery/observe/write-caches.ts';
+import { dnsReconciler } from './dns/reconciler.ts';
 import { createHealthCheckMetrics } from './health-checks/health-check-metrics.ts';
 import { createHealthChecks, type HealthChecks } from './health-checks/health-checks.ts';
 import { createProber } from './health-checks/prober.ts';
@@ -37,11 +38,15 @@ const IMPORT_CONCURRENCY = 4;
 const POLICY_CONCURRENCY = 1;
 const REGISTRATION_CONCURRENCY = 50;
 const DELIVERY_CONCURRENCY = 20;
+const DNS_CONCURRENCY = 5;
+/** Within it, changes of one name in DNS are made together. */
+const DNS_GATHER_MS = 200;
 /** How much is worked on at once, each with at most one request to the API server under way. */
-export const CONCURRENCY = IMPORT_CONCURRENCY + POLICY_CONCURRENCY + REGISTRATION_CONCURRENCY + DELIVERY_CONCURRENCY;
+export const CONCURRENCY =
+  IMPORT_CONCURRENCY + POLICY_CONCURRENCY + REGISTRATION_CONCURRENCY + DELIVERY_CONCURRENCY + DNS_CONCURRENCY;
 
 export interface ControllersDeps {
-  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery' | 'quota' | 'serviceAddresses'>;
+  readonly config: Pick<OperatorConfig, 'retentionMs' | 'import' | 'delivery' | 'dns' | 'quota' | 'serviceAddresses'>;
   readonly connection: KubeConnection;
   readonly namespace: string;
   /** Where Deployments may be delivered to; none: everywhere. */
@@ -60,7 +65,8 @@ export interface ControllersDeps {
 /** All controllers of the operator. They observe from the beginning and act once started. */
 export function createControllers(deps: ControllersDeps) {
   const { config, connection, namespace, deliveryNamespaces, informers, events, clock, log, metrics } = deps;
-  const services = [...new Set([...informers.services, ...informers.delivery.services])];
+  const mirrors = informers.dns === undefined ? [] : [informers.dns];
+  const services = [...informers.services, ...informers.delivery.services, ...mirrors.map((each) => each.services)];
   const reads = createDirectReads(connection);
   const routes = createRouteCache(reads, clock);
   const savedStates = createSavedStateCache(reads, informers.delivery.jobs.store);
@@ -70,7 +76,8 @@ export function createControllers(deps: ControllersDeps) {
     caches: [
       { kind: serviceRegistrationKind, informer: informers.registrations },
       { kind: leaseKind, informer: informers.leases },
-      ...deliveryWriteCaches(informers.delivery, services),
+      ...deliveryWriteCaches(informers.delivery, [...new Set(services)]),
+      ...mirrors.map(({ slices }) => ({ kind: endpointSliceKind, informer: slices })),
       routes.writeCache,
       savedStates.writeCache,
     ],
@@ -78,14 +85,7 @@ export function createControllers(deps: ControllersDeps) {
   });
   const controlling = { applier, clock, log, metrics };
   const imports = config.import === undefined ? undefined : importObserver(deps, config.import.ttlMs);
-  const checks = createHealthChecks({
-    registrations: informers.registrations,
-    prober: createProber(addressRules[config.serviceAddresses]),
-    clock,
-    log,
-    metrics: createHealthCheckMetrics(deps.registry),
-    onChange: (key) => registration.enqueue(key),
-  });
+  const checks = healthChecks(deps, (key) => registration.enqueue(key));
   const registration = registrationController(deps, controlling, { imports, checks });
   const delivery = createDelivery({
     config,
@@ -112,6 +112,8 @@ export function createControllers(deps: ControllersDeps) {
   if (imports !== undefined) {
     all.push({ controller: importController(controlling, imports, registration), ready: informers.importsSynced });
   }
+  const dns = dnsController(deps, controlling);
+  if (dns !== undefined) all.push({ controller: dns, ready: informers.dnsSynced });
   const strays = createStrays({ connection, namespace, namespaces: deliveryNamespaces, events, clock, log });
   const { quota: name } = config;
   const quota = name === undefined ? undefined : createQuotaCounter({ connection, namespace, name, log });
@@ -138,6 +140,18 @@ export function createControllers(deps: ControllersDeps) {
       await Promise.all([...all.map(({ controller }) => controller.stop()), strays.stop(), quota?.stop()]);
     },
   };
+}
+
+function healthChecks(deps: ControllersDeps, onChange: (key: string) => void): HealthChecks {
+  const { config, informers, clock, log } = deps;
+  return createHealthChecks({
+    registrations: informers.registrations,
+    prober: createProber(addressRules[config.serviceAddresses]),
+    clock,
+    log,
+    metrics: createHealthCheckMetrics(deps.registry),
+    onChange,
+  });
 }
 
 interface Startable {
@@ -170,6 +184,19 @@ function importController(controlling: ControllerDeps, imports: ImportObserver, 
     controller.enqueue(serviceKey);
     for (const key of registrationKeys) registration.enqueue(key);
   });
+  return controller;
+}
+
+/** Keeps Services and EndpointSlices for registered names; see docs/decisions/0303. */
+function dnsController(deps: ControllersDeps, controlling: ControllerDeps): Controller | undefined {
+  const { config, informers, clock, namespace } = deps;
+  if (config.dns === undefined || informers.dns === undefined) return undefined;
+  const { registrations, dns } = informers;
+  const reconciler = dnsReconciler(
+    { registrations, ...dns, zone: config.dns, registrationNamespace: namespace, concurrency: DNS_CONCURRENCY, clock },
+    (name) => controller.enqueueAfter(name, DNS_GATHER_MS),
+  );
+  const controller = createController(reconciler, controlling);
   return controller;
 }
 

@@ -13,6 +13,7 @@ import { createInformer, type Informer } from '@rollcall/platform/kube/informer.
 import type { KubeObject } from '@rollcall/platform/kube/resource-client.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { createDeliveryInformers } from './delivery/observe/informers.ts';
+import { trimMirrorService, trimMirrorSlice } from './dns/trim.ts';
 import { trimLease, trimRegistration } from './registration/trim-registrations.ts';
 import { FIELD_MANAGER } from './runtime/field-manager.ts';
 import { wantsEndpoints } from './service-import/desired.ts';
@@ -42,6 +43,8 @@ export interface InformersDeps {
   readonly namespace: string;
   readonly importing: Scope | undefined;
   readonly delivering: Scope;
+  /** Where registered names become Services; undefined: nowhere. */
+  readonly mirroring: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -76,8 +79,9 @@ export function createInformers(deps: InformersDeps) {
     log,
   });
 
+  const dns = createDnsInformers(deps);
   const { jobs, policies, ...perNamespace } = delivery;
-  const everything: Readonly<Record<string, readonly Running[]>> = {
+  const everything = {
     registrations: [registrations],
     leases: [leases],
     services: [...new Set([...services.importing, ...services.delivering])],
@@ -87,8 +91,9 @@ export function createInformers(deps: InformersDeps) {
     deployments: [...perNamespace.deployments, ...perNamespace.extraDeployments],
     replicaSets: perNamespace.replicaSets,
     pods: perNamespace.pods,
-  };
-  const all = Object.values(everything).flat();
+    dns: dns === undefined ? [] : [dns.services, dns.slices],
+  } satisfies Readonly<Record<string, readonly Running[]>>;
+  const all: readonly Running[] = Object.values(everything).flat();
   return {
     registrations,
     leases,
@@ -96,6 +101,8 @@ export function createInformers(deps: InformersDeps) {
     services: services.importing,
     endpointSlices,
     delivery,
+    /** Undefined where registered names do not become Services. */
+    dns,
     /**
      * Resolves when registrations and Leases are complete; what the others need may come later, or
      * never without rights.
@@ -107,11 +114,15 @@ export function createInformers(deps: InformersDeps) {
     stop: async (): Promise<void> => void (await Promise.all(all.map((informer) => informer.stop()))),
     /** Resolves when Services and EndpointSlices are complete. */
     importsSynced: allSynced([...services.importing, ...endpointSlices]),
+    /** Resolves when registrations, and what there is of them in DNS, are complete. */
+    dnsSynced: allSynced([registrations, ...everything.dns]),
     /** Resolves when all that deliveries rest on is complete. */
     deliverySynced: allSynced([jobs, policies, ...Object.values(perNamespace).flat()]),
     /** What is not complete yet; undefined when everything is. */
     unsynced(): string | undefined {
-      const missing = Object.entries(everything).filter(([, list]) => list.some((informer) => !informer.hasSynced()));
+      const missing = Object.entries<readonly Running[]>(everything).filter(([, list]) =>
+        list.some((informer) => !informer.hasSynced()),
+      );
       return missing.length === 0 ? undefined : `no complete copy yet of: ${missing.map(([name]) => name).join(', ')}`;
     },
   };
@@ -136,6 +147,16 @@ async function allSynced(informers: readonly Running[]): Promise<void> {
 function scopesOf(scope: Scope | undefined): { readonly namespace?: string }[] {
   if (scope === undefined) return [];
   return scope.namespaces.length === 0 ? [{}] : scope.namespaces.map((namespace) => ({ namespace }));
+}
+
+/** Copies of their own: what others keep of Services and EndpointSlices is too little, or of other namespaces. */
+function createDnsInformers({ connection, clock, log, mirroring: namespace }: InformersDeps) {
+  if (namespace === undefined) return undefined;
+  const common = { connection, clock, log, namespace, resyncMs: RESYNC_MS };
+  return {
+    services: createInformer({ ...common, kind: serviceKind, transform: trimMirrorService }),
+    slices: createInformer({ ...common, kind: endpointSliceKind, transform: trimMirrorSlice }),
+  };
 }
 
 interface ServiceInformers {

@@ -55,6 +55,7 @@ async function operatorParts(context: ProcessContext<OperatorConfig>): Promise<P
     namespace,
     importing: config.import,
     delivering: { namespaces: deliveryNamespaces },
+    mirroring: config.dns?.namespace,
   });
   const events = createEventRecorder({
     ...common,

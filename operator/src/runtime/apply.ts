@@ -36,6 +36,9 @@ export interface WriteCache {
 
 type Write = Exclude<Change, EventChange>;
 
+/** No object ever has this version, as etcd's first write makes the second: what is there stays as it is. */
+const ABSENT = { resourceVersion: '1' };
+
 export interface ApplierDeps {
   readonly connection: KubeConnection;
   /** Owner of the fields set by server-side apply. */
@@ -62,12 +65,18 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
     if (cache === undefined) return;
     const current = await client.find(name);
     if (current !== undefined) cache.recordWrite(current);
-    else if (change.action !== 'create') cache.recordDelete(change.object);
+    else if (change.action !== 'create' && change.object !== undefined) cache.recordDelete(change.object);
   }
 
   /** @returns the object as it is now; undefined when it is gone. */
   async function send(client: ResourceClient<KubeObject>, change: Write): Promise<KubeObject | undefined> {
     if (change.action === 'create') return client.create(change.manifest);
+    if (change.action === 'apply') {
+      const { manifest, object } = change;
+      const preconditions = object === undefined ? ABSENT : preconditionsOf(object.metadata);
+      const metadata = { ...manifest.metadata, ...preconditions };
+      return client.apply({ ...manifest, metadata }, { fieldManager, force: true });
+    }
     const { name } = change.object.metadata;
     const preconditions = preconditionsOf(change.object.metadata);
     if (change.action === 'patch') return client.patch(name, change.patch, preconditions);
@@ -104,13 +113,13 @@ export function createApplier({ connection, fieldManager, caches, events }: Appl
      */
     async apply(change: Change): Promise<void> {
       if (change.action === 'event') return events.record(change);
-      const { namespace = '', name = '' } =
-        change.action === 'create' ? change.manifest.metadata : change.object.metadata;
+      const { namespace = '', name = '' } = 'manifest' in change ? change.manifest.metadata : change.object.metadata;
       const client = resourceClient(connection, change.kind, namespace);
       try {
         await write(client, change);
       } catch (error) {
-        if (isConflict(error) || isAlreadyExists(error) || (isNotFound(error) && change.action !== 'create')) {
+        const isGone = isNotFound(error) && 'object' in change && change.object !== undefined;
+        if (isConflict(error) || isAlreadyExists(error) || isGone) {
           await refresh(client, change, name);
           throw new StaleError(`${change.kind.kind} ${name} changed meanwhile`, { cause: error });
         }

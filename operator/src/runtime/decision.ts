@@ -1,18 +1,37 @@
 import type { ResourceKind } from '@rollcall/crds/resource-kind.ts';
-import type { KubeObject, Manifest } from '@rollcall/platform/kube/resource-client.ts';
+import type { ApplyManifest, KubeObject, Manifest } from '@rollcall/platform/kube/resource-client.ts';
 
 /**
  * One effect that a plan asks for. A change to an existing object carries the object as it was
  * observed: it takes effect only while the object still has that uid and resourceVersion, so that a
  * decision made on an old view, or by an operator that no longer leads, changes nothing.
  */
-export type Change = CreateChange | PatchChange | DisownChange | StatusChange | DeleteChange | EventChange;
+export type Change =
+  | CreateChange
+  | ApplyChange
+  | PatchChange
+  | DisownChange
+  | StatusChange
+  | DeleteChange
+  | EventChange;
 
 interface CreateChange {
   readonly action: 'create';
   readonly kind: ResourceKind<KubeObject>;
   readonly manifest: Manifest<KubeObject> &
     ({ readonly spec: object } | { readonly revision: number; readonly data: unknown });
+}
+
+/**
+ * Server-side apply: the operator owns exactly the fields of the manifest, and takes them from
+ * others.
+ */
+interface ApplyChange {
+  readonly action: 'apply';
+  readonly kind: ResourceKind<KubeObject>;
+  /** Undefined: there must be none. */
+  readonly object: KubeObject | undefined;
+  readonly manifest: ApplyManifest;
 }
 
 /** A JSON merge patch. */

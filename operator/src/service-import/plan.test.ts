@@ -61,7 +61,7 @@ function plan(overrides: Partial<ImportSnapshot>) {
   });
   const changes = decision.changes.map((change) => {
     if (change.action === 'event') return `event ${change.reason}`;
-    return `${change.action} ${change.action === 'create' ? change.manifest.metadata.name : change.object.metadata.name}`;
+    return `${change.action} ${('manifest' in change ? change.manifest : change.object).metadata.name}`;
   });
   return { ...decision, actions: changes };
 }

@@ -67,12 +67,15 @@ export interface ResourceClient<T extends KubeObject> {
 }
 
 /** A partial object for server-side apply. */
-interface ApplyManifest {
+export interface ApplyManifest {
   readonly metadata: Partial<ObjectMeta> & { readonly name: string };
   readonly spec?: object;
   readonly status?: object;
   readonly data?: Readonly<Record<string, string>>;
   readonly type?: string;
+  readonly addressType?: string;
+  readonly ports?: readonly object[];
+  readonly endpoints?: readonly object[];
 }
 
 /** The path of a kind's collection; of all namespaces when none is given. */

@@ -146,6 +146,7 @@ function simulate({ names, services, turns }: Run): void {
       case 'patch':
         if (change.kind.kind === 'Deployment') return patchDeployment(change);
         return put(name, change.patch, change.object.metadata.resourceVersion);
+      case 'apply':
       case 'disown':
       case 'event':
       default:

@@ -85,6 +85,8 @@ export function createStore(defaults: (kind: string, object: Json) => Json): Sto
     apply(change) {
       switch (change.action) {
         case 'event':
+        // No job does.
+        case 'apply':
         // Nobody owns fields here.
         case 'disown':
           return;

@@ -297,7 +297,7 @@ export function summarize({ changes }: Decision): { status: Partial<DeliveryJobS
 
 function summarizeChange(change: Change): string {
   if (change.action === 'event' || change.action === 'status') return change.action;
-  const { metadata } = change.action === 'create' ? change.manifest : change.object;
+  const { metadata } = 'manifest' in change ? change.manifest : change.object;
   const what = `${change.action} ${change.kind.kind} ${metadata.name}`;
   return change.action === 'patch' ? `${what} ${JSON.stringify(change.patch)}` : what;
 }

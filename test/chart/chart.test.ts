@@ -76,6 +76,7 @@ describe('values that the schema refuses', () => {
     ['a proxy by its name', { gateway: { trustedProxies: ['traefik'] } }, 'trustedProxies'],
     ['no requests at all', { gateway: { limits: { free: 0 } } }, 'free'],
     ['a namespace of clients that can be none', { clients: { namespace: 'A' } }, 'namespace'],
+    ['a domain that is none', { dns: { clusterDomain: '.local' } }, 'clusterDomain'],
     [
       'a Secret of a process in any namespace',
       { processes: { registry: { secrets: { s: { scope: 'cluster' } } } } },
@@ -113,6 +114,11 @@ test('a port that admits whoever comes to a port that is not there is refused', 
   const values = { processes: { registry: { ports: { grpc: { port: 50_051, from: 'web' } } } } };
   await expect(renderChart(values)).rejects.toThrow('processes.registry.ports.grpc.from names no port of the process');
 });
+
+/** What the chart makes in a namespace, which may be of the chart itself. */
+function kindsIn(objects: readonly ChartObject[], namespace: string): string[] {
+  return objects.filter(({ metadata }) => namespace === (metadata.namespace ?? metadata.name)).map(({ kind }) => kind);
+}
 
 describe('what values lead to', () => {
   test('operator, registry and gateway run twice, with embedded databases, when nothing is said', async () => {
@@ -187,6 +193,20 @@ describe('what values lead to', () => {
       ROLLCALL_REDIS_URL: { secretKeyRef: { name: 'rollcall-redis', key: 'url' } },
     });
     expect(objectOf(objects, 'Deployment', name)['spec']).not.toHaveProperty('replicas');
+  });
+
+  test('names in DNS have a namespace that stays, and rights in it alone', async () => {
+    expect(kindsIn(await renderChart(), 'rollcall-services')).toEqual([]);
+    const on = await renderChart({ dns: { enabled: true, clusterDomain: 'example.internal' } });
+    expect(kindsIn(on, 'rollcall-services')).toEqual(['Namespace', 'Role', 'RoleBinding']);
+    const { metadata } = objectOf(on, 'Namespace', 'rollcall-services');
+    expect(metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
+    expect(environmentOf(on, 'rollcall-operator')).toMatchObject({
+      ROLLCALL_DNS_NAMESPACE: 'rollcall-services',
+      ROLLCALL_CLUSTER_DOMAIN: 'example.internal',
+    });
+    const elsewhere = await renderChart({ dns: { enabled: true, namespace: 'shop', createNamespace: false } });
+    expect(kindsIn(elsewhere, 'shop')).toEqual(['Role', 'RoleBinding']);
   });
 
   test('a process without rights gets no token', async () => {

@@ -206,11 +206,17 @@ const dimensions = {
       },
     },
   },
+  dns: {
+    off: {},
+    'beside the release': { dns: { enabled: true } },
+    'where there is a namespace': { dns: { enabled: true, namespace: 'shop', createNamespace: false } },
+  },
   definitions: { kept: {}, deleted: { crds: { keep: false } }, 'from elsewhere': { crds: { install: false } } },
 } as const satisfies Readonly<Record<string, Dimension<Values>>>;
 
 beforeAll(async () => {
-  for (const namespace of [NAMESPACE, 'shop', 'rollcall-clients']) await kubectl(['create', 'namespace', namespace]);
+  for (const namespace of [NAMESPACE, 'shop', 'rollcall-clients', 'rollcall-services'])
+    await kubectl(['create', 'namespace', namespace]);
   await installPublishedCrds(['gateway-api', 'cert-manager', 'prometheus-operator'], kubectl);
   // What a namespace that enforces it refuses is refused here.
   const level = 'pod-security.kubernetes.io/enforce=restricted';

@@ -12,6 +12,7 @@ import { createEventRecorder } from '@rollcall/operator/runtime/events.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import {
   deploymentKind,
+  endpointSliceKind,
   httpRouteKind,
   leaseKind,
   type Secret,
@@ -44,8 +45,10 @@ import {
 } from './rights.ts';
 import {
   DELIVERY_NAMESPACE,
+  DNS_NAMESPACE,
   IMPORT_NAMESPACE,
   useDeliveries,
+  useDns,
   useImports,
   useRegistrations,
   useWebhooks,
@@ -57,12 +60,13 @@ const GATEWAY = 'rollcall-gateway';
 const WEBHOOK_SECRETS = 'rollcall-webhooks';
 
 /**
- * Delivery, import, clients and the custom resources each in a namespace of their own, so that no
+ * Delivery, import, DNS, clients and the custom resources each in a namespace of their own, so that no
  * role makes up for another.
  */
 const values = {
   delivery: { namespaces: [DELIVERY_NAMESPACE] },
   import: { namespaces: [IMPORT_NAMESPACE] },
+  dns: { enabled: true },
   registry: { authentication: { audience: 'api-server' } },
 };
 
@@ -84,7 +88,7 @@ beforeAll(async () => {
   cluster = resources.use(
     await startChartCluster({
       name: 'chart-rbac',
-      namespaces: [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, CLIENTS_NAMESPACE],
+      namespaces: [DELIVERY_NAMESPACE, IMPORT_NAMESPACE, DNS_NAMESPACE, CLIENTS_NAMESPACE],
       crds: ['gateway-api'],
       workloads: true,
       isAudited: true,
@@ -167,6 +171,7 @@ async function use(): Promise<void> {
   await Promise.all([
     useRegistrations(installation),
     useImports(installation),
+    useDns(installation),
     useDeliveries(installation),
     useClients({ cluster, url: gateway.url }),
     rotateKeys({ cluster, url: gateway.url }),
@@ -201,6 +206,8 @@ async function useSeldom(): Promise<void> {
     [deliveryJobKind, NAMESPACE],
     [deploymentKind, DELIVERY_NAMESPACE],
     [serviceKind, DELIVERY_NAMESPACE],
+    [serviceKind, DNS_NAMESPACE],
+    [endpointSliceKind, DNS_NAMESPACE],
     [httpRouteKind, DELIVERY_NAMESPACE],
   ];
   const caches = kinds.map(([kind]) => ({ kind, informer: heard }));
@@ -251,7 +258,8 @@ function minimal({ apiVersion, kind }: ResourceKind<KubeObject>, namespace: stri
     Service: { selector: labelled, ports: [{ port: 80 }] },
     HTTPRoute: { rules: [{ backendRefs: [{ name: 'seldom', port: 80 }] }] },
   };
-  return { apiVersion, kind, metadata: { name: 'seldom', namespace }, spec: specs[kind] };
+  const content = kind === 'EndpointSlice' ? { addressType: 'IPv4', endpoints: [] } : { spec: specs[kind] };
+  return { apiVersion, kind, metadata: { name: 'seldom', namespace }, ...content };
 }
 
 test('no process is refused what it asks for', () => {

@@ -118,6 +118,7 @@ interface AuditEvent {
     readonly name?: string;
   };
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly responseStatus?: { readonly code?: number };
 }
 
 /**
@@ -129,7 +130,7 @@ export async function readUses(auditLog: string, namespace: string): Promise<Use
   const lines = (await readFile(auditLog, 'utf8')).split('\n');
   // The last may still be being written.
   for (const line of lines.slice(0, -1)) {
-    const { user, verb, objectRef, annotations } = JSON.parse(line) as AuditEvent;
+    const { user, verb, objectRef, annotations, responseStatus } = JSON.parse(line) as AuditEvent;
     if (!user.username.startsWith(prefix) || objectRef?.resource === undefined) continue;
     const { resource, subresource, apiGroup = '', namespace: where, name } = objectRef;
     const use: Use = {
@@ -142,6 +143,9 @@ export async function readUses(auditLog: string, namespace: string): Promise<Use
       isAllowed: annotations?.['authorization.k8s.io/decision'] === 'allow',
     };
     uses.set(JSON.stringify(use), use);
+    // Who applies what is not there needs the right to create it as well.
+    const created = { ...use, verb: 'create' };
+    if (verb === 'patch' && responseStatus?.code === 201) uses.set(JSON.stringify(created), created);
   }
   return [...uses.values()];
 }

@@ -8,6 +8,8 @@ import type { ChartCluster } from './cluster.ts';
 export const DELIVERY_NAMESPACE = 'shop';
 /** Where Services are imported from. */
 export const IMPORT_NAMESPACE = 'web';
+/** Where registered names become Services. */
+export const DNS_NAMESPACE = `${NAMESPACE}-services`;
 
 const TIMEOUT_MS = 120_000;
 
@@ -130,6 +132,20 @@ export async function useImports(installation: Installation): Promise<void> {
   await until('its endpoint is registered', async () => (await found())['service_url'] === 'http://10.1.2.3:80');
   await annotate('rollcall.dev/register-');
   await until('it is no longer registered', async () => (await found())['error'] !== undefined);
+}
+
+/** A name that is registered, moves, and is left. */
+export async function useDns(installation: Installation): Promise<void> {
+  const { cluster } = installation;
+  const addresses = ['--output=jsonpath={.items[*].endpoints[*].addresses[*]}'];
+  const found = () => cluster.kubectl(['get', 'endpointslices', '--namespace', DNS_NAMESPACE, ...addresses]);
+  await register(installation, 'mirrored', 'http://10.1.2.3');
+  await until('the name is in DNS', async () => (await found()) === '10.1.2.3');
+  await register(installation, 'mirrored', 'http://10.1.2.4');
+  await until('it has moved', async () => (await found()) === '10.1.2.4');
+  await ask(installation, 'DELETE /services/mirrored');
+  const services = () => cluster.kubectl(['get', 'services', '--namespace', DNS_NAMESPACE, '--output=name']);
+  await until('it is gone', async () => `${await found()}${await services()}` === '');
 }
 
 /** The second secret of the service `rolling`. */

@@ -49,6 +49,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- default (printf "%s-clients" (.Release.Namespace | trunc 55 | trimSuffix "-")) .Values.clients.namespace -}}
 {{- end -}}
 
+{{/* Namespace of the Services of registered names. */}}
+{{- define "rollcall.dnsNamespace" -}}
+{{- default (printf "%s-services" (.Release.Namespace | trunc 54 | trimSuffix "-")) .Values.dns.namespace -}}
+{{- end -}}
+
 {{/* Name of the Secret with the keys that the gateway signs with. */}}
 {{- define "rollcall.gatewayKeys" -}}
 {{- include "rollcall.fullname" . }}-gateway-keys
@@ -99,6 +104,8 @@ or empty, so that nothing could be switched off.
 {{- $own | toJson -}}
 {{- else if eq .scope "clients" -}}
 {{- list (include "rollcall.clientsNamespace" .root) | toJson -}}
+{{- else if eq .scope "dns" -}}
+{{- list (include "rollcall.dnsNamespace" .root) | toJson -}}
 {{- else -}}
 {{- $given := (get .root.Values .scope).namespaces -}}
 {{- ternary (list "*") (default $own $given | uniq) (has "*" $given) | toJson -}}

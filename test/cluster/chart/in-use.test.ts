@@ -50,6 +50,7 @@ describe.skipIf(noChart)('the chart in use', () => {
     // No caller is to be stopped by its limit.
     values = {
       delivery: { namespaces: [users.name] },
+      dns: { enabled: true },
       gateway: { limits: { premium: 1_000_000 } },
       registry: { namespaces: [users.name] },
     };
@@ -161,6 +162,18 @@ describe.skipIf(noChart)('the chart in use', () => {
       text: 'member-serves /api/v1/some/thing?a=1',
     });
     expect((await fetch(url)).status).toBe(401);
+  });
+
+  test('lets pods resolve the name of a program that has registered itself, as long as it lives', async () => {
+    await users.apply(memberPod('member-resolved', image('v1'), installation.registryUrl));
+    await users.kubectl('wait', '--for=condition=Ready', 'pod/member-resolved', '--timeout=120s');
+    const name = `member-resolved.${installation.dnsNamespace}.svc.cluster.local`;
+    const resolve = `require('node:dns').resolve4('${name}', (error, found) => console.log(error?.code ?? found.join()))`;
+    const answer = async () => (await users.kubectl('exec', 'member-serves', '--', '/bin/node', '-e', resolve)).trim();
+    const address = await users.kubectl('get', 'pod', 'member-resolved', '--output=jsonpath={.status.podIP}');
+    await expect.poll(answer, POLL).toBe(address);
+    await users.kubectl('delete', 'pod', 'member-resolved', '--wait=false');
+    await expect.poll(answer, POLL).toBe('ENOTFOUND');
   });
 
   test('spreads requests over the pods of a headless Service, and loses none when one of them is gone', async () => {

@@ -28,6 +28,8 @@ export interface Installation extends AsyncDisposable {
   readonly namespace: ClusterNamespace;
   /** Of the ApiClients; it goes with this. */
   readonly clientsNamespace: string;
+  /** Of names in DNS, where the values ask for them; it goes with this. */
+  readonly dnsNamespace: string;
   /** Where pods reach the registry. */
   readonly registryUrl: string;
   /** Where they reach the gateway. */
@@ -63,6 +65,7 @@ export async function createInstallation({ crds }: InstallationOptions): Promise
   const namespace = await createClusterNamespace();
   await namespace.kubectl('label', 'namespace', namespace.name, 'pod-security.kubernetes.io/enforce=restricted');
   const clientsNamespace = `${namespace.name}-clients`;
+  const dnsNamespace = `${namespace.name}-services`;
   const target = { helm, kubeconfigPath, home: join(inject('clusterDirectory'), 'helm') };
   const run = (args: readonly string[], values?: Values): Promise<string> =>
     runHelm(target, [...args, '--namespace', namespace.name], values);
@@ -73,6 +76,7 @@ export async function createInstallation({ crds }: InstallationOptions): Promise
   return {
     namespace,
     clientsNamespace,
+    dnsNamespace,
     registryUrl: `http://${RELEASE}-registry.${namespace.name}.svc.cluster.local:3001`,
     gatewayUrl: `http://${RELEASE}-gateway.${namespace.name}.svc.cluster.local:3000`,
     install: async (values = {}) => {
@@ -94,7 +98,8 @@ export async function createInstallation({ crds }: InstallationOptions): Promise
       // While those are there who take the finalizers off.
       await namespace.kubectl('delete', 'deliveryjobs', '--all', '--ignore-not-found', '--timeout=60s');
       await uninstall();
-      await namespace.kubectl('delete', 'namespace', clientsNamespace, '--ignore-not-found', '--wait=false');
+      const made = [clientsNamespace, dnsNamespace];
+      await namespace.kubectl('delete', 'namespace', ...made, '--ignore-not-found', '--wait=false');
       await namespace[Symbol.asyncDispose]();
     },
   };

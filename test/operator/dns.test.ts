@@ -91,8 +91,8 @@ describe.concurrent('registered names in DNS', () => {
   test('are headless Services with the living instances, and go with the last one', async (context) => {
     const world = await createDnsWorld(context);
     await startOperator(world, world);
-    await registerInstance(world, 'shop', { zone: 'z1' });
-    await registerInstance(world, 'shop', { instanceId: 'b', url: 'http://[fd00::2]:9090' });
+    const { uid: serviceId = '' } = (await registerInstance(world, 'shop', { zone: 'z1' })).metadata;
+    await registerInstance(world, 'shop', { instanceId: 'b', url: 'http://[fd00::2]:9090', serviceId });
     await untilEndpoints(world, 'shop', '10.0.0.1 8080', 'fd00::2 9090');
     expect(await world.names.get('shop')).toMatchObject({
       metadata: {

@@ -102,11 +102,15 @@ function isHealthy({ status }: ServiceRegistration): boolean {
   return ailmentOf(status?.health?.status, status?.check?.status) === undefined;
 }
 
-/** Orders instances of one name by how long they have been registered, the longest first. */
+/**
+ * Orders instances of one name by how long they have been registered, the longest first. Of the same
+ * second the first instance of the name comes first (docs/decisions/0300).
+ */
 export function byRegistration(a: ServiceRegistration, b: ServiceRegistration): number {
   return ageOf(a) < ageOf(b) ? -1 : 1;
 }
 
-function ageOf({ metadata, status }: ServiceRegistration): string {
-  return `${status?.registeredAt ?? metadata.creationTimestamp ?? ''} ${metadata.uid ?? ''}`;
+function ageOf({ metadata, spec, status }: ServiceRegistration): string {
+  const rank = spec.serviceId === undefined ? 'first' : 'further';
+  return `${status?.registeredAt ?? metadata.creationTimestamp ?? ''} ${rank} ${metadata.uid ?? ''}`;
 }

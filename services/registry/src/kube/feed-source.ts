@@ -22,8 +22,8 @@ export interface FollowerDeps<T extends KubeObject, Item> extends Collection<T> 
 
 /** What objects are in a feed. */
 export interface ItemsOf<T extends KubeObject, Item> {
-  /** All that a complete list of objects is. */
-  listed(objects: readonly T[]): readonly Item[];
+  /** All that a complete list of objects is. @param version that it is of. */
+  listed(objects: readonly T[], version: number): readonly Item[];
   /** What has changed with the object; undefined: nothing. */
   changed(object: T, deleted: boolean): { readonly item: Item; readonly deleted: boolean } | undefined;
 }
@@ -40,7 +40,10 @@ export function eachObject<T extends KubeObject, Item>(toItem: (object: T) => It
 export function followInformer<T extends KubeObject, Item>(deps: FollowerDeps<T, Item>): FeedSource {
   const { informer, feed, items } = deps;
   informer.onStream((news) => {
-    if (news.type === 'listed') return feed.replace(items.listed(news.objects), Number(news.resourceVersion));
+    if (news.type === 'listed') {
+      const listedVersion = Number(news.resourceVersion);
+      return feed.replace(items.listed(news.objects, listedVersion), listedVersion);
+    }
     const version = versionOf(news.object);
     const change = items.changed(news.object, news.type === 'deleted');
     if (change === undefined) feed.reach(version);

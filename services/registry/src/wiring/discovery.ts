@@ -19,20 +19,21 @@ import type { CacheState } from '../http/health.ts';
 import type { Rendered } from '../http/rendered.ts';
 import { followInformer } from '../kube/feed-source.ts';
 import { createDirectory, type Directory } from '../registrations/domain/directory.ts';
-import { createInstanceFeed, createRegistrationFeed } from '../registrations/domain/feed.ts';
+import { createInstanceFeed, createRegistrationFeed, type RegistrationFeed } from '../registrations/domain/feed.ts';
 import { createHeartbeats, type Heartbeats } from '../registrations/domain/heartbeats.ts';
 import type { RegistrationsDeps } from '../registrations/domain/registrations.ts';
 import { instanceRoutes } from '../registrations/routes/instances.ts';
 import { renderRegistration } from '../registrations/routes/rendering.ts';
 import { reportRoutes } from '../registrations/routes/reports.ts';
 import { serviceRoutes, serviceWatchRoute } from '../registrations/routes/services.ts';
-import { createNameItems, instanceItems } from '../registrations/store/name-items.ts';
+import { createNameItems, instanceItems, type NameItems } from '../registrations/store/name-items.ts';
 import { createRegistrationStore } from '../registrations/store/registrations.ts';
 import type { Routes } from './app.ts';
 
 const FEED_CAPACITY = 10_000;
 /** The watch brings what was written within milliseconds, while it is there. */
-const STREAM_TIMEOUT_MS = 2000;
+const STREAM_TIMEOUT_MS = 4000;
+const STREAM_BEHIND = 'The watch of the store is behind; try again';
 
 export interface DiscoveryDeps {
   readonly connection: KubeConnection;
@@ -76,10 +77,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     clock,
     registrations: informers.registrations,
     leases: informers.leases,
-    async streamed(serviceName, version) {
-      await feed.whenReached(version, AbortSignal.timeout(STREAM_TIMEOUT_MS));
-      return feed.reached < version ? undefined : nameItems.instancesOf(serviceName);
-    },
+    streamed: (serviceName, version) => streamed({ feed, nameItems }, serviceName, version),
     onChange(registration, deleted) {
       const { serviceName } = registration;
       directory.put(serviceName, store.instancesOf(serviceName));
@@ -141,6 +139,19 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
     cache,
     closeStreams: () => streams.closeAll(),
   };
+}
+
+interface Streamed {
+  readonly feed: RegistrationFeed;
+  readonly nameItems: NameItems;
+}
+
+/** Only the watch tells which of several instances is the first. */
+async function streamed({ feed, nameItems }: Streamed, serviceName: string, version: number) {
+  await feed.whenReached(version, AbortSignal.timeout(STREAM_TIMEOUT_MS));
+  const instances = feed.reached < version ? undefined : nameItems.instancesSince(serviceName, version);
+  if (instances === undefined) throw new RegistryError('STORE_UNAVAILABLE', STREAM_BEHIND);
+  return instances;
 }
 
 type Informers = ReturnType<typeof createInformers>;

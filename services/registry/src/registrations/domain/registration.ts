@@ -115,6 +115,8 @@ export interface RegistrationStore {
   /**
    * The instances of the service in the order in which they were created, those at least that were
    * there when this one was.
+   *
+   * @throws RegistryError STORE_UNAVAILABLE when that is not to be known in time.
    */
   instancesSince(registration: Registration): Promise<readonly Registration[]>;
   /** Gives an instance the id of its service. @throws as {@link update}. */

@@ -6,17 +6,22 @@ import { isCanonical, toRegistration } from './registrations.ts';
 
 /** Names as the store's watch has brought them. */
 export interface NameItems extends ItemsOf<ServiceRegistration, Registration> {
-  /** All instances of a name, expired ones included, in the order in which they were created. */
-  instancesOf(serviceName: string): readonly Registration[];
+  /**
+   * All instances of a name, expired ones included, in the order in which they were created. Undefined
+   * where one that was created at this version came in a list: that does not tell the order.
+   */
+  instancesSince(serviceName: string, version: number): readonly Registration[] | undefined;
 }
 
 /** Shows names to a feed, each as what stands for it. */
 export function createNameItems(): NameItems {
   let instances = createInstances();
+  let listedVersion = 0;
   return {
-    instancesOf: (serviceName) => instances.of(serviceName),
-    listed(objects) {
+    instancesSince: (serviceName, version) => (version > listedVersion ? instances.of(serviceName) : undefined),
+    listed(objects, version) {
       instances = createInstances();
+      listedVersion = version;
       const listed = objects.filter(isCanonical).map(toRegistration);
       // A list is in the order of names.
       for (const each of listed.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime())) instances.put(each);

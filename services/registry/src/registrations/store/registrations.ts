@@ -37,10 +37,11 @@ export interface RegistrationStoreDeps {
   readonly registrations: Informer<ServiceRegistration>;
   readonly leases: Informer<Lease>;
   /**
-   * What the watch has brought of a service, once it has brought everything up to this version;
-   * undefined when that takes too long.
+   * What the watch has brought of a service, once it has brought everything up to this version.
+   *
+   * @throws RegistryError STORE_UNAVAILABLE when that takes too long.
    */
-  readonly streamed: (serviceName: string, version: number) => Promise<readonly Registration[] | undefined>;
+  readonly streamed: (serviceName: string, version: number) => Promise<readonly Registration[]>;
   /**
    * A registration as it is now known here, or that it is gone: from the watch or from our own
    * write.
@@ -95,8 +96,7 @@ export function createRegistrationStore(deps: RegistrationStoreDeps): Registrati
     },
     fetchInstances: (serviceName) => fetchInstances(context, serviceName, known),
     create: (registration) => createRegistration(context, registration),
-    instancesSince: async ({ serviceName, version }) =>
-      (await deps.streamed(serviceName, version)) ?? fetchInstances(context, serviceName, known),
+    instancesSince: ({ serviceName, version }) => deps.streamed(serviceName, version),
     adopt: (registration, serviceId) => adoptServiceId(context, registration, serviceId),
     update: (registration, request) => updateRegistration(context, registration, request),
     renew: (life, heartbeat) => renewLease(context, life, heartbeat),

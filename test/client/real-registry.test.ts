@@ -73,6 +73,16 @@ describe('against the real registry', () => {
     expect(instances.map(({ instance_id }) => instance_id)).toEqual(['other']);
   });
 
+  it('ends the report of a program that ran under its id before', async () => {
+    const client = createRegistryClient({ servers: shared.url });
+    const facts = { service_name: 'again', instance_id: 'a', service_url: 'http://a' };
+    await client.register(facts);
+    await client.reportHealth({ service_name: 'again', instance_id: 'a', status: 'draining' });
+    await using registration = register({ servers: shared.url, name: 'again', instanceId: 'a', url: 'http://a' });
+    expect(await registration.registered).toMatchObject({ healthy: false });
+    await vi.waitFor(async () => expect(await client.getInstance('again', 'a')).toMatchObject({ healthy: true }));
+  });
+
   it('gives one record to two programs with one instance id, and to the first again when the second leaves', async () => {
     const client = createRegistryClient({ servers: shared.url });
     const twin = { servers: shared.url, name: 'twins', instanceId: 'same', ...quick };

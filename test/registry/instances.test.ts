@@ -125,6 +125,30 @@ test('a report never replaces one that was made after it, at whichever replica',
   }
 });
 
+test('a report from the future counts as of now, and keeps no later one out', async () => {
+  const service_name = 'ahead';
+  await register(first, { service_name, instance_id: 'a' });
+  const report = (status: string, timestamp?: string) =>
+    first.call('POST', '/webhooks/health', { service_name, instance_id: 'a', status, ...(timestamp && { timestamp }) });
+  await report('unhealthy', '2999-01-01T00:00:00Z');
+  expect((await first.call('GET', `/services/${service_name}/instances/a`)).body?.['healthy']).toBe(false);
+  await report('healthy');
+  expect((await first.call('GET', `/services/${service_name}/instances/a`)).body?.['healthy']).toBe(true);
+});
+
+test('the ETag of a list of instances stays through heartbeats, and changes with what they say', async () => {
+  const service_name = 'tagged';
+  await register(first, { service_name, instance_id: 'a' });
+  const url = `${first.url}/api/v1/services/${service_name}/instances`;
+  const tag = async () => (await fetch(url)).headers.get('etag') ?? '';
+  await expect.poll(async () => (await tag()) === (await tag())).toBe(true);
+  const known = await tag();
+  await first.call('POST', `/services/${service_name}/heartbeat?instance_id=a`);
+  expect((await fetch(url, { headers: { 'if-none-match': known } })).status).toBe(304);
+  await first.call('POST', '/webhooks/health', { service_name, instance_id: 'a', status: 'draining' });
+  expect((await fetch(url, { headers: { 'if-none-match': known } })).status).toBe(200);
+});
+
 const watchUrl = (query: string) => `${first.url}/api/v1/services/watch${query}`;
 
 const listed = async (query: string) => {

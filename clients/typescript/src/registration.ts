@@ -165,9 +165,23 @@ async function tryToRegister(session: Session): Promise<number> {
     succeed(session, sentAt);
     session.firstSuccess.resolve(service);
     session.emit('registered', { service, again });
+    if (!again && service.healthy === false) await reportHealthy(session, service);
     return untilNextHeartbeat(session, service);
   } catch (error) {
     return again || !isFinalRefusal(error) ? failed(session, error) : refused(session, error);
+  }
+}
+
+/** The report of a program that ran before under the same id is not this one's. */
+async function reportHealthy(
+  { client, emit }: Session,
+  { service_name, instance_id }: RegisteredService,
+): Promise<void> {
+  const instance = instance_id === undefined ? {} : { instance_id };
+  try {
+    await client.reportHealth({ service_name, ...instance, status: 'healthy' });
+  } catch (error) {
+    emit('error', { error, retryInMs: undefined });
   }
 }
 

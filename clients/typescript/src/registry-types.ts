@@ -98,6 +98,8 @@ export interface RegisteredService extends Omit<ServiceRecord, 'last_heartbeat'>
   /** Absent where none was given, and from registries that know no instances. */
   readonly instance_id?: string;
   readonly ttl: number;
+  /** False: a report that was made before stands, or the check fails. */
+  readonly healthy?: boolean;
 }
 
 /** Answer of `GET /services`. */

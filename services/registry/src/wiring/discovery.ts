@@ -91,7 +91,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
       if (!connected()) throw new RegistryError('STORE_UNAVAILABLE');
       return store.renew(life, heartbeat);
     },
-    onBeat: (serviceName) => directory.touch(serviceName),
+    onBeat: (life) => directory.touch(life),
     onFlushFailure: (serviceName, message) => log.warn({ serviceName, message }, 'heartbeat not written yet'),
   });
   const lookups = createLookupLimiter();
@@ -218,7 +218,7 @@ function followLeases(deps: LeaseFollower): void {
     const key = { serviceName, instanceId, id, ttlSeconds };
     if (isNews) heartbeats.sawDurable(key, { at, ageMs });
     else heartbeats.learned(key, at);
-    directory.touch(serviceName);
+    directory.touch({ serviceName, id });
   }
 
   informers.leases.onStream((news) => {

@@ -34,8 +34,8 @@ export interface Directory<Rendered> {
   readonly revision: number;
   /** @param instances all that the name has now. */
   put(serviceName: string, instances: readonly Registration[]): void;
-  /** A heartbeat of one of its instances changed. */
-  touch(serviceName: string): void;
+  /** A heartbeat of this instance changed: that of others than what stands for the name is not shown. */
+  touch(life: Pick<Registration, 'serviceName' | 'id'>): void;
 }
 
 export interface DirectoryFilter {
@@ -126,9 +126,9 @@ export function createDirectory<Rendered>(deps: DirectoryDeps<Rendered>): Direct
       if (isThere) slots.set(serviceName, { instances, registration, entry: undefined });
       else slots.delete(serviceName);
     },
-    touch(serviceName) {
+    touch({ serviceName, id }) {
       const slot = slots.get(serviceName);
-      if (slot === undefined) return;
+      if (slot?.registration.id !== id) return;
       revision += 1;
       slot.entry = undefined;
     },

@@ -27,7 +27,7 @@ function setUp() {
       if (renewed) writes.push({ ...heartbeat, writtenAtMs: clock.monotonicMs() });
       return renewed;
     },
-    onBeat: (name) => beaten.push(name),
+    onBeat: ({ serviceName }) => beaten.push(serviceName),
     onFlushFailure: (_name, message) => failures.push(message),
   });
   return { heartbeats, writes, failures, beaten, store };

@@ -16,7 +16,7 @@ export interface HeartbeatsDeps {
   /** Writes one heartbeat; false when there is nothing to renew any more. */
   readonly renew: (life: RegistrationLife, heartbeat: HeartbeatWrite) => Promise<boolean>;
   /** Called when a heartbeat of the service has come, written or not. */
-  readonly onBeat: (serviceName: string) => void;
+  readonly onBeat: (life: RegistrationLife) => void;
   /** Called when a flush failed for a reason other than the registration being gone. */
   readonly onFlushFailure: (serviceName: string, message: string) => void;
 }
@@ -140,7 +140,7 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
       const nowMs = clock.monotonicMs();
       entry.lastBeatMs = nowMs;
       entry.lastBeatAt = clock.now();
-      onBeat(key.serviceName);
+      onBeat(key);
       const windowLeftMs = entry.durableBeatMs + entry.windowMs - nowMs;
       if (windowLeftMs <= 0) return writeThenTake(key.id, entry);
       entry.absorbedBeatMs = nowMs;

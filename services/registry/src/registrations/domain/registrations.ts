@@ -330,11 +330,16 @@ export async function reportService(
   const known = await lookUpReporter(deps, input);
   checkChangeable(known, input.subject);
   try {
-    await deps.store.report(known, input.report);
+    await deps.store.report(known, notLaterThan(deps.clock.now(), input.report));
   } catch (error) {
     if (error instanceof ChangedMeanwhileError) throw notFound(input);
     throw error;
   }
+}
+
+/** A clock that is ahead would keep all later reports out. */
+function notLaterThan(now: Date, report: ServiceReport): ServiceReport {
+  return report.at > now ? { ...report, at: now } : report;
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { App } from '@rollcall/platform/http/server.ts';
 import { REGISTRATION_REFUSALS } from '../../common/errors.ts';
+import { sendRendered } from '../../http/rendered.ts';
+import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { representativeOf } from '../domain/instances.ts';
 import type { Registration } from '../domain/registration.ts';
 import {
@@ -17,6 +19,7 @@ import {
   ServiceParams,
   UnregisterResponse,
 } from './registration-schemas.ts';
+import { renderInstances } from './rendering.ts';
 
 export interface InstanceRoutesDeps {
   readonly registrations: RegistrationsDeps;
@@ -39,15 +42,17 @@ export function instanceRoutes(app: App, { registrations, lastBeatAt }: Instance
       schema: {
         tags,
         summary: 'List the programs that are registered under a name',
+        headers: ConditionalHeaders,
         params: ServiceParams,
-        response: { 200: InstancesResponse },
+        response: conditional(InstancesResponse),
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { service_name } = request.params;
       const { serviceId } = await lookUpService(registrations, service_name);
       const instances = livingInstances(store, service_name).map((each) => record(each, serviceId));
-      return { service_name, service_id: serviceId, instances, total: instances.length };
+      const answer = { service_name, service_id: serviceId, instances, total: instances.length };
+      return sendRendered(request, reply, renderInstances(answer));
     },
   );
 

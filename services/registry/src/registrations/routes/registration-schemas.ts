@@ -81,6 +81,11 @@ export const RegisterResponse = Type.Object({
   instance_id: Type.Optional(InstanceId),
   capabilities: Capabilities,
   ttl: Type.Integer({ description: 'Seconds until the registration expires without a heartbeat' }),
+  healthy: Type.Optional(
+    Type.Literal(false, {
+      description: 'There where an earlier report stands, or the check fails: a program that starts reports `healthy`',
+    }),
+  ),
 });
 
 /** Contract 1, "Service registration", as lists and lookups have it. */

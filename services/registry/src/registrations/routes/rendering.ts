@@ -11,6 +11,15 @@ export function renderRegistration(registration: Registration, lastHeartbeat: Da
   return rendered(JSON.stringify(record), JSON.stringify(registrationRecord(registration)));
 }
 
+/** As {@link renderRegistration}, of instances. */
+export function renderInstances(answer: object): Rendered {
+  return rendered(Buffer.from(JSON.stringify(answer)), JSON.stringify(answer, withoutHeartbeats));
+}
+
+function withoutHeartbeats(name: string, value: unknown): unknown {
+  return name === 'last_heartbeat' ? undefined : value;
+}
+
 /** The answer to a list of these entries. */
 export function renderList(entries: Iterable<DirectoryEntry<Rendered>>): Rendered {
   const all = [...entries];

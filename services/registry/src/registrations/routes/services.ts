@@ -7,6 +7,7 @@ import { type Rendered, sendRendered } from '../../http/rendered.ts';
 import { ConditionalHeaders, conditional } from '../../http/schemas.ts';
 import { type Watched, type WatchRoute, watchRoute } from '../../http/watch-route.ts';
 import type { Directory, DirectoryEntry } from '../domain/directory.ts';
+import { isHealthy } from '../domain/instances.ts';
 import type { Registration } from '../domain/registration.ts';
 import {
   lookUpService,
@@ -136,6 +137,7 @@ function registerRoute(app: App, { registrations }: ServiceRoutesDeps): void {
         ...registrationRecord(registered),
         ...(instanceId === undefined ? {} : { instance_id: instanceId }),
         ttl: registered.ttlSeconds ?? registrations.ttlSeconds,
+        ...(isHealthy(registered) ? {} : { healthy: false as const }),
       };
     },
   );

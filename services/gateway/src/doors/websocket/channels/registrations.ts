@@ -26,6 +26,12 @@ const instance = {
   zone: Type.Optional(Type.String()),
   weight: Type.Optional(Type.Integer()),
   graphql_path: Type.Optional(Type.String()),
+  check: Type.Optional(
+    Type.Object({
+      type: Type.Enum(['http', 'tcp', 'grpc']),
+      status: Type.Optional(Type.Enum(['passing', 'failing'])),
+    }),
+  ),
 };
 
 type GoneRegistration = 'expired' | 'removed';

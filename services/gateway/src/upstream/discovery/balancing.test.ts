@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Addresses } from './addresses.ts';
 import { type Endpoint, type Place, placeOf } from './endpoint.ts';
 import type { EndpointsOptions } from './endpoints.ts';
 import { countsOf, oneAddress, testEndpoints } from './testing/test-endpoints.ts';
@@ -50,6 +51,34 @@ test.each([
 ])('instances get requests in proportion to their weights, %i at once', (atOnce, share) => {
   const { shares } = instancesAt({ a: { weight: 50 }, b: { weight: 150 }, c: {} });
   expect(shares(atOnce)).toEqual({ a: share(1 / 6), b: share(1 / 2), c: share(1 / 3) });
+});
+
+test('one that is not well takes no requests in the place of the only one that is', () => {
+  const { endpoints } = instancesAt({ well: {}, near: { isServing: false }, other: { isServing: false } });
+  const well = endpoints.acquire();
+  if (well === undefined) throw new Error('Nobody takes a request');
+  expect(endpoints.canSpare(well)).toBe(false);
+  well.breaker.failed();
+  well.breaker.failed();
+  const ailing = endpoints.acquire();
+  expect(nameOf(ailing)).not.toBe('well');
+  expect(ailing !== undefined && endpoints.canSpare(ailing)).toBe(true);
+});
+
+/** Names that begin with `bad` may not be called, and `slow` has no answer yet. */
+const followBad = (hostname: string): Addresses => ({
+  ...oneAddress,
+  isRefused: () => hostname.startsWith('bad'),
+  refresh: () => (hostname === 'slow' ? new Promise<void>(() => undefined) : undefined),
+});
+
+test('a service is refused only where all of its addresses are', () => {
+  const { endpoints, move } = instancesAt({ bad: {}, slow: {} }, { follow: followBad });
+  void endpoints.refresh();
+  // Nobody takes it yet.
+  expect(endpoints.acquire()).toBeUndefined();
+  move({ bad: {}, 'bad-too': {} });
+  expect(() => endpoints.acquire()).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
 });
 
 test('one that answers slowly gets less than its share', () => {

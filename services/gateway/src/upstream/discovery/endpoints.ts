@@ -7,7 +7,7 @@ import { createRetryBudget, type RetryBudget } from '../retry-budget.ts';
 import { followAddresses } from './addresses.ts';
 import { type Candidates, candidatesOf, draw, isLessBusy } from './candidates.ts';
 import type { Endpoint, Place } from './endpoint.ts';
-import { type Balancing, createSites, type SitesOptions } from './sites.ts';
+import { type Balancing, createSites, SERVING_RANKS, type SitesOptions } from './sites.ts';
 
 /**
  * The addresses where one service answers. One that fails is left out for a while, as long as there
@@ -77,13 +77,22 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
     return draw(candidatesOf(closed), random()) ?? others.find(accepts);
   }
 
+  /** One that drains or is not well gets no requests in the place of one that is. */
+  function peersOf(endpoint: Endpoint): readonly Endpoint[] {
+    const serving = sites
+      .ranks()
+      .slice(0, SERVING_RANKS)
+      .flatMap(({ endpoints }) => endpoints);
+    return serving.includes(endpoint) ? serving : sites.endpoints();
+  }
+
   return {
     retries,
     moveTo: (places) => sites.moveTo(places),
     refresh: () => sites.refresh(),
     acquire(failed) {
       const ranks = sites.ranks();
-      if (ranks.every(({ endpoints }) => endpoints.length === 0)) throw new GatewayError('ADDRESS_REFUSED');
+      if (sites.areRefused()) throw new GatewayError('ADDRESS_REFUSED');
       for (const rank of failed === undefined ? ranks : elsewhereFirst(ranks, failed)) {
         const found = chooseOf(rank, failed);
         if (found !== undefined) return found;
@@ -92,7 +101,10 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
     },
     areFull: () =>
       sites.endpoints().some(({ breaker, underWay }) => underWay >= mostUnderWay && breaker.retryAfterMs() === 0),
-    canSpare: (endpoint) => sites.endpoints().some((other) => other !== endpoint && other.breaker.state() === 'closed'),
+    canSpare(endpoint) {
+      const others = peersOf(endpoint).filter((other) => other !== endpoint);
+      return others.some(({ breaker }) => breaker.state() === 'closed');
+    },
     suspect: (endpoint) => sites.suspect(endpoint),
     states: () => sites.endpoints().map(({ breaker }) => breaker.state()),
     retryAfterMs: () => Math.min(...sites.endpoints().map(({ breaker }) => breaker.retryAfterMs())),

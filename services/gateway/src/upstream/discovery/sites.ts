@@ -47,11 +47,15 @@ export interface Sites {
    * own zone, those of others, and those that do not serve.
    */
   ranks(): readonly Candidates[];
+  /** Whether all of them are at addresses that may not be called. */
+  areRefused(): boolean;
 }
 
 /** How exactly weights grow. */
 const WEIGH_MS = 1000;
 const RANKS = [0, 1, 2];
+/** So many of them are of places that serve. */
+export const SERVING_RANKS = 2;
 
 export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: SitesOptions): Sites {
   let sites: readonly Site[] = [];
@@ -116,6 +120,10 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
     endpoints() {
       followAll();
       return callable;
+    },
+    areRefused() {
+      followAll();
+      return sites.every(({ isRefused }) => isRefused);
     },
     ranks() {
       followAll();

@@ -207,6 +207,8 @@ describe('what values lead to', () => {
     });
     const elsewhere = await renderChart({ dns: { enabled: true, namespace: 'shop', createNamespace: false } });
     expect(kindsIn(elsewhere, 'shop')).toEqual(['Role', 'RoleBinding']);
+    const beside = renderChart({ dns: { enabled: true, namespace: 'rollcall-clients' } });
+    await expect(beside).rejects.toThrow('dns.namespace must be one of its own');
   });
 
   test('a process without rights gets no token', async () => {

@@ -56,6 +56,8 @@ test('what was replaced or deleted is not done any more', async () => {
   rounds.delete('cart');
   await expect.poll(() => begun).toEqual(['shop a']);
   rounds.set('shop', item('b'));
+  await sleep(3 * INTERVAL_MS);
+  expect(begun).toEqual(['shop a']);
   end();
   await expect.poll(() => begun).toEqual(['shop a', 'shop b']);
   end();

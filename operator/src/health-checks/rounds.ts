@@ -9,6 +9,9 @@ const AT_ONCE_PER_OWNER = 16;
 /** Intervals are shorter by up to so much, so that what began together does not stay together. */
 const JITTER = 0.1;
 
+/** So often it is asked whether what is under way for another item of the key has ended. */
+const BUSY_MS = 100;
+
 /** What is done again and again. */
 interface Recurring {
   readonly intervalMs: number;
@@ -38,6 +41,8 @@ export function createRounds<Item extends Recurring>(
 ): Rounds<Item> {
   const entries = new Map<string, Entry<Item>>();
   const running = new Set<Promise<void>>();
+  /** Keys of which something is under way or waits for its turn. */
+  const busy = new Set<string>();
   const limiter = createConcurrencyLimiter({ most: AT_ONCE, mostPerKey: AT_ONCE_PER_OWNER });
   const delays = createDelays(clock, fire);
   let isStopped = false;
@@ -53,9 +58,16 @@ export function createRounds<Item extends Recurring>(
     if (entry?.dueAtMs === undefined) return;
     const earlyMs = entry.dueAtMs - clock.monotonicMs();
     if (earlyMs > 0) return delays.add(key, earlyMs);
+    if (busy.has(key)) return delays.add(key, BUSY_MS);
+    busy.add(key);
     const { dueAtMs, item } = entry;
     entry.dueAtMs = undefined;
-    const done = limiter.run(item.owner, () => turn(key, entry, dueAtMs)).finally(() => running.delete(done));
+    const done = limiter
+      .run(item.owner, () => turn(key, entry, dueAtMs))
+      .finally(() => {
+        running.delete(done);
+        busy.delete(key);
+      });
     running.add(done);
   }
 

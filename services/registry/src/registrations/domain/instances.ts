@@ -97,6 +97,11 @@ export function createInstances(): Instances {
   };
 }
 
+/** Orders instances by when they were created, and those of the same second in the same way everywhere. */
+export function byCreation(a: Registration, b: Registration): number {
+  return a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1);
+}
+
 /** The one that was created first: of the same second, as the API server tells times, the first here. */
 export function firstOf(instances: readonly Registration[]): Registration | undefined {
   let first: Registration | undefined;

@@ -682,6 +682,16 @@ describe('instances', () => {
     expect((await registerService(deps, instance('b'))).serviceId).toBe(first.id);
   });
 
+  test('so do two that were created in the same second, whichever registers anew', async () => {
+    const { deps, others, sync } = setUp();
+    others.register(instance('a'));
+    others.register(instance('b'));
+    sync();
+    const ids = [];
+    for (const id of ['b', 'a', 'b']) ids.push((await registerService(deps, instance(id))).serviceId);
+    expect(new Set(ids.slice(1)).size).toBe(1);
+  });
+
   test('a report without an id is of the unnamed instance, though only another one is known here', async () => {
     const { deps, others, sync, calls } = setUp();
     others.register(instance('a'));

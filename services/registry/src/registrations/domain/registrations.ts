@@ -13,7 +13,7 @@ import {
   isServiceName,
 } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
-import { byRegistration, firstOf, isDiscoverable, representativeOf } from './instances.ts';
+import { byCreation, byRegistration, firstOf, isDiscoverable, representativeOf } from './instances.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
@@ -121,9 +121,11 @@ async function registerOver(
     current = await restart(store, current, { request, heartbeat });
   }
   heartbeats.sawDurable(keyOf(current, deps.ttlSeconds), heartbeat);
-  // What was to be done when it was made may have failed then.
-  const earlier = store.instancesOf(request.serviceName).filter(({ createdAt }) => createdAt < current.createdAt);
-  return adoptServiceId(deps, current, earlier);
+  // What was to be done when it was made may have failed then. Nobody can tell any more which of the
+  // same second was the first: all replicas take the same one.
+  const all = [...store.instancesOf(request.serviceName), current].toSorted(byCreation);
+  const at = all.findIndex(({ id }) => id === current.id);
+  return adoptServiceId(deps, current, all.slice(0, at));
 }
 
 /**

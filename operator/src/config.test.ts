@@ -41,6 +41,7 @@ test('reads every setting', () => {
     ROLLCALL_SERVICE_ADDRESSES: 'any',
     ROLLCALL_DNS_NAMESPACE: 'names',
     ROLLCALL_CLUSTER_DOMAIN: 'example.internal',
+    ROLLCALL_DNS_HOST_NAMES: 'any',
   };
   expect(operatorConfig(environment)).toEqual({
     namespace: 'registry',
@@ -58,7 +59,7 @@ test('reads every setting', () => {
       checkAddresses: 'public',
     },
     serviceAddresses: 'any',
-    dns: { namespace: 'names', clusterDomain: 'example.internal' },
+    dns: { namespace: 'names', clusterDomain: 'example.internal', hostNames: 'any' },
     retentionMs: 5000,
     leaderLease: 'other',
     pod: { name: 'operator-x', uid: '5b3d' },

@@ -45,6 +45,10 @@ const schema = Type.Object({
     default: 'cluster.local',
     description: 'What names of Services end in',
   }),
+  ROLLCALL_DNS_HOST_NAMES: Type.Enum(['services', 'any'], {
+    default: 'services',
+    description: 'Which host names become ExternalNames: those of Services of the cluster, or any',
+  }),
   ROLLCALL_QUOTA: Type.Optional(
     Type.String({
       minLength: 1,
@@ -132,7 +136,8 @@ function podIn({ ROLLCALL_POD_NAME: name, ROLLCALL_POD_UID: uid }: Static<typeof
 
 function dnsZone(parsed: Static<typeof schema>): DnsZone | undefined {
   const { ROLLCALL_DNS_NAMESPACE: namespace, ROLLCALL_CLUSTER_DOMAIN: clusterDomain } = parsed;
-  return namespace === undefined ? undefined : { namespace, clusterDomain };
+  if (namespace === undefined) return undefined;
+  return { namespace, clusterDomain, hostNames: parsed.ROLLCALL_DNS_HOST_NAMES };
 }
 
 function namesIn(list: string): string[] {

@@ -77,6 +77,7 @@ describe('values that the schema refuses', () => {
     ['no requests at all', { gateway: { limits: { free: 0 } } }, 'free'],
     ['a namespace of clients that can be none', { clients: { namespace: 'A' } }, 'namespace'],
     ['a domain that is none', { dns: { clusterDomain: '.local' } }, 'clusterDomain'],
+    ['host names of no kind', { dns: { externalNames: 'all' } }, 'externalNames'],
     [
       'a Secret of a process in any namespace',
       { processes: { registry: { secrets: { s: { scope: 'cluster' } } } } },
@@ -204,6 +205,7 @@ describe('what values lead to', () => {
     expect(environmentOf(on, 'rollcall-operator')).toMatchObject({
       ROLLCALL_DNS_NAMESPACE: 'rollcall-services',
       ROLLCALL_CLUSTER_DOMAIN: 'example.internal',
+      ROLLCALL_DNS_HOST_NAMES: 'services',
     });
     const elsewhere = await renderChart({ dns: { enabled: true, namespace: 'shop', createNamespace: false } });
     expect(kindsIn(elsewhere, 'shop')).toEqual(['Role', 'RoleBinding']);

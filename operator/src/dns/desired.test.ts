@@ -2,7 +2,7 @@ import type { ServiceRegistration, ServiceRegistrationSpec } from '@rollcall/crd
 import { expect, test } from 'vitest';
 import { byRegistration, desiredName, isMirrored } from './desired.ts';
 
-const zone = { namespace: 'names', clusterDomain: 'cluster.local' };
+const zone = { namespace: 'names', clusterDomain: 'cluster.local', hostNames: 'any' } as const;
 
 interface Instance extends Partial<ServiceRegistrationSpec> {
   readonly id: string;
@@ -111,10 +111,27 @@ test.each([
   ['http://[::ffff:10.0.0.1]', 'AddressNotPossible'],
   ['http://localhost', 'HostNotPossible'],
   ['http://a_b.example', 'HostNotPossible'],
+  ['http://kubernetes.default', 'HostNotPossible'],
+  ['http://kubernetes.default.svc', 'HostNotPossible'],
+  ['http://kubernetes.default.svc.cluster.local.', 'HostNotPossible'],
+  ['http://shop.names', 'HostNotPossible'],
   ['http://shop.names.svc', 'HostNotPossible'],
   ['http://shop.names.svc.cluster.local', 'HostNotPossible'],
 ])('%s is left out', (address, reason) => {
   expect(url(address)).toEqual({ service: undefined, endpoints: [], leftOut: [`i0: ${reason}`] });
+});
+
+test.each([
+  ['shop.team.svc', 'external'],
+  ['shop-0.shop.team.svc.cluster.local', 'external'],
+  ['169.254.169.254.nip.io', /^HostNotPossible: .* dns\.externalNames/],
+  ['169-254-169-254.a.pod.cluster.local', /^HostNotPossible/],
+  ['shop.team', /^HostNotPossible/],
+  ['team.svc', /^HostNotPossible/],
+])('by default %s is of a Service, or left out', (host, expected) => {
+  const found = desiredName([instance({ id: 'a', url: `http://${host}` })], { ...zone, hostNames: 'services' });
+  const [leftOut] = found.leftOut;
+  expect(found.service?.type ?? `${leftOut?.reason}: ${leftOut?.message}`).toMatch(expected);
 });
 
 test.each(['Shop', '1shop', 'shop.eu', 'shop-', 's'.repeat(64), 'Größe'])('the name %s is left out', (serviceName) => {

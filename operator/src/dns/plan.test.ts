@@ -49,7 +49,7 @@ function plan(overrides: Partial<DnsSnapshot>) {
     service: undefined,
     slices: [],
     isSliceNameTaken: () => false,
-    zone: { namespace: 'names', clusterDomain: 'cluster.local' },
+    zone: { namespace: 'names', clusterDomain: 'cluster.local', hostNames: 'services' },
     registrationNamespace: 'registry',
     isTold: () => false,
     ...overrides,
@@ -88,7 +88,7 @@ test.each([
 });
 
 test('a host name takes the slices away', () => {
-  const found = { instances: [instance('http://shop.example')], service: service(), slices: [slice()] };
+  const found = { instances: [instance('http://shop.team.svc')], service: service(), slices: [slice()] };
   expect(plan(found).actions).toEqual(['apply Service', 'delete EndpointSlice']);
 });
 

@@ -20,10 +20,16 @@ export interface DnsZone {
   readonly namespace: string;
   /** Such as `cluster.local`. */
   readonly clusterDomain: string;
+  /** Which host names are mirrored: those of the cluster's Services, or any. */
+  readonly hostNames: 'services' | 'any';
 }
 
 const DNS_NAME = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*$/;
 const DNS_NAME_MAX_LENGTH = 253;
+const NO_SERVICE =
+  'is no Service of this cluster: register an address or <name>.<namespace>.svc, or have dns.externalNames set to any';
+/** Its Service is in each cluster. */
+const API_SERVER = 'kubernetes.default';
 /** The API server refuses it in EndpointSlices. */
 const IPV4_MAPPED = /^::ffff:/;
 
@@ -45,7 +51,7 @@ function unreachable(address: string, why: string): Target {
   return { at: 'nowhere', reason: 'AddressNotPossible', message: `${address} ${why}` };
 }
 
-function hostTarget(hostname: string, port: Port, { namespace, clusterDomain }: DnsZone): Target {
+function hostTarget(hostname: string, port: Port, { namespace, clusterDomain, hostNames }: DnsZone): Target {
   const given = hostname.replace(/\.$/, '');
   const host = given.endsWith('.svc') ? `${given}.${clusterDomain}` : given;
   const impossible = (why: string): Target => {
@@ -53,7 +59,16 @@ function hostTarget(hostname: string, port: Port, { namespace, clusterDomain }: 
   };
   if (host.length > DNS_NAME_MAX_LENGTH || !DNS_NAME.test(host)) return impossible('is no name that DNS can lead to');
   if (!host.includes('.')) return impossible('has no domain, and means another machine to everybody');
-  if (host.endsWith(`.${namespace}.svc.${clusterDomain}`)) return impossible('is itself one of the registered names');
+  const suffix = `.svc.${clusterDomain}`;
+  const isOfCluster = host.endsWith(suffix);
+  const labels = (isOfCluster ? host.slice(0, -suffix.length) : host).split('.');
+  // Proxies that go through search domains take two labels for a Service and its namespace.
+  if (isOfCluster || labels.length === 2) {
+    if (labels.at(-1) === namespace) return impossible('is itself one of the registered names');
+    if (labels.slice(-2).join('.') === API_SERVER) return impossible('is that of the API server');
+  }
+  const isService = isOfCluster && (labels.length === 2 || labels.length === 3);
+  if (hostNames === 'services' && !isService) return impossible(NO_SERVICE);
   return { at: 'host', host, port };
 }
 

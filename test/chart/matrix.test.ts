@@ -209,13 +209,13 @@ const dimensions = {
   dns: {
     off: {},
     'beside the release': { dns: { enabled: true } },
-    'where there is a namespace': { dns: { enabled: true, namespace: 'shop', createNamespace: false } },
+    'where there is a namespace': { dns: { enabled: true, namespace: 'names', createNamespace: false } },
   },
   definitions: { kept: {}, deleted: { crds: { keep: false } }, 'from elsewhere': { crds: { install: false } } },
 } as const satisfies Readonly<Record<string, Dimension<Values>>>;
 
 beforeAll(async () => {
-  for (const namespace of [NAMESPACE, 'shop', 'rollcall-clients', 'rollcall-services'])
+  for (const namespace of [NAMESPACE, 'shop', 'names', 'rollcall-clients', 'rollcall-services'])
     await kubectl(['create', 'namespace', namespace]);
   await installPublishedCrds(['gateway-api', 'cert-manager', 'prometheus-operator'], kubectl);
   // What a namespace that enforces it refuses is refused here.

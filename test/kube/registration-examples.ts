@@ -72,6 +72,32 @@ export const registrationExamples: readonly Example[] = [
     object: checkedBy({ type: 'tcp', path: '/' }),
     refusal: 'path is for checks of the type http',
   },
+  ...['/a/../b', '/%2E%2e', '/.?a'].map((path) => ({
+    kind,
+    sentence: `a dot segment in the path of a check: ${path}`,
+    object: checkedBy({ type: 'http', path }),
+    refusal: "path must not have the segments '.' and '..'",
+  })),
+  { kind, sentence: 'dots in a query', object: checkedBy({ type: 'http', path: '/.well-known/...?a=/../%' }) },
+  {
+    kind,
+    sentence: 'half an escape in the path of a check',
+    object: checkedBy({ type: 'http', path: '/%2?a' }),
+    refusal: "path must not have a '%'",
+  },
+  { kind, sentence: 'a path of GraphQL', object: { name: 'shop', spec: { ...shop, graphqlPath: '/v1.0/%2Fql' } } },
+  {
+    kind,
+    sentence: 'a dot segment in the path of GraphQL',
+    object: { name: 'shop', spec: { ...shop, graphqlPath: '/a/%2e%2E' } },
+    refusal: "graphqlPath must not have the segments '.' and '..'",
+  },
+  {
+    kind,
+    sentence: 'half an escape in the path of GraphQL',
+    object: { name: 'shop', spec: { ...shop, graphqlPath: '/%2' } },
+    refusal: "graphqlPath must not have a '%'",
+  },
   {
     kind,
     sentence: 'a service for HTTP',

@@ -209,6 +209,7 @@ describe('what an instance says of itself', () => {
     ['weight', { weight: 1.5 }],
     ['graphql_path', { graphql_path: 'graphql' }],
     ['graphql_path', { graphql_path: '/graphql?a=b' }],
+    ["graphql_path must be an absolute path without a query and the segments '.' and '..'", { graphql_path: '/../a' }],
   ])('%s is refused where it is not as it may be: %j', async (named, facts) => {
     const body = { service_name: 'refused', service_url: 'http://refused', instance_id: 'a', ...facts };
     const answer = await first.call('POST', '/services/register', body);
@@ -272,6 +273,7 @@ describe('a declared check', () => {
   test.each<[string, object]>([
     ['check.path', { type: 'tcp', path: '/' }],
     ['check.path', { type: 'http', path: '@evil.example' }],
+    ["check.path must be an absolute path without the segments '.' and '..'", { type: 'http', path: '/%2e%2E/a' }],
     ['check.service', { type: 'http', service: 'a' }],
     ['check.interval_seconds', { type: 'tcp', interval_seconds: 1 }],
     ['check.timeout_seconds', { type: 'tcp', timeout_seconds: 61 }],

@@ -101,6 +101,20 @@ const URLS = [
   `http://a/${'😀'.repeat(2039)}`,
   `http://a/${'x'.repeat(2040)}`,
 ];
+const PATHS = [
+  '/',
+  '/a.b/...',
+  '//',
+  '/%41?',
+  '/.',
+  '/a/..',
+  '/%2e%2E/b',
+  '/.%2fb',
+  '/%4',
+  'a',
+  '',
+  `/${'x'.repeat(256)}`,
+];
 const VERSIONS = ['1.2.3', '😀'.repeat(128), 'x'.repeat(129), '', '.', '..', '...', 'a/b', 'a b', 'a\u2028'];
 const WORDS = ['ok', 'zwei Worte', '😀'.repeat(64), 'x'.repeat(65), '', 'a\nb', 'a\u202eb', 'a\u2069'];
 const CHANNELS = ['slack', '😀'.repeat(64), 'x'.repeat(65), '', 'a b'];
@@ -112,6 +126,7 @@ describe('is refused with 400 exactly where the document says that it is not val
   test.each([
     ['POST /services/register', 'service_name', NAMES, { service_url: 'http://a' }],
     ['POST /services/register', 'service_url', URLS, { service_name: 'a' }],
+    ['POST /services/register', 'graphql_path', PATHS, { service_name: 'a', service_url: 'http://a' }],
     ['POST /webhooks/health', 'status', WORDS, { service_name: 'shop' }],
     ['POST /webhooks/lifecycle', 'event', WORDS, { service_name: 'shop' }],
     ['POST /webhooks/update', 'version', VERSIONS, { service_name: 'shop', ...artifact }],

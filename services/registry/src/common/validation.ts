@@ -1,5 +1,5 @@
 import { type AddressRule, isRefusedAddress } from '@rollcall/platform/outbound/address-rules.ts';
-import { serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
+import { pathPattern, serviceNameFault, serviceUrlFault } from '@rollcall/platform/service-address.ts';
 import { CONTROL, INVISIBLE, isLongerThan } from '@rollcall/platform/text-rules.ts';
 import type { Facts, ReportDetails, ServiceReport } from '../registrations/domain/registration.ts';
 import { RegistryError } from './errors.ts';
@@ -73,7 +73,7 @@ export const metadataKeyRules = { ...printableRules, minLength: 1, maxLength: 12
 export const metadataValueRules = { ...printableRules, maxLength: 1024 };
 export const zoneRules = { minLength: 1, maxLength: 63, pattern: '^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$' };
 export const weightRules = { minimum: 1, maximum: 1000 };
-export const graphqlPathRules = { minLength: 1, maxLength: 256, pattern: "^/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*$" };
+export const graphqlPathRules = { minLength: 1, maxLength: 256, pattern: `^${pathPattern}$` };
 const ZONE = new RegExp(zoneRules.pattern, 'u');
 const GRAPHQL_PATH = new RegExp(graphqlPathRules.pattern, 'u');
 
@@ -89,8 +89,11 @@ export function checkFacts({ metadata = {}, zone, weight, graphqlPath }: Omit<Fa
   }
   const isPath = graphqlPath === undefined || GRAPHQL_PATH.test(graphqlPath);
   if (!isPath || (graphqlPath?.length ?? 0) > graphqlPathRules.maxLength) {
-    const rule = `be an absolute path without a query, of at most ${graphqlPathRules.maxLength} characters`;
-    throw new RegistryError('INVALID_REQUEST', `graphql_path must ${rule}`);
+    const rule = "be an absolute path without a query and the segments '.' and '..', with two digits after each '%'";
+    throw new RegistryError(
+      'INVALID_REQUEST',
+      `graphql_path must ${rule}, of at most ${graphqlPathRules.maxLength} characters`,
+    );
   }
 }
 

@@ -1,3 +1,4 @@
+import { pathPattern } from '@rollcall/platform/service-address.ts';
 import { RegistryError } from '../../common/errors.ts';
 
 export const healthCheckTypes = ['http', 'tcp', 'grpc'] as const;
@@ -24,9 +25,11 @@ export interface HealthCheckResult {
   readonly message: string;
 }
 
+const PATH = "an absolute path without the segments '.' and '..', with two digits after each '%'";
+
 /** As JSON Schema has it; the API server has the same for manifests. */
 export const healthCheckRules = {
-  path: { minLength: 1, maxLength: 256, pattern: "^/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*$" },
+  path: { minLength: 1, maxLength: 256, pattern: `^${pathPattern}(?:\\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?$` },
   service: { minLength: 1, maxLength: 256, pattern: '^[A-Za-z0-9._/-]+$' },
   intervalSeconds: { minimum: 5, maximum: 300 },
   timeoutSeconds: { minimum: 1, maximum: 60 },
@@ -74,7 +77,7 @@ function checkText(field: 'path' | 'service', text: string | undefined, isOfType
   if (!isOfType) throw broken(field, `be absent: it is for checks of the type ${field === 'path' ? 'http' : 'grpc'}`);
   const { pattern, maxLength } = healthCheckRules[field];
   if (text.length <= maxLength && new RegExp(pattern, 'u').test(text)) return;
-  const what = field === 'path' ? 'an absolute path' : 'the name of a gRPC service';
+  const what = field === 'path' ? PATH : 'the name of a gRPC service';
   throw broken(field, `be ${what} of at most ${maxLength} characters`);
 }
 

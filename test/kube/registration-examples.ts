@@ -12,8 +12,18 @@ function reachedAt(url: unknown): Example['object'] {
   return { name: 'shop', spec: { ...shop, url } };
 }
 
+function chosenBy(metadata: object): Example['object'] {
+  return { name: 'shop', spec: { ...shop, metadata } };
+}
+
 function checkedBy(check: object): Example['object'] {
   return { name: 'shop', spec: { ...shop, check } };
+}
+
+/** Each with a name of one character. */
+function entries(count: number, length: number): Record<string, string> {
+  const names = Array.from({ length: count }, (_, index) => String.fromCodePoint(0xc0 + index));
+  return Object.fromEntries(names.map((name) => [name, 'x'.repeat(length)]));
 }
 
 const nameFault = "serviceName must not contain ':', white space, invisible or control characters";
@@ -103,6 +113,28 @@ export const registrationExamples: readonly Example[] = [
     sentence: 'a service for HTTP',
     object: checkedBy({ type: 'http', service: 'a' }),
     refusal: 'service is for checks of the type grpc',
+  },
+  { kind, sentence: 'a name in metadata of 128 characters', object: chosenBy({ ['é'.repeat(128)]: 'zwei Worte' }) },
+  { kind, sentence: 'metadata of 4096 characters', object: chosenBy(entries(4, 1023)) },
+  { kind, sentence: 'metadata of 4097', object: chosenBy({ ...entries(4, 1023), b: '' }), refusal: '4096 characters' },
+  { kind, sentence: '33 entries of metadata', object: chosenBy(entries(33, 0)), refusal: 'at most 32' },
+  ...['', 'x'.repeat(129)].map((name) => ({
+    kind,
+    sentence: `a name in metadata of ${name.length} characters`,
+    object: chosenBy({ [name]: '' }),
+    refusal: 'metadata must have names of 1 to 128 characters',
+  })),
+  {
+    kind,
+    sentence: 'a control character in a name of metadata',
+    object: chosenBy({ 'a\u202e': '' }),
+    refusal: 'metadata must have names without control characters',
+  },
+  {
+    kind,
+    sentence: 'a control character in a value of metadata',
+    object: chosenBy({ a: 'b\u0007' }),
+    refusal: 'metadata must have values without control characters',
   },
   { kind, sentence: 'no spec', object: { name: 'shop' }, refusal: 'spec: Required value' },
   {

@@ -1,3 +1,5 @@
+import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
+
 const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining']);
 const WELL: ReadonlySet<string> = new Set(['healthy', 'ok', 'up', 'pass', 'passing', 'ready', 'running', 'serving']);
 
@@ -11,6 +13,14 @@ export function ailmentOf(
 ): 'report' | 'check' | undefined {
   if (word !== undefined && AILING.has(word.toLowerCase())) return 'report';
   return check === 'Failing' ? 'check' : undefined;
+}
+
+/**
+ * What the check of an instance came to: the one that it declares or, of the endpoint of a Service,
+ * that of Kubernetes. What is left of a check that is declared no more counts for nothing.
+ */
+export function checkStatusOf({ spec, status }: ServiceRegistration): HealthCheckStatus | undefined {
+  return spec.check !== undefined || spec.source === 'KubernetesService' ? status?.check : undefined;
 }
 
 /** Whether the word says that all is well, as a delivery that waits for it has to know. */

@@ -69,11 +69,22 @@ test('who is not well is not ready, unless nobody is well', () => {
   ]);
 });
 
-test('whose check fails is not ready', () => {
-  const failing = instance({ id: 'a' });
+const declared = {
+  type: 'tcp',
+  intervalSeconds: 10,
+  timeoutSeconds: 2,
+  failureThreshold: 3,
+  successThreshold: 2,
+} as const;
+
+test.each([
+  ['a declared check', { check: declared }, [false, true]],
+  ['what is left of one that was declared', {}, [true, true]],
+])('of instances ready: %s that fails', (_what, spec, ready) => {
+  const failing = instance({ id: 'a', ...spec });
   const check = { status: 'Failing', since: '2026-11-26T00:00:00Z', message: 'refused' } as const;
   const instances = [{ ...failing, status: { check } }, instance({ id: 'b', url: 'http://10.0.0.2' })];
-  expect(desiredName(instances, zone).endpoints.map(({ ready }) => ready)).toEqual([false, true]);
+  expect(desiredName(instances, zone).endpoints.map((endpoint) => endpoint.ready)).toEqual(ready);
 });
 
 test('two instances at one address are one endpoint', () => {

@@ -1,5 +1,5 @@
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
-import { ailmentOf } from '@rollcall/platform/health-words.ts';
+import { ailmentOf, checkStatusOf } from '@rollcall/platform/health-words.ts';
 import { type DnsZone, type Port, type Target, targetOf } from './target.ts';
 
 /** Where one or more instances of a name are. */
@@ -98,8 +98,8 @@ function endpointsOf(located: readonly At<'address'>[]): DesiredEndpoint[] {
   return [...endpoints.values()];
 }
 
-function isHealthy({ status }: ServiceRegistration): boolean {
-  return ailmentOf(status?.health?.status, status?.check?.status) === undefined;
+function isHealthy(registration: ServiceRegistration): boolean {
+  return ailmentOf(registration.status?.health?.status, checkStatusOf(registration)?.status) === undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import { heartbeatOf } from '@rollcall/crds/heartbeat-lease.ts';
 import { annotations, isLabelValue, labels, objectNameFor, serviceRegistrationKind } from '@rollcall/crds/kinds.ts';
 import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { checkStatusOf } from '@rollcall/platform/health-words.ts';
 import { type Lease, leaseKind } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { KubeConnection } from '@rollcall/platform/kube/connection.ts';
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from '@rollcall/platform/kube/errors.ts';
@@ -150,15 +151,10 @@ function viewOf(object: ServiceRegistration): Registration {
     phase: status?.phase ?? 'Registered',
     currentVersion: status?.currentVersion,
     health: status?.health?.status,
-    checkResult: isChecked(spec) ? checkResultOf(status?.check) : undefined,
+    checkResult: checkResultOf(checkStatusOf(object)),
     owner: metadata.annotations?.[annotations.owner],
     version: versionOf(object),
   };
-}
-
-/** By the check that it declares or, of the endpoint of a Service, by Kubernetes. */
-function isChecked({ check, source }: ServiceRegistration['spec']): boolean {
-  return check !== undefined || source === 'KubernetesService';
 }
 
 function checkResultOf(check: HealthCheckStatus | undefined): Registration['checkResult'] {

@@ -20,15 +20,14 @@ export interface Endpoints {
   refresh(): Promise<unknown> | undefined;
   /**
    * Of two endpoints that are drawn in proportion to their weights the less busy one, else any
-   * other that accepts requests; of other zones where none of the own zone does, and of those that
-   * do not serve where no other does.
+   * other that accepts requests; of other zones where none of the own zone does.
    *
-   * @param failed has just failed: chosen again where no other that serves accepts any, and before
-   * those that do not serve. Another zone is tried first, for one that fails may do so as a whole.
+   * @param failed has just failed: chosen again only where no other accepts any. Another zone is
+   * tried first, for one that fails may do so as a whole.
    * @returns undefined: none accepts a request now. Who gets one reports the outcome of the request
    * to its breaker.
    * @throws GatewayError ADDRESS_REFUSED where the service is registered at addresses alone that may
-   * not be called, and none of its names is being looked up.
+   * not be called.
    */
   acquire(failed?: Endpoint): Endpoint | undefined;
   /** Whether all that would accept a request have as many as they may have. */
@@ -78,16 +77,6 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
     return draw(candidatesOf(closed), random()) ?? others.find(accepts);
   }
 
-  /** @param ranks of which one is as good as another where it has failed. */
-  function chooseAmong(ranks: readonly Candidates[], failed: Endpoint | undefined): Endpoint | undefined {
-    for (const rank of failed === undefined ? ranks : elsewhereFirst(ranks, failed)) {
-      const found = chooseOf(rank, failed);
-      if (found !== undefined) return found;
-    }
-    const isThere = failed !== undefined && ranks.some(({ endpoints }) => endpoints.includes(failed));
-    return isThere && accepts(failed) ? failed : undefined;
-  }
-
   /** One that drains or is not well gets no requests in the place of one that is. */
   function peersOf(endpoint: Endpoint): readonly Endpoint[] {
     const serving = sites
@@ -104,7 +93,11 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
     acquire(failed) {
       const ranks = sites.ranks();
       if (sites.areRefused()) throw new GatewayError('ADDRESS_REFUSED');
-      return chooseAmong(ranks.slice(0, SERVING_RANKS), failed) ?? chooseAmong(ranks.slice(SERVING_RANKS), failed);
+      for (const rank of failed === undefined ? ranks : elsewhereFirst(ranks, failed)) {
+        const found = chooseOf(rank, failed);
+        if (found !== undefined) return found;
+      }
+      return failed !== undefined && sites.endpoints().includes(failed) && accepts(failed) ? failed : undefined;
     },
     areFull: () =>
       sites.endpoints().some(({ breaker, underWay }) => underWay >= mostUnderWay && breaker.retryAfterMs() === 0),
@@ -118,8 +111,9 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
   };
 }
 
-function elsewhereFirst(ranks: readonly Candidates[], failed: Endpoint): readonly Candidates[] {
-  return ranks[0]?.endpoints.includes(failed) === true ? ranks.toReversed() : ranks;
+function elsewhereFirst([own, other, ...rest]: readonly Candidates[], failed: Endpoint): readonly Candidates[] {
+  const both = own?.endpoints.includes(failed) === true ? [other, own] : [own, other];
+  return [...both.filter((rank) => rank !== undefined), ...rest];
 }
 
 export interface EndpointsDeps {

@@ -9,7 +9,7 @@ import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createLookups } from '@rollcall/platform/outbound/lookups.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { afterAll, expect, test } from 'vitest';
 import { type Backend, startBackend } from './gateway.ts';
 

@@ -10,7 +10,7 @@ import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import { createLookups, type Lookups, type Resolve } from '@rollcall/platform/outbound/lookups.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 
 /** The proxy for HTTP/1.1 in this process, and servers before and behind it. */
 export interface RestFixture {

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
-import { createDelays } from '@rollcall/platform/work/delays.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
+import { createDelays } from '@rollcall/platform/queues/delays.ts';
 
 /** Where all of them hang for 2 seconds, 32 are made in a second. */
 const AT_ONCE = 64;

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { isUnavailable, KubeUnreachableError } from '@rollcall/platform/kube/errors.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { createWorkQueue } from '@rollcall/platform/work/workqueue.ts';
+import { createWorkQueue } from '@rollcall/platform/queues/workqueue.ts';
 import { type Applier, RefusedError, StaleError } from './apply.ts';
 import { type Change, type Decision, TerminalError } from './decision.ts';
 import type { RuntimeMetrics } from './runtime-metrics.ts';

@@ -1,7 +1,7 @@
 import { ADDRCONFIG, type LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
-import { createConcurrencyLimiter } from '../work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '../queues/concurrency-limiter.ts';
 
 /**
  * Asks for all addresses of a host name, in the order in which they are worth trying; rejects where

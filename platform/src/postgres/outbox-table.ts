@@ -1,4 +1,4 @@
-import type { OutboxState } from '../work/outbox-states.ts';
+import type { OutboxState } from '../queues/outbox-states.ts';
 import type { Pool } from './pool.ts';
 
 /** A message as the outbox needs it. */

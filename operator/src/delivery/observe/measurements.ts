@@ -1,5 +1,5 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import type { CheckRunner, CheckSubject } from '../checks/check.ts';
 import type { DueCheck, Measurement } from '../job/snapshot.ts';
 

@@ -2,7 +2,7 @@ import { utf8Text } from '@rollcall/platform/http/body-text.ts';
 import { isDecodable } from '@rollcall/platform/http/request-head.ts';
 import { hasScope, isScopeToken } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
-import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteLimits } from '../admission/limit-for.ts';
 import type { Limits, Verdict } from '../admission/limits.ts';

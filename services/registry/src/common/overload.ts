@@ -1,4 +1,4 @@
-import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { type ConcurrencyLimiter, createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { RegistryError } from './errors.ts';
 
 /** While the database or the API server is slow, more would pile up without end. */

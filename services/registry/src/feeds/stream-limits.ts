@@ -1,4 +1,4 @@
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { RegistryError } from '../common/errors.ts';
 
 /** Who opens a stream. */

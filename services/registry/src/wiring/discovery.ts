@@ -8,7 +8,7 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { RegistryError } from '../common/errors.ts';
 import { createLookupLimiter } from '../common/overload.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
-import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import type { AccessLog } from '../../access-log.ts';
 import type { Authenticator } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';

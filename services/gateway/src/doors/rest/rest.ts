@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { ConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
-import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
 import { networkOf } from '../../admission/client-address.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Endpoint } from '../../upstream/discovery/endpoint.ts';

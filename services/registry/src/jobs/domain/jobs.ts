@@ -1,4 +1,4 @@
-import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';

@@ -5,7 +5,7 @@ import { objectKey } from '@rollcall/platform/kube/store.ts';
 import { isDatabaseUnavailable } from '@rollcall/platform/postgres/pool.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
-import { createRetryQueue } from '@rollcall/platform/work/retry-queue.ts';
+import { createRetryQueue } from '@rollcall/platform/queues/retry-queue.ts';
 import { Gauge, type Registry } from 'prom-client';
 import { announceJobEvents, dueEvents, type JobEventsDeps } from '../../notifications/domain/job-events.ts';
 import type { HistoryStore } from '../../releases/domain/history-store.ts';

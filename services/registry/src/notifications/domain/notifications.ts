@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { OutboxState } from '@rollcall/platform/queues/outbox-states.ts';
 import { isLongerThan } from '@rollcall/platform/text-rules.ts';
-import type { OutboxState } from '@rollcall/platform/work/outbox-states.ts';
 import { RegistryError } from '../../common/errors.ts';
 import { parseLimit } from '../../common/limit.ts';
 import { checkServiceName } from '../../common/validation.ts';

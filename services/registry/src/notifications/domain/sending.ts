@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { OutboxAttempt } from '@rollcall/platform/queues/outbox-states.ts';
 import { type StandardMessage, sign, signStandard } from '@rollcall/platform/webhooks/signatures.ts';
-import type { OutboxAttempt } from '@rollcall/platform/work/outbox-states.ts';
 import {
   type Endpoint,
   findEndpoint,

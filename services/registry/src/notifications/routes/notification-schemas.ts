@@ -1,4 +1,4 @@
-import { outboxStates } from '@rollcall/platform/work/outbox-states.ts';
+import { outboxStates } from '@rollcall/platform/queues/outbox-states.ts';
 import { type Static, Type } from 'typebox';
 import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';

@@ -8,7 +8,7 @@ import {
   type OutboxRetries,
 } from '@rollcall/platform/postgres/outbox.ts';
 import type { OutboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
-import type { OutboxAttempt } from '@rollcall/platform/work/outbox-states.ts';
+import type { OutboxAttempt } from '@rollcall/platform/queues/outbox-states.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { Notification } from '../domain/notifications.ts';
 import type { HttpPost } from '../domain/sending.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import type { HeartbeatWrite, InstanceKey, RegistrationLife } from './registration.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
-import { createConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { array, assert, asyncProperty, constantFrom, record } from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLookupLimiter } from '../../common/overload.ts';

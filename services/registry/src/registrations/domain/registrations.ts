@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
-import type { ConcurrencyLimiter } from '@rollcall/platform/work/concurrency-limiter.ts';
+import type { ConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { RegistryError } from '../../common/errors.ts';
 import {
   checkFacts,

@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
-import { createDelays } from '@rollcall/platform/queues/delays.ts';
+import { createWorkQueue } from '@rollcall/platform/queues/workqueue.ts';
 
 /** Where all of them hang for 2 seconds, 32 are made in a second. */
 const AT_ONCE = 64;
@@ -8,9 +8,8 @@ const AT_ONCE = 64;
 const AT_ONCE_PER_OWNER = 16;
 /** Intervals are shorter by up to so much, so that what began together does not stay together. */
 const JITTER = 0.1;
-
-/** So often it is asked whether what is under way for another item of the key has ended. */
-const BUSY_MS = 100;
+/** Nothing is tried again before its interval is over. */
+const NO_RETRY = { baseDelayMs: 0, maxDelayMs: 0 };
 
 /** What is done again and again. */
 interface Recurring {
@@ -30,8 +29,8 @@ export interface Rounds<Item extends Recurring> {
 
 interface Entry<Item> {
   readonly item: Item;
-  /** Monotonic; undefined while it is done or waits for its turn. */
-  dueAtMs: number | undefined;
+  /** Monotonic. */
+  dueAtMs: number;
 }
 
 /** @param work how late it begins is told it. Must not throw. */
@@ -40,60 +39,54 @@ export function createRounds<Item extends Recurring>(
   work: (key: string, item: Item, lateMs: number) => Promise<void>,
 ): Rounds<Item> {
   const entries = new Map<string, Entry<Item>>();
-  const running = new Set<Promise<void>>();
-  /** Keys of which something is under way or waits for its turn. */
-  const busy = new Set<string>();
   const limiter = createConcurrencyLimiter({ most: AT_ONCE, mostPerKey: AT_ONCE_PER_OWNER });
-  const delays = createDelays(clock, fire);
+  const queue = createWorkQueue({ clock, ...NO_RETRY });
   let isStopped = false;
 
   function schedule(key: string, entry: Entry<Item>, delayMs: number): void {
     entry.dueAtMs = clock.monotonicMs() + delayMs;
-    delays.add(key, delayMs);
+    queue.addAfter(key, delayMs);
   }
 
-  /** The timer may be that of an item whose place another one has taken. */
-  function fire(key: string): void {
-    const entry = entries.get(key);
-    if (entry?.dueAtMs === undefined) return;
-    const earlyMs = entry.dueAtMs - clock.monotonicMs();
-    if (earlyMs > 0) return delays.add(key, earlyMs);
-    if (busy.has(key)) return delays.add(key, BUSY_MS);
-    busy.add(key);
-    const { dueAtMs, item } = entry;
-    entry.dueAtMs = undefined;
-    const done = limiter
-      .run(item.owner, () => turn(key, entry, dueAtMs))
-      .finally(() => {
-        running.delete(done);
-        busy.delete(key);
-      });
-    running.add(done);
-  }
-
-  async function turn(key: string, entry: Entry<Item>, dueAtMs: number): Promise<void> {
+  async function turn(key: string, entry: Entry<Item>): Promise<void> {
     const isOver = () => isStopped || entries.get(key) !== entry;
     if (isOver()) return;
     const beganMs = clock.monotonicMs();
-    await work(key, entry.item, beganMs - dueAtMs);
+    await work(key, entry.item, beganMs - entry.dueAtMs);
     if (isOver()) return;
     const intervalMs = entry.item.intervalMs * (1 - JITTER * Math.random());
     schedule(key, entry, Math.max(0, beganMs + intervalMs - clock.monotonicMs()));
   }
 
+  /** What is due may be that of an item whose place another one has taken. */
+  async function take(key: string): Promise<void> {
+    const entry = entries.get(key);
+    if (entry === undefined) return;
+    const earlyMs = entry.dueAtMs - clock.monotonicMs();
+    if (earlyMs > 0) queue.addAfter(key, earlyMs);
+    else await limiter.run(entry.item.owner, () => turn(key, entry));
+  }
+
+  async function hand(): Promise<void> {
+    for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
+      const taken = key;
+      void take(taken).finally(() => queue.done(taken));
+    }
+  }
+
+  void hand();
   return {
     get: (key) => entries.get(key)?.item,
     set(key, item) {
       if (isStopped) return;
-      const entry = { item, dueAtMs: undefined };
+      const entry = { item, dueAtMs: 0 };
       entries.set(key, entry);
       schedule(key, entry, Math.random() * item.intervalMs);
     },
     delete: (key) => void entries.delete(key),
     async stop() {
       isStopped = true;
-      delays.clear();
-      await Promise.all(running);
+      await queue.shutDown();
     },
   };
 }

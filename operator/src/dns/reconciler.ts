@@ -1,11 +1,10 @@
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type EndpointSlice, SERVICE_LABEL, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import type { Reconciler } from '../runtime/controller.ts';
 import type { EventChange } from '../runtime/decision.ts';
 import { indexBy } from '../runtime/object-index.ts';
-import { SERVICE_LABEL } from '../service-import/trim-services.ts';
 import { byRegistration, isMirrored } from './desired.ts';
 import { isOwn } from './ownership.ts';
 import { type DnsSnapshot, planDns } from './plan.ts';

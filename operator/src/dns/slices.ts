@@ -1,7 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type EndpointSlice, endpointSliceKind, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import {
+  type EndpointSlice,
+  endpointSliceKind,
+  SERVICE_LABEL,
+  type Service,
+} from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Change } from '../runtime/decision.ts';
-import { SERVICE_LABEL } from '../service-import/trim-services.ts';
 import type { DesiredEndpoint } from './desired.ts';
 import type { Port } from './target.ts';
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import type { ServiceRegistrationSpec } from '@rollcall/crds/types.gen.ts';
 import { addressScope } from '@rollcall/platform/outbound/address-scope.ts';
+import { bareHost, portOf } from '@rollcall/platform/outbound/url-host.ts';
 
 /** The port of a Service that an instance listens on. */
 export interface Port {
@@ -36,8 +37,8 @@ const IPV4_MAPPED = /^::ffff:/;
 /** Reads the URL of a registration, which the API server has found to be one. */
 export function targetOf(spec: ServiceRegistrationSpec, zone: DnsZone): Target {
   const url = new URL(spec.url);
-  const port = portOf(url, spec.capabilities);
-  const address = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = servicePort(url, spec.capabilities);
+  const address = bareHost(url.hostname);
   const family = isIP(address);
   if (family === 0) return hostTarget(url.hostname, port, zone);
   if (IPV4_MAPPED.test(address)) return unreachable(address, 'is to be registered as the IPv4 address that it is');
@@ -72,9 +73,9 @@ function hostTarget(hostname: string, port: Port, { namespace, clusterDomain, ho
   return { at: 'host', host, port };
 }
 
-function portOf(url: URL, capabilities: ServiceRegistrationSpec['capabilities']): Port {
-  if (url.protocol === 'https:') return { name: 'https', port: Number(url.port || 443), appProtocol: 'https' };
-  const port = Number(url.port || 80);
+function servicePort(url: URL, capabilities: ServiceRegistrationSpec['capabilities']): Port {
+  const port = portOf(url);
+  if (url.protocol === 'https:') return { name: 'https', port, appProtocol: 'https' };
   const isGrpc = capabilities.length > 0 && capabilities.every((capability) => capability === 'grpc');
   return isGrpc
     ? { name: 'grpc', port, appProtocol: 'kubernetes.io/h2c' }

@@ -2,7 +2,8 @@ import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/
 import { loadSync } from '@grpc/proto-loader';
 import { protocolDirectory, serviceDefinition } from '@rollcall/platform/grpc/protocols.ts';
 import type { Lookups } from '@rollcall/platform/outbound/lookups.ts';
-import { bareHost, type Probe, portOf } from './probe.ts';
+import { bareHost, portOf } from '@rollcall/platform/outbound/url-host.ts';
+import type { Probe } from './probe.ts';
 
 const SERVICE = 'grpc.health.v1.Health';
 const ANSWER_LIMIT_BYTES = 4096;
@@ -16,7 +17,7 @@ export function createGrpcProbe({ resolve }: Pick<Lookups, 'resolve'>): Probe {
   const { path, requestSerialize, responseDeserialize } = method;
 
   return async (url, { service = '' }, signal) => {
-    const addresses = await resolve(bareHost(url));
+    const addresses = await resolve(bareHost(url.hostname));
     signal.throwIfAborted();
     const client = new Client(targetOf(addresses, portOf(url)), credentialsFor(url), optionsFor(url));
     try {
@@ -59,7 +60,7 @@ function credentialsFor({ protocol }: URL) {
 function optionsFor(url: URL) {
   return {
     'grpc.default_authority': url.host,
-    'grpc.ssl_target_name_override': bareHost(url),
+    'grpc.ssl_target_name_override': bareHost(url.hostname),
     'grpc.enable_http_proxy': 0,
     'grpc.enable_retries': 0,
     'grpc.use_local_subchannel_pool': 1,

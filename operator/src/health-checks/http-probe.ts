@@ -1,6 +1,6 @@
+import { ask } from '@rollcall/platform/outbound/exchange.ts';
 import type { Lookups } from '@rollcall/platform/outbound/lookups.ts';
 import { Agent } from 'undici';
-import { ask } from '../delivery/checks/exchange.ts';
 import type { Probe } from './probe.ts';
 
 const BODY_LIMIT_BYTES = 16 * 1024;

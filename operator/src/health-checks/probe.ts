@@ -24,13 +24,3 @@ export interface Prober {
   probe(target: Target, signal: AbortSignal): Promise<Outcome | undefined>;
   close(): Promise<void>;
 }
-
-/** As it is looked up, without the brackets of IPv6. */
-export function bareHost({ hostname }: URL): string {
-  return hostname.replaceAll(/^\[|\]$/g, '');
-}
-
-export function portOf({ port, protocol }: URL): number {
-  if (port !== '') return Number(port);
-  return protocol === 'https:' ? 443 : 80;
-}

@@ -4,10 +4,11 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { AddressRefusedError, type AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
 import { guardedResolve } from '@rollcall/platform/outbound/guarded-resolve.ts';
 import { createLookups, isTemporary, resolveBySystem } from '@rollcall/platform/outbound/lookups.ts';
+import { bareHost } from '@rollcall/platform/outbound/url-host.ts';
 import { createGrpcProbe } from './grpc-probe.ts';
 import { createHttpProbe } from './http-probe.ts';
 import type { Outcome } from './next-state.ts';
-import { bareHost, type Probe, type Prober, type Target } from './probe.ts';
+import type { Probe, Prober, Target } from './probe.ts';
 import { createTcpProbe } from './tcp-probe.ts';
 
 const MESSAGE_MAX_LENGTH = 256;
@@ -44,7 +45,7 @@ export function createProber(mayConnect: AddressRule, resolve = resolveBySystem)
   async function ask({ url: registered, check }: Target, signal: AbortSignal): Promise<Outcome | undefined> {
     const url = new URL(registered);
     // A name server that is slow fails no service.
-    if (!(await lookUp(bareHost(url), signal))) return undefined;
+    if (!(await lookUp(bareHost(url.hostname), signal))) return undefined;
     return { passed: true, message: await probes[check.type](url, check, signal) };
   }
 

@@ -1,9 +1,9 @@
-import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type EndpointSlice, SERVICE_LABEL, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import type { Informer } from '@rollcall/platform/kube/informer.ts';
 import { indexBy } from '../runtime/object-index.ts';
 import { wantsEndpoints } from './desired.ts';
 import { type Endpoints, endpointsOf } from './endpoints.ts';
-import { hasReadyEndpoint, lacksEndpoints, SERVICE_LABEL, serviceKeyOf } from './trim-services.ts';
+import { hasReadyEndpoint, lacksEndpoints, serviceKeyOf } from './trim-services.ts';
 
 export interface ServiceEndpointsDeps {
   /** One per namespace that Services are imported from, or a single one of all namespaces. */

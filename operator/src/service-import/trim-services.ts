@@ -1,9 +1,6 @@
 import { labels } from '@rollcall/crds/kinds.ts';
-import type { EndpointSlice, Service } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type EndpointSlice, SERVICE_LABEL, type Service } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { pick, pickMetadata } from '../runtime/object-fields.ts';
-
-/** On an EndpointSlice: the name of its Service. */
-export const SERVICE_LABEL = 'kubernetes.io/service-name';
 
 /** The Service, as `namespace/name`, that an EndpointSlice belongs to. */
 export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {

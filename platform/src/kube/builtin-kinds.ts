@@ -115,6 +115,8 @@ export interface HttpRoute {
 
 export const leaseKind = namespacedKind<Lease>('coordination.k8s.io/v1', 'Lease', 'leases');
 export const serviceKind = namespacedKind<Service>('v1', 'Service', 'services');
+/** On an EndpointSlice: the name of its Service. */
+export const SERVICE_LABEL = 'kubernetes.io/service-name';
 export const endpointSliceKind = namespacedKind<EndpointSlice>(
   'discovery.k8s.io/v1',
   'EndpointSlice',

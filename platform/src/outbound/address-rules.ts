@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
-import { isIP } from 'node:net';
 import { CodedError } from '../errors.ts';
 import { addressScope, isPublicAddress } from './address-scope.ts';
+import { bareHost, isAddress } from './url-host.ts';
 
 /** Whether a connection to an IP address may be made. */
 export type AddressRule = (address: string) => boolean;
@@ -49,6 +49,5 @@ export function allowedOf(host: string, found: readonly LookupAddress[], mayConn
  * @param hostname as in a URL: IPv6 addresses are bracketed.
  */
 export function isRefusedAddress(hostname: string, mayConnect: AddressRule): boolean {
-  const bare = hostname.replaceAll(/^\[|\]$/g, '');
-  return isIP(bare) > 0 && !mayConnect(bare);
+  return isAddress(hostname) && !mayConnect(bareHost(hostname));
 }

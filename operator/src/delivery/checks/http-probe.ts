@@ -1,9 +1,9 @@
 import { isIPv6 } from 'node:net';
 import type { HttpProbe } from '@rollcall/crds/types.gen.ts';
 import { errorMessage } from '@rollcall/platform/errors.ts';
+import { ask, type HttpAnswer } from '@rollcall/platform/outbound/exchange.ts';
 import type { Dispatcher } from 'undici';
 import type { Check, ProbeTarget } from './check.ts';
-import { ask, type HttpAnswer } from './exchange.ts';
 
 const LIMIT_BYTES = 64 * 1024;
 const AT_ONCE = 8;

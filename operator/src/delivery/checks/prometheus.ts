@@ -1,9 +1,9 @@
 import type { PrometheusCheck, Threshold } from '@rollcall/crds/types.gen.ts';
+import { ask, type HttpAnswer } from '@rollcall/platform/outbound/exchange.ts';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import type { Dispatcher } from 'undici';
 import type { Check, CheckResult } from './check.ts';
-import { ask, type HttpAnswer } from './exchange.ts';
 
 const TIMEOUT_MS = 10_000;
 const LIMIT_BYTES = 1024 * 1024;

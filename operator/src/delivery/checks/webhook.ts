@@ -1,7 +1,7 @@
 import type { WebhookCheck } from '@rollcall/crds/types.gen.ts';
+import { ask } from '@rollcall/platform/outbound/exchange.ts';
 import type { Dispatcher } from 'undici';
 import type { Check } from './check.ts';
-import { ask } from './exchange.ts';
 
 /** Nothing of the answer but its status counts. */
 const LIMIT_BYTES = 64 * 1024;

@@ -1,7 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
-import type { EndpointSlice } from '@rollcall/platform/kube/builtin-kinds.ts';
+import { type EndpointSlice, SERVICE_LABEL } from '@rollcall/platform/kube/builtin-kinds.ts';
 import { isForbidden, isUnavailable } from '@rollcall/platform/kube/errors.ts';
-import { SERVICE_LABEL } from '../../service-import/trim-services.ts';
 import type { EndpointsAnswer, ServiceEndpoints } from '../job/snapshot.ts';
 import type { DirectReads } from './direct-reads.ts';
 import { createReadCache } from './read-cache.ts';

@@ -1,3 +1,4 @@
+import { portOf } from '@rollcall/platform/outbound/url-host.ts';
 import type { Attributes, Span } from '@rollcall/platform/tracing/tracer.ts';
 import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import type { Destination } from '../../upstream/routing/table.ts';
@@ -35,9 +36,8 @@ export function attemptAttributes(service: string, { method, path, retries, endp
  * @param origin `http://host:port`; without the port: that of the scheme.
  */
 export function serverAttributes(origin: string): Attributes {
-  const { hostname, port, protocol } = new URL(origin);
-  const byScheme = protocol === 'https:' ? 443 : 80;
-  return { 'server.address': hostname, 'server.port': port === '' ? byScheme : Number(port) };
+  const url = new URL(origin);
+  return { 'server.address': url.hostname, 'server.port': portOf(url) };
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   isRefusedAddress,
 } from '@rollcall/platform/outbound/address-rules.ts';
 import type { Resolve } from '@rollcall/platform/outbound/lookups.ts';
+import { isAddress } from '@rollcall/platform/outbound/url-host.ts';
 
 /** Where a host name leads, as it is now. */
 export interface Addresses {
@@ -101,11 +102,6 @@ function severalOf(answer: readonly LookupAddress[]): readonly string[] {
   const family = answer[0]?.family;
   const addresses = new Set(answer.filter((each) => each.family === family).map(({ address }) => address));
   return addresses.size < 2 ? NONE : [...addresses].toSorted();
-}
-
-/** @param hostname as in a URL. */
-export function isAddress(hostname: string): boolean {
-  return isIP(hostname.replaceAll(/^\[|\]$/g, '')) > 0;
 }
 
 /** Looks every name up as this address. */

@@ -1,6 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { isAddress } from '@rollcall/platform/outbound/url-host.ts';
 import type { Breaker } from '../breaker.ts';
-import { type Addresses, isAddress } from './addresses.ts';
+import type { Addresses } from './addresses.ts';
 import { type Candidates, candidatesOf, rampedWeight } from './candidates.ts';
 import { type Endpoint, type Place, urlOf } from './endpoint.ts';
 import { createNameWatch } from './name-watch.ts';

@@ -1,5 +1,5 @@
-import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type Dispatcher, request } from 'undici';
+import { errorMessage } from '../errors.ts';
 
 export interface HttpQuestion {
   readonly method: 'GET' | 'POST';

@@ -180,10 +180,11 @@ export function register(
   });
 }
 
-/** Creates the Lease of a registration as the registry does. */
+/** Creates the Lease of a registration as the registry does. @param renewTime of its last heartbeat. */
 export function createLease(
   { leases }: World,
   { metadata, spec, apiVersion, kind }: ServiceRegistration,
+  renewTime = now(),
 ): Promise<Lease> {
   const { name, namespace = '', uid = '' } = metadata;
   return leases.create({
@@ -196,7 +197,7 @@ export function createLease(
       annotations: { [annotations.heartbeatAgeMs]: '0' },
       ownerReferences: [{ apiVersion, kind, name, uid }],
     },
-    spec: { holderIdentity: spec.serviceName, leaseDurationSeconds: spec.ttlSeconds ?? TTL_SECONDS, renewTime: now() },
+    spec: { holderIdentity: uid, leaseDurationSeconds: spec.ttlSeconds ?? TTL_SECONDS, renewTime },
   });
 }
 

@@ -1,8 +1,8 @@
-import { annotations, labels, objectNameFor } from '@rollcall/crds/kinds.ts';
+import { objectNameFor } from '@rollcall/crds/kinds.ts';
 import { microTime } from '@rollcall/platform/kube/micro-time.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { expect, test } from 'vitest';
-import { createWorld, startOperator, until, untilPhase, type World } from '../operator/fixtures.ts';
+import { createLease, createWorld, startOperator, until, untilPhase, type World } from '../operator/fixtures.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { startRegistry } from '../support/registry.ts';
 
@@ -19,36 +19,22 @@ const DEAD = 'dead';
  *
  * @returns its uid, by which its clients know it.
  */
-async function writeEarlier({ namespace, registrations, leases }: World, serviceName: string): Promise<string> {
+async function writeEarlier(world: World, serviceName: string): Promise<string> {
+  const { registrations } = world;
   const name = objectNameFor(serviceName);
-  const { apiVersion, kind, metadata } = await registrations.create({
+  const registration = await registrations.create({
     apiVersion: 'rollcall.dev/v1alpha1',
     kind: 'ServiceRegistration',
     metadata: { name },
     spec: { serviceName, url: 'http://10.0.0.1', capabilities: ['rest'], ttlSeconds: TTL_SECONDS, source: 'API' },
   });
-  const { uid = '', creationTimestamp = '' } = metadata;
+  const { uid = '', creationTimestamp = '' } = registration.metadata;
   const at = { phaseSince: creationTimestamp, registeredAt: creationTimestamp, observedGeneration: 1 };
   await registrations.apply(
     { metadata: { name, uid }, status: { phase: 'Registered', ...at } },
     { fieldManager: 'rollcall-operator', force: true, subresource: 'status' },
   );
-  await leases.create({
-    apiVersion: 'coordination.k8s.io/v1',
-    kind: 'Lease',
-    metadata: {
-      name,
-      namespace,
-      labels: { [labels.heartbeat]: 'true' },
-      annotations: { [annotations.heartbeatAgeMs]: '0' },
-      ownerReferences: [{ apiVersion, kind, name, uid }],
-    },
-    spec: {
-      holderIdentity: uid,
-      leaseDurationSeconds: TTL_SECONDS,
-      renewTime: microTime(new Date(Date.now() - DOWN_MS)),
-    },
-  });
+  await createLease(world, registration, microTime(new Date(Date.now() - DOWN_MS)));
   return uid;
 }
 

@@ -101,10 +101,7 @@ export function createEndpoints(options: EndpointsOptions): MovingEndpoints {
     },
     areFull: () =>
       sites.endpoints().some(({ breaker, underWay }) => underWay >= mostUnderWay && breaker.retryAfterMs() === 0),
-    canSpare(endpoint) {
-      const others = peersOf(endpoint).filter((other) => other !== endpoint);
-      return others.some(({ breaker }) => breaker.state() === 'closed');
-    },
+    canSpare: (endpoint) => peersOf(endpoint).some((other) => other !== endpoint && other.breaker.state() === 'closed'),
     suspect: (endpoint) => sites.suspect(endpoint),
     states: () => sites.endpoints().map(({ breaker }) => breaker.state()),
     retryAfterMs: () => Math.min(...sites.endpoints().map(({ breaker }) => breaker.retryAfterMs())),

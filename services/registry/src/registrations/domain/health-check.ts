@@ -36,6 +36,11 @@ export const healthCheckRules = {
   threshold: { minimum: 1, maximum: 10 },
 } as const;
 
+const PATTERNS = {
+  path: new RegExp(healthCheckRules.path.pattern, 'u'),
+  service: new RegExp(healthCheckRules.service.pattern, 'u'),
+};
+
 /** What a program says of its check; the rest has its default. */
 interface DeclaredCheck {
   readonly type: HealthCheckType;
@@ -75,8 +80,8 @@ export function healthCheckOf(declared: DeclaredCheck): HealthCheck {
 function checkText(field: 'path' | 'service', text: string | undefined, isOfType: boolean): void {
   if (text === undefined) return;
   if (!isOfType) throw broken(field, `be absent: it is for checks of the type ${field === 'path' ? 'http' : 'grpc'}`);
-  const { pattern, maxLength } = healthCheckRules[field];
-  if (text.length <= maxLength && new RegExp(pattern, 'u').test(text)) return;
+  const { maxLength } = healthCheckRules[field];
+  if (text.length <= maxLength && PATTERNS[field].test(text)) return;
   const what = field === 'path' ? PATH : 'the name of a gRPC service';
   throw broken(field, `be ${what} of at most ${maxLength} characters`);
 }

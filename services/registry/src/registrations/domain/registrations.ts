@@ -123,9 +123,8 @@ async function registerOver(
   heartbeats.sawDurable(keyOf(current, deps.ttlSeconds), heartbeat);
   // What was to be done when it was made may have failed then. Nobody can tell any more which of the
   // same second was the first: all replicas take the same one.
-  const all = [...store.instancesOf(request.serviceName), current].toSorted(byCreation);
-  const at = all.findIndex(({ id }) => id === current.id);
-  return adoptServiceId(deps, current, all.slice(0, at));
+  const earlier = store.instancesOf(request.serviceName).filter((each) => byCreation(each, current) < 0);
+  return adoptServiceId(deps, current, earlier.toSorted(byCreation));
 }
 
 /**

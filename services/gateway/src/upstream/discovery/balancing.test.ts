@@ -65,17 +65,21 @@ test('one that is not well takes no requests in the place of the only one that i
   expect(ailing !== undefined && endpoints.canSpare(ailing)).toBe(true);
 });
 
-/** Names that begin with `bad` may not be called, and `slow` has no answer yet. */
+/** Names that begin with `bad` may not be called, and those that end with `slow` have no answer yet. */
 const followBad = (hostname: string): Addresses => ({
   ...oneAddress,
   isRefused: () => hostname.startsWith('bad'),
-  refresh: () => (hostname === 'slow' ? new Promise<void>(() => undefined) : undefined),
+  refresh: () => (hostname.endsWith('slow') ? new Promise<void>(() => undefined) : undefined),
 });
 
 test('a service is refused only where all of its addresses are', () => {
   const { endpoints, move } = instancesAt({ bad: {}, slow: {} }, { follow: followBad });
   void endpoints.refresh();
   // Nobody takes it yet.
+  expect(endpoints.acquire()).toBeUndefined();
+  // It was refused when it was last looked up, and may lead elsewhere now.
+  move({ bad: {}, 'bad-slow': {} });
+  void endpoints.refresh();
   expect(endpoints.acquire()).toBeUndefined();
   move({ bad: {}, 'bad-too': {} });
   expect(() => endpoints.acquire()).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));

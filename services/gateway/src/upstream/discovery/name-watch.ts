@@ -4,7 +4,8 @@ import type { Addresses } from './addresses.ts';
 /** Asks names where they lead, not more often than they may change, however many requests ask. */
 export interface NameWatch {
   /**
-   * As {@link Addresses.refresh}, of all names.
+   * As {@link Addresses.refresh}, of all names: until one has an answer that is not refused, or all
+   * have one.
    *
    * @param hasOthers there are places without a name, so that nothing need be waited for.
    */
@@ -41,11 +42,15 @@ export function createNameWatch(clock: Clock): NameWatch {
 
   function askAll(names: readonly Addresses[], hasOthers: boolean): void {
     hasNews = true;
-    const answers = names.flatMap((name) => ask(name) ?? []);
-    const first = Promise.race(answers).finally(() => {
-      if (waiting === first) waiting = undefined;
-    });
-    waiting = hasOthers || answers.length < names.length ? undefined : first;
+    const asked = names.map((name) => ({ name, answer: ask(name) }));
+    const isKnown = hasOthers || asked.some(({ name, answer }) => answer === undefined && !name.isRefused());
+    const answers = asked.flatMap(({ name, answer }) => answer?.then(() => mustBeAllowed(name)) ?? []);
+    const first = Promise.any(answers)
+      .catch(() => undefined)
+      .finally(() => {
+        if (waiting === first) waiting = undefined;
+      });
+    waiting = isKnown || answers.length === 0 ? undefined : first;
   }
 
   return {
@@ -68,4 +73,9 @@ export function createNameWatch(clock: Clock): NameWatch {
       askAtMs = Number.NEGATIVE_INFINITY;
     },
   };
+}
+
+/** Others may lead elsewhere: their answers are worth the wait. */
+function mustBeAllowed(name: Addresses): void {
+  if (name.isRefused()) throw new Error('No connection may be made there');
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { placeOf } from './endpoint.ts';
 import { oneAddress, testEndpoints } from './testing/test-endpoints.ts';
@@ -108,4 +109,64 @@ test('a place whose name has no answer yet is left out, and holds nobody up', ()
   expect(endpoints.refresh()).toBeInstanceOf(Promise);
   endpoints.moveTo([placeOf('http://slow-a')]);
   expect(endpoints.refresh()).toBeInstanceOf(Promise);
+});
+
+/** Names with answers that take as long as the test wants, of which those of `bad` are refused. */
+function lookups() {
+  const answers = new Map<string, PromiseWithResolvers<void>>();
+  const answered = new Set<string>();
+  const follow = (hostname: string) => ({
+    ...oneAddress,
+    refresh: () => (answered.has(hostname) ? undefined : answers.get(hostname)?.promise),
+    isRefused: () => hostname.startsWith('169.') || (answered.has(hostname) && hostname.startsWith('bad')),
+  });
+  const { endpoints, sleep } = testEndpoints({ follow });
+  const moveTo = (...hosts: readonly string[]) => {
+    for (const host of hosts) answers.set(host, Promise.withResolvers());
+    endpoints.moveTo(hosts.map((host) => placeOf(`http://${host}`)));
+  };
+  const answer = async (host: string) => {
+    answered.add(host);
+    answers.get(host)?.resolve();
+    await setImmediate();
+  };
+  return { endpoints, sleep, moveTo, answer };
+}
+
+test('who waits for names waits for one that may be called', async () => {
+  const { endpoints, moveTo, answer } = lookups();
+  moveTo('bad', 'good', 'slow');
+  const waiting = endpoints.refresh();
+  await answer('bad');
+  expect(endpoints.refresh()).toBe(waiting);
+  expect(endpoints.acquire()).toBeUndefined();
+  await answer('good');
+  await waiting;
+  expect(endpoints.refresh()).toBeUndefined();
+  expect(endpoints.acquire()?.origin).toBe('http://good');
+});
+
+test('a name is waited for where all else that is known may not be called', async () => {
+  const { endpoints, sleep, moveTo, answer } = lookups();
+  moveTo('169.254.169.254', 'bad', 'good');
+  await answer('bad');
+  expect(endpoints.refresh()).toBeInstanceOf(Promise);
+  sleep(100);
+  const waiting = endpoints.refresh();
+  expect(waiting).toBeInstanceOf(Promise);
+  await answer('good');
+  await waiting;
+  expect(endpoints.acquire()?.origin).toBe('http://good');
+});
+
+test('the waiting ends once all names are refused, and so is the request', async () => {
+  const { endpoints, sleep, moveTo, answer } = lookups();
+  moveTo('bad-a', 'bad-b');
+  const waiting = endpoints.refresh();
+  await answer('bad-a');
+  await answer('bad-b');
+  await waiting;
+  expect(() => endpoints.acquire()).toThrow(expect.objectContaining({ code: 'ADDRESS_REFUSED' }));
+  sleep(100);
+  expect(endpoints.refresh()).toBeUndefined();
 });

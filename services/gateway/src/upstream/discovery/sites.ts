@@ -37,7 +37,7 @@ export interface SitesOptions extends Balancing {
 export interface Sites {
   /** What is known of the addresses of places that stay is kept. */
   moveTo(places: readonly Place[]): void;
-  /** As {@link Addresses.refresh}, of all. Where one of them is known nothing is waited for. */
+  /** As {@link Addresses.refresh}, of all. Where one that may be called is known nothing is waited for. */
   refresh(): Promise<unknown> | undefined;
   /** It accepted no connection. */
   suspect(endpoint: Endpoint): void;
@@ -48,7 +48,7 @@ export interface Sites {
    * own zone, those of others, and those that do not serve.
    */
   ranks(): readonly Candidates[];
-  /** Whether all of them are at addresses that may not be called. */
+  /** Whether all of them are at addresses that may not be called, and none is being looked up. */
   areRefused(): boolean;
 }
 
@@ -63,6 +63,8 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
   /** Those whose host names lead to addresses that may change: not all need be asked. */
   let named: readonly Site[] = [];
   let namedAddresses: readonly Addresses[] = [];
+  /** Whether some are where nothing need be looked up. */
+  let hasFixed = false;
   const names = createNameWatch(clock);
   let callable: readonly Endpoint[] = [];
   let ranks: readonly Candidates[] = [];
@@ -83,6 +85,7 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
     sites = sites.map(follows);
     named = sites.filter(({ place }) => !isAddress(hostOf(place)));
     namedAddresses = named.map(({ addresses }) => addresses);
+    hasFixed = sites.some(({ place, isRefused }) => isAddress(hostOf(place)) && !isRefused);
     weigh();
     const open = sites.filter(({ isRefused, isPending }) => !isRefused && !isPending);
     ranks = RANKS.map((rank) =>
@@ -112,7 +115,7 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
       names.askAgain();
     },
     refresh() {
-      return names.refresh(namedAddresses, named.length < sites.length);
+      return names.refresh(namedAddresses, hasFixed);
     },
     suspect(endpoint) {
       sites.find(({ place }) => urlOf(place) === urlOf(endpoint))?.addresses.suspect();
@@ -124,7 +127,7 @@ export function createSites({ follow, newBreaker, clock, zone, slowStartMs }: Si
     },
     areRefused() {
       followAll();
-      return sites.every(({ isRefused }) => isRefused);
+      return sites.every(({ isRefused, isPending }) => isRefused && !isPending);
     },
     ranks() {
       followAll();

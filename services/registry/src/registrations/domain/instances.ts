@@ -103,7 +103,7 @@ export function byCreation(a: Registration, b: Registration): number {
 }
 
 /** The one that was created first: of the same second, as the API server tells times, the first here. */
-export function firstOf(instances: readonly Registration[]): Registration | undefined {
+function firstOf(instances: readonly Registration[]): Registration | undefined {
   let first: Registration | undefined;
   for (const each of instances) if (first === undefined || each.createdAt < first.createdAt) first = each;
   return first;

@@ -634,6 +634,18 @@ describe('instances', () => {
     expect(stored.find('shop', 'b')).toMatchObject({ id: ours.id, serviceId: theirs?.id });
   });
 
+  test('of those stored before it the first decides, though another one has an earlier time', async () => {
+    const { deps, others, before } = setUp();
+    let first: Registration | undefined;
+    before('create', () => {
+      vi.setSystemTime(2000);
+      first = others.register(instance('a'));
+      vi.setSystemTime(1000);
+      others.register(instance('b'));
+    });
+    expect((await registerService(deps, instance('c'))).serviceId).toBe(first?.id);
+  });
+
   test('of two owners that register a name at once one gets it, and nothing of the other is left', async () => {
     const { deps, others, before, stored, records } = setUp();
     before('create', () => others.register({ ...instance('a'), owner: 'alice' }));

@@ -13,7 +13,7 @@ import {
   isServiceName,
 } from '../../common/validation.ts';
 import type { Heartbeats } from './heartbeats.ts';
-import { byCreation, byRegistration, firstOf, isDiscoverable, representativeOf } from './instances.ts';
+import { byCreation, byRegistration, isDiscoverable, representativeOf } from './instances.ts';
 import {
   ChangedMeanwhileError,
   type HeartbeatWrite,
@@ -179,13 +179,16 @@ async function joinOthers(
   }
 }
 
-/** Gives an instance the id that the others have, where it has another. */
+/**
+ * Gives an instance the id that the first of the earlier ones has, where it has another. Their order
+ * decides, not their times: an object may be stored before one that got its time a moment earlier.
+ */
 async function adoptServiceId(
   { store }: Pick<RegistrationsDeps, 'store'>,
   current: Registration,
-  others: readonly Registration[],
+  earlier: readonly Registration[],
 ): Promise<Registration> {
-  const first = firstOf(others.filter((each) => isDiscoverable(each) && each.id !== current.id));
+  const first = earlier.find((each) => isDiscoverable(each) && each.id !== current.id);
   return first === undefined || first.serviceId === current.serviceId ? current : store.adopt(current, first.serviceId);
 }
 

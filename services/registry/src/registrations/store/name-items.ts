@@ -1,6 +1,6 @@
 import type { ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 import type { ItemsOf } from '../../kube/feed-source.ts';
-import { createInstances, representativeOf } from '../domain/instances.ts';
+import { byCreation, createInstances, representativeOf } from '../domain/instances.ts';
 import type { Registration } from '../domain/registration.ts';
 import { isCanonical, toRegistration } from './registrations.ts';
 
@@ -24,7 +24,7 @@ export function createNameItems(): NameItems {
       listedVersion = version;
       const listed = objects.filter(isCanonical).map(toRegistration);
       // A list is in the order of names.
-      for (const each of listed.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime())) instances.put(each);
+      for (const each of listed.toSorted(byCreation)) instances.put(each);
       const names = new Set(Array.from(instances.values(), ({ serviceName }) => serviceName));
       return [...names].flatMap((name) => representativeOf(instances.of(name)) ?? []);
     },

@@ -1,0 +1,71 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { creditLines } from './credit-notes.ts';
+import { type InvoiceLine, priceItem } from './invoices.ts';
+import { total } from './money.ts';
+
+const VAT = 150_000n;
+const none: ReadonlyMap<number, bigint> = new Map();
+
+function line(unitAmount: bigint): InvoiceLine {
+  return priceItem({ description: 'Widget', unitAmount, quantity: 1n, taxRate: VAT }, 'exclusive');
+}
+
+test('a credit note takes back a line with its tax', () => {
+  const credit = creditLines({ lines: [line(1000n), line(500n)], credited: none }, [{ lineIndex: 1 }]);
+  expect(credit).toEqual({
+    kind: 'credited',
+    lines: [{ lineIndex: 1, description: 'Widget', taxRate: VAT, net: 500n, tax: 75n, gross: 575n }],
+  });
+});
+
+test('it takes no more than what is left of a line, and nothing of one that there is not', () => {
+  const lines = [line(1000n)];
+  const credited = new Map([[0, 1000n]]);
+  expect(creditLines({ lines, credited }, [{ lineIndex: 0, gross: 151n }])).toEqual({
+    kind: 'exceeds',
+    lineIndex: 0,
+    left: 150n,
+  });
+  expect(creditLines({ lines, credited }, [{ lineIndex: 1 }])).toEqual({ kind: 'exceeds', lineIndex: 1, left: 0n });
+  expect(creditLines({ lines, credited: new Map([[0, 1150n]]) }, [{ lineIndex: 0 }])).toMatchObject({
+    kind: 'exceeds',
+  });
+});
+
+test('a discount cannot be credited', () => {
+  expect(creditLines({ lines: [line(-1000n)], credited: none }, [{ lineIndex: 0 }])).toMatchObject({ kind: 'exceeds' });
+});
+
+test('amounts must be positive, and each line is said once', () => {
+  const invoice = { lines: [line(1000n)], credited: none };
+  expect(() => creditLines(invoice, [{ lineIndex: 0, gross: 0n }])).toThrow(RangeError);
+  expect(() =>
+    creditLines(invoice, [
+      { lineIndex: 0, gross: 1n },
+      { lineIndex: 0, gross: 1n },
+    ]),
+  ).toThrow(RangeError);
+});
+
+test('a line that is credited in parts is credited to the cent, tax and all', () => {
+  const parts = fc.array(fc.bigInt({ min: 1n, max: 500n }), { maxLength: 20 });
+  fc.assert(
+    fc.property(fc.bigInt({ min: 1n, max: 2000n }), parts, (amount, grosses) => {
+      const invoiced = line(amount);
+      const notes = [];
+      let credited = 0n;
+      for (const gross of [...grosses, undefined]) {
+        const credit = creditLines({ lines: [invoiced], credited: new Map([[0, credited]]) }, [
+          { lineIndex: 0, gross },
+        ]);
+        if (credit.kind === 'exceeds') continue;
+        notes.push(...credit.lines);
+        credited += total(credit.lines.map((each) => each.gross));
+      }
+      expect(total(notes.map((note) => note.tax))).toBe(invoiced.tax);
+      expect(total(notes.map((note) => note.net))).toBe(invoiced.net);
+      for (const note of notes) expect(note.net + note.tax).toBe(note.gross);
+    }),
+  );
+});

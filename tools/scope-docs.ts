@@ -1,37 +1,80 @@
 import { writeFile } from 'node:fs/promises';
-import { operations } from '../platform/src/http/scopes.ts';
+import { communicationOperations } from '../platform/src/http/operations/communication.ts';
+import type { Operation } from '../platform/src/http/operations/operation.ts';
+import { paymentOperations } from '../platform/src/http/operations/payment.ts';
+import { registryOperations } from '../platform/src/http/operations/registry.ts';
 
 const file = new URL('../docs/scopes.md', import.meta.url);
 
-/** docs/scopes.md, from the table that gateway and registry ask. */
+const columns = {
+  rest: 'REST',
+  grpc: 'gRPC, `rollcall.registry.v1.Registry`',
+  graphql: 'GraphQL',
+  webSocket: 'WebSocket channel',
+} as const;
+
+type Column = keyof typeof columns;
+
+/** docs/scopes.md, from the tables that the gateway and the services ask. */
 export function generateScopeDocs(): string {
-  const rows = operations.map(({ name, scope, rest, grpc = [], webSocket = [] }) => {
-    const columns = [rest, grpc, webSocket].map((entries) => entries.map((entry) => `\`${entry}\``).join(', '));
-    return `| ${name} | ${scope === undefined ? 'none' : `\`${scope}\``} | ${columns.join(' | ')} |`;
-  });
   return `# Scopes
 
-Generated from platform/src/http/scopes.ts by tools/scope-docs.ts (\`npm run generate\`). Do not
+Generated from platform/src/http/operations by tools/scope-docs.ts (\`npm run generate\`). Do not
 edit.
 
-A client of the gateway needs one scope for each operation of the registry. It is the same scope
-by every protocol. The gateway checks it, and the registry checks it again in the identity that the
-gateway signs. The scope \`*\` stands for all. A missing scope is 403, \`PERMISSION_DENIED\` over
-gRPC, and \`INSUFFICIENT_SCOPE\` for a channel.
+A client of the gateway needs one scope for each operation of Rollcall's own services. It is the
+same scope by every protocol. The gateway checks it, and the service checks it again in the identity
+that the gateway signs. The scope \`*\` stands for all. A missing scope is 403, \`PERMISSION_DENIED\`
+over gRPC, and \`INSUFFICIENT_SCOPE\` for a channel.
 
-Paths are below \`/api/v1/registry\` at the gateway, and below \`/api/v1\` at the registry.
-
-| operation | scope | REST | gRPC, \`rollcall.registry.v1.Registry\` | WebSocket channel |
-|---|---|---|---|---|
-${rows.join('\n')}
+Paths are below \`/api/v1/<service>\` at the gateway, and below \`/api/v1\` at the service.
 
 - \`GET /api/metrics\` of the gateway needs \`metrics:read\`.
 - gRPC health and reflection, \`/api/ws\` and \`/api/ws/asyncapi.json\` need no scope.
-- Service accounts that call the registry directly have no scopes. They own the names that they
-  register, and a webhook with a secret needs its signature.
 - A scope is printable ASCII without space, \`"\` and \`\\\` (RFC 6749, section 3.3).
-- Which scopes a call of a service needs is for its routes and for the service to say.
+- Which scopes a call of another service needs is for its routes and for the service to say.
+
+## Registry
+
+${table(registryOperations, ['rest', 'grpc', 'webSocket'])}
+
+Service accounts that call the registry directly have no scopes. They own the names that they
+register, and a webhook with a secret needs its signature.
+
+## Communication
+
+${table(communicationOperations, ['rest', 'graphql', 'webSocket'])}
+
+${administrators('messages', 'templates', 'suppressions')}
+
+## Payment
+
+${table(paymentOperations, ['rest', 'graphql', 'webSocket'])}
+
+${administrators('payments', 'billing')}
+
+## GraphQL
+
+The endpoint of communication and payment is \`/api/graphql\` at the service, and
+\`/api/v1/<service>/graphql\` at the gateway. The gateway needs a token for it. The service checks
+the scope of each field that a request names, and refuses that field alone.
 `;
+}
+
+function table(operations: readonly Operation[], shown: readonly Column[]): string {
+  const rows = operations.map((operation) => {
+    const entries = shown.map((column) => (operation[column] ?? []).map((entry) => `\`${entry}\``).join(', '));
+    const { name, scope } = operation;
+    return `| ${name} | ${scope === undefined ? 'none' : `\`${scope}\``} | ${entries.join(' | ')} |`;
+  });
+  const head = ['operation', 'scope', ...shown.map((column) => columns[column])];
+  return [`| ${head.join(' | ')} |`, `|${'---|'.repeat(head.length)}`, ...rows].join('\n');
+}
+
+function administrators(...areas: readonly string[]): string {
+  const scopes = areas.map((area) => `\`${area}:admin\``);
+  return `What belongs to another subject is not found, unless the caller also has
+${scopes.join(' or ')} for its area.`;
 }
 
 if (import.meta.main) await writeFile(file, generateScopeDocs());

@@ -398,7 +398,7 @@ test('metrics distinguish routes, what is refused included', async () => {
   await using gateway = await start();
   const token = await tokenOf(
     gateway,
-    await createClient(namespace, { id: 'measured', scopes: ['registrations:read'] }),
+    await createClient(namespace, { id: 'measured', scopes: ['registrations:read', 'payments:read'] }),
   );
   await (await get(gateway, '/api/v1/shop/short', token)).text();
   await (await get(gateway, '/api/v1/shop/short')).text();

@@ -36,7 +36,7 @@ beforeAll(async () => {
   );
   token = await tokenOf(
     gateway,
-    await createClient(namespace, { id: 'tests', scopes: ['orders:read', 'registrations:read'] }),
+    await createClient(namespace, { id: 'tests', scopes: ['orders:read', 'payments:read', 'registrations:read'] }),
   );
   shop = stack.use(await startBackend());
   await register('shop', `${shop.url}/base/`);
@@ -138,7 +138,7 @@ describe('a request to a registered service', () => {
     expect(headers).toMatchObject({
       'x-rollcall-subject': 'tests',
       'x-rollcall-tier': 'premium',
-      'x-rollcall-scopes': 'orders:read registrations:read',
+      'x-rollcall-scopes': 'orders:read payments:read registrations:read',
     });
     const identity = headers['x-rollcall-identity'] ?? '';
     expect(decodeProtectedHeader(identity)).toMatchObject({ alg: 'ES256', typ: 'rollcall-identity+jwt' });
@@ -150,7 +150,7 @@ describe('a request to a registered service', () => {
     expect(await readerFor('shop').read({ headers })).toEqual({
       subject: 'tests',
       tier: 'premium',
-      scopes: new Set(['orders:read', 'registrations:read']),
+      scopes: new Set(['orders:read', 'payments:read', 'registrations:read']),
     });
     expect(await readerFor('payment').read({ headers })).toBeUndefined();
     expect(await readerFor('shop').read({ headers: { 'x-rollcall-identity': token } })).toBeUndefined();

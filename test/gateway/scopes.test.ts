@@ -1,6 +1,7 @@
 import { freePorts } from '@rollcall/local/ports.ts';
 import { identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
-import { type Operation, operations, type Scope } from '@rollcall/platform/http/scopes.ts';
+import type { Operation, Scope } from '@rollcall/platform/http/operations/operation.ts';
+import { registryOperations } from '@rollcall/platform/http/operations/registry.ts';
 import { generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGrpcClient, type GrpcClient } from '../registry/grpc-client.ts';
@@ -91,7 +92,7 @@ async function code(client: GrpcClient, method: string): Promise<number> {
   }
 }
 
-describe.each(operations.filter(({ scope }) => scope !== undefined))('$name', (operation: Operation) => {
+describe.each(registryOperations.filter(({ scope }) => scope !== undefined))('$name', (operation: Operation) => {
   const scope = operation.scope ?? '';
   const others = SCOPES.filter((each) => each !== scope);
 
@@ -163,6 +164,6 @@ test('the registry has the routes of the table, and no others', async () => {
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
   );
   const hidden = new Set(['GET /metrics', 'GET /openapi.json', 'GET /docs', 'GET /docs/*']);
-  const inTable = operations.flatMap(({ rest }) => rest).filter((route) => !hidden.has(route));
+  const inTable = registryOperations.flatMap(({ rest }) => rest).filter((route) => !hidden.has(route));
   expect(described.toSorted()).toEqual(inTable.toSorted());
 });

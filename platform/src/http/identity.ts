@@ -35,21 +35,64 @@ export function identityAudience(service: string): string {
   return `rollcall:service:${service}`;
 }
 
+/**
+ * The `typ` of an access token (RFC 9068, section 2.1): nothing else that is signed with the same
+ * keys passes for one.
+ */
+export const ACCESS_TOKEN_TYPE = 'at+jwt';
+
 /** Who is calling, as the gateway has proven it. */
-interface Identity {
+export interface Identity {
   readonly subject: string;
   readonly tier: string;
   readonly scopes: ReadonlySet<string>;
 }
 
-export interface IdentityOptions {
-  /** The registered name of this service. */
-  readonly service: string;
+export interface GatewayKeysOptions {
   /** `iss` of the gateway. */
   readonly issuer: string;
   /** The gateway's `/.well-known/jwks.json`. */
   readonly jwksUrl: URL;
   readonly clock: Clock;
+}
+
+/**
+ * Verifies a token that the gateway has signed.
+ *
+ * @returns undefined when it does not hold.
+ * @throws when the gateway's keys cannot be had.
+ */
+type Verify = (token: string, expected: ExpectedToken) => Promise<Identity | undefined>;
+
+interface ExpectedToken {
+  readonly typ: string;
+  readonly audience: string;
+}
+
+function createVerify({ issuer, jwksUrl, clock }: GatewayKeysOptions): Verify {
+  const keySet = createKeySet(jwksUrl, { clock });
+  return async (token, { typ, audience }) => {
+    try {
+      const { payload } = await jwtVerify(token, keySet, {
+        algorithms: [ALGORITHM],
+        typ,
+        issuer,
+        audience,
+        clockTolerance: TOLERANCE_SECONDS,
+        currentDate: clock.now(),
+        requiredClaims: ['sub', 'exp'],
+      });
+      return identityOf(payload);
+    } catch (err) {
+      if (err instanceof errors.JOSEError) return undefined;
+      throw err;
+    }
+  };
+}
+
+export interface IdentityOptions extends GatewayKeysOptions {
+  /** The registered name of this service. */
+  readonly service: string;
 }
 
 /** Reads who is calling from a request that came by the gateway. */
@@ -62,29 +105,30 @@ export interface IdentityReader {
 }
 
 /** Verifies identities with the gateway's published keys. */
-export function createIdentityReader({ service, issuer, jwksUrl, clock }: IdentityOptions): IdentityReader {
-  const keySet = createKeySet(jwksUrl, { clock });
+export function createIdentityReader(options: IdentityOptions): IdentityReader {
+  const verify = createVerify(options);
+  const expected = { typ: IDENTITY_TOKEN_TYPE, audience: identityAudience(options.service) };
   return {
     async read({ headers }) {
       const token = headers[identityHeaders.token];
-      if (typeof token !== 'string') return undefined;
-      try {
-        const { payload } = await jwtVerify(token, keySet, {
-          algorithms: [ALGORITHM],
-          typ: IDENTITY_TOKEN_TYPE,
-          issuer,
-          audience: identityAudience(service),
-          clockTolerance: TOLERANCE_SECONDS,
-          currentDate: clock.now(),
-          requiredClaims: ['sub', 'exp'],
-        });
-        return identityOf(payload);
-      } catch (err) {
-        if (err instanceof errors.JOSEError) return undefined;
-        throw err;
-      }
+      return typeof token === 'string' ? verify(token, expected) : undefined;
     },
   };
+}
+
+/**
+ * Reads an access token of the gateway's. Whether its client has been deleted since only the gateway
+ * knows: it counts until it ends.
+ *
+ * @param audience of the gateway's access tokens.
+ * @returns as {@link IdentityReader.read}.
+ */
+export function createAccessTokenReader(
+  options: GatewayKeysOptions,
+  audience: string,
+): (token: string) => Promise<Identity | undefined> {
+  const verify = createVerify(options);
+  return (token) => verify(token, { typ: ACCESS_TOKEN_TYPE, audience });
 }
 
 /**

@@ -1,5 +1,16 @@
 import { expect, test } from 'vitest';
-import { channelScope, grpcOperation, hasScope, isScopeToken, operations, restOperation } from './scopes.ts';
+import { communicationOperations } from './operations/communication.ts';
+import { paymentOperations } from './operations/payment.ts';
+import {
+  channelScope,
+  graphqlOperation,
+  grpcOperation,
+  hasScope,
+  isScopeToken,
+  restOperation,
+  seesAll,
+  serviceOperations,
+} from './scopes.ts';
 
 test.each([
   ['GET', '/services', 'registrations:read'],
@@ -35,11 +46,11 @@ test.each([
   ['POST', '/jobs/j1/abort', 'jobs:write'],
   ['GET', '/metrics', 'metrics:read'],
 ])('%s %s takes %s', (method, path, scope) => {
-  expect(restOperation(method, path)?.scope).toBe(scope);
+  expect(restOperation('registry', method, path)?.scope).toBe(scope);
 });
 
 test.each(['/health', '/openapi.json', '/docs', '/docs/', '/docs/static/index.css'])('%s is open', (path) => {
-  expect(restOperation('GET', path)).toMatchObject({ scope: undefined });
+  expect(restOperation('registry', 'GET', path)).toMatchObject({ scope: undefined });
 });
 
 test.each([
@@ -50,11 +61,11 @@ test.each([
   ['GET', '/services/a/b/c'],
   ['POST', '/docs'],
 ])('%s %s is no operation', (method, path) => {
-  expect(restOperation(method, path)).toBeUndefined();
+  expect(restOperation('registry', method, path)).toBeUndefined();
 });
 
 test('what cannot be decoded is a name, too', () => {
-  expect(restOperation('GET', '/services/%E9')?.scope).toBe('registrations:read');
+  expect(restOperation('registry', 'GET', '/services/%E9')?.scope).toBe('registrations:read');
 });
 
 test.each([
@@ -68,7 +79,7 @@ test.each([
   ['ReportLifecycle', 'POST', '/webhooks/lifecycle'],
 ])('%s is the same operation as %s %s', (grpc, method, path) => {
   expect(grpcOperation(grpc)).toBeDefined();
-  expect(grpcOperation(grpc)).toBe(restOperation(method, path));
+  expect(grpcOperation(grpc)).toBe(restOperation('registry', method, path));
 });
 
 test('channels take the scope of reading the same', () => {
@@ -79,10 +90,58 @@ test('channels take the scope of reading the same', () => {
 });
 
 test('each route, method and channel is in one row', () => {
-  for (const column of ['rest', 'grpc', 'webSocket'] as const) {
-    const all = operations.flatMap((operation) => operation[column] ?? []);
-    expect(all).toEqual([...new Set(all)]);
+  for (const operations of serviceOperations.values()) {
+    for (const column of ['rest', 'grpc', 'graphql', 'webSocket'] as const) {
+      const all = operations.flatMap((operation) => operation[column] ?? []);
+      expect(all).toEqual([...new Set(all)]);
+    }
   }
+});
+
+function operationOf(service: string, route: string) {
+  const [method = '', path = ''] = route.split(' ');
+  return restOperation(service, method, path);
+}
+
+test.each([
+  ['communication', 'POST /emails', 'messages:send'],
+  ['communication', 'POST /messages/m1/cancel', 'messages:send'],
+  ['communication', 'GET /messages/m1', 'messages:read'],
+  ['communication', 'POST /templates/welcome/preview', 'messages:read'],
+  ['communication', 'PUT /templates/welcome', 'templates:write'],
+  ['communication', 'DELETE /suppressions/a%40b.example', 'suppressions:write'],
+  ['payment', 'POST /payments', 'payments:write'],
+  ['payment', 'HEAD /payments/p1', 'payments:read'],
+  ['payment', 'POST /payments/p1/refunds', 'refunds:write'],
+  ['payment', 'DELETE /subscriptions/s1', 'billing:write'],
+  ['payment', 'GET /invoices/i1/pdf', 'billing:read'],
+])('at %s, %s takes %s', (service, route, scope) => {
+  expect(operationOf(service, route)?.scope).toBe(scope);
+});
+
+test('what a path means depends on the service', () => {
+  expect(restOperation('registry', 'POST', '/payments')).toBeUndefined();
+  expect(restOperation('shop', 'POST', '/payments')).toBeUndefined();
+});
+
+test.each([
+  ['communication', 'Mutation.sendSMS', 'POST /sms'],
+  ['payment', 'Mutation.createPayment', 'POST /payments'],
+  ['payment', 'Query.payment', 'GET /payments/:id'],
+])('at %s, %s is the same operation as %s', (service, field, route) => {
+  expect(graphqlOperation(service, field)).toBeDefined();
+  expect(graphqlOperation(service, field)).toBe(operationOf(service, route));
+});
+
+test('who calls without a token may change nothing but what a provider reports', () => {
+  const open = [...communicationOperations, ...paymentOperations].filter(({ scope }) => scope === undefined);
+  const changing = open.flatMap(({ rest }) => rest).filter((route) => !route.startsWith('GET '));
+  expect([...new Set(changing)]).toEqual(['POST /notifications/:provider']);
+});
+
+test('an administrator of an area sees all of it, and nothing of another', () => {
+  const admin = { scopes: new Set(['payments:admin']) };
+  expect([seesAll(admin, 'payments'), seesAll(admin, 'billing')]).toEqual([true, false]);
 });
 
 test('a scope is had by itself, or by *', () => {

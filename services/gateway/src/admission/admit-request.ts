@@ -1,4 +1,4 @@
-import type { Scope } from '@rollcall/platform/http/scopes.ts';
+import type { Scope } from '@rollcall/platform/http/operations/operation.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type AdmissionDeps, type Arrived, admit } from './admission.ts';
 import { bearerToken } from './bearer.ts';

@@ -1,16 +1,11 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import { ACCESS_TOKEN_TYPE } from '@rollcall/platform/http/identity.ts';
 import { isScopeToken } from '@rollcall/platform/http/scopes.ts';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { Caller, Tier } from '../admission/caller.ts';
 import { GatewayError } from '../errors.ts';
 import type { ApiClients, KnownClient } from './api-clients.ts';
 import { type KeyStore, SIGNING_ALGORITHM } from './key-store.ts';
-
-/**
- * The `typ` of an access token (RFC 9068, section 2.1): nothing else that is signed with the same
- * keys passes for one.
- */
-const TOKEN_TYPE = 'at+jwt';
 
 export interface AccessTokenDeps {
   readonly keys: Pick<KeyStore, 'signing' | 'verifying' | 'isKnown'>;
@@ -70,7 +65,7 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
       const now = Math.floor(clock.now().getTime() / 1000);
       const claims = { tier: client.tier, scope: scopes.join(' '), client_id: client.clientId };
       const token = await new SignJWT({ ...claims, [GENERATION_CLAIM]: client.generation })
-        .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ: TOKEN_TYPE, kid })
+        .setProtectedHeader({ alg: SIGNING_ALGORITHM, typ: ACCESS_TOKEN_TYPE, kid })
         .setIssuer(issuer)
         .setAudience(audience)
         .setSubject(client.clientId)
@@ -87,7 +82,7 @@ export function createAccessTokens(deps: AccessTokenDeps): AccessTokens {
       const payload = await verified(
         jwtVerify(token, key, {
           algorithms: [SIGNING_ALGORITHM],
-          typ: TOKEN_TYPE,
+          typ: ACCESS_TOKEN_TYPE,
           issuer,
           audience,
           clockTolerance: toleranceSeconds,

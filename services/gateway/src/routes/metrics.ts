@@ -1,4 +1,4 @@
-import type { Scope } from '@rollcall/platform/http/scopes.ts';
+import type { Scope } from '@rollcall/platform/http/operations/operation.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Registry } from 'prom-client';
 import type { AdmissionDeps } from '../admission/admission.ts';

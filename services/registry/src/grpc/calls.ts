@@ -5,7 +5,8 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import { grpcOperation, type Operation } from '@rollcall/platform/http/scopes.ts';
+import type { Operation } from '@rollcall/platform/http/operations/operation.ts';
+import { grpcOperation } from '@rollcall/platform/http/scopes.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import type { Tracer } from '@rollcall/platform/tracing/tracer.ts';
 import { Histogram, type Registry } from 'prom-client';

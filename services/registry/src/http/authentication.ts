@@ -1,6 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { bearerToken } from '@rollcall/platform/http/bearer.ts';
+import { nameOperations } from '@rollcall/platform/http/callers.ts';
 import { identityHeaders, isIdentityFor, unverifiedScopes } from '@rollcall/platform/http/identity.ts';
-import { hasScope, type Operation, restOperation } from '@rollcall/platform/http/scopes.ts';
+import type { Operation } from '@rollcall/platform/http/operations/operation.ts';
+import { hasScope } from '@rollcall/platform/http/scopes.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyRequest } from 'fastify';
 import { RegistryError } from '../common/errors.ts';
@@ -16,8 +19,6 @@ declare module 'fastify' {
      * reads need credentials, too (`read`). By default only who shows credentials.
      */
     access?: Access;
-    /** What the route is in the table of scopes. */
-    operation?: Operation;
   }
 }
 
@@ -170,13 +171,6 @@ export function headerCredentials(headers: IncomingHttpHeaders): Credentials {
 }
 
 /**
- * The token of an Authorization header, or of the metadata of that name; undefined: there is none.
- */
-function bearerToken(authorization: string | undefined): string | undefined {
-  return authorization === undefined ? undefined : /^Bearer +([\w.~+/=-]+)$/i.exec(authorization)?.[1];
-}
-
-/**
  * Requires credentials, such as a bearer token (RFC 6750), on every route that is added from now on
  * but those whose `access` says otherwise; and of who comes by the gateway the scope of the route,
  * and that it came for the registry.
@@ -185,12 +179,7 @@ function bearerToken(authorization: string | undefined): string | undefined {
  */
 export function requireCredentials(app: App, authentication: Authentication | undefined): void {
   app.decorateRequest('subject', undefined);
-  app.addHook('onRoute', (route) => {
-    const path = route.url.slice(app.prefix.length);
-    const [operation] = [route.method].flat().map((method) => restOperation(method, path));
-    if (operation === undefined) throw new Error(`The table of scopes lacks ${route.method.toString()} ${path}`);
-    route.config = { ...route.config, operation };
-  });
+  nameOperations(app, OWN_NAME);
   app.addHook('onRequest', (request, _reply, done) => {
     const { access, operation } = request.routeOptions.config;
     const checked = admit(authentication, { operation, access, shown: headerCredentials(request.headers) });

@@ -27,6 +27,9 @@ describe('routes', () => {
     ['/api/v1/payment/%74ransactions/%37', 'payment', '/api/v1/payments/%37'],
     ['/%61pi/v1/p%61yment/transactions/a%20b/', 'payment', '/api/v1/payments/a%20b/'],
     ['/api/v1/payment/invoices', 'payment', '/api/v1/invoices'],
+    ['/api/v1/payment/graphql', 'payment', '/api/graphql'],
+    ['/api/v1/communication/graphql', 'communication', '/api/graphql'],
+    ['/api/v1/shop/graphql', 'shop', '/api/v1/graphql'],
     ['/api/v1/shop', 'shop', '/api/v1'],
     ['/api/v1/shop/', 'shop', '/api/v1/'],
     ['/api/v1/caf%C3%A9/menu', 'café', '/api/v1/menu'],
@@ -89,7 +92,13 @@ describe('routes', () => {
     ['GET', '/api/v1/registry/health', []],
     ['GET', '/api/v1/registry', []],
     ['POST', '/api/v1/shop/services/register', []],
-    ['POST', '/api/v1/payment/transactions', []],
+    ['POST', '/api/v1/payment/transactions', ['payments:write']],
+    ['GET', '/api/v1/payment/transactions/7', ['payments:read']],
+    ['POST', '/api/v1/payment/transactions/7/refunds', ['refunds:write']],
+    ['POST', '/api/v1/communication/%65mails', ['messages:send']],
+    ['POST', '/api/v1/communication/graphql', []],
+    ['GET', '/api/v1/communication/health', []],
+    ['GET', '/api/v1/communication/nothing', []],
   ])('%s %s needs the scopes %j', (method, path, scopes) => {
     expect(scopesOf(method, path)).toEqual(scopes);
   });

@@ -1,4 +1,4 @@
-import { type Operation, restOperation } from '@rollcall/platform/http/scopes.ts';
+import { restOperation } from '@rollcall/platform/http/scopes.ts';
 import type { RouteLimits } from '../../admission/limit-for.ts';
 import { GatewayError } from '../../errors.ts';
 import { REGISTRY } from '../discovery/targets.ts';
@@ -38,18 +38,29 @@ export interface Destination {
 
 const API = '/api/v1/';
 
-/** Where a browser, which shows no token, reads how the registry is called. */
+/** Where a browser, which shows no token, reads how a service of ours is called. */
 const DOCUMENTATION = ['/docs', '/openapi.json'];
+
+/** Whose GraphQL endpoint, which is not below `/api/v1`, is reached by their name. */
+const SUBGRAPHS = ['communication', 'payment'];
 
 /** What contract 3 names that is not `/api/v1/<service>/<rest>`, and what anybody may read. */
 export const builtInRules: readonly RouteRule[] = [
-  ...DOCUMENTATION.map((path) => ({
+  ...[REGISTRY, ...SUBGRAPHS].flatMap((service) =>
+    DOCUMENTATION.map((path) => ({
+      ...defaults(),
+      prefix: `${API}${service}${path}`,
+      service,
+      upstreamPrefix: `/api/v1${path}`,
+      methods: ['GET', 'HEAD', 'OPTIONS'],
+      anonymous: true,
+    })),
+  ),
+  ...SUBGRAPHS.map((service) => ({
     ...defaults(),
-    prefix: `${API}${REGISTRY}${path}`,
-    service: REGISTRY,
-    upstreamPrefix: `/api/v1${path}`,
-    methods: ['GET', 'HEAD', 'OPTIONS'],
-    anonymous: true,
+    prefix: `${API}${service}/graphql`,
+    service,
+    upstreamPrefix: '/api/graphql',
   })),
   { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
@@ -76,20 +87,16 @@ const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * @returns what a caller's token must have for a request: the scopes of the rule and, at the
- * registry, that of the operation.
+ * services of Rollcall, that of the operation. What a request of GraphQL needs its service says.
  */
 export function scopesFor({ service, path, rule }: Destination, method: string): readonly string[] {
   const scopes = rule === undefined ? [] : scopesOf(rule, method);
-  const operation = service === REGISTRY ? registryOperation(method, path) : undefined;
+  const operation = path.startsWith(API) ? restOperation(service, method, path.slice(API.length - 1)) : undefined;
   return operation?.scope === undefined ? scopes : [...scopes, operation.scope];
 }
 
 function scopesOf({ scopes, writeScopes }: RouteRule, method: string): readonly string[] {
   return READING.has(method) || writeScopes.length === 0 ? scopes : writeScopes;
-}
-
-function registryOperation(method: string, path: string): Operation | undefined {
-  return path.startsWith(API) ? restOperation(method, path.slice(API.length - 1)) : undefined;
 }
 
 /**

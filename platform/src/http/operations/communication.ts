@@ -1,0 +1,55 @@
+import type { Operation } from './operation.ts';
+
+/** What the communication service does. */
+export const communicationOperations: readonly Operation[] = [
+  {
+    name: 'Send, cancel and repeat messages, keep devices, and have webhooks told of messages',
+    scope: 'messages:send',
+    rest: [
+      'POST /emails',
+      'POST /sms',
+      'POST /push',
+      'POST /messages/:id/cancel',
+      'POST /messages/:id/retry',
+      'PUT /devices/:token',
+      'DELETE /devices/:token',
+      'POST /webhook-endpoints',
+      'DELETE /webhook-endpoints/:id',
+      'POST /webhook-deliveries/:id/replay',
+    ],
+    graphql: ['Mutation.sendEmail', 'Mutation.sendSMS', 'Mutation.sendPush'],
+  },
+  {
+    // Templates and suppressions say what is sent, and to whom it is not.
+    name: 'Read and watch messages, and what decides of them',
+    scope: 'messages:read',
+    rest: [
+      'GET /messages',
+      'GET /messages/:id',
+      'GET /templates',
+      'GET /templates/:name',
+      'POST /templates/:name/preview',
+      'GET /suppressions',
+      'GET /providers',
+      'GET /webhook-endpoints',
+      'GET /webhook-deliveries',
+    ],
+    webSocket: ['messages'],
+  },
+  {
+    name: 'Write templates',
+    scope: 'templates:write',
+    rest: ['PUT /templates/:name', 'DELETE /templates/:name'],
+  },
+  {
+    name: 'Write suppressions',
+    scope: 'suppressions:write',
+    rest: ['PUT /suppressions/:recipient', 'DELETE /suppressions/:recipient'],
+  },
+  {
+    // Providers sign what they report.
+    name: 'Read health and documentation, take reports of providers',
+    scope: undefined,
+    rest: ['GET /health', 'GET /openapi.json', 'GET /docs', 'GET /docs/*', 'POST /notifications/:provider'],
+  },
+];

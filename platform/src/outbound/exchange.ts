@@ -2,7 +2,7 @@ import { type Dispatcher, request } from 'undici';
 import { errorMessage } from '../errors.ts';
 
 export interface HttpQuestion {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -14,6 +14,8 @@ export interface HttpQuestion {
 
 export interface HttpAnswer {
   readonly status: number;
+  /** By their names in lower case; of those that came more than once, the first. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Up to the limit, as UTF-8. */
   readonly body: string;
   /** Whether there was more than the limit. */
@@ -21,12 +23,46 @@ export interface HttpAnswer {
   readonly tookMs: number;
 }
 
+/** There is no whole answer. Its message is for people. */
+export class NoAnswerError extends Error {
+  /** Whether the request surely did not arrive: no connection came about, so nothing was sent. */
+  readonly wasUnsent: boolean;
+
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.name = 'NoAnswerError';
+    this.wasUnsent = isUnsent(cause);
+  }
+}
+
+/** System calls that come before the first byte of a request. */
+const CONNECTING: ReadonlySet<unknown> = new Set(['connect', 'getaddrinfo']);
+
+/** Errors of connecting that no system call reports: of undici, of our own rules, of TLS. */
+const UNSENT_CODES: ReadonlySet<unknown> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ADDRESS_REFUSED',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+]);
+
+/** Pure. Whether an error says that no byte of a request was sent: nothing can have come of it. */
+function isUnsent(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnsent);
+  if (!(error instanceof Error)) return false;
+  if ('syscall' in error && CONNECTING.has(error.syscall)) return true;
+  if ('code' in error && UNSENT_CODES.has(error.code)) return true;
+  return isUnsent(error.cause);
+}
+
 /**
  * Asks once. Redirects are answers like any other: following one would measure something else than
  * what was asked for.
  *
- * @throws when there is no whole answer in time, in words for people; the signal's reason when that
- * aborts.
+ * @throws NoAnswerError when there is no whole answer in time; the signal's reason when that aborts.
  */
 export async function ask(
   dispatcher: Dispatcher,
@@ -47,12 +83,18 @@ export async function ask(
       bodyTimeout: 0,
     });
     const read = await readUpTo(response.body, limitBytes);
-    return { status: response.statusCode, ...read, tookMs: performance.now() - startedMs };
+    const fields = firstOfEach(response.headers);
+    return { status: response.statusCode, headers: fields, ...read, tookMs: performance.now() - startedMs };
   } catch (error) {
     signal.throwIfAborted();
-    if (timeout.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
-    throw new Error(`no answer: ${errorMessage(error)}`, { cause: error });
+    if (timeout.aborted) throw new NoAnswerError(`no answer within ${timeoutMs / 1000} s`, error);
+    throw new NoAnswerError(`no answer: ${errorMessage(error)}`, error);
   }
+}
+
+function firstOfEach(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const entries = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
 /** Leaving the loop early closes the connection. */

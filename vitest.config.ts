@@ -20,7 +20,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: [
-            '{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,bench}/**/*.test.ts',
+            '{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,simulators,bench}/**/*.test.ts',
             // Simulations in memory, which need no server.
             'test/operator/model/**/*.test.ts',
           ],

@@ -1,0 +1,43 @@
+import { errorMessage } from '@rollcall/platform/errors.ts';
+import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
+import { Value } from 'typebox/value';
+import { parseFaultRules } from './faults.ts';
+import type { Simulator } from './simulator.ts';
+
+const Outcomes = Type.Record(Type.String(), Type.String());
+
+export interface ControlOptions {
+  readonly simulator: Simulator;
+  readonly credentials: () => unknown;
+  readonly state: () => unknown;
+}
+
+/** The control API: how a simulator is told to misbehave, and asked what it saw. */
+export function addControl(app: FastifyInstance, { simulator, credentials, state }: ControlOptions): void {
+  void app.register(
+    async (scope) => {
+      scope.setErrorHandler(
+        async (error, _request, reply) => await reply.code(400).send({ error: errorMessage(error) }),
+      );
+      scope.post('/faults', async (request, reply) => {
+        simulator.addFaults(...parseFaultRules(request.body));
+        return await reply.code(204).send();
+      });
+      scope.put('/outcomes', async (request, reply) => {
+        if (!Value.Check(Outcomes, request.body)) throw new Error('send {"<recipient>": "<outcome>"}');
+        simulator.setOutcomes(request.body);
+        return await reply.code(204).send();
+      });
+      scope.get('/requests', async () => simulator.requests());
+      scope.get('/notifications', async () => simulator.notifications());
+      scope.get('/state', async () => state());
+      scope.get('/credentials', async () => credentials());
+      scope.delete('/', async (_request, reply) => {
+        await simulator.reset();
+        return await reply.code(204).send();
+      });
+    },
+    { prefix: '/_control' },
+  );
+}

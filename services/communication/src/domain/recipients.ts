@@ -1,0 +1,143 @@
+import { domainToASCII } from 'node:url';
+import { CONTROL, INVISIBLE } from '@rollcall/platform/text-rules.ts';
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/max';
+
+/** What untrusted text means, or what is wrong with it, in words for its sender. */
+export type Parsed<T> = { readonly value: T } | { readonly fault: string };
+
+/** Of RFC 5321, section 4.5.3.1, and its erratum 1690: octets. */
+const LONGEST_LOCAL_PART = 64;
+const LONGEST_ADDRESS = 254;
+
+/** A dot-atom of RFC 5322, section 3.2.3: neither quotes nor comments, white space or lists. */
+const LOCAL_PART = /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
+const DOMAIN_LABEL = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/;
+/** In ASCII as domains have it, and whatever else there is in Unicode. */
+const DOMAIN_TEXT = /^[a-z\d.\-\u{80}-\u{10ffff}]+$/iu;
+const HIDDEN = new RegExp(`[${CONTROL}${INVISIBLE}]`, 'u');
+
+/**
+ * Reads one mail address, such as `ana@example.com`. Everything that a mail library could read as
+ * more than one, or as a name or a comment, is a fault, and so are line breaks.
+ *
+ * @returns it with its domain in lower case and in ASCII (RFC 5891).
+ */
+export function parseEmailAddress(text: string): Parsed<string> {
+  if (text.length > LONGEST_ADDRESS) return { fault: `must have at most ${LONGEST_ADDRESS} characters` };
+  if (HIDDEN.test(text)) return { fault: 'must have no white space, control or invisible characters' };
+  const at = text.lastIndexOf('@');
+  const localPart = text.slice(0, Math.max(0, at));
+  if (localPart.length > LONGEST_LOCAL_PART) {
+    return { fault: `must have at most ${LONGEST_LOCAL_PART} characters before the @` };
+  }
+  if (!LOCAL_PART.test(localPart)) return { fault: 'must be one address, such as ana@example.com' };
+  const domain = asciiDomain(text.slice(at + 1));
+  if (domain === undefined) return { fault: 'must have the name of a mail domain after the @' };
+  const address = `${localPart}@${domain}`;
+  if (address.length > LONGEST_ADDRESS) return { fault: `must have at most ${LONGEST_ADDRESS} characters` };
+  return { value: address };
+}
+
+/** @returns undefined where mail can have no such domain, as for addresses of machines. */
+function asciiDomain(text: string): string | undefined {
+  // To the URL parser a slash ends the domain, and a percent sign stands for other characters.
+  if (!DOMAIN_TEXT.test(text)) return undefined;
+  const labels = domainToASCII(text).split('.');
+  const isDomain = labels.length > 1 && labels.every((label) => DOMAIN_LABEL.test(label));
+  // The URL parser makes an address of whatever ends in a number.
+  return isDomain && !/^\d+$/.test(labels.at(-1) ?? '') ? labels.join('.') : undefined;
+}
+
+export interface PhoneNumber {
+  /** Of E.164: `+27821234567`. */
+  readonly e164: string;
+  /** Of ISO 3166-1, in capitals; absent where several countries share a range. */
+  readonly country?: string;
+}
+
+/** Whole numbers with everything that people write between digits; the longest there is has 15. */
+const PHONE_NUMBER = /^\+?[\d ().\-/\u00a0]{3,40}$/;
+/** In some plans, as that of North America, nobody can tell. */
+const MAYBE_MOBILE = ['MOBILE', 'FIXED_LINE_OR_MOBILE'];
+
+/**
+ * Reads the number of a mobile phone.
+ *
+ * @param region of ISO 3166-1: whose numbers are meant where none is given, as in `082 123 4567`.
+ */
+export function parsePhoneNumber(text: string, region: CountryCode): Parsed<PhoneNumber> {
+  const fault = `must be a phone number, such as +27821234567 or one of ${region}`;
+  if (!PHONE_NUMBER.test(text)) return { fault };
+  const number = parsePhoneNumberFromString(text, { defaultCountry: region, extract: false });
+  if (number === undefined || !number.isValid()) return { fault };
+  if (!MAYBE_MOBILE.includes(number.getType() ?? '')) return { fault: 'must be the number of a mobile phone' };
+  return { value: { e164: number.number, ...(number.country !== undefined && { country: number.country }) } };
+}
+
+/** Whose push service a device listens to. */
+export const pushPlatforms = ['fcm', 'apns', 'webpush'] as const;
+export type PushPlatform = (typeof pushPlatforms)[number];
+
+/** Where a push message goes. */
+export type PushTarget =
+  | { readonly platform: 'fcm' | 'apns'; readonly token: string }
+  | ({ readonly platform: 'webpush' } & WebPushSubscription);
+
+/** What a browser's `PushSubscription` holds (W3C Push API); keys in base64url. */
+interface WebPushSubscription {
+  readonly endpoint: string;
+  readonly p256dh: string;
+  readonly auth: string;
+}
+
+const TOKENS = {
+  fcm: /^[\w:.-]{20,4096}$/,
+  /** In hexadecimal digits. Apple says not to rely on the 32 bytes that tokens have today. */
+  apns: /^(?:[\da-f]{2}){32,100}$/,
+};
+const LONGEST_SUBSCRIPTION = 4096;
+
+/**
+ * Reads the token of a device.
+ *
+ * @param text of FCM and APNs the token; of a browser its PushSubscription as JSON.
+ */
+export function parsePushTarget(text: string, platform: PushPlatform): Parsed<PushTarget> {
+  if (platform === 'webpush') {
+    const subscription = parseSubscription(text);
+    return subscription === undefined
+      ? { fault: 'must be a PushSubscription as JSON: an https endpoint, and the keys p256dh and auth' }
+      : { value: { platform, ...subscription } };
+  }
+  const token = platform === 'apns' ? text.toLowerCase() : text;
+  return TOKENS[platform].test(token) ? { value: { platform, token } } : { fault: `must be a token of ${platform}` };
+}
+
+function parseSubscription(text: string): WebPushSubscription | undefined {
+  if (text.length > LONGEST_SUBSCRIPTION) return undefined;
+  const { endpoint, keys } = fieldsOf(parseJson(text));
+  const { p256dh, auth } = fieldsOf(keys);
+  if (typeof endpoint !== 'string' || typeof p256dh !== 'string' || typeof auth !== 'string') return undefined;
+  const url = URL.parse(endpoint);
+  if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '') return undefined;
+  const point = bytesOf(p256dh);
+  // An uncompressed point of P-256, and the 16 bytes of RFC 8291, section 3.2.
+  if (point?.length !== 65 || point[0] !== 4 || bytesOf(auth)?.length !== 16) return undefined;
+  return { endpoint: url.href, p256dh, auth };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {};
+}
+
+function bytesOf(base64url: string): Uint8Array | undefined {
+  return /^[\w-]+$/.test(base64url) ? Buffer.from(base64url, 'base64url') : undefined;
+}

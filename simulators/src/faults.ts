@@ -6,6 +6,8 @@ const NOTIFICATION_FAULTS = [
   'twice',
   'out-of-order',
   'bad-signature',
+  'wrong-amount',
+  'wrong-merchant',
   'delayed',
   'never',
   'before-the-answer',

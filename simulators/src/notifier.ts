@@ -4,7 +4,7 @@ import { ask } from '@rollcall/platform/outbound/exchange.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Agent } from 'undici';
 import { readable } from './bodies.ts';
-import type { Faults } from './faults.ts';
+import type { FaultRule, Faults } from './faults.ts';
 
 /** Providers wait about so long for an answer: Yoco and Twilio 15 s. */
 const ANSWER_WITHIN_MS = 15_000;
@@ -18,6 +18,8 @@ interface NotificationAttempt {
   readonly at: Date;
   /** Whether the signature must not hold, or what stands in its place be wrong. */
   readonly isForged: boolean;
+  /** What it must say wrongly under a signature that holds; of payments only. */
+  readonly wrong: 'wrong-amount' | 'wrong-merchant' | undefined;
 }
 
 /** A request as it goes out. */
@@ -49,15 +51,32 @@ export interface NotifierOptions {
   readonly retryDelaysMs: readonly number[];
 }
 
+/** When notifications are sent, where no fault says otherwise. */
+export interface NotificationTiming {
+  /** Resolves when the request that caused them is answered; they follow that. */
+  readonly answered: Promise<void>;
+  /** Whether they come before the answer instead, as PayFast's do. */
+  readonly isBeforeTheAnswer: boolean;
+}
+
+/** How the attempts of a notification differ from what is right. */
+type Distortion = Omit<NotificationAttempt, 'at'>;
+
+interface Delivery {
+  readonly notification: Notification;
+  readonly distortion: Distortion;
+}
+
+const NOT_DISTORTED: Distortion = { isForged: false, wrong: undefined };
+
 /** Sends what a provider says of its own accord. */
 export interface Notifier {
   /**
    * Sends a sequence in its order, the next one once the last one has been taken or given up.
-   * Resolves when the caller may answer: at once, but for `before-the-answer`.
-   *
-   * @param answered resolves when the request that caused them is answered.
+   * Resolves when the caller may answer: at once, but for `before-the-answer`, where each has been
+   * tried once by then.
    */
-  send(sequence: readonly Notification[], answered: Promise<void>): Promise<void>;
+  send(sequence: readonly Notification[], timing: NotificationTiming): Promise<void>;
   /** Every attempt so far, the oldest first. */
   sent(): readonly SentNotification[];
   /** Resolves when nothing is left to be sent, or sent again. */
@@ -73,11 +92,11 @@ export function createNotifier({ faults, clock, retryDelaysMs }: NotifierOptions
   let sent: SentNotification[] = [];
   let dropped = new AbortController();
 
-  async function attempt(notification: Notification, isForged: boolean, number: number): Promise<boolean> {
+  async function attempt({ notification, distortion }: Delivery, number: number): Promise<boolean> {
     const { signal } = dropped;
     const at = clock.now();
-    const request = notification({ at, isForged });
-    const common = { ...request, at, attempt: number, isForged };
+    const request = notification({ at, ...distortion });
+    const common = { ...request, at, attempt: number, isForged: distortion.isForged };
     try {
       const { status } = await ask(
         agent,
@@ -100,39 +119,40 @@ export function createNotifier({ faults, clock, retryDelaysMs }: NotifierOptions
   }
 
   /** Until it is taken, or no delay is left. */
-  async function deliver(notification: Notification, isForged: boolean): Promise<void> {
+  async function repeat(delivery: Delivery): Promise<void> {
     const { signal } = dropped;
-    for (const [index, delayMs] of [...retryDelaysMs, undefined].entries()) {
-      if (signal.aborted || (await attempt(notification, isForged, index + 1))) return;
-      if (delayMs === undefined || !(await sleep(delayMs, signal))) return;
+    for (const [index, delayMs] of retryDelaysMs.entries()) {
+      if (!(await sleep(delayMs, signal)) || (await attempt(delivery, index + 2))) return;
     }
   }
 
+  function keepRunning(work: Promise<void>): void {
+    running.add(work);
+    void work.finally(() => running.delete(work));
+  }
+
   return {
-    async send(sequence, answered) {
+    async send(sequence, { answered, isBeforeTheAnswer }) {
       const { signal } = dropped;
       const fault = faults.takeForNotification(describe(sequence, clock.now()));
       const kind = fault?.kind;
       if (kind === 'never') return;
-      const ordered = kind === 'out-of-order' ? sequence.toReversed() : sequence;
-      const run = async () => {
-        for (const notification of ordered) {
-          await deliver(notification, kind === 'bad-signature');
-          if (kind === 'twice') await deliver(notification, false);
+      const deliveries = deliveriesOf(sequence, kind);
+      if (kind === 'before-the-answer' || (isBeforeTheAnswer && kind !== 'delayed')) {
+        for (const delivery of deliveries) {
+          if (!(await attempt(delivery, 1))) keepRunning(repeat(delivery));
         }
-      };
-      if (kind === 'before-the-answer') {
-        await run();
         return;
       }
       const runLater = async () => {
         await Promise.race([answered, abortOf(signal)]);
         if (kind === 'delayed') await sleep(fault?.delayMs ?? DELAY_MS, signal);
-        if (!signal.aborted) await run();
+        for (const delivery of deliveries) {
+          if (signal.aborted) return;
+          if (!(await attempt(delivery, 1))) await repeat(delivery);
+        }
       };
-      const later = runLater();
-      running.add(later);
-      void later.finally(() => running.delete(later));
+      keepRunning(runLater());
     },
     sent: () => sent,
     async idle() {
@@ -152,6 +172,17 @@ export function createNotifier({ faults, clock, retryDelaysMs }: NotifierOptions
   };
 }
 
+/** What is sent in which order, where the fault is of the kind. */
+function deliveriesOf(sequence: readonly Notification[], kind: FaultRule['kind'] | undefined): readonly Delivery[] {
+  const wrong = kind === 'wrong-amount' || kind === 'wrong-merchant' ? kind : undefined;
+  const distortion = { isForged: kind === 'bad-signature', wrong };
+  const ordered = kind === 'out-of-order' ? sequence.toReversed() : sequence;
+  return ordered.flatMap((notification) => [
+    { notification, distortion },
+    ...(kind === 'twice' ? [{ notification, distortion: NOT_DISTORTED }] : []),
+  ]);
+}
+
 /** Resolves when the signal aborts. */
 function abortOf(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -161,7 +192,7 @@ function abortOf(signal: AbortSignal): Promise<void> {
 
 /** What rules for notifications match: every request of the sequence. */
 function describe(sequence: readonly Notification[], at: Date): string {
-  const requests = sequence.map((notification) => notification({ at, isForged: false }));
+  const requests = sequence.map((notification) => notification({ at, ...NOT_DISTORTED }));
   return requests.map(({ url, headers, body }) => `POST ${url}\n${readable(body, headers['content-type'])}`).join('\n');
 }
 

@@ -148,6 +148,22 @@ describe('notifications', () => {
     expect(said()).toEqual(['a packed', 'a sent']);
   });
 
+  test('come before the answer where the provider does so, which does not wait for repetitions', async () => {
+    receiver.answers.push(500);
+    expect(await order('express')).toMatchObject({ status: 201 });
+    expect(said()).toEqual(['express packed', 'express sent']);
+    await simulator.idle();
+    expect(said()).toEqual(['express packed', 'express sent', 'express packed']);
+  });
+
+  test.each(['wrong-amount', 'wrong-merchant'] as const)('say something wrong: %s', async (kind) => {
+    simulator.addFaults({ kind, times: 1 });
+    await order('a');
+    await simulator.idle();
+    expect(said()).toEqual([`a packed, ${kind}`, `a sent, ${kind}`]);
+    expect(signatures()).toEqual(['good', 'good']);
+  });
+
   test('come late', async () => {
     simulator.addFaults({ kind: 'delayed', delayMs: 150 });
     const begun = performance.now();
@@ -254,12 +270,12 @@ function addOrders(app: FastifyInstance, { notify, outcomeOf }: SimulationContex
     orders.push(what);
     const say =
       (word: string): Notification =>
-      ({ isForged }) => ({
+      ({ isForged, wrong }) => ({
         url: target,
         headers: { 'content-type': 'text/plain', signature: isForged ? 'bad' : 'good' },
-        body: `${what} ${word}`,
+        body: `${what} ${word}${wrong === undefined ? '' : `, ${wrong}`}`,
       });
-    await notify(request, [say('packed'), say('sent')]);
+    await notify(request, [say('packed'), say('sent')], { isBeforeTheAnswer: what === 'express' });
     return await reply.code(201).send({ ordered: what });
   });
 }

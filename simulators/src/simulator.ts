@@ -4,7 +4,7 @@ import { readable } from './bodies.ts';
 import { addControl } from './control.ts';
 import { createFaults, type FaultRule, isTaken, type RequestFaultRule } from './faults.ts';
 import { misbehave, never } from './misbehaviour.ts';
-import { createNotifier, type Notification, type SentNotification } from './notifier.ts';
+import { createNotifier, type Notification, type NotificationTiming, type SentNotification } from './notifier.ts';
 
 /** SendGrid takes mails of 30 MB; no provider takes more. */
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
@@ -53,7 +53,11 @@ export interface SimulationContext {
    * Sends notifications in their order once the request is answered, unless a fault says otherwise.
    * To be awaited before answering.
    */
-  readonly notify: (request: FastifyRequest, sequence: readonly Notification[]) => Promise<void>;
+  readonly notify: (
+    request: FastifyRequest,
+    sequence: readonly Notification[],
+    timing?: Pick<NotificationTiming, 'isBeforeTheAnswer'>,
+  ) => Promise<void>;
 }
 
 /** A request that came to a provider's routes. */
@@ -156,7 +160,11 @@ export async function startSimulator(simulation: Simulation, options: SimulatorO
       clock,
       url: () => url,
       outcomeOf: (recipient) => outcomes.get(recipient),
-      notify: (request, sequence) => notifier.send(sequence, exchanges.get(request)?.answered ?? Promise.resolve()),
+      notify: (request, sequence, { isBeforeTheAnswer } = { isBeforeTheAnswer: false }) =>
+        notifier.send(sequence, {
+          answered: exchanges.get(request)?.answered ?? Promise.resolve(),
+          isBeforeTheAnswer,
+        }),
     });
   });
   addControl(app, {

@@ -12,6 +12,7 @@ import {
   type RawServerDefault,
 } from 'fastify';
 import { Histogram, type Registry } from 'prom-client';
+import { Settings } from 'typebox/system';
 import type { Logger } from '../process/log.ts';
 import { bodyFault, jsonParser } from './body-text.ts';
 import { prepareClosing } from './closing.ts';
@@ -24,7 +25,7 @@ import { headerFault, isDecodable, isDecodableQuery } from './request-head.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { nameSpan, type RequestTracing, traceRequests } from './request-spans.ts';
 import { toOriginForm } from './request-target.ts';
-import { describeSchemaFaults } from './schema-faults.ts';
+import { describeSchemaFaults, fieldFaults, MOST_FAULTS } from './schema-faults.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -146,6 +147,8 @@ export function createServer(options: ServerOptions): App {
   // So many bytes as a head may have are no more fields than that; Node would drop what is beyond
   // its limit without a word.
   app.server.maxHeadersCount = 0;
+  // Of all validators in the process: there are eight by itself.
+  Settings.Set({ maxErrors: MOST_FAULTS });
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   app.removeContentTypeParser(['application/json', 'text/plain']);
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, jsonParser(app));
@@ -179,7 +182,7 @@ export function createServer(options: ServerOptions): App {
     if (routePath === '') pathMethods.add(`${url}/`, method);
   });
   app.setErrorHandler((error, request, reply) => {
-    const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error));
+    const known = error instanceof HttpError ? error : (mapError(error) ?? fromFastify(error, request));
     if (known !== undefined) return answer(reply, known);
     const { id: reqId, method, routeOptions } = request;
     request.log.error({ err: error, reqId, method, route: routeOptions.url }, 'request failed');
@@ -321,10 +324,11 @@ function internalError(): HttpError {
  * Errors that Fastify raises before a route runs: malformed JSON, a body too large, a schema that
  * does not match.
  */
-function fromFastify(error: unknown): HttpError | undefined {
+function fromFastify(error: unknown, request: FastifyRequest): HttpError | undefined {
   if (!(error instanceof Error)) return undefined;
   const { statusCode, validation, message }: Partial<FastifyError> & Error = error;
-  if (validation !== undefined) return new HttpError(400, 'Invalid request', { message });
+  if (validation !== undefined)
+    return new HttpError(400, 'Invalid request', { message, details: { fields: fieldFaults(request) } });
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return undefined;
   const isKnown = ([, { status }]: [string, { readonly status: number }]) => status === statusCode && status !== 400;
   const [code, known] = Object.entries(serverErrors).find(isKnown) ?? [];

@@ -1,0 +1,21 @@
+import type { Simulator, SimulatorOptions } from './simulator.ts';
+import { startTwilio } from './sms/twilio.ts';
+
+/** In the order of their ports. A new one comes last, so that the others keep theirs. */
+const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[] = [startTwilio];
+
+/**
+ * Starts every simulator, with the credentials it has by default.
+ *
+ * @param firstPort of the first one, the others follow; 0: any that are free.
+ */
+export async function startAll(firstPort: number): Promise<readonly Simulator[]> {
+  await using started = new AsyncDisposableStack();
+  const simulators: Simulator[] = [];
+  for (const [index, start] of SIMULATORS.entries()) {
+    simulators.push(started.use(await start({ port: firstPort === 0 ? 0 : firstPort + index })));
+  }
+  // Stopped here only where one of them could not start.
+  started.move();
+  return simulators;
+}

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheDirectory } from './cache-directory.ts';
 import { isExecutable } from './executables.ts';
-import { ensureBuilt, type GoBuildOptions, KUBERNETES_USE } from './go-build.ts';
+import { ensureBuilt, type GoBuildOptions, type GoUse, KUBERNETES_USE } from './go-build.ts';
 import {
   BINARIES,
   type BinaryName,
@@ -21,6 +21,8 @@ export interface FindBinariesOptions extends GoBuildOptions {
   readonly assetsDirectory?: string | undefined;
   /** The cache's root; see `defaultCacheDirectory`. */
   readonly cacheDirectory: string;
+  /** What an error says where Go is missing; that Kubernetes needs it by default. */
+  readonly use?: GoUse;
 }
 
 /**
@@ -90,7 +92,8 @@ async function buildModule(
   const directory = join(options.cacheDirectory, `${module}-${versions[module]}-${key}`);
   const packages = Object.fromEntries(names.map((name) => [name, BINARIES[name].package]));
   const title = `${module} ${versions[module]}`;
-  await ensureBuilt({ ...KUBERNETES_USE, title, source, directory, packages, linkerFlags: flags }, options);
+  const { use = KUBERNETES_USE } = options;
+  await ensureBuilt({ ...use, title, source, directory, packages, linkerFlags: flags }, options);
   return directory;
 }
 

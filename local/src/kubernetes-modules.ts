@@ -11,6 +11,7 @@ export const MODULES = {
   /** Our own, of nothing but the standard library. */
   pause: { path: undefined, name: 'rollcall.dev/pause-binary' },
   helm: { path: 'helm.sh/helm/v4', name: 'rollcall.dev/helm-binary' },
+  mailpit: { path: 'github.com/axllent/mailpit', name: 'rollcall.dev/mailpit-binary' },
   'gateway-api': { path: 'sigs.k8s.io/gateway-api', name: 'rollcall.dev/gateway-api-crds' },
   'cert-manager': { path: 'github.com/cert-manager/cert-manager', name: 'rollcall.dev/cert-manager-crds' },
   'prometheus-operator': {
@@ -37,6 +38,7 @@ export const BINARIES = {
   coredns: { module: 'coredns', package: OWN },
   pause: { module: 'pause', package: OWN },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
+  mailpit: { module: 'mailpit', package: 'github.com/axllent/mailpit' },
 } as const satisfies Record<string, { module: ModuleName; package: string }>;
 
 export type BinaryName = keyof typeof BINARIES;

@@ -6,6 +6,7 @@ import { errorMessage } from '@rollcall/platform/errors.ts';
 import { cacheDirectory } from './cache-directory.ts';
 import { tryLock } from './file-lock.ts';
 import { defaultCacheDirectory, findKubernetesBinaries } from './kubernetes-binaries.ts';
+import { findMailpit } from './mailpit.ts';
 import { findRedisBinary } from './redis-binary.ts';
 import { endpointsFile, type Rollcall, startRollcall } from './rollcall.ts';
 import { REPOSITORY } from './services.ts';
@@ -42,14 +43,15 @@ async function main(): Promise<number> {
 async function run(stop: AbortSignal): Promise<number> {
   const started = performance.now();
   try {
+    const places = {
+      assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
+      cacheDirectory: defaultCacheDirectory(process.env),
+      log,
+      signal: stop,
+    };
     const binaries = await findKubernetesBinaries(
       ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kwok'],
-      {
-        assetsDirectory: process.env['KUBEBUILDER_ASSETS'],
-        cacheDirectory: defaultCacheDirectory(process.env),
-        log,
-        signal: stop,
-      },
+      places,
     );
     const redisBinary = await findRedisBinary({
       redisServer: process.env['REDIS_SERVER'],
@@ -57,7 +59,9 @@ async function run(stop: AbortSignal): Promise<number> {
       log,
       signal: stop,
     });
-    const parts = { binaries, redisBinary };
+    const mailpit = await findMailpit(places);
+    if ('problem' in mailpit) log(`There will be no mail server. ${mailpit.problem}`);
+    const parts = { binaries, redisBinary, mailpitFile: 'file' in mailpit ? mailpit.file : undefined };
     await using rollcall = await startRollcall({ directory, ...parts, env: inheritedEnvironment(), log, signal: stop });
     console.log(summary(rollcall, Math.round(performance.now() - started) / 1000));
     if (!stop.aborted) await Promise.race([once(stop, 'abort'), rollcall.failed]);
@@ -98,6 +102,7 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 
 function summary(rollcall: Rollcall, seconds: number): string {
   const { registry, gateway, gatewayGrpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
+  const { mailpit } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
@@ -108,6 +113,7 @@ Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and ev
   Kubernetes     ${controlPlane.server}
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}
+  mail           ${mailpit === undefined ? 'none, see above' : `SMTP at 127.0.0.1:${mailpit.smtpPort}, read at ${mailpit.url}/api/v1/messages`}
   samples        ${samples.map(({ name, url, pid }) => `${name} ${url} (process ${pid})`).join('\n                 ')}
   logs           ${logDirectory}
   webhooks       deploys need no signature of services without a secret (ROLLCALL_WEBHOOK_ALLOW_UNSIGNED)

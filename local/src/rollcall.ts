@@ -1,9 +1,11 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorMessage } from '@rollcall/platform/errors.ts';
 import { type ControlPlane, startControlPlane } from './control-plane.ts';
 import type { ComponentName } from './control-plane-commands.ts';
 import { applyDemoClient } from './demo-client.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
+import { type Mailpit, startMailpit } from './mailpit.ts';
 import { freePorts } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
@@ -20,6 +22,8 @@ export interface RollcallOptions {
   readonly directory: string;
   readonly binaries: KubernetesBinaries<ComponentName | 'kubectl'>;
   readonly redisBinary: RedisBinary;
+  /** The mail server's executable; undefined: there is none, and so no mail server. */
+  readonly mailpitFile: string | undefined;
   /** Environment of the services besides what is set here. */
   readonly env: NodeJS.ProcessEnv;
   readonly log: (line: string) => void;
@@ -38,13 +42,16 @@ export interface Rollcall extends Omit<ProcessPlan, 'processes'>, AsyncDisposabl
   readonly client: { readonly id: string; readonly secret: string };
   readonly controlPlane: ControlPlane;
   readonly postgres: Postgres;
+  /** Undefined: there is no mail server. */
+  readonly mailpit: Mailpit | undefined;
   readonly samples: readonly SampleService[];
   /** Path of the kubectl that fits. */
   readonly kubectl: string;
   readonly logDirectory: string;
   /**
    * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when the operator, the
-   * registry or the gateway cannot be kept running. The sample services are there to be killed.
+   * registry or the gateway cannot be kept running. The sample services are there to be killed, and
+   * the mail server is no part of Rollcall.
    */
   readonly failed: Promise<never>;
 }
@@ -75,7 +82,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const { directory, log, signal } = options;
   await using stack = new AsyncDisposableStack();
   const [kubectl] = await Promise.all([linkKubectl(options), removeOldState(directory)]);
-  const { controlPlane, postgres, redis } = await startBackends(stack, options);
+  const { controlPlane, postgres, redis, mailpit } = await startBackends(stack, options);
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
@@ -106,7 +113,14 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
-  const endpoints = { kubeconfig: controlPlane.kubeconfigPath, demoClient: client, registry, gateway, gatewayGrpc };
+  const endpoints = {
+    kubeconfig: controlPlane.kubeconfigPath,
+    demoClient: client,
+    registry,
+    gateway,
+    gatewayGrpc,
+    mail: mailpit?.url,
+  };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
   const failed = Promise.race([controlPlane, postgres, redis, ...services].map((part) => part.failed));
@@ -119,6 +133,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     client,
     controlPlane,
     postgres,
+    mailpit,
     samples,
     kubectl,
     logDirectory: context.logDirectory,
@@ -128,15 +143,15 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
 }
 
 /**
- * For programs: `kubeconfig` (path), the base URLs `registry` and `gateway`, and `gatewayGrpc`
- * (`host:port`).
+ * For programs: `kubeconfig` (path), the base URLs `registry` and `gateway`, `gatewayGrpc`
+ * (`host:port`), and `mail`, the base URL of the mail server's API where there is one.
  */
 export function endpointsFile(directory: string): string {
   return join(directory, 'endpoints.json');
 }
 
 async function removeOldState(directory: string): Promise<void> {
-  const old = ['control-plane', 'postgres', 'redis', 'log'];
+  const old = ['control-plane', 'postgres', 'redis', 'mailpit', 'log'];
   await Promise.all(old.map((name) => rm(join(directory, name), { recursive: true, force: true })));
 }
 
@@ -149,9 +164,9 @@ async function linkKubectl({ directory, binaries }: RollcallOptions): Promise<st
 }
 
 async function startBackends(stack: AsyncDisposableStack, options: RollcallOptions) {
-  const { directory, binaries, redisBinary, log, signal } = options;
+  const { directory, binaries, redisBinary, mailpitFile, log, signal } = options;
   log('Starting the Kubernetes control plane, PostgreSQL and Redis');
-  const [controlPlane, postgres, redis] = await Promise.all([
+  const [controlPlane, postgres, redis, mailpit] = await Promise.all([
     stoppedBy(
       stack,
       startControlPlane({
@@ -165,8 +180,12 @@ async function startBackends(stack: AsyncDisposableStack, options: RollcallOptio
     ),
     stoppedBy(stack, startPostgres({ directory: join(directory, 'postgres'), signal })),
     stoppedBy(stack, startRedis({ directory: join(directory, 'redis'), binary: redisBinary, signal })),
+    mailpitFile === undefined
+      ? undefined
+      : stoppedBy(stack, startMailpit({ directory: join(directory, 'mailpit'), file: mailpitFile, signal })),
   ]);
-  return { controlPlane, postgres, redis };
+  mailpit?.failed.catch((err: unknown) => log(`No mail is accepted any more: ${errorMessage(err)}`));
+  return { controlPlane, postgres, redis, mailpit };
 }
 
 /** When another part fails, one that is still starting is waited for and stopped. */

@@ -111,6 +111,13 @@ test('endpoints.json says where the gateway accepts gRPC calls', async () => {
   expect(head).toMatchObject({ ':status': 405, allow: 'POST' });
 });
 
+test('endpoints.json says where to read the mails that its mail server has', async () => {
+  const { mail } = JSON.parse(await readFile(ENDPOINTS, 'utf8'));
+  expect(output).toContain(`read at ${mail}/api/v1/messages`);
+  const answer = await fetch(`${mail}/api/v1/messages`);
+  expect(await answer.json()).toMatchObject({ total: 0, messages: [] });
+});
+
 function legacyAt(url: string): string {
   return JSON.stringify({
     apiVersion: 'rollcall.dev/v1alpha1',

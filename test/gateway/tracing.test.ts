@@ -201,6 +201,17 @@ describe('a request', () => {
     expect(await accessLineOf(gateway, traceId)).toMatchObject({ trace_id: traceId, path: '/api/v1/shop/orders/7' });
   });
 
+  test('to a path with a secret shows none of it', async () => {
+    await registry.call('POST', '/services/register', { service_name: 'payment', service_url: shop.url });
+    await vi.waitFor(async () => expect(await call('/pay/')).toBe(200), { timeout: 30_000 });
+    const { code, server, clients } = await traced('/pay/hunter3/confirm?hunter4', { clients: 1 });
+    expect(code).toBe(200);
+    expect(shop.requests.at(-1)?.url).toBe('/pay/hunter3/confirm?hunter4');
+    expect(server).toMatchObject({ name: 'GET /pay', attributes: { 'url.path': '/pay/*', 'http.route': '/pay' } });
+    expect(clients[0]?.attributes['url.full']).toBe(`${shop.url}/*`);
+    expect(JSON.stringify(collector.spans)).not.toMatch(/hunter[34]/);
+  });
+
   test('without a trace begins one', async () => {
     expect(await call('/api/v1/shop/new', { headers: { tracestate: 'orphan=1' } })).toBe(200);
     const { traceparent = '', tracestate } = shop.requests.at(-1)?.headers ?? {};

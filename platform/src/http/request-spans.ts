@@ -29,19 +29,24 @@ export interface RequestTracing {
   readonly untraced: readonly string[];
   /** That of the connection, over HTTP, when absent. */
   readonly originOf?: (request: IncomingMessage) => RequestOrigin;
+  /**
+   * The path of a request as a span may have it, of its path and query: some paths hold secrets. As
+   * it came when absent.
+   */
+  readonly shownPath?: (target: string) => string;
 }
 
 /**
  * Makes a span of every request, which its route finds as `request.span`. It ends with the answer,
  * or with the connection.
  */
-export function traceRequests(app: App, { tracer, untraced, originOf = directOrigin }: RequestTracing): void {
-  const isUntraced = new Set(untraced);
+export function traceRequests(app: App, tracing: RequestTracing): void {
+  const isUntraced = new Set(tracing.untraced);
   app.decorateRequest('span', undefined);
   app.addHook('onRequest', (request, reply, done) => {
     const route = request.routeOptions.url;
     if (route === undefined || !isUntraced.has(route)) {
-      const span = startRequestSpan(tracer, request.raw, originOf(request.raw));
+      const span = startRequestSpan(tracing, request.raw);
       if (route !== undefined) nameSpan(span, request, route);
       request.span = span;
       const { raw } = reply;
@@ -53,10 +58,14 @@ export function traceRequests(app: App, { tracer, untraced, originOf = directOri
 }
 
 /** Begins the span of a request to a server, named by its method until its route is known. */
-export function startRequestSpan(tracer: Tracer, request: IncomingMessage, origin: RequestOrigin): Span {
-  const { headers, method = '' } = request;
+export function startRequestSpan(
+  { tracer, originOf = directOrigin, shownPath = (target) => target }: RequestTracing,
+  request: IncomingMessage,
+): Span {
+  const { headers, method = '', url = '' } = request;
   const given = readTraceContext(headers['traceparent'], headers['tracestate']);
-  return tracer.startServer(spanName(method), given, requestAttributes(request, origin));
+  const shown = { method, headers, url: shownPath(url) };
+  return tracer.startServer(spanName(method), given, requestAttributes(shown, originOf(request)));
 }
 
 /** @param route of few values: a pattern, not a path. */
@@ -111,6 +120,6 @@ export function requestAttributes(
 }
 
 /** What the connection says. */
-export function directOrigin({ socket, headers }: IncomingMessage): RequestOrigin {
+function directOrigin({ socket, headers }: IncomingMessage): RequestOrigin {
   return { clientAddress: socket.remoteAddress ?? '', protocol: 'http', host: headers.host ?? '' };
 }

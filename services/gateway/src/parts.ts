@@ -24,6 +24,7 @@ import { endpointsBy } from './upstream/discovery/endpoints.ts';
 import { createTargets } from './upstream/discovery/targets.ts';
 import { createDispatchers } from './upstream/dispatchers.ts';
 import { createRouteTable } from './upstream/routing/routes-file.ts';
+import { shownPath } from './upstream/routing/secret-paths.ts';
 
 /** By monitoring, all the time. */
 const POLLED_ROUTES = ['/api/health', '/api/metrics'];
@@ -181,5 +182,5 @@ function createDoors({ config, log, clock, metrics, version, tracing }: PartsDep
 }
 
 function tracingOfRequests(tracer: Tracer, trustedProxies: TrustedProxies): RequestTracing {
-  return { tracer, untraced: POLLED_ROUTES, originOf: (request) => requestOrigin(request, trustedProxies) };
+  return { tracer, untraced: POLLED_ROUTES, originOf: (request) => requestOrigin(request, trustedProxies), shownPath };
 }

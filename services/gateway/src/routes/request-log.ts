@@ -2,6 +2,7 @@ import type { RawRefusal } from '@rollcall/platform/http/raw-refusals.ts';
 import { type App, pathOf } from '@rollcall/platform/http/server.ts';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../access-log.ts';
 import { givenTraceContext, traceIdFor } from '../doors/trace-context.ts';
+import { shownPath } from '../upstream/routing/secret-paths.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -43,6 +44,6 @@ export function logRequests(app: App, accessLog: AccessLog | undefined): void {
 
 /** Has what is refused before it is a request of a route logged, too. */
 export function logRawRefusal({ error, request, requestId }: RawRefusal, accessLog: AccessLog): void {
-  const path = request === undefined ? undefined : pathOf(request.url);
+  const path = request === undefined ? undefined : shownPath(pathOf(request.url));
   accessLog.write({ reqId: requestId, method: request?.method, path, ...refusalFields(error), ms: 0 });
 }

@@ -2,6 +2,7 @@ import { pathOf } from '@rollcall/platform/http/server.ts';
 import type { TraceContext } from '@rollcall/platform/tracing/trace-context.ts';
 import type { FastifyRequest } from 'fastify';
 import { type AccessEntry, type AccessLog, refusalFields, rounded } from '../../access-log.ts';
+import { shownPath } from '../../upstream/routing/secret-paths.ts';
 import { traceIdFor } from '../trace-context.ts';
 import type { Outcome } from './rest.ts';
 
@@ -38,7 +39,8 @@ export function logRefusal(
 
 function fieldsOf({ request, trace, service, subject }: EndedRequest): Omit<AccessEntry, 'result' | 'ms'> {
   const { method, span, raw } = request;
-  return { reqId: request.id, trace_id: traceIdFor(span, trace), method, path: pathOf(raw.url), service, subject };
+  const path = shownPath(pathOf(raw.url));
+  return { reqId: request.id, trace_id: traceIdFor(span, trace), method, path, service, subject };
 }
 
 function resultOf(outcome: Outcome): AccessEntry['result'] {

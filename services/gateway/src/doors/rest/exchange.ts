@@ -9,6 +9,7 @@ import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Endpoint } from '../../upstream/discovery/endpoint.ts';
 import type { Target } from '../../upstream/discovery/targets.ts';
 import type { Dispatchers } from '../../upstream/dispatchers.ts';
+import { shownUpstreamPath } from '../../upstream/routing/secret-paths.ts';
 import { type AnswerWatch, type Expectation, Patience } from './answer-watch.ts';
 import { attemptAttributes, endAttemptSpan } from './attempt-span.ts';
 import {
@@ -85,9 +86,10 @@ export function exchange(deps: ExchangeDeps, proxied: ProxiedRequest, options: A
   const { endpoint, upload, retries } = options;
   const { promise, resolve } = Promise.withResolvers<Attempt>();
   const method = request.method ?? 'GET';
+  const shownPath = shownUpstreamPath(path, request.url ?? '');
   const span = proxied.span?.startClient(
     method,
-    attemptAttributes(target.service, { method, path, retries, endpoint }),
+    attemptAttributes(target.service, { method, path: shownPath, retries, endpoint }),
   );
   const trace =
     span === undefined ? proxied.trace : { tracestate: proxied.trace?.tracestate, traceparent: span.traceparent };

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import {
-  directOrigin,
   endRequestSpan,
   nameSpan,
   type RequestTracing,
@@ -22,7 +21,7 @@ export interface UpgradeSpans {
 }
 
 /** @param path of the endpoint. */
-export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestTracing, path: string): UpgradeSpans {
+export function createUpgradeSpans(tracing: RequestTracing, path: string): UpgradeSpans {
   const spans = new WeakMap<Duplex, Span>();
 
   function end(socket: Duplex, status: number | undefined): void {
@@ -34,7 +33,7 @@ export function createUpgradeSpans({ tracer, originOf = directOrigin }: RequestT
 
   return {
     begin(request, socket) {
-      const span = startRequestSpan(tracer, request, originOf(request));
+      const span = startRequestSpan(tracing, request);
       if (pathOf(request.url) === path) nameSpan(span, { method: request.method ?? '' }, path);
       spans.set(socket, span);
       socket.once('close', () => end(socket, undefined));

@@ -14,6 +14,7 @@ import { unauthenticated } from '../../admission/bearer.ts';
 import type { Authenticator, Holder } from '../../admission/caller.ts';
 import type { Limits } from '../../admission/limits.ts';
 import { answerTo, GatewayError } from '../../errors.ts';
+import { shownPath } from '../../upstream/routing/secret-paths.ts';
 import { givenTraceContext, traceIdFor } from '../trace-context.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
@@ -72,7 +73,12 @@ class Asked {
     this.#askedAtMs = clock.monotonicMs();
     this.#clock = clock;
     this.#accessLog = accessLog;
-    this.#named = { reqId: requestIdOf(headers['x-request-id']), trace_id: traceId, method, path: pathOf(url) };
+    this.#named = {
+      reqId: requestIdOf(headers['x-request-id']),
+      trace_id: traceId,
+      method,
+      path: shownPath(pathOf(url)),
+    };
   }
 
   counted(counted: Counted): void {

@@ -34,6 +34,12 @@ describe('routes', () => {
     ['/api/v1/shop/', 'shop', '/api/v1/'],
     ['/api/v1/caf%C3%A9/menu', 'café', '/api/v1/menu'],
     ['/api/graphql', 'federation', '/api/graphql'],
+    ['/pay/tok', 'payment', '/pay/tok'],
+    ['/pay', 'payment', '/pay'],
+    ['/unsubscribe/tok/', 'communication', '/unsubscribe/tok/'],
+    ['/api/v1/payment/notifications/payfast', 'payment', '/api/v1/notifications/payfast'],
+    ['/api/v1/communication/notifications/bulksms/s3cret', 'communication', '/api/v1/notifications/bulksms/s3cret'],
+    ['/api/v1/payment/notificationsX', 'payment', '/api/v1/notificationsX'],
     ['/api/v1/shop/Orders;v=1/X', 'shop', '/api/v1/Orders;v=1/X'],
     ['/api/v1/registry', 'registry', '/api/v1'],
     ['/api/v1/registry/services/Shop', 'registry', '/api/v1/services/Shop'],
@@ -42,12 +48,50 @@ describe('routes', () => {
     expect(route(path)).toMatchObject({ service, path: upstream });
   });
 
-  test.each(['/', '/api', '/api/v1', '/api/v1/', '/api/v2/shop', '/apiv1/shop', '/api/v1/%E9/menu'])(
-    '%s goes nowhere',
-    (path) => {
-      expect(route(path)).toBeUndefined();
-    },
-  );
+  test.each([
+    '/payroll',
+    '/unsubscribed/x',
+    '/',
+    '/api',
+    '/api/v1',
+    '/api/v1/',
+    '/api/v2/shop',
+    '/apiv1/shop',
+    '/api/v1/%E9/menu',
+  ])('%s goes nowhere', (path) => {
+    expect(route(path)).toBeUndefined();
+  });
+
+  test.each([
+    ['/pay/tok', ['GET', 'HEAD', 'POST'], 600],
+    ['/unsubscribe/tok', ['GET', 'HEAD', 'POST'], 12_000],
+    ['/api/v1/payment/notifications/yoco', ['POST'], 12_000],
+    ['/api/v1/communication/notifications/twilio', ['POST'], 12_000],
+  ])('%s is open to %j, and counted by itself', (path, methods, requests) => {
+    const { rule } = route(path) ?? {};
+    expect(rule).toMatchObject({ anonymous: true, methods, scopes: [], writeScopes: [] });
+    expect(rule?.limits?.limits).toEqual({ anonymous: { requests, windowMs: 60_000 } });
+  });
+
+  test('no two built-in rules with a limit share its count', () => {
+    const names = builtInRules.flatMap(({ limits }) => limits?.route ?? []);
+    expect(names.length).toBeGreaterThan(3);
+    expect(new Set(names).size).toBe(names.length);
+    // Those of the routes file have none.
+    for (const name of names) expect(name).toContain('.');
+  });
+
+  test('nothing else is open but documents', () => {
+    const open = builtInRules.filter(({ anonymous }) => anonymous).map(({ prefix }) => prefix);
+    expect(open.toSorted()).toEqual([
+      '/api/v1/communication/notifications',
+      '/api/v1/payment/notifications',
+      '/api/v1/registry/docs',
+      '/api/v1/registry/openapi.json',
+      '/pay',
+      '/unsubscribe',
+    ]);
+  });
 
   test('the longest rule holds, and of two of the same prefix the first', () => {
     const rules = [rule('/a'), rule('/a/b', { service: 'first' }), rule('/a/b', { service: 'second' })];

@@ -37,6 +37,13 @@ export interface Destination {
 }
 
 const API = '/api/v1/';
+const PAYMENT = 'payment';
+const COMMUNICATION = 'communication';
+
+const MINUTE_MS = 60_000;
+const READ_AND_POST = ['GET', 'HEAD', 'POST'];
+/** Requests a minute of an address from which many people's come: 200 a second. */
+const FOR_MANY = 12_000;
 
 /** Where a browser, which shows no token, reads how a service of ours is called. */
 const DOCUMENTATION = ['/docs', '/openapi.json'];
@@ -62,9 +69,46 @@ export const builtInRules: readonly RouteRule[] = [
     service,
     upstreamPrefix: '/api/graphql',
   })),
-  { ...defaults(), prefix: '/api/v1/payment/transactions', service: 'payment', upstreamPrefix: '/api/v1/payments' },
+  { ...defaults(), prefix: `${API}payment/transactions`, service: PAYMENT, upstreamPrefix: '/api/v1/payments' },
   { ...defaults(), prefix: '/api/graphql', service: 'federation', upstreamPrefix: '/api/graphql' },
+  // For people with a link, whose token says what they may. Many mobile ones share an address.
+  open({ prefix: '/pay', service: PAYMENT, name: 'payment.pages', methods: READ_AND_POST, requests: 600 }),
+  // Mailbox providers call it for all who have their mail there (RFC 8058).
+  open({
+    prefix: '/unsubscribe',
+    service: COMMUNICATION,
+    name: 'communication.unsubscribe',
+    methods: READ_AND_POST,
+    requests: FOR_MANY,
+  }),
+  // Of providers, which sign what they send, or know a secret path.
+  ...[PAYMENT, COMMUNICATION].map((service) => ({
+    ...open({
+      prefix: `${API}${service}/notifications`,
+      service,
+      name: `${service}.notifications`,
+      methods: ['POST'],
+      requests: FOR_MANY,
+    }),
+    upstreamPrefix: `${API}notifications`,
+  })),
 ];
+
+interface OpenPath {
+  readonly prefix: string;
+  readonly service: string;
+  /** Of its limit. */
+  readonly name: string;
+  readonly methods: readonly string[];
+  /** That one address may send in a minute. */
+  readonly requests: number;
+}
+
+/** A rule for who has no token of the gateway's. The path stays as it is. */
+function open({ prefix, service, name, methods, requests }: OpenPath): RouteRule {
+  const limits = { route: name, limits: { anonymous: { requests, windowMs: MINUTE_MS } } };
+  return { ...defaults(), prefix, service, upstreamPrefix: prefix, methods, anonymous: true, limits };
+}
 
 /** A rule's settings where nothing is said. */
 export function defaults(): Pick<RouteRule, 'scopes' | 'writeScopes' | 'anonymous'> {

@@ -65,6 +65,7 @@ describe('values that the schema refuses', () => {
     ['rights without rules', right({ scope: 'cluster', rules: [] }), 'rules'],
     ['a route that belongs to no Gateway', { processes: { registry: { httpRoute: { enabled: true } } } }, 'parentRefs'],
     ['a path without a slash', { processes: { gateway: { ingress: { exactPaths: ['keys'] } } } }, 'exactPaths'],
+    ['a prefix without a slash', { processes: { gateway: { httpRoute: { morePaths: ['pay'] } } } }, 'morePaths'],
     ['a type that no path has', { processes: { gateway: { ingress: { exactPathType: 'Regex' } } } }, 'exactPathType'],
     ['a process named like a database', { processes: { redis: {} } }, 'redis'],
     ['a size that is none', { postgresql: { persistence: { size: 'large' } } }, 'size'],

@@ -169,6 +169,8 @@ describe('the gateway', () => {
           http: {
             paths: [
               { path: '/api', pathType: 'Prefix', backend },
+              { path: '/pay', pathType: 'Prefix', backend },
+              { path: '/unsubscribe', pathType: 'Prefix', backend },
               { path: '/.well-known/jwks.json', pathType: 'Exact', backend },
             ],
           },
@@ -181,6 +183,8 @@ describe('the gateway', () => {
           backendRefs: [{ name: GATEWAY, port: 3000 }],
           matches: [
             { path: { type: 'PathPrefix', value: '/api' } },
+            { path: { type: 'PathPrefix', value: '/pay' } },
+            { path: { type: 'PathPrefix', value: '/unsubscribe' } },
             { path: { type: 'Exact', value: '/.well-known/jwks.json' } },
           ],
         },
@@ -198,7 +202,12 @@ describe('the keys by which identities are verified', () => {
   test('are led to on every host', async () => {
     const paths = pathsOf(await entrances('gateway', { ingress: { hosts: ['a.example.com', 'b.example.com'] } }));
     expect(paths.Ingress).toEqual(
-      ['a.example.com', 'b.example.com'].flatMap((host) => [`${host}/api`, `${host}${JWKS}`]),
+      ['a.example.com', 'b.example.com'].flatMap((host) => [
+        `${host}/api`,
+        `${host}/pay`,
+        `${host}/unsubscribe`,
+        `${host}${JWKS}`,
+      ]),
     );
   });
 
@@ -209,7 +218,13 @@ describe('the keys by which identities are verified', () => {
 
   test('are led to by neither where the values say so', async () => {
     const paths = pathsOf(await entrances('gateway', { ingress: { exactPaths: [] }, httpRoute: { exactPaths: [] } }));
-    expect(paths).toEqual({ Ingress: ['/api'], HTTPRoute: ['/api'] });
+    const prefixes = ['/api', '/pay', '/unsubscribe'];
+    expect(paths).toEqual({ Ingress: prefixes, HTTPRoute: prefixes });
+  });
+
+  test('are still led to where the pages of payment and communication are not', async () => {
+    const paths = pathsOf(await entrances('gateway', { ingress: { morePaths: [] }, httpRoute: { morePaths: [] } }));
+    expect(paths).toEqual({ Ingress: ['/api', JWKS], HTTPRoute: ['/api', JWKS] });
   });
 
   test('are led to by controllers that accept no dots in exact paths', async () => {
@@ -217,6 +232,8 @@ describe('the keys by which identities are verified', () => {
     const { rules } = objectOf(objects, 'Ingress', GATEWAY)['spec'] as IngressSpec;
     expect(rules[0]?.http.paths).toMatchObject([
       { path: '/api', pathType: 'Prefix' },
+      { path: '/pay', pathType: 'Prefix' },
+      { path: '/unsubscribe', pathType: 'Prefix' },
       { path: JWKS, pathType: 'ImplementationSpecific' },
     ]);
   });

@@ -1,0 +1,63 @@
+import type { Static } from 'typebox';
+import type { Charge, Outcome, RefusalReason, StoredCharge, StoredMethod, StoredMethods } from '../../domain/ports.ts';
+import { readJson, UNREADABLE } from '../call.ts';
+import { Envelope, isDone, type PayFastApi } from './api.ts';
+import { itemNameOf } from './form.ts';
+import type { Field } from './signature.ts';
+
+/** `response` of a method that was cancelled, or never was whole. */
+const NOT_IN_A_VALID_STATE = 4;
+
+/** Codes of ISO 8583 that messages end in: `Transaction was successful(00)`. */
+const REASONS: Readonly<Record<string, RefusalReason>> = { '51': 'insufficient_funds', '54': 'card_expired' };
+
+/** Charges by token ("Recurring billing", `adhoc`). PayFast knows no key: none is made twice. */
+export function createPayFastCharges(api: PayFastApi): StoredMethods {
+  return {
+    async charge(charge) {
+      const body: Field[] = [
+        ['amount', charge.money.amount.toString()],
+        ['item_name', itemNameOf(charge.itemName)],
+        ['m_payment_id', charge.paymentId],
+      ];
+      const asked = await api({ method: 'POST', path: pathOf(charge, 'adhoc'), body });
+      if (!asked.isAnswered) return asked.result;
+      const { answer } = asked;
+      return outcomeOfCharge(answer.status, readJson(Envelope, answer.body));
+    },
+    async cancel(method) {
+      const asked = await api({ method: 'PUT', path: pathOf({ method }, 'cancel') });
+      if (!asked.isAnswered) return asked.result;
+      const { answer } = asked;
+      const gone = { outcome: 'accepted', value: undefined } as const;
+      if (answer.status === 404) return gone;
+      const envelope = readJson(Envelope, answer.body);
+      if (envelope === undefined) return UNREADABLE;
+      if (isDone(envelope) || envelope.data.response === NOT_IN_A_VALID_STATE) return gone;
+      return { outcome: 'refused', reason: 'not_accepted' };
+    },
+  };
+}
+
+/**
+ * Pure. What an answer to a charge says. One that is readable and says no is a refusal; whatever
+ * cannot be read may have been charged (case A17).
+ */
+export function outcomeOfCharge(status: number, envelope: Static<typeof Envelope> | undefined): Outcome<Charge> {
+  if (status === 404) return { outcome: 'refused', reason: 'method_unusable' };
+  if (envelope === undefined) return UNREADABLE;
+  const { response, message, pf_payment_id: chargeRef } = envelope.data;
+  if (status < 300 && isDone(envelope)) {
+    if (chargeRef === undefined) return UNREADABLE;
+    return { outcome: 'accepted', value: { chargeRef: `${chargeRef}`, isSettled: true } };
+  }
+  if (envelope.status !== 'failed') return UNREADABLE;
+  if (response === NOT_IN_A_VALID_STATE) return { outcome: 'refused', reason: 'method_unusable' };
+  const code = typeof message === 'string' ? /\((\w{2})\)\s*$/.exec(message)?.[1] : undefined;
+  if (code === undefined) return { outcome: 'refused', reason: 'declined' };
+  return { outcome: 'refused', reason: REASONS[code] ?? 'declined', providerCode: code };
+}
+
+function pathOf({ method }: Pick<StoredCharge, 'method'> | { readonly method: StoredMethod }, action: string): string {
+  return `/subscriptions/${encodeURIComponent(method.token)}/${action}`;
+}

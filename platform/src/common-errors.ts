@@ -1,4 +1,5 @@
 import { type ErrorCatalogue, ServiceError } from './errors.ts';
+import type { FieldFault } from './http/schema-faults.ts';
 import { isDatabaseUnavailable } from './postgres/pool.ts';
 
 /** What communication and payment refuse alike. */
@@ -7,6 +8,15 @@ const commonErrors = {
   UNAUTHENTICATED: { status: 401, message: 'No credentials were shown, or they do not hold; call by the gateway' },
   FORBIDDEN: { status: 403, message: 'The token lacks the scope of the operation; docs/scopes.md has the table' },
   NOT_FOUND: { status: 404, message: 'There is none, or it belongs to another subject' },
+  IDEMPOTENCY_IN_PROGRESS: {
+    status: 409,
+    message: 'A call with this Idempotency-Key is under way; try again after the time in Retry-After',
+    passes: true,
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    status: 422,
+    message: 'Another request was sent with this Idempotency-Key; send a new request with a new key',
+  },
   UNAVAILABLE: { status: 503, message: 'The service cannot do that now; try again after the time in Retry-After' },
 } as const satisfies ErrorCatalogue;
 
@@ -18,6 +28,12 @@ export function commonError(
   options?: ConstructorParameters<typeof ServiceError>[2],
 ): ServiceError<CommonErrorCode> {
   return new ServiceError(code, commonErrors[code], options);
+}
+
+/** What no schema says: a request that is well-formed, and has faults. */
+export function invalidRequest(fields: readonly FieldFault[]): ServiceError<CommonErrorCode> {
+  const message = fields.map((field) => `${field.path} ${field.message}`).join(', ');
+  return commonError('INVALID_REQUEST', { message, details: { fields } });
 }
 
 /**

@@ -22,7 +22,7 @@ export default defineConfig({
           include: [
             '{crds,platform,operator,fetcher,image,services/*,clients/*,cli,local,simulators,bench}/**/*.test.ts',
             // Simulations in memory, which need no server.
-            'test/operator/model/**/*.test.ts',
+            'test/{operator,payment}/model/**/*.test.ts',
           ],
           exclude: ['**/node_modules/**'],
           maxWorkers: 2 * cores,
@@ -37,7 +37,13 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**', 'test/cluster/**', 'test/heavy/**', 'test/openapi/**', 'test/operator/model/**'],
+          exclude: [
+            'test/e2e/**',
+            'test/cluster/**',
+            'test/heavy/**',
+            'test/openapi/**',
+            'test/{operator,payment}/model/**',
+          ],
           globalSetup: ['test/support/global-setup.ts'],
           maxWorkers: 2 * cores,
           // As for unit tests: what a file imports is loaded once for each worker.

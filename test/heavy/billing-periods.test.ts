@@ -1,6 +1,6 @@
 import type { IntervalUnit } from '@rollcall/payment/domain/calendar.ts';
-import { billHourly, billingFault } from '@rollcall/payment/domain/testing/hourly-billing.ts';
 import { expect, test } from 'vitest';
+import { billHourly, billingFault } from '../payment/model/hourly-billing.ts';
 
 /** From UTC-11 to UTC+14, whole hours and parts of one, with and without summer time, north and south. */
 const timeZones = [

@@ -11,7 +11,6 @@ import {
   periodKey,
   startOfDay,
 } from './calendar.ts';
-import { billHourly, billingFault } from './testing/hourly-billing.ts';
 
 const day = (text: string): Temporal.PlainDate => Temporal.PlainDate.from(text);
 const monthly: Interval = { unit: 'month', count: 1 };
@@ -131,17 +130,4 @@ test.each([
 
 test('a period is known by its subscription and first day', () => {
   expect(periodKey('s1', day('2026-02-28'))).toBe('s1:2026-02-28');
-});
-
-// A run at 20:00 and one at 23:00 UTC were two days for a customer at UTC+2 (getlago/lago-api#1074).
-test.each([
-  ['Pacific/Pago_Pago', '2026-01-31', monthly],
-  ['Africa/Cairo', '2026-04-24', { unit: 'day', count: 1 }],
-  ['America/New_York', '2024-02-29', monthly],
-  ['Pacific/Kiritimati', '2026-12-31', { unit: 'week', count: 1 }],
-] as const)('in %s a job that runs each hour from %s bills ten years once', (timeZone, anchor, interval) => {
-  const schedule = scheduleOf(anchor, interval, timeZone);
-  const billed = billHourly(schedule, 3652);
-  expect(billingFault(schedule, billed)).toBeUndefined();
-  expect(billed.length).toBeGreaterThan(118);
 });

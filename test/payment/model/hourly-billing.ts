@@ -5,7 +5,7 @@ import {
   dateIn,
   periodKey,
   startOfDay,
-} from '../calendar.ts';
+} from '@rollcall/payment/domain/calendar.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,8 +1,13 @@
+import { startPayfast } from './payfast.ts';
 import type { Simulator, SimulatorOptions } from './simulator.ts';
 import { startTwilio } from './sms/twilio.ts';
 
 /** In the order of their ports. A new one comes last, so that the others keep theirs. */
-const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[] = [startTwilio];
+const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[] = [
+  startTwilio,
+  // With refunds, which its sandbox does not have.
+  (options) => startPayfast({ ...options, mode: 'live' }),
+];
 
 /**
  * Starts every simulator, with the credentials it has by default.

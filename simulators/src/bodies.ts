@@ -7,6 +7,17 @@ export function formOf(body: Buffer): URLSearchParams | undefined {
   return text === undefined ? undefined : new URLSearchParams(text);
 }
 
+/** A JSON value; undefined where the bytes are none. */
+export function jsonOf(body: Buffer): unknown {
+  const text = textOf(body);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** A body as people read it, and rules match it: that of a form without its escapes. */
 export function readable(body: Buffer | string, contentType: string | undefined): string {
   const text = typeof body === 'string' ? body : body.toString('utf8');

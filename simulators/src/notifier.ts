@@ -13,7 +13,7 @@ const DELAY_MS = 1000;
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
 /** How one attempt is to be made. */
-interface NotificationAttempt {
+export interface NotificationAttempt {
   /** Wall-clock time of the attempt, for signatures with one. */
   readonly at: Date;
   /** Whether the signature must not hold, or what stands in its place be wrong. */

@@ -1,6 +1,7 @@
 import { startPayfast } from './payfast.ts';
 import type { Simulator, SimulatorOptions } from './simulator.ts';
 import { startBulkSms } from './sms/bulksms.ts';
+import { startClickatell } from './sms/clickatell.ts';
 import { startTwilio } from './sms/twilio.ts';
 
 /** In the order of their ports. A new one comes last, so that the others keep theirs. */
@@ -9,6 +10,7 @@ const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[]
   // With refunds, which its sandbox does not have.
   (options) => startPayfast({ ...options, mode: 'live' }),
   startBulkSms,
+  startClickatell,
 ];
 
 /**

@@ -1,3 +1,4 @@
+import { startSendGrid } from './email/sendgrid.ts';
 import { startPayfast } from './payfast.ts';
 import type { Simulator, SimulatorOptions } from './simulator.ts';
 import { startBulkSms } from './sms/bulksms.ts';
@@ -11,6 +12,7 @@ const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[]
   (options) => startPayfast({ ...options, mode: 'live' }),
   startBulkSms,
   startClickatell,
+  startSendGrid,
 ];
 
 /**

@@ -4,6 +4,7 @@ import type { Simulator, SimulatorOptions } from './simulator.ts';
 import { startBulkSms } from './sms/bulksms.ts';
 import { startClickatell } from './sms/clickatell.ts';
 import { startTwilio } from './sms/twilio.ts';
+import { startYoco } from './yoco.ts';
 
 /** In the order of their ports. A new one comes last, so that the others keep theirs. */
 const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[] = [
@@ -13,6 +14,7 @@ const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[]
   startBulkSms,
   startClickatell,
   startSendGrid,
+  startYoco,
 ];
 
 /**

@@ -23,7 +23,7 @@ export interface NotificationAttempt {
 }
 
 /** A request as it goes out. */
-interface NotificationRequest {
+export interface NotificationRequest {
   readonly url: string;
   /** With `content-type`. */
   readonly headers: Readonly<Record<string, string>>;

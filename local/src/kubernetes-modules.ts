@@ -12,6 +12,7 @@ export const MODULES = {
   pause: { path: undefined, name: 'rollcall.dev/pause-binary' },
   helm: { path: 'helm.sh/helm/v4', name: 'rollcall.dev/helm-binary' },
   mailpit: { path: 'github.com/axllent/mailpit', name: 'rollcall.dev/mailpit-binary' },
+  toxiproxy: { path: 'github.com/Shopify/toxiproxy/v2', name: 'rollcall.dev/toxiproxy-binary' },
   'gateway-api': { path: 'sigs.k8s.io/gateway-api', name: 'rollcall.dev/gateway-api-crds' },
   'cert-manager': { path: 'github.com/cert-manager/cert-manager', name: 'rollcall.dev/cert-manager-crds' },
   'prometheus-operator': {
@@ -39,6 +40,7 @@ export const BINARIES = {
   pause: { module: 'pause', package: OWN },
   helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
   mailpit: { module: 'mailpit', package: 'github.com/axllent/mailpit' },
+  toxiproxy: { module: 'toxiproxy', package: 'github.com/Shopify/toxiproxy/v2/cmd/server' },
 } as const satisfies Record<string, { module: ModuleName; package: string }>;
 
 export type BinaryName = keyof typeof BINARIES;

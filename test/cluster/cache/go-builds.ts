@@ -15,9 +15,9 @@ export interface GoBuildsOptions {
 }
 
 /**
- * Builds what the tests have from Go modules, Kubernetes, Traefik and Mailpit, into the cache unless
- * it is there. With E2E_CACHE_ARCHIVES, a directory, it comes from the archive of these versions in
- * it; where there is none, it is written.
+ * Builds what the tests have from Go modules into the cache unless it is there: Kubernetes, Traefik,
+ * Mailpit and Toxiproxy. With E2E_CACHE_ARCHIVES, a directory, it comes from the archive of these
+ * versions in it; where there is none, it is written.
  *
  * @throws when a build fails.
  */

@@ -1,5 +1,6 @@
 import { startSendGrid } from './email/sendgrid.ts';
 import { startPayfast } from './payfast.ts';
+import { startFcm } from './push/fcm.ts';
 import type { Simulator, SimulatorOptions } from './simulator.ts';
 import { startBulkSms } from './sms/bulksms.ts';
 import { startClickatell } from './sms/clickatell.ts';
@@ -15,6 +16,7 @@ const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[]
   startClickatell,
   startSendGrid,
   startYoco,
+  startFcm,
 ];
 
 /**

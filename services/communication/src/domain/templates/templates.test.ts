@@ -1,0 +1,187 @@
+import { expect, test } from 'vitest';
+import { publishTemplate, renderTemplate, type TemplateDefinition, type TemplateSource } from './templates.ts';
+import type { VariablesSchema } from './variables.ts';
+
+const mjml = (text: string) =>
+  `<mjml><mj-body><mj-section><mj-column><mj-text>${text}</mj-text></mj-column></mj-section></mj-body></mjml>`;
+
+function of(source: Partial<TemplateSource>, variables?: VariablesSchema): TemplateDefinition {
+  const locales = { en: { subject: 'Hello', ...source } };
+  return { locales, defaultLocale: 'en', ...(variables !== undefined && { variables }) };
+}
+
+async function preview(definition: TemplateDefinition, variables: Readonly<Record<string, unknown>>, locale = 'en') {
+  const published = await publishTemplate(definition);
+  return 'template' in published ? renderTemplate(published.template, { variables, locale }) : published;
+}
+
+async function mailOf(definition: TemplateDefinition, variables: Readonly<Record<string, unknown>>, locale = 'en') {
+  const rendered = await preview(definition, variables, locale);
+  if ('mail' in rendered) return rendered.mail;
+  throw new Error(JSON.stringify(rendered));
+}
+
+test.each([
+  '{{7*7}}',
+  '{% for a in b %}',
+  '<mj-include path="/etc/passwd" />',
+  '<mj-text>x</mj-text>',
+  '<img src=x onerror=alert(1)>',
+  '</div><script>alert(1)</script>',
+  `"'&<>`,
+])('a value of %j arrives as these letters', async (value) => {
+  const { html, text, subject } = await mailOf(of({ subject: '{{ name }}', mjml: mjml('[{{ name }}]') }), {
+    name: value,
+  });
+  expect(text).toBe(`[${value}]`);
+  expect(subject).toBe(value);
+  expect(html).not.toMatch(/<(?:img|script|mj-)/);
+});
+
+test('a value cannot end the header that it stands in', async () => {
+  const { subject } = await mailOf(of({ subject: 'Hi {{ name }}', text: 'x' }), {
+    name: 'a\r\nBcc: evil@y.example\u0000\u2028b',
+  });
+  expect(subject).toBe('Hi a Bcc: evil@y.example b');
+});
+
+test('a subject has at most 255 characters', async () => {
+  const { subject } = await mailOf(of({ subject: '{{ name }}', text: 'x' }), { name: '😀'.repeat(300) });
+  expect(Array.from(subject)).toHaveLength(255);
+});
+
+test('text is made of HTML where there is none, and taken where there is', async () => {
+  const html =
+    '<h1>Title</h1><p>One <a href="https://x.example/">link</a></p><img src="https://x.example/a.png" alt="">';
+  expect((await mailOf(of({ html }), {})).text).toBe('Title\n\nOne link <https://x.example/>');
+  expect((await mailOf(of({ html, text: 'a < b & {{ c }}' }), { c: '<c>' })).text).toBe('a < b & <c>');
+  expect(await mailOf(of({ text: 'plain' }), {})).toEqual({ locale: 'en', subject: 'Hello', text: 'plain' });
+});
+
+test.each([
+  { asked: 'en', locale: 'en' },
+  { asked: 'en-GB', locale: 'en' },
+  { asked: 'EN-za-x-a', locale: 'en-ZA' },
+  { asked: 'af-ZA', locale: 'af' },
+  { asked: 'fr', locale: 'en' },
+  { asked: '', locale: 'en' },
+])('who asks for $asked gets $locale', async ({ asked, locale }) => {
+  const subject = 'x';
+  const locales = { en: { subject, text: 'a' }, 'en-ZA': { subject, text: 'b' }, af: { subject, text: 'c' } };
+  expect((await mailOf({ locales, defaultLocale: 'en' }, {}, asked)).locale).toBe(locale);
+});
+
+const schema = {
+  type: 'object',
+  properties: {
+    name: { type: 'string' },
+    note: { type: 'string' },
+    at: { type: 'string', format: 'date' },
+    items: {
+      type: 'array',
+      items: { type: 'object', required: ['amount'], properties: { amount: { type: 'integer' } } },
+    },
+  },
+  required: ['name', 'items'],
+  additionalProperties: false,
+};
+const source = {
+  text: '{{ name }}{% if note %} ({{ note }}){% endif %}{% for item in items %} {{ item.amount }}{% endfor %} {{ at }}',
+};
+
+test('all variables that are missing or wrong are named at once', async () => {
+  expect(
+    await preview(of(source, schema), { items: [{ amount: 1 }, { amount: 'x' }, {}], nmae: 'x', at: '2026-02-30' }),
+  ).toEqual({
+    faults: expect.toSatisfy((faults: readonly { path: string }[]) => {
+      expect(faults.map(({ path }) => path).sort()).toEqual([
+        '/at',
+        '/items/1/amount',
+        '/items/2/amount',
+        '/name',
+        '/nmae',
+      ]);
+      return true;
+    }),
+  });
+});
+
+test('an optional variable may be left out where it is asked for by if, and is named elsewhere', async () => {
+  const items = [{ amount: 1 }];
+  expect((await mailOf(of(source, schema), { name: 'Ana', items, at: '2026-11-27' })).text).toBe('Ana 1 2026-11-27');
+  expect(await preview(of(source, schema), { name: 'Ana', items })).toEqual({
+    faults: [{ path: '/at', message: 'is missing' }],
+  });
+});
+
+test('without a schema every variable is required', async () => {
+  expect(await preview(of({ subject: '{{ a }}', text: '{% for x in b %}{{ x.c }}{% endfor %}' }), {})).toEqual({
+    faults: [
+      { path: '/a', message: 'is missing' },
+      { path: '/b', message: 'is missing' },
+    ],
+  });
+});
+
+test.each([
+  { what: 'nothing to send', definition: of({}), at: '/locales/en' },
+  { what: 'MJML and HTML', definition: of({ mjml: mjml('x'), html: 'x' }), at: '/locales/en/html' },
+  {
+    what: 'an include',
+    definition: of({ mjml: mjml('x').replace('<mj-body>', '<mj-body><mj-include path="x" />') }),
+    at: '/locales/en/mjml',
+  },
+  { what: 'no MJML', definition: of({ mjml: 'x' }), at: '/locales/en/mjml' },
+  { what: 'unknown MJML', definition: of({ mjml: mjml('x').replaceAll('mj-text', 'mj-txt') }), at: '/locales/en/mjml' },
+  { what: 'an output that does not end', definition: of({ subject: '{{ a', text: 'x' }), at: '/locales/en/subject' },
+  { what: 'a tag that reads files', definition: of({ html: '{% render "x" %}' }), at: '/locales/en/html' },
+  { what: 'a tag that does not escape', definition: of({ html: '{% echo x %}' }), at: '/locales/en/html' },
+  { what: 'a filter that does not escape', definition: of({ html: '{{ x | raw }}' }), at: '/locales/en/html' },
+  { what: 'a source that is too long', definition: of({ text: 'x'.repeat(262_145) }), at: '/locales/en/text' },
+  { what: 'no default', definition: { ...of({ text: 'x' }), defaultLocale: 'de' }, at: '/defaultLocale' },
+  {
+    what: 'no language',
+    definition: {
+      ...of({ text: 'x' }),
+      locales: { en: { subject: 'x', text: 'x' }, '../x': { subject: 'x', text: 'x' } },
+    },
+    at: '/locales/../x',
+  },
+  { what: 'a variable that is not declared', definition: of({ text: '{{ nmae }}' }, schema), at: '/locales/en' },
+  { what: 'a schema of a list', definition: of({ text: 'x' }, { type: 'array' }), at: '/variables/type' },
+  {
+    what: 'a schema that is none',
+    definition: of({ text: 'x' }, { type: 'object', required: 'x' }),
+    at: '/variables/required',
+  },
+  {
+    what: 'a schema with an expression',
+    definition: of({ text: 'x' }, { type: 'object', properties: { a: { pattern: '(a+)+$' } } }),
+    at: '/variables',
+  },
+  {
+    what: 'a schema that refers to itself',
+    definition: of({ text: 'x' }, { type: 'object', properties: { a: { $ref: '#' } } }),
+    at: '/variables',
+  },
+])('a template with $what is not published', async ({ definition, at }) => {
+  expect(await publishTemplate(definition)).toEqual({ faults: [{ path: at, message: expect.stringMatching(/./) }] });
+});
+
+test.each(['{{ x.constructor }}', '{{ x.__proto__ }}', '{{ x.toString }}'])('%s leads nowhere', async (text) => {
+  expect(await preview(of({ text }), { x: {} })).toEqual({
+    faults: [{ path: expect.stringContaining('/x/'), message: 'is missing' }],
+  });
+});
+
+test.each([
+  '{% for a in (1..100000000) %}x{% endfor %}',
+  '{% for a in (1..20000) %}{% for b in (1..20000) %}{% assign c = b %}{% endfor %}{% endfor %}',
+  '{% assign a = "xxxxxxxxxx" %}{% for b in (1..30) %}{% assign a = a | append: a %}{% endfor %}',
+])('rendering %s ends with a fault, soon', async (text) => {
+  const startedMs = performance.now();
+  expect(await preview(of({ text }), {})).toEqual({
+    faults: [{ path: '', message: expect.stringContaining('limit exceeded') }],
+  });
+  expect(performance.now() - startedMs).toBeLessThan(5000);
+});

@@ -1,0 +1,227 @@
+import { CONTROL } from '@rollcall/platform/text-rules.ts';
+import { convert } from 'html-to-text';
+import mjml2html from 'mjml';
+import { type Escaping, parseLiquid, renderLiquid } from './liquid.ts';
+import { declaredVariables, type Fault, schemaFaults, type VariablesSchema, valueFaults } from './variables.ts';
+
+/** A mail in one language, in Liquid. */
+export interface TemplateSource {
+  readonly subject: string;
+  /** One of both, or neither where there is a text. */
+  readonly mjml?: string;
+  readonly html?: string;
+  /** Made of the HTML where absent. */
+  readonly text?: string;
+}
+
+/** What an author publishes. */
+export interface TemplateDefinition {
+  /** By language tag (BCP 47), such as `en` or `en-ZA`. */
+  readonly locales: Readonly<Record<string, TemplateSource>>;
+  readonly defaultLocale: string;
+  /** Where absent, every variable that a source names is required. */
+  readonly variables?: VariablesSchema;
+}
+
+/** What is stored and rendered: MJML has become HTML, so no value ever meets it. */
+export interface PublishedTemplate {
+  readonly locales: Readonly<Record<string, PublishedSource>>;
+  readonly defaultLocale: string;
+  readonly variables: VariablesSchema;
+}
+
+type PublishedSource = Omit<TemplateSource, 'mjml'>;
+
+interface RenderedMail {
+  /** Of the source that was taken. */
+  readonly locale: string;
+  readonly subject: string;
+  readonly html?: string;
+  readonly text: string;
+}
+
+export type Published = { readonly template: PublishedTemplate } | { readonly faults: readonly Fault[] };
+export type Rendered = { readonly mail: RenderedMail } | { readonly faults: readonly Fault[] };
+
+const LONGEST_SUBJECT = 255;
+/** As plain text is read: RFC 5322, section 2.1.1. */
+const TEXT_WIDTH = 78;
+const CONTROLS = new RegExp(`[${CONTROL}]+`, 'gu');
+
+/**
+ * Checks a template and compiles its MJML, before any value is there. A preview renders the result
+ * without storing it.
+ *
+ * @returns all faults at once, by JSON pointers into the definition.
+ */
+export async function publishTemplate({ locales, defaultLocale, variables }: TemplateDefinition): Promise<Published> {
+  const faults: Fault[] = variables === undefined ? [] : [...under('/variables', schemaFaults(variables))];
+  if (!Object.hasOwn(locales, defaultLocale)) {
+    faults.push({ path: '/defaultLocale', message: 'must be one of the locales' });
+  }
+  const published: Record<string, PublishedSource> = {};
+  const named = new Set<string>();
+  for (const [locale, source] of Object.entries(locales)) {
+    const path = `/locales/${locale}`;
+    if (!isLanguageTag(locale)) faults.push({ path, message: 'must be a language tag, such as en-ZA' });
+    const compiled = await compileSource(source);
+    if ('faults' in compiled) {
+      faults.push(...under(path, compiled.faults));
+      continue;
+    }
+    published[locale] = compiled.source;
+    for (const name of compiled.variables) named.add(name);
+    if (variables !== undefined) faults.push(...under(path, undeclared(compiled.variables, variables)));
+  }
+  if (faults.length > 0) return { faults };
+  return { template: { locales: published, defaultLocale, variables: variables ?? requiring([...named]) } };
+}
+
+type Compiled =
+  | { readonly source: PublishedSource; readonly variables: readonly string[] }
+  | { readonly faults: readonly Fault[] };
+
+async function compileSource({ subject, mjml, html, text }: TemplateSource): Promise<Compiled> {
+  if (mjml !== undefined && html !== undefined)
+    return { faults: [{ path: '/html', message: 'must not be beside mjml' }] };
+  if ((mjml ?? html ?? text) === undefined) return { faults: [{ path: '', message: 'must have mjml, html or text' }] };
+  const compiled = mjml === undefined ? { html } : await compileMjml(mjml);
+  if ('faults' in compiled) return compiled;
+  const parts = [
+    partOf('/subject', subject, 'text'),
+    partOf(mjml === undefined ? '/html' : '/mjml', compiled.html, 'html'),
+    partOf('/text', text, 'text'),
+  ];
+  const faults = parts.flatMap((part) => part.faults);
+  if (faults.length > 0) return { faults };
+  const source = {
+    subject,
+    ...(compiled.html !== undefined && { html: compiled.html }),
+    ...(text !== undefined && { text }),
+  };
+  return { source, variables: parts.flatMap((part) => part.variables) };
+}
+
+interface Part {
+  readonly variables: readonly string[];
+  readonly faults: readonly Fault[];
+}
+
+function partOf(path: string, source: string | undefined, escaping: Escaping): Part {
+  try {
+    return { variables: source === undefined ? [] : parseLiquid(source, escaping).variables, faults: [] };
+  } catch (error) {
+    return { variables: [], faults: [{ path, message: firstLine(error) }] };
+  }
+}
+
+/** Includes are refused by name: leaving them out in silence would surprise their author. */
+async function compileMjml(mjml: string): Promise<{ readonly html: string } | { readonly faults: readonly Fault[] }> {
+  if (/<mj-include/i.test(mjml)) return { faults: [{ path: '/mjml', message: 'must not have mj-include' }] };
+  try {
+    const { html } = await mjml2html(mjml, {
+      ignoreIncludes: true,
+      useMjmlConfigOptions: false,
+      validationLevel: 'strict',
+      keepComments: false,
+      fonts: {},
+    });
+    return { html };
+  } catch (error) {
+    return { faults: [{ path: '/mjml', message: errorText(error) }] };
+  }
+}
+
+function undeclared(names: readonly string[], schema: VariablesSchema): readonly Fault[] {
+  const declared = declaredVariables(schema);
+  const missing = [...new Set(names)].filter((name) => !declared.has(name));
+  return missing.map((name) => ({ path: '', message: `uses ${name}, which variables.properties does not have` }));
+}
+
+function requiring(names: readonly string[]): VariablesSchema {
+  return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, {}])), required: names };
+}
+
+/** Who the mail is for. */
+interface Reader {
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** Language tag; the nearest that the template has is taken. */
+  readonly locale?: string;
+}
+
+/**
+ * Pure. Makes a mail of a template. A value arrives as the letters that it has, whatever they are.
+ *
+ * @returns all variables that are missing or wrong, by JSON pointers into the variables.
+ */
+export function renderTemplate(template: PublishedTemplate, { variables, locale }: Reader): Rendered {
+  const faults = valueFaults(template.variables, variables);
+  if (faults.length > 0) return { faults };
+  const chosen = nearestLocale(template, locale);
+  const source = template.locales[chosen];
+  if (source === undefined) return { faults: [{ path: '', message: 'the template has no locale' }] };
+  try {
+    const html = source.html === undefined ? undefined : renderLiquid(source.html, 'html', variables);
+    const text = source.text === undefined ? textOf(html ?? '') : renderLiquid(source.text, 'text', variables);
+    const subject = headerText(renderLiquid(source.subject, 'text', variables));
+    return { mail: { locale: chosen, subject, ...(html !== undefined && { html }), text } };
+  } catch (error) {
+    return { faults: [undefinedVariable(error) ?? { path: '', message: firstLine(error) }] };
+  }
+}
+
+/** Lookup of RFC 4647, section 3.4: `en-ZA-x` falls back to `en-ZA`, `en`, and the default. */
+function nearestLocale({ locales, defaultLocale }: PublishedTemplate, locale = defaultLocale): string {
+  const byLowerCase = new Map(Object.keys(locales).map((name) => [name.toLowerCase(), name]));
+  for (let subtags = locale.toLowerCase().split('-'); subtags.length > 0; subtags = subtags.slice(0, -1)) {
+    const found = byLowerCase.get(subtags.join('-'));
+    if (found !== undefined) return found;
+  }
+  return defaultLocale;
+}
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+function textOf(html: string): string {
+  const heading = { options: { uppercase: false } };
+  return convert(html, {
+    wordwrap: TEXT_WIDTH,
+    selectors: [
+      { selector: 'img', format: 'skip' },
+      // What mail programs show in their lists beside the subject.
+      { selector: 'div[style*="display:none"]', format: 'skip' },
+      { selector: 'h1', ...heading },
+      { selector: 'h2', ...heading },
+      { selector: 'h3', ...heading },
+      { selector: 'a', options: { hideLinkHrefIfSameAsText: true, linkBrackets: ['<', '>'] } },
+    ],
+  });
+}
+
+/** A header is one line, whatever a value holds. */
+function headerText(text: string): string {
+  return Array.from(text.replaceAll(CONTROLS, ' ').trim()).slice(0, LONGEST_SUBJECT).join('');
+}
+
+function undefinedVariable(error: unknown): Fault | undefined {
+  const [, name] = /undefined variable: ([\w.[\]-]+)/.exec(errorText(error)) ?? [];
+  return name === undefined ? undefined : { path: `/${name.replaceAll('.', '/')}`, message: 'is missing' };
+}
+
+function under(prefix: string, faults: readonly Fault[]): readonly Fault[] {
+  return faults.map(({ path, message }) => ({ path: `${prefix}${path}`, message }));
+}
+
+function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function firstLine(error: unknown): string {
+  return errorText(error).split('\n', 1).join('');
+}

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PaymentProvider, StoredMethods } from '@rollcall/payment/domain/ports.ts';
 import { createPayFast } from '@rollcall/payment/providers/payfast/payfast.ts';
+import { createStripe } from '@rollcall/payment/providers/stripe/stripe.ts';
 import { somePayFastSettings } from '@rollcall/payment/providers/testing/payfast-settings.ts';
 import {
   someCharge,
@@ -24,6 +25,8 @@ const payfast: Make = (url) =>
   createPayFast({ ...calls, settings: somePayFastSettings(url), resolve: () => Promise.reject(new Error('none')) });
 const yoco: Make = (url) =>
   createYoco({ ...calls, settings: { secretKey: 'sk_test_1', webhookSecrets: [], apiUrl: url } });
+const stripe: Make = (url) =>
+  createStripe({ ...calls, settings: { secretKey: 'sk_test_1', webhookSecrets: [], apiUrl: url } });
 
 /** Each call that moves money or prepares to, of each provider that is asked for it. */
 const operations: readonly (readonly [string, (url: URL) => Promise<unknown>])[] = [
@@ -31,6 +34,10 @@ const operations: readonly (readonly [string, (url: URL) => Promise<unknown>])[]
   ['payfast cancels a method', (url) => storedOf(payfast(url)).cancel({ token: 't' })],
   ['yoco makes a checkout', (url) => yoco(url).createCheckout(someCheckout())],
   ['yoco refunds', (url) => yoco(url).refund(someRefund())],
+  ['stripe makes a checkout', (url) => stripe(url).createCheckout(someCheckout())],
+  ['stripe makes a checkout to keep a card', (url) => stripe(url).createCheckout(someCheckout({ purpose: 'keep' }))],
+  ['stripe charges', (url) => storedOf(stripe(url)).charge(someCharge())],
+  ['stripe refunds', (url) => stripe(url).refund(someRefund())],
 ];
 
 const lookups: readonly (readonly [string, (url: URL) => Promise<unknown>])[] = [
@@ -41,6 +48,13 @@ const lookups: readonly (readonly [string, (url: URL) => Promise<unknown>])[] = 
     'yoco looks a payment up',
     (url) => yoco(url).lookUp({ ...someCheckout(), checkoutRef: 'ch_1', createdAt: new Date() }),
   ],
+  ['stripe looks a charge up', (url) => stripe(url).lookUp({ ...someCharge(), createdAt: new Date() })],
+  [
+    'stripe looks a session up',
+    (url) => stripe(url).lookUp({ ...someCheckout(), checkoutRef: 'cs_1', createdAt: new Date() }),
+  ],
+  ['stripe looks a refund up', (url) => stripe(url).lookUpRefund(someRefund())],
+  ['stripe lists settlements', async (url) => stripe(url).settlement?.(new Date(0), new Date())],
 ];
 
 /** Faults after which nobody knows whether the provider has done it. */

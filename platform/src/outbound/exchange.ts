@@ -50,7 +50,7 @@ const UNSENT_CODES: ReadonlySet<unknown> = new Set([
 ]);
 
 /** Pure. Whether an error says that no byte of a request was sent: nothing can have come of it. */
-function isUnsent(error: unknown): boolean {
+export function isUnsent(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnsent);
   if (!(error instanceof Error)) return false;
   if ('syscall' in error && CONNECTING.has(error.syscall)) return true;

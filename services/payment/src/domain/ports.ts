@@ -224,7 +224,7 @@ export interface RawNotification {
 }
 
 /** A notification that its provider has surely sent. */
-interface VerifiedNotification {
+export interface VerifiedNotification {
   /** One event has one key, however often it is sent. */
   readonly eventKey: string;
   /** What a person should know, such as an address that is new; without personal data. */
@@ -281,7 +281,7 @@ export interface StoredMethods {
   cancel(method: StoredMethod): Promise<Outcome<undefined>>;
 }
 
-type Settlement =
+export type Settlement =
   | { readonly found: 'lines'; readonly lines: readonly SettlementLine[] }
   | { readonly found: 'unknown'; readonly retryAfterMs?: number };
 

@@ -49,7 +49,7 @@ export async function call(calls: Calls, question: ProviderQuestion): Promise<Ca
  * Pure. What a status says that means the same at every provider; undefined where the answer is to
  * be read. A server that fails may have done it before; one that asks to come later has not.
  */
-function noResultOf(answer: Pick<HttpAnswer, 'status' | 'headers' | 'cut'>, now: Date): NoResult | undefined {
+export function noResultOf(answer: Pick<HttpAnswer, 'status' | 'headers' | 'cut'>, now: Date): NoResult | undefined {
   const { status, headers, cut } = answer;
   const waitMs = retryAfterMs(headers['retry-after'], now);
   const wait = waitMs === undefined ? {} : { retryAfterMs: waitMs };
@@ -79,6 +79,11 @@ export function readJson<Schema extends TSchema>(schema: Schema, body: string): 
 /** Pure. Whether a payer's browser may be sent there. */
 export function isWebUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+/** Pure. A code of a provider that may be kept and shown: no sentence, so that it names nobody. */
+export function providerCode(code: unknown): { readonly providerCode?: string } {
+  return typeof code === 'string' && /^[\w.-]{1,64}$/.test(code) ? { providerCode: code } : {};
 }
 
 /** Pure. A lookup that had no answer. */

@@ -3,7 +3,7 @@ import type { InvoiceTotals } from './invoices.ts';
 // South African tax invoices: Value-Added Tax Act 89 of 1991, section 20, as third parties explain it.
 
 /** A party of an invoice, as it is printed. */
-interface Party {
+export interface Party {
   readonly name: string;
   /** Lines of the postal address. */
   readonly address: readonly string[];

@@ -13,6 +13,8 @@ export interface PageQuery {
   readonly after?: { readonly condition: (placeholder: string) => string; readonly cursor: string } | undefined;
   readonly orderBy: string;
   readonly limit: number;
+  /** How many are left out before; 0 when absent. */
+  readonly offset?: number;
 }
 
 export interface Page<Row> {
@@ -23,16 +25,83 @@ export interface Page<Row> {
 
 /** Reads one page and the length of the whole list. */
 export async function readPage<Row extends QueryResultRow>(pool: Pool, query: PageQuery): Promise<Page<Row>> {
-  const { columns, table, where, parameters, after, orderBy, limit } = query;
+  const { columns, table, where, parameters, after, orderBy, limit, offset = 0 } = query;
   const count = `SELECT count(*)::int AS total FROM ${table} WHERE ${where}`;
-  const position = after === undefined ? 'TRUE' : after.condition(`$${parameters.length + 2}`);
+  const position = after === undefined ? 'TRUE' : after.condition(`$${parameters.length + 3}`);
   const { rows } = await pool.query<Row & { total: number }>(
     `SELECT ${columns}, (${count}) AS total
-     FROM ${table} WHERE ${where} AND ${position} ORDER BY ${orderBy} LIMIT $${parameters.length + 1}`,
-    [...parameters, limit, ...(after === undefined ? [] : [after.cursor])],
+     FROM ${table} WHERE ${where} AND ${position} ORDER BY ${orderBy}
+     LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`,
+    [...parameters, limit, offset, ...(after === undefined ? [] : [after.cursor])],
   );
   const [first] = rows;
-  if (first !== undefined || after === undefined) return { rows, total: first?.total ?? 0 };
+  if (first !== undefined || (after === undefined && offset === 0)) return { rows, total: first?.total ?? 0 };
   const counted = await pool.query<{ total: number }>(count, [...parameters]);
   return { rows, total: counted.rows[0]?.total ?? 0 };
+}
+
+/** Which page of a list that begins with the newest. */
+export interface ListPage {
+  readonly limit: number;
+  readonly offset: number;
+  /** The `nextCursor` of the page before; the page is the one behind it, whatever was made since. */
+  readonly cursor: string | undefined;
+}
+
+/** One page of a list that begins with the newest. */
+export interface NewestPage<Row> extends Page<Row> {
+  /** null: there are no older ones. */
+  readonly nextCursor: string | null;
+}
+
+/** Of a table with `id uuid` and `created_at timestamptz`, which one index should have in this order. */
+export type NewestQuery = Pick<PageQuery, 'columns' | 'table' | 'where' | 'parameters'> & { readonly page: ListPage };
+
+interface Position {
+  readonly cursor_at: string;
+  readonly cursor_id: string;
+}
+
+/** Reads a page, newest first, and where the next one begins. @param query its cursor is one. */
+export async function readNewest<Row extends QueryResultRow>(pool: Pool, query: NewestQuery): Promise<NewestPage<Row>> {
+  const { page, columns, ...list } = query;
+  const { limit, offset, cursor } = page;
+  const { rows: found, total } = await readPage<Row & Position>(pool, {
+    ...list,
+    // To the microsecond, which a Date has not.
+    columns: `${columns}, id AS cursor_id,
+      to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at`,
+    after:
+      cursor === undefined
+        ? undefined
+        : {
+            condition: (at) =>
+              `(created_at, id) < (split_part(${at}, ' ', 1)::timestamptz, split_part(${at}, ' ', 2)::uuid)`,
+            cursor: Buffer.from(cursor, 'base64url').toString(),
+          },
+    orderBy: 'created_at DESC, id DESC',
+    limit: limit + 1,
+    offset,
+  });
+  const rows = found.slice(0, limit);
+  const last = found.length > limit ? rows.at(-1) : undefined;
+  return { rows, total, nextCursor: last === undefined ? null : cursorOf(last) };
+}
+
+function cursorOf({ cursor_at, cursor_id }: Position): string {
+  return Buffer.from(`${cursor_at} ${cursor_id}`).toString('base64url');
+}
+
+const POSITION =
+  /^[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Whether a text may be the `nextCursor` of a page: PostgreSQL reads what is in it. */
+export function isCursor(text: string): boolean {
+  const position = Buffer.from(text, 'base64url').toString();
+  return POSITION.test(position) && isDay(position.slice(0, 10));
+}
+
+/** 30 February is none. */
+function isDay(day: string): boolean {
+  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
 }

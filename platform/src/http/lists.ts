@@ -1,0 +1,30 @@
+import { type Static, Type } from 'typebox';
+import { invalidRequest } from '../common-errors.ts';
+import { isCursor, type ListPage } from '../postgres/page.ts';
+
+const DEFAULT_LIMIT = 20;
+
+/** The members of a list's query, for `Type.Object({ ...listQuery, status: … }, strict)`. */
+export const listQuery = {
+  // Texts, because 1.5 would be converted to 1.
+  limit: Type.Optional(Type.String({ pattern: '^(?:[1-9][0-9]?|100)$', description: '1 to 100; 20 when absent' })),
+  offset: Type.Optional(
+    Type.String({ pattern: '^(?:0|[1-9][0-9]{0,3}|10000)$', description: '0 to 10000; 0 when absent' }),
+  ),
+  cursor: Type.Optional(
+    Type.Refine(
+      Type.String({ maxLength: 128, description: '`nextCursor` of the page before; instead of `offset`' }),
+      isCursor,
+      () => 'must be nextCursor of a page',
+    ),
+  ),
+} as const;
+
+const ListQuery = Type.Object(listQuery);
+
+/** @throws ServiceError INVALID_REQUEST where it begins in two ways. */
+export function pageOf({ limit, offset, cursor }: Static<typeof ListQuery>): ListPage {
+  if (cursor !== undefined && offset !== undefined)
+    throw invalidRequest([{ path: 'query/offset', message: 'must not be there with a cursor' }]);
+  return { limit: Number(limit ?? DEFAULT_LIMIT), offset: Number(offset ?? 0), cursor };
+}

@@ -108,7 +108,7 @@ export function requireCallers(app: App, service: string, readCaller: ReadCaller
 }
 
 /** @throws ServiceError UNAUTHENTICATED, and FORBIDDEN naming the scope. */
-function requireScope(caller: Identity | undefined, scope: Scope): void {
+export function requireScope(caller: Identity | undefined, scope: Scope): void {
   if (caller === undefined) throw commonError('UNAUTHENTICATED');
   if (hasScope(caller, scope)) return;
   throw commonError('FORBIDDEN', {

@@ -50,8 +50,12 @@ function faultsIn(result: unknown): readonly FastifySchemaValidationError[] {
   return Array.isArray(result.error) ? result.error : [];
 }
 
-/** @param root what the paths begin with. */
-function fieldsOf(fault: FastifySchemaValidationError, root: string): readonly FieldFault[] {
+/**
+ * The fields that a fault of TypeBox is about.
+ *
+ * @param root what their paths begin with.
+ */
+export function fieldsOf(fault: FastifySchemaValidationError, root: string): readonly FieldFault[] {
   const { keyword, instancePath, params, message = 'is not valid' } = fault;
   const at = `${root}${instancePath}`;
   const below = (names: unknown, what: string) =>

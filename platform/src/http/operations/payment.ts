@@ -27,7 +27,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /webhook-endpoints',
       'GET /webhook-deliveries',
     ],
-    graphql: ['Query.payment'],
+    graphql: ['Query.payment', 'Payment'],
     webSocket: ['payments'],
   },
   { name: 'Give money back', scope: 'refunds:write', rest: ['POST /payments/:id/refunds'] },

@@ -84,8 +84,12 @@ describe('routes', () => {
   test('nothing else is open but documents', () => {
     const open = builtInRules.filter(({ anonymous }) => anonymous).map(({ prefix }) => prefix);
     expect(open.toSorted()).toEqual([
+      '/api/v1/communication/docs',
       '/api/v1/communication/notifications',
+      '/api/v1/communication/openapi.json',
+      '/api/v1/payment/docs',
       '/api/v1/payment/notifications',
+      '/api/v1/payment/openapi.json',
       '/api/v1/registry/docs',
       '/api/v1/registry/openapi.json',
       '/pay',

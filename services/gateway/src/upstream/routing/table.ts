@@ -49,7 +49,7 @@ const FOR_MANY = 12_000;
 const DOCUMENTATION = ['/docs', '/openapi.json'];
 
 /** Whose GraphQL endpoint, which is not below `/api/v1`, is reached by their name. */
-const SUBGRAPHS = ['communication', 'payment'];
+const SUBGRAPHS = [COMMUNICATION, PAYMENT];
 
 /** What contract 3 names that is not `/api/v1/<service>/<rest>`, and what anybody may read. */
 export const builtInRules: readonly RouteRule[] = [
@@ -82,7 +82,7 @@ export const builtInRules: readonly RouteRule[] = [
     requests: FOR_MANY,
   }),
   // Of providers, which sign what they send, or know a secret path.
-  ...[PAYMENT, COMMUNICATION].map((service) => ({
+  ...SUBGRAPHS.map((service) => ({
     ...open({
       prefix: `${API}${service}/notifications`,
       service,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultCacheDirectory, findKubernetesBinaries } from '@rollcall/local/kubernetes-binaries.ts';
-import { freePort } from '@rollcall/local/ports.ts';
+import { freePort, isPortFree } from '@rollcall/local/ports.ts';
 import { startProcess } from '@rollcall/local/processes.ts';
 import { waitUntil } from '@rollcall/local/wait.ts';
 import { inject } from 'vitest';
@@ -89,7 +89,11 @@ function createWay(url: string, port: number): FaultyWay {
       await post(`${url}/toxics`, { name, ...toxic });
       toxics.push(name);
     },
-    cut: async () => void (await post(url, { enabled: false })),
+    async cut() {
+      await post(url, { enabled: false });
+      // It answers before it has stopped listening.
+      await waitUntil('nothing listens on the way', () => isPortFree(port), { timeoutMs: 10_000, intervalMs: 10 });
+    },
     async restore() {
       for (const name of toxics) await fetch(`${url}/toxics/${name}`, { method: 'DELETE' });
       toxics = [];

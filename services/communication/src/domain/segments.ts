@@ -6,6 +6,9 @@ const GSM_7 = new Set(
 const GSM_7_ESCAPED = new Set('\f^{}\\[~]|€');
 const ESCAPE = '\u001b';
 
+/** More than that no message may have. */
+export const MOST_SEGMENTS = 10;
+
 export interface Segments {
   readonly encoding: 'GSM-7' | 'UCS-2';
   /** The text in the parts that phones get; at least one. */

@@ -1,0 +1,174 @@
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import type { Mailbox, MessageProvider, OutgoingEmail, RefusedRecipient, SendOutcome } from '../domain/ports.ts';
+import { refusalOf, type SmtpFailure, smtpOutcome } from './smtp-outcome.ts';
+import { unsubscribeHeaders } from './unsubscribe-headers.ts';
+
+export interface SmtpSettings {
+  readonly host: string;
+  readonly port: number;
+  /** `implicit`: from the first byte; `required`: by STARTTLS, or nothing is sent. */
+  readonly tls: 'implicit' | 'required' | 'none';
+  /** Certificates to trust besides those of the system, as PEM. */
+  readonly ca?: string;
+  readonly auth?: { readonly user: string; readonly pass: string };
+  readonly connections: number;
+  /** Of each step: connecting, and each answer of the server. */
+  readonly timeoutMs: number;
+  /**
+   * Where mail that could not be delivered is returned to, one address for each message
+   * (`bounces+<id>@` this domain), and the right side of Message-IDs.
+   */
+  readonly bounceDomain: string;
+  readonly dkim?: { readonly domain: string; readonly selector: string; readonly privateKey: string };
+}
+
+/**
+ * What DKIM signs (RFC 6376, section 5.4.1). By itself nodemailer leaves List-Unsubscribe-Post out,
+ * which RFC 8058 requires.
+ */
+const SIGNED_HEADERS = [
+  'from',
+  'reply-to',
+  'subject',
+  'date',
+  'message-id',
+  'to',
+  'cc',
+  'mime-version',
+  'content-type',
+  'content-transfer-encoding',
+  'list-unsubscribe',
+  'list-unsubscribe-post',
+].join(':');
+
+type Pool = ReturnType<typeof createPool>;
+
+/**
+ * Mail by SMTP (RFC 5321), over connections that are kept. A mail is `unknown` where the server had
+ * said that it takes it, and then said nothing. It has the same Message-ID at each attempt, so that a
+ * second copy is seen as one.
+ */
+export function createSmtp(settings: SmtpSettings): MessageProvider<OutgoingEmail> {
+  const pool = createPool(settings);
+  const contents = watchContents(pool);
+  return {
+    name: 'smtp',
+    channel: 'email',
+    async send(email, signal) {
+      if (signal.aborted) return { outcome: 'failed', reason: 'aborted' };
+      const mail = mailOf(email, settings.bounceDomain);
+      try {
+        const { rejectedErrors = [] } = await pool.sendMail({ ...mail, signal });
+        return acceptedAs(mail.messageId, rejectedErrors);
+      } catch (error) {
+        return smtpOutcome(failureOf(error), { to: email.to.address, hasBegun: contents.hasBegun(mail.messageId) });
+      } finally {
+        contents.forget(mail.messageId);
+      }
+    },
+    close: async () => pool.close({ force: true }),
+  };
+}
+
+function createPool({ host, port, tls, ca, auth, connections, timeoutMs, dkim }: SmtpSettings) {
+  return createTransport({
+    pool: true,
+    host,
+    port,
+    secure: tls === 'implicit',
+    requireTLS: tls === 'required',
+    ignoreTLS: tls === 'none',
+    ...(ca !== undefined && { tls: { ca } }),
+    ...(auth !== undefined && { auth: { ...auth } }),
+    maxConnections: connections,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...(dkim !== undefined && {
+      dkim: {
+        domainName: dkim.domain,
+        keySelector: dkim.selector,
+        privateKey: dkim.privateKey,
+        headerFieldNames: SIGNED_HEADERS,
+      },
+    }),
+  });
+}
+
+interface ContentWatch {
+  hasBegun(messageId: string): boolean;
+  forget(messageId: string): void;
+}
+
+/**
+ * Sees whether a mail has begun to leave: a content is read once the server has answered to DATA, and
+ * no earlier. Errors do not tell.
+ */
+function watchContents(pool: Pool): ContentWatch {
+  const contents = new Map<string, { readonly readableDidRead: boolean }>();
+  pool.use('stream', ({ message, data }, done) => {
+    const create = message.createReadStream.bind(message);
+    message.createReadStream = (options) => {
+      const content = create(options);
+      contents.set(String(data.messageId), content);
+      return content;
+    };
+    done();
+  });
+  return {
+    hasBegun: (messageId) => contents.get(messageId)?.readableDidRead ?? false,
+    forget: (messageId) => void contents.delete(messageId),
+  };
+}
+
+/** Pure. The envelope is of objects alone: of a text, nodemailer would make several addresses. */
+function mailOf(email: OutgoingEmail, bounceDomain: string): SendMailOptions & { readonly messageId: string } {
+  const { id, from, to, cc, bcc, replyTo, subject, text, html, attachments, unsubscribeUrl } = email;
+  return {
+    messageId: `<${id}@${bounceDomain}>`,
+    envelope: {
+      from: `bounces+${id}@${bounceDomain}`,
+      to: [to, ...cc, ...bcc].map(({ address }) => address),
+    },
+    from: mailboxOf(from),
+    to: mailboxOf(to),
+    cc: cc.map(mailboxOf),
+    ...(replyTo !== undefined && { replyTo: mailboxOf(replyTo) }),
+    subject,
+    text,
+    ...(html !== undefined && { html }),
+    attachments: attachments.map(({ filename, contentType, content }) => ({
+      filename,
+      contentType,
+      content: Buffer.from(content),
+    })),
+    ...(unsubscribeUrl !== undefined && { headers: unsubscribeHeaders(unsubscribeUrl) }),
+    dsn: { id, return: 'HDRS', notify: ['FAILURE', 'DELAY'] },
+  };
+}
+
+function mailboxOf({ address, name = '' }: Mailbox): { name: string; address: string } {
+  return { name, address };
+}
+
+function acceptedAs(providerId: string, rejected: readonly unknown[]): SendOutcome {
+  const refusedRecipients = rejected.map(failureOf).flatMap(refusedRecipientOf);
+  return { outcome: 'accepted', providerId, ...(refusedRecipients.length > 0 && { refusedRecipients }) };
+}
+
+function refusedRecipientOf(failure: SmtpFailure): readonly RefusedRecipient[] {
+  if (failure.recipient === undefined) return [];
+  const { reason, suppress } = refusalOf(failure);
+  return [{ address: failure.recipient, reason, ...(suppress !== undefined && { suppress }) }];
+}
+
+function failureOf(error: unknown): SmtpFailure {
+  return isFailure(error) ? error : {};
+}
+
+/** Each field of a failure may be absent. */
+function isFailure(error: unknown): error is SmtpFailure {
+  return error instanceof Error;
+}

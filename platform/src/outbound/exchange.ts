@@ -5,7 +5,7 @@ export interface HttpQuestion {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   /** From now to the last byte that is read. */
   readonly timeoutMs: number;
   /** What comes after so many bytes is not read. */

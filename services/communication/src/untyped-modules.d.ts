@@ -22,3 +22,15 @@ declare module 'html-to-text' {
   }
   export function convert(html: string, options: Options): string;
 }
+
+declare module 'http_ece' {
+  import type { ECDH } from 'node:crypto';
+
+  interface Parameters {
+    readonly version: 'aes128gcm';
+    readonly privateKey: ECDH;
+    readonly authSecret: string;
+  }
+  const ece: { decrypt(body: Buffer, parameters: Parameters): Buffer };
+  export default ece;
+}

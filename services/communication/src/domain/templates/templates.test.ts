@@ -58,6 +58,11 @@ test('text is made of HTML where there is none, and taken where there is', async
   expect(await mailOf(of({ text: 'plain' }), {})).toEqual({ locale: 'en', subject: 'Hello', text: 'plain' });
 });
 
+test('each row of a table has a line of the text', async () => {
+  const html = '<table><tr><td>Tea</td> <td>R 100.00</td></tr><tr><td>Paid</td> <td>R 115.00</td></tr></table>';
+  expect((await mailOf(of({ html }), {})).text).toBe('Tea R 100.00\nPaid R 115.00');
+});
+
 test.each([
   { asked: 'en', locale: 'en' },
   { asked: 'en-GB', locale: 'en' },

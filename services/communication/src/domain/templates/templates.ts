@@ -196,6 +196,7 @@ function textOf(html: string): string {
       { selector: 'img', format: 'skip' },
       // What mail programs show in their lists beside the subject.
       { selector: 'div[style*="display:none"]', format: 'skip' },
+      { selector: 'tr', format: 'block', options: { leadingLineBreaks: 1, trailingLineBreaks: 1 } },
       { selector: 'h1', ...heading },
       { selector: 'h2', ...heading },
       { selector: 'h3', ...heading },

@@ -5,6 +5,7 @@ import type { Simulator, SimulatorOptions } from './simulator.ts';
 import { startBulkSms } from './sms/bulksms.ts';
 import { startClickatell } from './sms/clickatell.ts';
 import { startTwilio } from './sms/twilio.ts';
+import { startStripe } from './stripe.ts';
 import { startYoco } from './yoco.ts';
 
 /** In the order of their ports. A new one comes last, so that the others keep theirs. */
@@ -17,6 +18,7 @@ const SIMULATORS: readonly ((options: SimulatorOptions) => Promise<Simulator>)[]
   startSendGrid,
   startYoco,
   startFcm,
+  startStripe,
 ];
 
 /**

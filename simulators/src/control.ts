@@ -5,6 +5,7 @@ import { Value } from 'typebox/value';
 import { parseFaultRules } from './faults.ts';
 import type { Simulator } from './simulator.ts';
 
+const Webhook = Type.Object({ url: Type.String() });
 const Outcomes = Type.Record(Type.String(), Type.String());
 
 export interface ControlOptions {
@@ -27,6 +28,11 @@ export function addControl(app: FastifyInstance, { simulator, credentials, state
       scope.put('/outcomes', async (request, reply) => {
         if (!Value.Check(Outcomes, request.body)) throw new Error('send {"<recipient>": "<outcome>"}');
         simulator.setOutcomes(request.body);
+        return await reply.code(204).send();
+      });
+      scope.put('/webhook', async (request, reply) => {
+        if (!Value.Check(Webhook, request.body)) throw new Error('send {"url": "http://…"}');
+        simulator.setWebhook(request.body.url);
         return await reply.code(204).send();
       });
       scope.get('/requests', async () => simulator.requests());

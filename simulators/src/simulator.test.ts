@@ -26,6 +26,9 @@ beforeEach(async () => {
       reset: () => {
         orders = [];
       },
+      setWebhook: (url) => {
+        target = url;
+      },
       outcomes: ['sold-out'],
       errorBody: (status) => ({ shop: status }),
       retryDelaysMs: [],
@@ -229,6 +232,16 @@ describe('the control API', () => {
     for (const outcomes of [{ pears: 'rotten' }, { pears: 1 }, [], null]) {
       expect((await control('PUT', '/outcomes', outcomes)).statusCode).toBe(400);
     }
+  });
+
+  test('says where notifications go, and which text is no place', async () => {
+    expect((await control('PUT', '/webhook', { url: `${receiver.url}/elsewhere` })).statusCode).toBe(204);
+    for (const webhook of [{ url: 'elsewhere' }, { url: 1 }, {}, null]) {
+      expect((await control('PUT', '/webhook', webhook)).statusCode).toBe(400);
+    }
+    await order('a');
+    await simulator.idle();
+    expect(receiver.taken.map(({ target: path }) => path)).toEqual(['/elsewhere', '/elsewhere']);
   });
 
   test('shows what came, what was said, what is held, and how to be a client', async () => {

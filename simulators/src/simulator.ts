@@ -34,6 +34,8 @@ export interface Simulation {
   readonly state: () => unknown;
   /** Forgets what it holds. */
   readonly reset: () => void;
+  /** Where it sends what no request says where to send; absent: there is no such thing. */
+  readonly setWebhook?: (url: string) => void;
   /** The words for what can become of a recipient, for `PUT /_control/outcomes`. */
   readonly outcomes: readonly string[];
   /** The body of an answer that a fault decided. */
@@ -84,6 +86,12 @@ export interface Simulator extends AsyncDisposable {
   addFaults(...rules: readonly FaultRule[]): void;
   /** @throws Error for a word that the provider does not know. */
   setOutcomes(outcomes: Readonly<Record<string, string>>): void;
+  /**
+   * Says where notifications go from now on, where requests do not.
+   *
+   * @throws Error where the provider has no such setting, or the text is no URL.
+   */
+  setWebhook(url: string): void;
   requests(): readonly ReceivedRequest[];
   notifications(): readonly SentNotification[];
   /** Resolves when no notification is left to be sent, or sent again. */
@@ -112,12 +120,10 @@ export async function startSimulator(simulation: Simulation, options: SimulatorO
     },
     addFaults: (...rules) => faults.add(rules),
     setOutcomes(given) {
-      for (const [recipient, outcome] of Object.entries(given)) {
-        if (simulation.outcomes.includes(outcome)) continue;
-        throw new Error(`${recipient}: no outcome ${outcome}, but ${simulation.outcomes.join(', ')}`);
-      }
+      checkOutcomes(simulation, given);
       outcomes = new Map([...outcomes, ...Object.entries(given)]);
     },
+    setWebhook: (given) => setWebhook(simulation, given),
     requests: () => received.map(({ request }) => request),
     notifications: () => notifier.sent(),
     idle: () => notifier.idle(),
@@ -174,6 +180,18 @@ export async function startSimulator(simulation: Simulation, options: SimulatorO
   });
   url = await app.listen({ host: HOST, port });
   return simulator;
+}
+
+function checkOutcomes({ outcomes: known }: Simulation, given: Readonly<Record<string, string>>): void {
+  for (const [recipient, outcome] of Object.entries(given)) {
+    if (!known.includes(outcome)) throw new Error(`${recipient}: no outcome ${outcome}, but ${known.join(', ')}`);
+  }
+}
+
+function setWebhook(simulation: Simulation, url: string): void {
+  if (simulation.setWebhook === undefined) throw new Error(`${simulation.name} is told by its requests where to send`);
+  if (!URL.canParse(url)) throw new Error('send {"url": "http://…"}');
+  simulation.setWebhook(url);
 }
 
 /** A request and what becomes of it. */

@@ -106,6 +106,13 @@ describe('a mail', () => {
 });
 
 describe('events', () => {
+  test('go to the address that was said last', async () => {
+    simulator.setWebhook(`${receiver.url}/elsewhere`);
+    await send({});
+    await simulator.idle();
+    expect(receiver.taken.map(({ target }) => target)).toEqual(['/elsewhere', '/elsewhere']);
+  });
+
   test('are signed, with the CRLF at the end of the body', async () => {
     const { eventWebhookPublicKey } = await credentials();
     await send({});

@@ -56,7 +56,8 @@ interface AcceptedMail {
 
 /** SendGrid's Mail Send API and Event Webhook. */
 export async function startSendGrid(options: SendGridOptions = {}): Promise<Simulator> {
-  const { apiKey = 'SG.simulator.key', senders, eventWebhookUrl } = options;
+  const { apiKey = 'SG.simulator.key', senders } = options;
+  let { eventWebhookUrl } = options;
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const mails = new Map<string, AcceptedMail>();
@@ -92,7 +93,7 @@ export async function startSendGrid(options: SendGridOptions = {}): Promise<Simu
           if (isSameSecret(apiKey, key)) return undefined;
           return await refuse(reply, 401, 'The provided authorization grant is invalid, expired, or revoked');
         });
-        addRoutes(app, { ...context, mails, senders, eventWebhookUrl, webhookCall });
+        addRoutes(app, { ...context, mails, senders, eventWebhookUrl: () => eventWebhookUrl, webhookCall });
       },
       credentials: (url) => ({
         baseUrl: url,
@@ -102,6 +103,9 @@ export async function startSendGrid(options: SendGridOptions = {}): Promise<Simu
       }),
       state: () => ({ mails: [...mails.values()] }),
       reset: () => mails.clear(),
+      setWebhook(url) {
+        eventWebhookUrl = url;
+      },
       outcomes: Object.keys(EVENTS),
       errorBody: (status) => errorsOf(status === 429 ? 'too many requests' : 'internal error'),
       retryDelaysMs: [1000, 10_000, 60_000],
@@ -113,12 +117,12 @@ export async function startSendGrid(options: SendGridOptions = {}): Promise<Simu
 interface SendGrid extends SimulationContext {
   readonly mails: Map<string, AcceptedMail>;
   readonly senders: readonly string[] | undefined;
-  readonly eventWebhookUrl: string | undefined;
+  readonly eventWebhookUrl: () => string | undefined;
   readonly webhookCall: (url: string, events: readonly object[]) => Notification;
 }
 
 function addRoutes(app: FastifyInstance, sendGrid: SendGrid): void {
-  const { clock, mails, senders, eventWebhookUrl } = sendGrid;
+  const { clock, mails, senders } = sendGrid;
   app.post<{ Body: Buffer | undefined }>('/v3/mail/send', async (request, reply) => {
     const parsed = parseMail(jsonOf(request.body ?? Buffer.alloc(0)), Math.floor(clock.now().getTime() / 1000));
     if ('faults' in parsed) return await reply.code(400).send({ errors: parsed.faults });
@@ -130,6 +134,7 @@ function addRoutes(app: FastifyInstance, sendGrid: SendGrid): void {
     const messageId = randomBytes(16).toString('base64url');
     const accepted = { messageId, mail };
     mails.set(messageId, accepted);
+    const eventWebhookUrl = sendGrid.eventWebhookUrl();
     if (eventWebhookUrl !== undefined) {
       const rounds = eventRounds(accepted, sendGrid);
       await sendGrid.notify(

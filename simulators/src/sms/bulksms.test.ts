@@ -138,6 +138,13 @@ describe('a submission', () => {
 });
 
 describe('the webhook', () => {
+  test('is called at the address that was said last', async () => {
+    simulator.setWebhook(`${receiver.url}/elsewhere`);
+    await submit({ to: TO, body: 'a' });
+    await simulator.idle();
+    expect(receiver.taken.map(({ target }) => target)).toEqual(['/elsewhere', '/elsewhere']);
+  });
+
   test.each([
     [undefined, [['SENT.null'], ['DELIVERED.null']]],
     ['SENT', [['SENT.null']]],

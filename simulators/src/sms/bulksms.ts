@@ -41,7 +41,8 @@ interface Submission {
  * https://www.bulksms.com/developer/json/v1/
  */
 export async function startBulkSms(options: BulkSmsOptions = {}): Promise<Simulator> {
-  const { tokenId = 'bulksms-token-id', tokenSecret = 'bulksms-token-secret', webhookUrl } = options;
+  const { tokenId = 'bulksms-token-id', tokenSecret = 'bulksms-token-secret' } = options;
+  let { webhookUrl } = options;
   const messages = new Map<string, BulkSmsMessage>();
   const submissions = new Map<number, Submission>();
   return await startSimulator(
@@ -52,13 +53,16 @@ export async function startBulkSms(options: BulkSmsOptions = {}): Promise<Simula
           if (isBasic(request.headers.authorization, tokenId, tokenSecret)) return undefined;
           return await refuse(reply, 401, 'The credentials are not valid');
         });
-        addRoutes(app, { ...context, messages, submissions, webhookUrl, credits: options.credits });
+        addRoutes(app, { ...context, messages, submissions, webhookUrl: () => webhookUrl, credits: options.credits });
       },
       credentials: (url) => ({ baseUrl: url, tokenId, tokenSecret, webhookUrl: webhookUrl ?? null }),
       state: () => ({ messages: [...messages.values()], deduplicationIds: [...submissions.keys()] }),
       reset() {
         messages.clear();
         submissions.clear();
+      },
+      setWebhook(url) {
+        webhookUrl = url;
       },
       outcomes: OUTCOMES,
       errorBody: (status) => problem(status, undefined),
@@ -72,7 +76,7 @@ interface BulkSms extends SimulationContext {
   readonly messages: Map<string, BulkSmsMessage>;
   /** By deduplication id. */
   readonly submissions: Map<number, Submission>;
-  readonly webhookUrl: string | undefined;
+  readonly webhookUrl: () => string | undefined;
   readonly credits: number | undefined;
 }
 
@@ -103,7 +107,7 @@ function addRoutes(app: FastifyInstance, bulkSms: BulkSms): void {
     }
     const submission = accept(texts, bulkSms);
     if (deduplicationId !== undefined) submissions.set(deduplicationId, submission);
-    await bulkSms.notify(request, statusUpdates(submission, bulkSms.webhookUrl));
+    await bulkSms.notify(request, statusUpdates(submission, bulkSms.webhookUrl()));
     return await reply.code(201).send(submission.messages.map((message) => resource(message, 'ACCEPTED')));
   });
 

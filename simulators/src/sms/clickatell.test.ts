@@ -76,6 +76,13 @@ describe('messages', () => {
 });
 
 describe('status updates', () => {
+  test('go to the address that was said last', async () => {
+    simulator.setWebhook(`${receiver.url}/elsewhere`);
+    await send([sms({})]);
+    await simulator.idle();
+    expect(receiver.taken.map(({ target }) => target)).toEqual(['/elsewhere', '/elsewhere']);
+  });
+
   test.each([
     [undefined, ['SENT_TO_SUPPLIER', 'DEVICE_ACK']],
     ['SENT_TO_SUPPLIER', ['SENT_TO_SUPPLIER']],

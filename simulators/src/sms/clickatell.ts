@@ -66,7 +66,8 @@ interface ClickatellMessage extends Static<typeof Entry> {
 
 /** Clickatell's One API, SMS only. */
 export async function startClickatell(options: ClickatellOptions = {}): Promise<Simulator> {
-  const { apiKey = 'clickatell-api-key==', callbackUrl, credits } = options;
+  const { apiKey = 'clickatell-api-key==', credits } = options;
+  let { callbackUrl } = options;
   const messages = new Map<string, ClickatellMessage>();
   return await startSimulator(
     {
@@ -76,11 +77,14 @@ export async function startClickatell(options: ClickatellOptions = {}): Promise<
           if (isSameSecret(apiKey, request.headers.authorization ?? '')) return undefined;
           return await refuse(reply, 401, 1);
         });
-        addRoutes(app, { ...context, messages, callbackUrl, credits });
+        addRoutes(app, { ...context, messages, callbackUrl: () => callbackUrl, credits });
       },
       credentials: (url) => ({ baseUrl: url, apiKey, callbackUrl: callbackUrl ?? null }),
       state: () => ({ messages: [...messages.values()] }),
       reset: () => messages.clear(),
+      setWebhook(url) {
+        callbackUrl = url;
+      },
       outcomes: [...REFUSALS.map(String), ...ENDS],
       errorBody: (status) => failure(status === 429 ? 43 : 19),
       retryDelaysMs: [1000, 10_000, 60_000],
@@ -91,7 +95,7 @@ export async function startClickatell(options: ClickatellOptions = {}): Promise<
 
 interface Clickatell extends SimulationContext {
   readonly messages: Map<string, ClickatellMessage>;
-  readonly callbackUrl: string | undefined;
+  readonly callbackUrl: () => string | undefined;
   readonly credits: number | undefined;
 }
 
@@ -108,7 +112,7 @@ function addRoutes(app: FastifyInstance, clickatell: Clickatell): void {
     const results = payload.messages.map((entry) => take(entry, clickatell));
     const taken = results.flatMap(({ message }) => (message === undefined ? [] : [message]));
     for (const message of taken) messages.set(message.apiMessageId, message);
-    await clickatell.notify(request, statusUpdates(taken, clickatell.callbackUrl));
+    await clickatell.notify(request, statusUpdates(taken, clickatell.callbackUrl()));
     const status = taken.length === results.length ? 202 : 207;
     return await reply.code(status).send({ messages: results.map(({ answer }) => answer), error: null });
   });

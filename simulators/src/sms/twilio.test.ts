@@ -89,6 +89,10 @@ describe('a message', () => {
     expect(await client().messages(sid).fetch()).toMatchObject({ status: 'undelivered', errorCode: Number(code) });
   });
 
+  test('has no callbacks but those of its request', () => {
+    expect(() => simulator.setWebhook(callback)).toThrow('twilio is told by its requests');
+  });
+
   test('stays where it is said to', async () => {
     simulator.setOutcomes({ [TO]: 'sent' });
     const { sid } = await client().messages.create({ to: TO, from: FROM, body: 'Hello', statusCallback: callback });

@@ -119,7 +119,7 @@ function envelopeFaults(mail: Mail): readonly MailFault[] {
 
 function contentFaults({ subject, content = [], personalizations = [] }: Mail): readonly MailFault[] {
   const faults: MailFault[] = [];
-  if (!isTitled(subject) && !personalizations.every((to) => isTitled(to.subject))) {
+  if (!isTitled(subject) && (personalizations.length === 0 || !personalizations.every((to) => isTitled(to.subject)))) {
     faults.push(faultOf('The subject is required.', 'subject'));
   }
   if (content.length === 0) {

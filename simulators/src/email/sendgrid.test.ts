@@ -90,9 +90,10 @@ describe('a mail', () => {
   });
 
   test('is refused with every fault at once', async () => {
-    const { body } = await send({ from: undefined, subject: undefined, content: undefined });
+    const { body } = await send({ from: undefined, personalizations: [], subject: undefined, content: undefined });
     expect(JSON.parse(body).errors.map(({ field }: { field: string }) => field)).toEqual([
       'from.email',
+      'personalizations',
       'subject',
       'content',
     ]);

@@ -67,8 +67,10 @@ describe('the token endpoint', () => {
   test('refuses an assertion by another key, algorithm or grant', async () => {
     const { privateKey } = await generateKeyPair('RS256');
     const stranger = await new SignJWT(claimsOf({})).setProtectedHeader({ alg: 'RS256' }).sign(privateKey);
+    const ours = await importPKCS8(account.private_key, 'RS256');
+    const retired = await new SignJWT(claimsOf({})).setProtectedHeader({ alg: 'RS256', kid: 'retired' }).sign(ours);
     const text = await new SignJWT(claimsOf({})).setProtectedHeader({ alg: 'HS256' }).sign(new Uint8Array(32));
-    for (const assertion of [stranger, text, 'a.b.c', '']) {
+    for (const assertion of [stranger, retired, text, 'a.b.c', '']) {
       expect((await ask({ assertion })).body).toMatchObject({
         error: 'invalid_grant',
         error_description: 'Invalid JWT Signature.',

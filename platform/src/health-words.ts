@@ -1,6 +1,20 @@
 import type { HealthCheckStatus, ServiceRegistration } from '@rollcall/crds/types.gen.ts';
 
-const AILING: ReadonlySet<string> = new Set(['unhealthy', 'degraded', 'draining']);
+/** Ours, and what programs that come from Eureka, Consul and Nacos or probes of Spring say. */
+const AILING: ReadonlySet<string> = new Set([
+  'unhealthy',
+  'degraded',
+  'draining',
+  'critical',
+  'down',
+  'error',
+  'fail',
+  'failed',
+  'failing',
+  'out_of_service',
+  'starting',
+  'stopping',
+]);
 const WELL: ReadonlySet<string> = new Set(['healthy', 'ok', 'up', 'pass', 'passing', 'ready', 'running', 'serving']);
 
 /**

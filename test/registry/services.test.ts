@@ -275,7 +275,16 @@ describe('reads', () => {
       cursor = typeof next === 'string' ? `&cursor=${next}` : '';
     } while (cursor !== '');
     expect(pages).toEqual([names.slice(0, 2), names.slice(2, 4), names.slice(4)]);
-    for (const query of ['limit=0', 'limit=1001', 'cursor=%00', 'cursor=', 'metadata.page=a&metadata.page=b']) {
+    for (const query of [
+      'limit=0',
+      'limit=1001',
+      'cursor=%00',
+      'cursor=',
+      'cursor=junk',
+      'metadata.page=a&metadata.page=b',
+      'helthy=true',
+      'Zone=a',
+    ]) {
       expect([query, (await registry.call('GET', `/services?${query}`)).status]).toEqual([query, 400]);
     }
   });

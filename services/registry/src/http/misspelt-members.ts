@@ -6,27 +6,29 @@ import { RegistryError } from '../common/errors.ts';
 const LEAST_LENGTH = 5;
 
 /**
- * Refuses bodies with a member that is meant for one of the route's: misspelt, or a secret under
- * another name. It would be dropped without a word, and nothing be protected, checked or announced.
- * Other members that the route does not know are ignored, so that newer callers can call older
+ * Refuses bodies and queries with a member that is meant for one of the route's: misspelt, or a
+ * secret under another name. It would be dropped without a word, and nothing be protected, checked,
+ * announced or left out. Other members that the route does not know are ignored, so that newer callers can call older
  * servers.
  */
 export function refuseMisspeltMembers(app: App): void {
   app.addHook('onRoute', (route) => {
-    const known = membersOf(route.schema?.body);
-    if (known.length === 0) return;
-    const refuse: preValidationHookHandler = ({ body }, _reply, done) => done(faultOf(body, known));
+    const inBody = membersOf(route.schema?.body);
+    const inQuery = membersOf(route.schema?.querystring);
+    if (inBody.length + inQuery.length === 0) return;
+    const refuse: preValidationHookHandler = ({ body, query }, _reply, done) =>
+      done(faultOf('body', body, inBody) ?? faultOf('query', query, inQuery));
     route.preValidation = [route.preValidation ?? [], refuse].flat();
   });
 }
 
-function faultOf(body: unknown, known: readonly string[]): RegistryError | undefined {
-  if (typeof body !== 'object' || body === null) return undefined;
-  for (const name of Object.keys(body)) {
+function faultOf(part: string, members: unknown, known: readonly string[]): RegistryError | undefined {
+  if (known.length === 0 || typeof members !== 'object' || members === null) return undefined;
+  for (const name of Object.keys(members)) {
     const meant = meantBy(name, known);
     if (meant === undefined) continue;
     const hint = known.includes(meant) ? `; '${meant}' may be meant` : '';
-    return new RegistryError('INVALID_REQUEST', `The body may not have '${name.slice(0, 64)}'${hint}`);
+    return new RegistryError('INVALID_REQUEST', `The ${part} may not have '${name.slice(0, 64)}'${hint}`);
   }
   return undefined;
 }

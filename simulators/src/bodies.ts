@@ -1,3 +1,10 @@
+import type { FastifyRequest } from 'fastify';
+
+/** The bytes that came; none where there was no body. */
+export function bytesOf({ body }: Pick<FastifyRequest, 'body'>): Buffer {
+  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+}
+
 /**
  * The fields of a form (application/x-www-form-urlencoded), in the order that came; undefined where
  * the bytes are no UTF-8.

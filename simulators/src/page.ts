@@ -1,3 +1,5 @@
+import type { FastifyReply } from 'fastify';
+
 /** What a browser may do on a page of ours: no script, and forms only to where they lead. */
 function contentSecurityPolicy(formTargets: readonly string[]): string {
   const targets = formTargets.map((url) => URL.parse(url)?.origin).filter((origin) => origin !== undefined);
@@ -49,11 +51,8 @@ export interface Page {
   readonly formTargets?: readonly string[];
 }
 
-/** The page, and the header fields that it needs. */
-export function renderPage({ title, body, formTargets = [] }: Page): {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly text: string;
-} {
+/** Sends the page, with the header fields that it needs. */
+export function sendPage(reply: FastifyReply, { title, body, formTargets = [] }: Page): FastifyReply {
   const { text } = html`<!doctype html>
 <html lang="en">
 <head>
@@ -84,5 +83,5 @@ ${body}
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
   };
-  return { headers, text };
+  return reply.headers(headers).send(text);
 }

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { readable } from './bodies.ts';
+import { bytesOf, readable } from './bodies.ts';
 import { addControl } from './control.ts';
 import { createFaults, type FaultRule, isTaken, type RequestFaultRule } from './faults.ts';
 import { misbehave, never } from './misbehaviour.ts';
@@ -230,10 +230,6 @@ function begin(
     },
   };
   return exchange;
-}
-
-function bytesOf({ body }: FastifyRequest): Buffer {
-  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
 }
 
 function takeAnyBody(app: FastifyInstance): void {

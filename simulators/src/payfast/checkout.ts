@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { formOf } from '../bodies.ts';
-import { html, type Page, renderPage } from '../page.ts';
+import { bytesOf, formOf } from '../bodies.ts';
+import { html, type Page, sendPage } from '../page.ts';
 import type { Account, Payment, Visit } from './account.ts';
 import { formatRand } from './amounts.ts';
 import type { Notices } from './notices.ts';
@@ -21,19 +21,19 @@ export function addCheckout(app: FastifyInstance, { account, merchant, notices, 
   app.post('/eng/process', async (request, reply) => {
     const fields = [...(formOf(bytesOf(request)) ?? [])];
     const order = readOrder(fields, merchant);
-    if (!('fields' in order)) return send(reply.code(400), faultPage(order));
+    if (!('fields' in order)) return sendPage(reply.code(400), faultPage(order));
     return reply.redirect(`/eng/process/${account.open(order).id}`, 302);
   });
 
   app.get('/eng/process/:id', async (request: VisitRequest, reply) => {
     const visit = account.findVisit(request.params.id);
-    return visit === undefined ? send(reply.code(404), NO_SUCH_VISIT) : send(reply, visitPage(visit));
+    return visit === undefined ? sendPage(reply.code(404), NO_SUCH_VISIT) : sendPage(reply, visitPage(visit));
   });
 
   app.post('/eng/process/:id', async (request: VisitRequest, reply) => {
     const visit = account.findVisit(request.params.id);
-    if (visit === undefined) return send(reply.code(404), NO_SUCH_VISIT);
-    if (visit.state !== 'open') return send(reply.code(409), visitPage(visit));
+    if (visit === undefined) return sendPage(reply.code(404), NO_SUCH_VISIT);
+    if (visit.state !== 'open') return sendPage(reply.code(409), visitPage(visit));
     switch (formOf(bytesOf(request))?.get('outcome') ?? '') {
       case 'pay':
         await tellOfPayment(request, account.pay(visit));
@@ -42,9 +42,9 @@ export function addCheckout(app: FastifyInstance, { account, merchant, notices, 
         account.cancelVisit(visit);
         return goBack(reply, visit, 'cancel_url');
       case 'decline':
-        return send(reply, visitPage(visit, 'The bank declined the card. Try again, or cancel.'));
+        return sendPage(reply, visitPage(visit, 'The bank declined the card. Try again, or cancel.'));
       default:
-        return send(reply.code(400), visitPage(visit));
+        return sendPage(reply.code(400), visitPage(visit));
     }
   });
 
@@ -60,16 +60,11 @@ export function addCheckout(app: FastifyInstance, { account, merchant, notices, 
 
 const NO_SUCH_VISIT: Page = { title: 'No such payment', body: html`<p>There is no payment here.</p>` };
 
-function send(reply: FastifyReply, page: Page): FastifyReply {
-  const { headers, text } = renderPage(page);
-  return reply.headers(headers).send(text);
-}
-
 function goBack(reply: FastifyReply, { order }: Visit, field: 'return_url' | 'cancel_url'): FastifyReply {
   const url = order.fields.get(field);
   if (url !== undefined) return reply.redirect(url, 303);
   const title = field === 'return_url' ? 'Paid' : 'Cancelled';
-  return send(reply, { title, body: html`<p>You can close this page.</p>` });
+  return sendPage(reply, { title, body: html`<p>You can close this page.</p>` });
 }
 
 function faultPage(faults: readonly string[]): Page {
@@ -91,8 +86,4 @@ function visitPage({ order, state }: Visit, fault = ''): Page {
 ${state === 'open' ? buttons : html`<p>This payment was ${state} already.</p>`}`;
   const formTargets = ['return_url', 'cancel_url'].map((name) => fields.get(name)).filter((url) => url !== undefined);
   return { title: 'PayFast', body, formTargets };
-}
-
-function bytesOf({ body }: FastifyRequest): Buffer {
-  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
 }

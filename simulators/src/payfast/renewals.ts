@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
-import { jsonOf } from '../bodies.ts';
+import { bytesOf, jsonOf } from '../bodies.ts';
 import type { Account } from './account.ts';
 import type { Notices } from './notices.ts';
 
@@ -22,7 +22,7 @@ const Renewal = Type.Object(
  */
 export function addRenewals(app: FastifyInstance, { account, notices }: RenewalsOptions): void {
   app.post('/_control/renewals', async (request, reply) => {
-    const renewal = Buffer.isBuffer(request.body) ? jsonOf(request.body) : undefined;
+    const renewal = jsonOf(bytesOf(request));
     if (!Value.Check(Renewal, renewal))
       return reply.code(400).send({ error: 'send {"token": "…", "outcome": "paid"}' });
     const billed = account.findBilled(renewal.token);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { bytesOf } from '../bodies.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
 import type { SimulationContext } from '../simulator.ts';
 import { StripeError, type StripeErrorBody } from './errors.ts';
@@ -148,8 +149,8 @@ function isAuthorized({ headers }: FastifyRequest, secretKey: string): boolean {
   return key === secretKey;
 }
 
-function textOf({ body }: FastifyRequest): string {
-  return Buffer.isBuffer(body) ? body.toString('utf8') : '';
+function textOf(request: FastifyRequest): string {
+  return bytesOf(request).toString('utf8');
 }
 
 function sendError(reply: FastifyReply, { status, body }: StripeError): FastifyReply {

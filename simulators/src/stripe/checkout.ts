@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { formOf } from '../bodies.ts';
-import { html, type Page, renderPage } from '../page.ts';
+import { bytesOf, formOf } from '../bodies.ts';
+import { html, type Page, sendPage } from '../page.ts';
 import { beginWork, type Calls, type CallsOptions } from './calls.ts';
 import { findCard, TEST_CARDS } from './cards.ts';
 import { decimalsOf } from './currencies.ts';
@@ -58,24 +58,24 @@ export function addPage(app: FastifyInstance, { store, context, terms }: Session
     const work = beginWork(request, { store, context });
     const session = findSession(work, request.params.id);
     await work.tell();
-    return session === undefined ? noSession(reply) : send(reply, sessionPage(session));
+    return session === undefined ? noSession(reply) : sendPage(reply, sessionPage(session));
   });
 
   app.post('/c/pay/:id', async (request: PageRequest, reply) => {
     const work = beginWork(request, { store, context });
     const session = findSession(work, request.params.id);
     if (session === undefined) return noSession(reply);
-    if (session.status !== 'open') return send(reply.code(409), sessionPage(session));
-    const form = Buffer.isBuffer(request.body) ? formOf(request.body) : undefined;
+    if (session.status !== 'open') return sendPage(reply.code(409), sessionPage(session));
+    const form = formOf(bytesOf(request));
     if (form?.get('outcome') === 'cancel') return goOn(reply, session.cancel_url, session);
     const card = findCard(form?.get('card') ?? '');
-    if (card === undefined || form?.get('outcome') !== 'pay') return send(reply.code(400), sessionPage(session));
+    if (card === undefined || form?.get('outcome') !== 'pay') return sendPage(reply.code(400), sessionPage(session));
     try {
       completeSession(work, session, { card, terms: terms.get(session.id) ?? {} });
     } catch (error) {
       if (!(error instanceof StripeError) || error.status !== 402) throw error;
       await work.tell();
-      return send(reply.code(402), sessionPage(session, error.message));
+      return sendPage(reply.code(402), sessionPage(session, error.message));
     }
     await work.tell();
     return goOn(reply, session.success_url, session);
@@ -94,16 +94,11 @@ function findSession(work: Work, id: string): CheckoutSession | undefined {
 
 function goOn(reply: FastifyReply, url: string | null, { id }: CheckoutSession): FastifyReply {
   if (url !== null) return reply.redirect(url.replaceAll('{CHECKOUT_SESSION_ID}', id), 303);
-  return send(reply, { title: 'Cancelled', body: html`<p>You can close this page.</p>` });
+  return sendPage(reply, { title: 'Cancelled', body: html`<p>You can close this page.</p>` });
 }
 
 function noSession(reply: FastifyReply): FastifyReply {
-  return send(reply.code(404), { title: 'No such session', body: html`<p>There is nothing to pay here.</p>` });
-}
-
-function send(reply: FastifyReply, page: Page): FastifyReply {
-  const { headers, text } = renderPage(page);
-  return reply.headers(headers).send(text);
+  return sendPage(reply.code(404), { title: 'No such session', body: html`<p>There is nothing to pay here.</p>` });
 }
 
 function sessionPage(

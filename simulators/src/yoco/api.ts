@@ -3,7 +3,7 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Value } from 'typebox/value';
-import { jsonOf } from '../bodies.ts';
+import { bytesOf, jsonOf } from '../bodies.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
 import {
   type Checkout,
@@ -168,8 +168,4 @@ const NO_CHECKOUT = refusal(404, 'There is no such checkout.');
 
 function send(reply: FastifyReply, { status, body }: Outcome): FastifyReply {
   return reply.code(status).send(body);
-}
-
-function bytesOf({ body }: FastifyRequest): Buffer {
-  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { formOf } from '../bodies.ts';
-import { html, type Page, renderPage } from '../page.ts';
+import { bytesOf, formOf } from '../bodies.ts';
+import { html, type Page, sendPage } from '../page.ts';
 import type { Checkout, Checkouts } from './checkouts.ts';
 import { createId } from './checkouts.ts';
 import { paymentEvent, type YocoEvent } from './events.ts';
@@ -18,13 +18,13 @@ type PageRequest = FastifyRequest<{ Params: { id: string } }>;
 export function addPage(app: FastifyInstance, { checkouts, clock, tell }: PageOptions): void {
   app.get('/checkout/:id', async (request: PageRequest, reply) => {
     const checkout = checkouts.find(request.params.id);
-    return checkout === undefined ? noCheckout(reply) : send(reply, checkoutPage(checkouts.start(checkout)));
+    return checkout === undefined ? noCheckout(reply) : sendPage(reply, checkoutPage(checkouts.start(checkout)));
   });
 
   app.post('/checkout/:id', async (request: PageRequest, reply) => {
     const checkout = checkouts.find(request.params.id);
     if (checkout === undefined) return noCheckout(reply);
-    if (checkout.status === 'completed') return send(reply.code(409), checkoutPage(checkout));
+    if (checkout.status === 'completed') return sendPage(reply.code(409), checkoutPage(checkout));
     switch (outcomeOf(request)) {
       case 'pay': {
         const paid = checkouts.pay(checkout) ?? checkout;
@@ -38,27 +38,22 @@ export function addPage(app: FastifyInstance, { checkouts, clock, tell }: PageOp
       case 'cancel':
         return goOn(reply, checkout.cancelUrl, 'Cancelled');
       default:
-        return send(reply.code(400), checkoutPage(checkout));
+        return sendPage(reply.code(400), checkoutPage(checkout));
     }
   });
 }
 
-function outcomeOf({ body }: FastifyRequest): string {
-  return (Buffer.isBuffer(body) ? formOf(body)?.get('outcome') : undefined) ?? '';
+function outcomeOf(request: FastifyRequest): string {
+  return formOf(bytesOf(request))?.get('outcome') ?? '';
 }
 
 function goOn(reply: FastifyReply, url: string | undefined, title: string): FastifyReply {
   if (url !== undefined) return reply.redirect(url, 303);
-  return send(reply, { title, body: html`<p>You can close this page.</p>` });
+  return sendPage(reply, { title, body: html`<p>You can close this page.</p>` });
 }
 
 function noCheckout(reply: FastifyReply): FastifyReply {
-  return send(reply.code(404), { title: 'No such checkout', body: html`<p>There is nothing to pay here.</p>` });
-}
-
-function send(reply: FastifyReply, page: Page): FastifyReply {
-  const { headers, text } = renderPage(page);
-  return reply.headers(headers).send(text);
+  return sendPage(reply.code(404), { title: 'No such checkout', body: html`<p>There is nothing to pay here.</p>` });
 }
 
 function checkoutPage({ amount, status, successUrl, failureUrl, cancelUrl }: Checkout): Page {

@@ -1,6 +1,6 @@
 import type { IntervalUnit } from '@rollcall/payment/domain/calendar.ts';
 import { expect, test } from 'vitest';
-import { billHourly, billingFault } from '../payment/model/hourly-billing.ts';
+import { billHourly, billingFault, hourlyDates } from '../payment/model/hourly-billing.ts';
 
 /** From UTC-11 to UTC+14, whole hours and parts of one, with and without summer time, north and south. */
 const timeZones = [
@@ -22,6 +22,7 @@ const lastAnchorDays: Readonly<Record<IntervalUnit, number>> = { day: 1, week: 7
 const units: readonly IntervalUnit[] = ['day', 'week', 'month', 'year'];
 
 test.each(timeZones)('in %s each hour of ten years bills each period once, whatever its anchor', (timeZone) => {
+  const dates = hourlyDates(timeZone, Temporal.PlainDate.from('2024-01-01'), 3652);
   for (const unit of units) {
     for (let day = 1; day <= lastAnchorDays[unit]; day += 1) {
       const schedule = {
@@ -29,7 +30,7 @@ test.each(timeZones)('in %s each hour of ten years bills each period once, whate
         interval: { unit, count: 1 },
         timeZone,
       };
-      expect(billingFault(schedule, billHourly(schedule, 3652)), `${unit} from day ${day}`).toBeUndefined();
+      expect(billingFault(schedule, billHourly(schedule, dates)), `${unit} from day ${day}`).toBeUndefined();
     }
   }
 });

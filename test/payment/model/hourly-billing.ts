@@ -14,16 +14,22 @@ interface BilledPeriod extends BillingPeriod {
   readonly billedOn: Temporal.PlainDate;
 }
 
-/**
- * What a job bills that runs each hour from the schedule's anchor on, for so many days, and knows
- * what was billed by its key alone.
- */
-export function billHourly(schedule: BillingSchedule, days: number): readonly BilledPeriod[] {
+/** The date in a time zone at each hour from a day before a date on. */
+export function hourlyDates(timeZone: string, from: Temporal.PlainDate, days: number): readonly Temporal.PlainDate[] {
+  const firstMs = startOfDay(timeZone, from).epochMilliseconds - 24 * HOUR_MS;
+  return Array.from({ length: (days + 1) * 24 }, (_, hour) =>
+    dateIn(timeZone, Temporal.Instant.fromEpochMilliseconds(firstMs + hour * HOUR_MS)),
+  );
+}
+
+/** What a job bills that runs at each of these hours, and knows what was billed by its key alone. */
+export function billHourly(schedule: BillingSchedule, dates: readonly Temporal.PlainDate[]): readonly BilledPeriod[] {
   const billed = new Map<string, BilledPeriod>();
-  const firstMs = startOfDay(schedule.timeZone, schedule.anchor).epochMilliseconds - 24 * HOUR_MS;
-  for (let hour = 0; hour < (days + 1) * 24; hour += 1) {
-    const at = Temporal.Instant.fromEpochMilliseconds(firstMs + hour * HOUR_MS);
-    const date = dateIn(schedule.timeZone, at);
+  let planned: Temporal.PlainDate | undefined;
+  for (const date of dates) {
+    // Planned twice on a day, it is the same.
+    if (planned?.equals(date) === true) continue;
+    planned = date;
     const period = billingPeriodAt(schedule, date);
     if (period === undefined) continue;
     const key = periodKey('subscription', period.start);

@@ -37,6 +37,7 @@ const operations: readonly (readonly [string, (url: URL) => Promise<unknown>])[]
   ['stripe makes a checkout', (url) => stripe(url).createCheckout(someCheckout())],
   ['stripe makes a checkout to keep a card', (url) => stripe(url).createCheckout(someCheckout({ purpose: 'keep' }))],
   ['stripe charges', (url) => storedOf(stripe(url)).charge(someCharge())],
+  ['stripe cancels a method', (url) => storedOf(stripe(url)).cancel({ token: 'cus_1/pm_1' })],
   ['stripe refunds', (url) => stripe(url).refund(someRefund())],
 ];
 
@@ -268,6 +269,43 @@ test('Yoco refuses with 400, and with 422 had the key for another call', async (
     socket.end(answer(400, '{"description":"Payment has already been refunded."}')),
   );
   expect(await yoco(refunded).refund(someRefund())).toEqual({ outcome: 'unknown', reason: 'conflict' });
+});
+
+test.each([
+  [402, { type: 'card_error', code: 'card_declined', decline_code: 'generic_decline' }, 'declined'],
+  [402, { type: 'card_error', code: 'card_declined', decline_code: 'insufficient_funds' }, 'insufficient_funds'],
+  [402, { type: 'card_error', code: 'expired_card' }, 'card_expired'],
+  [402, { type: 'card_error', code: 'authentication_required' }, 'authentication_required'],
+  [400, { type: 'invalid_request_error', param: 'payment_method', message: 'It was detached' }, 'method_unusable'],
+  [404, { type: 'invalid_request_error', code: 'resource_missing', param: 'customer' }, 'method_unusable'],
+  [400, { type: 'invalid_request_error', code: 'amount_too_small', param: 'amount' }, 'amount_not_accepted'],
+  [400, { type: 'invalid_request_error', code: 'A sentence of jane@example.com' }, 'not_accepted'],
+])('a charge that Stripe refuses with %i and %j is %s', async (status, error, reason) => {
+  const url = await serve((socket) => socket.end(answer(status, JSON.stringify({ error }))));
+  const outcome = await storedOf(stripe(url)).charge(someCharge());
+  expect(outcome).toMatchObject({ outcome: 'refused', reason });
+  expect(JSON.stringify(outcome)).not.toContain('jane@');
+});
+
+test.each([
+  ['a key that was used before', { type: 'idempotency_error' }, { outcome: 'unknown', reason: 'conflict' }],
+  ['a limit', { type: 'invalid_request_error', code: 'rate_limit' }, { outcome: 'failed', reason: 'rate_limited' }],
+])('%s at Stripe is no refusal', async (_what, error, outcome) => {
+  const url = await serve((socket) => socket.end(answer(400, JSON.stringify({ error }))));
+  expect(await storedOf(stripe(url)).charge(someCharge())).toMatchObject(outcome);
+});
+
+test('Stripe is asked once for a call, with the key of the attempt, and told nothing of latencies', async () => {
+  const heads: string[] = [];
+  const url = await serve((socket, head) => {
+    heads.push(head);
+    socket.resetAndDestroy();
+  });
+  await storedOf(stripe(url)).charge(someCharge());
+  await storedOf(stripe(url)).charge(someCharge());
+  const key = `pay:${someCharge().paymentId}:1`;
+  expect(heads.map((head) => /\r\nidempotency-key: (\S+)\r\n/.exec(head)?.[1])).toEqual([key, key]);
+  expect(heads.join('')).not.toMatch(/x-stripe-client-telemetry/i);
 });
 
 function storedOf({ stored }: PaymentProvider): StoredMethods {

@@ -270,7 +270,7 @@ export interface PaymentProvider {
    * @throws NotificationError with MALFORMED
    */
   readFacts(body: Buffer): readonly ProviderFact[];
-  /** The provider's list from one instant to before another; absent where it has none. */
+  /** The provider's list from one instant to before another, in any order; absent where it has none. */
   settlement?(from: Date, to: Date): Promise<Settlement>;
 }
 

@@ -5,8 +5,8 @@ import { Envelope, isDone, type PayFastApi } from './api.ts';
 import { itemNameOf } from './form.ts';
 import type { Field } from './signature.ts';
 
-/** `response` of a method that was cancelled, or never was whole. */
-const NOT_IN_A_VALID_STATE = 4;
+/** Of a method that was cancelled, or never was whole. What the number in `response` says is not documented. */
+const NOT_USABLE = /not in a valid state/i;
 
 /** Codes of ISO 8583 that messages end in: `Transaction was successful(00)`. */
 const REASONS: Readonly<Record<string, RefusalReason>> = { '51': 'insufficient_funds', '54': 'card_expired' };
@@ -33,7 +33,7 @@ export function createPayFastCharges(api: PayFastApi): StoredMethods {
       if (answer.status === 404) return gone;
       const envelope = readJson(Envelope, answer.body);
       if (envelope === undefined) return UNREADABLE;
-      if (isDone(envelope) || envelope.data.response === NOT_IN_A_VALID_STATE) return gone;
+      if (isDone(envelope) || NOT_USABLE.test(messageOf(envelope))) return gone;
       return { outcome: 'refused', reason: 'not_accepted' };
     },
   };
@@ -46,16 +46,21 @@ export function createPayFastCharges(api: PayFastApi): StoredMethods {
 export function outcomeOfCharge(status: number, envelope: Static<typeof Envelope> | undefined): Outcome<Charge> {
   if (status === 404) return { outcome: 'refused', reason: 'method_unusable' };
   if (envelope === undefined) return UNREADABLE;
-  const { response, message, pf_payment_id: chargeRef } = envelope.data;
+  const { pf_payment_id: chargeRef } = envelope.data;
   if (status < 300 && isDone(envelope)) {
     if (chargeRef === undefined) return UNREADABLE;
     return { outcome: 'accepted', value: { chargeRef: `${chargeRef}`, isSettled: true } };
   }
   if (envelope.status !== 'failed') return UNREADABLE;
-  if (response === NOT_IN_A_VALID_STATE) return { outcome: 'refused', reason: 'method_unusable' };
-  const code = typeof message === 'string' ? /\((\w{2})\)\s*$/.exec(message)?.[1] : undefined;
+  const message = messageOf(envelope);
+  if (NOT_USABLE.test(message)) return { outcome: 'refused', reason: 'method_unusable' };
+  const code = /\((\w{2})\)\s*$/.exec(message)?.[1];
   if (code === undefined) return { outcome: 'refused', reason: 'declined' };
   return { outcome: 'refused', reason: REASONS[code] ?? 'declined', providerCode: code };
+}
+
+function messageOf({ data }: Static<typeof Envelope>): string {
+  return typeof data.message === 'string' ? data.message : '';
 }
 
 function pathOf({ method }: Pick<StoredCharge, 'method'> | { readonly method: StoredMethod }, action: string): string {

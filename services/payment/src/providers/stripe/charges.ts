@@ -10,7 +10,7 @@ import {
 } from '../../domain/ports.ts';
 import { UNREADABLE } from '../call.ts';
 import { rejectionOf, toStripeAmount } from './amounts.ts';
-import { partsOf, readIntent, reasonOf } from './objects.ts';
+import { partsOf, readIntent, readMethod, reasonOf } from './objects.ts';
 import { attempt, outcomeOf } from './outcomes.ts';
 
 /** Charges of stored methods, by PaymentIntents that are confirmed while they are made. */
@@ -38,7 +38,10 @@ async function chargeMethod(stripe: Stripe, charge: StoredCharge, now: Date): Pr
   } as const;
   const options = { idempotencyKey: idempotencyKeyOf('pay', paymentId, number) };
   const tried = await attempt(() => stripe.paymentIntents.create(params, options), 'not_accepted', now);
-  if (tried.kind === 'refused' && tried.isMissing) return { ...tried.refusal, reason: 'method_unusable' };
+  // Such as one that was detached, which Stripe never takes again; a decline names no parameter.
+  if (tried.kind === 'refused' && (tried.isMissing || tried.param === 'payment_method')) {
+    return { ...tried.refusal, reason: 'method_unusable' };
+  }
   if (tried.kind !== 'object') return outcomeOf(tried);
   const intent = readIntent(tried.object);
   if (intent?.metadata?.paymentId !== paymentId) return UNREADABLE;
@@ -59,8 +62,14 @@ async function chargeMethod(stripe: Stripe, charge: StoredCharge, now: Date): Pr
 }
 
 async function detach(stripe: Stripe, method: StoredMethod, now: Date): Promise<Outcome<undefined>> {
-  const { method: paymentMethod } = partsOf(method);
-  const tried = await attempt(() => stripe.paymentMethods.detach(paymentMethod), 'not_accepted', now);
-  const isGone = tried.kind === 'object' || (tried.kind === 'refused' && tried.isMissing);
-  return isGone ? { outcome: 'accepted', value: undefined } : outcomeOf(tried);
+  const { method: id } = partsOf(method);
+  const tried = await attempt(() => stripe.paymentMethods.detach(id), 'not_accepted', now);
+  const gone = { outcome: 'accepted', value: undefined } as const;
+  if (tried.kind === 'object') return readMethod(tried.object)?.id === id ? gone : UNREADABLE;
+  if (tried.kind === 'none') return tried.result;
+  if (tried.isMissing) return gone;
+  // One that is nobody's cannot be detached again.
+  const found = await attempt(() => stripe.paymentMethods.retrieve(id), 'not_accepted', now);
+  const isNobodys = found.kind === 'object' && readMethod(found.object)?.customer === null;
+  return isNobodys ? gone : tried.refusal;
 }

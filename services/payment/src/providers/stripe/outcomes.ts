@@ -10,8 +10,14 @@ type Refusal = Extract<Outcome<never>, { readonly outcome: 'refused' }>;
 export type Tried =
   | { readonly kind: 'object'; readonly object: unknown }
   | { readonly kind: 'none'; readonly result: NoResult }
-  /** `isMissing`: what the call names is not there. */
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly isMissing: boolean };
+  | {
+      readonly kind: 'refused';
+      readonly refusal: Refusal;
+      /** What the call names is not there. */
+      readonly isMissing: boolean;
+      /** The parameter that Stripe finds wrong. */
+      readonly param: string | undefined;
+    };
 
 /** Makes a call. @param otherwise why Stripe refuses, where its code says no more. */
 export async function attempt(run: () => Promise<unknown>, otherwise: RefusalReason, now: Date): Promise<Tried> {
@@ -48,6 +54,7 @@ function judge(error: Stripe.errors.StripeError, otherwise: RefusalReason, now: 
       ...providerCode(error.decline_code ?? code),
     },
     isMissing: code === 'resource_missing',
+    param: error.param,
   };
 }
 

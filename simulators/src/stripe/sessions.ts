@@ -235,8 +235,10 @@ function assertCombination({
 }: SessionParameters): void {
   if (customer !== undefined && customer_email !== undefined)
     throw invalid('You may only specify one of these parameters: customer, customer_email.', 'customer');
-  if (mode !== 'payment' && (asked.payment_intent_data ?? asked.customer_creation) !== undefined)
-    throw invalid('payment_intent_data and customer_creation are for sessions in payment mode.', 'payment_intent_data');
+  if (mode !== 'payment' && asked.payment_intent_data !== undefined)
+    throw invalid('payment_intent_data is for sessions in payment mode.', 'payment_intent_data');
+  if (mode === 'subscription' && asked.customer_creation !== undefined)
+    throw invalid('customer_creation is for sessions in payment and setup mode.', 'customer_creation');
   if (mode === 'setup') {
     if (line_items.length > 0) throw invalid('line_items cannot be given in setup mode.', 'line_items');
     if (currency === undefined)

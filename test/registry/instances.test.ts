@@ -365,6 +365,18 @@ test('what was registered at another replica a moment ago is found', async () =>
   }
 });
 
+test('the end of an instance says when it was last heard', async () => {
+  const service_name = 'last-heard';
+  await register(first, { service_name, instance_id: 'a' });
+  expect((await first.call('POST', `/services/${service_name}/heartbeat?instance_id=a`)).status).toBe(200);
+  const { body } = await first.call('GET', `/services/${service_name}/instances/a`);
+  await using stream = await openEventStream(watchUrl('?instances=true'));
+  await stream.until('synced');
+  await first.call('DELETE', `/services/${service_name}/instances/a`);
+  const { last_heartbeat } = body ?? {};
+  expect((await stream.until('removed')).at(-1)?.data).toMatchObject({ service_name, last_heartbeat });
+});
+
 test('streams tell of names, and of instances to who asks', async () => {
   await using names = await openEventStream(watchUrl(''));
   await using instances = await openEventStream(watchUrl('?instances=true'));

@@ -280,7 +280,6 @@ describe('reads', () => {
       'limit=1001',
       'cursor=%00',
       'cursor=',
-      'cursor=junk',
       'metadata.page=a&metadata.page=b',
       'helthy=true',
       'Zone=a',

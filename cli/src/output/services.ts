@@ -17,13 +17,19 @@ export function formatInstances(instances: readonly InstanceRecord[], now: Date)
   const rows = instances.map((instance) => [
     instance.instance_id ?? '',
     instance.service_url,
+    instance.healthy ? 'yes' : 'no',
     instance.health ?? '',
     instance.check?.status ?? '',
+    instance.zone ?? '',
+    String(instance.weight ?? ''),
     instance.version ?? '',
     formatAge(instance.last_heartbeat, now),
     formatAge(instance.registered_at, now),
   ]);
-  return formatTable(['INSTANCE', 'URL', 'HEALTH', 'CHECK', 'VERSION', 'HEARTBEAT', 'AGE'], rows);
+  return formatTable(
+    ['INSTANCE', 'URL', 'HEALTHY', 'REPORT', 'CHECK', 'ZONE', 'WEIGHT', 'VERSION', 'HEARTBEAT', 'AGE'],
+    rows,
+  );
 }
 
 export function formatService(service: ServiceRecord, now: Date): string {

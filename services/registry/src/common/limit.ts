@@ -1,5 +1,4 @@
 import { RegistryError } from './errors.ts';
-import { isServiceName } from './validation.ts';
 
 const LIMIT_MAX = 1000;
 const LIMIT_DEFAULT = 100;
@@ -17,8 +16,7 @@ const CURSOR = new RegExp(cursorRules.pattern);
  * @throws RegistryError INVALID_REQUEST for what is no cursor.
  */
 export function parseCursor(text: string): string {
-  const name = text.length <= CURSOR_MAX_LENGTH && CURSOR.test(text) ? Buffer.from(text, 'base64url').toString() : '';
-  if (isServiceName(name) && cursorAfter(name) === text) return name;
+  if (text.length <= CURSOR_MAX_LENGTH && CURSOR.test(text)) return Buffer.from(text, 'base64url').toString();
   throw new RegistryError('INVALID_REQUEST', 'cursor must be the next_cursor of the page before');
 }
 

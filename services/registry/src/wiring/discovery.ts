@@ -64,7 +64,7 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   const { ttlSeconds, registrationsPerSubject } = config;
   const informers = createInformers({ connection, namespace, clock, log });
   const connected = () => Object.values(informers).every((informer) => informer.connectivity() === 'connected');
-  const lastBeatAt = (id: string) => heartbeats.lastBeatAt(id);
+  const lastBeatAt = (id: string) => heartbeats.lastHeardAt(id);
   const directory = createDirectory({ render: renderRegistration, lastBeatAt });
   const feed = createRegistrationFeed(FEED_CAPACITY);
   const instanceFeed = createInstanceFeed(FEED_CAPACITY);

@@ -77,6 +77,21 @@ test('a registration that is gone answers false and is forgotten', async () => {
   expect(heartbeats.lastBeatAt(key.id)).toBeUndefined();
 });
 
+test('of those that ended it is known when they were heard, until ten thousand others have', async () => {
+  const { heartbeats } = setUp();
+  const at = new Date();
+  await heartbeats.beat(key);
+  heartbeats.forget(key.id);
+  heartbeats.forget(key.id);
+  expect(heartbeats.lastHeardAt(key.id)).toEqual(at);
+  for (let other = 0; other < 10_000; other += 1) {
+    heartbeats.sawDurable({ ...key, id: `other-${other}` }, { at, ageMs: 0 });
+    heartbeats.forget(`other-${other}`);
+  }
+  expect(heartbeats.lastHeardAt(key.id)).toBeUndefined();
+  expect(heartbeats.lastHeardAt('other-0')).toEqual(at);
+});
+
 test('heartbeats that come while one is being written share the write', async () => {
   const { heartbeats, writes, store } = setUp();
   const gate = Promise.withResolvers<boolean>();

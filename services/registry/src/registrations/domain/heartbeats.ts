@@ -10,6 +10,8 @@ import type { HeartbeatWrite, InstanceKey, RegistrationLife } from './registrati
 const ABSORB_FRACTION = 0.25;
 const FLUSH_RETRY_MS = 1000;
 const FLUSH_CONCURRENCY = 32;
+/** Of registrations that ended, as many as streams tell of again. */
+const ENDED_MOST = 10_000;
 
 export interface HeartbeatsDeps {
   readonly clock: Clock;
@@ -39,6 +41,8 @@ export interface Heartbeats {
   learned(key: HeartbeatKey, at: Date): void;
   /** When the newest heartbeat that this replica knows came. */
   lastBeatAt(id: string): Date | undefined;
+  /** As {@link Heartbeats.lastBeatAt}, also of registrations that ended lately: streams tell of these. */
+  lastHeardAt(id: string): Date | undefined;
   forget(id: string): void;
   /** Heartbeats that are acknowledged and not written yet. */
   pending(): number;
@@ -86,6 +90,8 @@ export function storedAgeMs({ at, ageMs }: HeartbeatWrite, clock: Clock): number
  */
 export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: HeartbeatsDeps): Heartbeats {
   const entries = new Map<string, Entry>();
+  const ended = new Map<string, Date>();
+  const end = (id: string): void => moveToEnded(id, entries, ended);
 
   function entryOf(key: HeartbeatKey): Entry {
     const entry = entries.get(key.id) ?? newEntry(key);
@@ -111,7 +117,7 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
     entry.writtenAtMs = lastBeatAt.getTime();
     const renewed = await renew({ serviceName, instanceId, id }, { at: lastBeatAt, ageMs });
     if (renewed) entry.durableBeatMs = Math.max(entry.durableBeatMs, lastBeatMs);
-    else entries.delete(id);
+    else end(id);
     return renewed;
   }
 
@@ -161,10 +167,8 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
       if (at > entry.lastBeatAt) entry.lastBeatAt = at;
     },
     lastBeatAt: (id) => entries.get(id)?.lastBeatAt,
-    forget(id) {
-      clearTimeout(entries.get(id)?.flush);
-      entries.delete(id);
-    },
+    lastHeardAt: (id) => entries.get(id)?.lastBeatAt ?? ended.get(id),
+    forget: end,
     pending: () => unwritten(entries).length,
     async flushAll() {
       const limiter = createConcurrencyLimiter({ most: FLUSH_CONCURRENCY });
@@ -172,6 +176,17 @@ export function createHeartbeats({ clock, renew, onBeat, onFlushFailure }: Heart
       for (const entry of entries.values()) clearTimeout(entry.flush);
     },
   };
+}
+
+/** Streams tell of the end after it, and again to who resumes. */
+function moveToEnded(id: string, entries: Map<string, Entry>, ended: Map<string, Date>): void {
+  const entry = entries.get(id);
+  if (entry === undefined) return;
+  clearTimeout(entry.flush);
+  entries.delete(id);
+  ended.set(id, entry.lastBeatAt);
+  const [oldest] = ended.size > ENDED_MOST ? ended.keys() : [];
+  if (oldest !== undefined) ended.delete(oldest);
 }
 
 function unwritten(entries: ReadonlyMap<string, Entry>): [string, Entry][] {

@@ -102,7 +102,7 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 
 function summary(rollcall: Rollcall, seconds: number): string {
   const { registry, gateway, gatewayGrpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
-  const { mailpit } = rollcall;
+  const { mailpit, communication, payment } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
@@ -110,6 +110,8 @@ Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and ev
 
   registry       ${api}
   gateway        ${gateway}/api, gRPC at ${gatewayGrpc}
+  communication  ${communication}/api/v1
+  payment        ${payment}/api/v1
   Kubernetes     ${controlPlane.server}
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}

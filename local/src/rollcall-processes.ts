@@ -7,9 +7,15 @@ export interface PlannedProcess extends ServiceOptions {
 }
 
 export interface Backends {
-  /** The registry's in PostgreSQL. */
-  readonly databaseUrl: string;
+  /** Of each service in PostgreSQL. */
+  readonly databaseUrls: {
+    readonly registry: string;
+    readonly communication: string;
+    readonly payment: string;
+  };
   readonly redisUrl: string;
+  /** Path of the keys of communication and payment. */
+  readonly vaultKeysFile: string;
 }
 
 export interface ProcessPlan {
@@ -20,6 +26,9 @@ export interface ProcessPlan {
   readonly gateway: string;
   /** `host:port` of the gateway for gRPC. */
   readonly gatewayGrpc: string;
+  /** Base URLs of the services, without `/api/v1`. */
+  readonly communication: string;
+  readonly payment: string;
 }
 
 /**
@@ -29,11 +38,15 @@ export interface ProcessPlan {
  */
 export async function planProcesses(log: (line: string) => void, backends: Backends): Promise<ProcessPlan> {
   // All at once, so that each is another one.
-  const [operatorAdmin = 0, registryAdmin = 0, gatewayAdmin = 0, registryGrpcPort = 0] = await freePorts(4);
+  const [registryGrpcPort = 0, ...adminPorts] = await freePorts(6);
+  const [operatorAdmin = 0, registryAdmin = 0, gatewayAdmin = 0, communicationAdmin = 0, paymentAdmin = 0] = adminPorts;
   const registryPort = await portFor(3001, 'the registry', log);
   const gatewayPort = await portFor(3000, 'the gateway', log);
   const gatewayGrpcPort = await portFor(50_051, 'the gateway, for gRPC,', log);
-  const registry = `http://127.0.0.1:${registryPort}`;
+  const communicationPort = await portFor(3003, 'communication', log);
+  const paymentPort = await portFor(3004, 'payment', log);
+  const [registry, gateway] = [baseUrl(registryPort), baseUrl(gatewayPort)];
+  const { databaseUrls, redisUrl } = backends;
   const processes = [
     { name: 'operator', script: 'operator/src/main.ts', adminPort: operatorAdmin },
     {
@@ -43,7 +56,7 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       env: {
         ROLLCALL_PORT: String(registryPort),
         ROLLCALL_GRPC_PORT: String(registryGrpcPort),
-        ROLLCALL_DATABASE_URL: backends.databaseUrl,
+        ROLLCALL_DATABASE_URL: databaseUrls.registry,
       },
     },
     {
@@ -53,14 +66,42 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       env: {
         ROLLCALL_PORT: String(gatewayPort),
         ROLLCALL_GRPC_PORT: String(gatewayGrpcPort),
-        ROLLCALL_REDIS_URL: backends.redisUrl,
+        ROLLCALL_REDIS_URL: redisUrl,
         ROLLCALL_REGISTRY_URLS: registry,
-        ROLLCALL_REGISTRY_GRPC_URL: `http://127.0.0.1:${registryGrpcPort}`,
+        ROLLCALL_REGISTRY_GRPC_URL: baseUrl(registryGrpcPort),
       },
     },
+    {
+      name: 'communication',
+      script: 'services/communication/src/main.ts',
+      adminPort: communicationAdmin,
+      env: { ...serviceEnvironment(communicationPort, databaseUrls.communication), ROLLCALL_REDIS_URL: redisUrl },
+    },
+    {
+      name: 'payment',
+      script: 'services/payment/src/main.ts',
+      adminPort: paymentAdmin,
+      env: serviceEnvironment(paymentPort, databaseUrls.payment),
+    },
   ];
-  const gateway = `http://127.0.0.1:${gatewayPort}`;
-  return { processes, registry, gateway, gatewayGrpc: `127.0.0.1:${gatewayGrpcPort}` };
+  const [communication, payment] = [baseUrl(communicationPort), baseUrl(paymentPort)];
+  return { processes, registry, gateway, gatewayGrpc: `127.0.0.1:${gatewayGrpcPort}`, communication, payment };
+
+  function serviceEnvironment(port: number, databaseUrl: string): Record<string, string> {
+    return {
+      ROLLCALL_PORT: String(port),
+      ROLLCALL_DATABASE_URL: databaseUrl,
+      ROLLCALL_VAULT_KEYS_FILE: backends.vaultKeysFile,
+      ROLLCALL_GATEWAY_KEYS_URL: `${gateway}/.well-known/jwks.json`,
+      ROLLCALL_PUBLIC_URL: gateway,
+      ROLLCALL_REGISTRY_URLS: registry,
+      ROLLCALL_SERVICE_URL: baseUrl(port),
+    };
+  }
+}
+
+function baseUrl(port: number): string {
+  return `http://127.0.0.1:${port}`;
 }
 
 async function portFor(preferred: number, whom: string, log: (line: string) => void): Promise<number> {

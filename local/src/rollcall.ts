@@ -15,6 +15,7 @@ import { type PlannedProcess, type ProcessPlan, planProcesses } from './rollcall
 import { createServiceRole } from './service-role.ts';
 import { type ServiceContext, startService, waitUntilReady } from './services.ts';
 import { type Supervised, supervise } from './supervisor.ts';
+import { writeVaultKeys } from './vault-keys.ts';
 import { waitUntil } from './wait.ts';
 
 export interface RollcallOptions {
@@ -49,8 +50,8 @@ export interface Rollcall extends Omit<ProcessPlan, 'processes'>, AsyncDisposabl
   readonly kubectl: string;
   readonly logDirectory: string;
   /**
-   * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when the operator, the
-   * registry or the gateway cannot be kept running. The sample services are there to be killed, and
+   * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when a process of Rollcall
+   * cannot be kept running. The sample services are there to be killed, and
    * the mail server is no part of Rollcall.
    */
   readonly failed: Promise<never>;
@@ -72,8 +73,7 @@ const SAMPLES = [
 ] as const;
 
 /**
- * Starts the control plane, PostgreSQL and Redis, the operator, the registry and the gateway on
- * them, and sample services that register themselves; then writes `endpoints.json`, which is there
+ * Starts the control plane, PostgreSQL and Redis, the processes of Rollcall on them, and sample services that register themselves; then writes `endpoints.json`, which is there
  * as long as everything works.
  *
  * @throws when a part does not start; what had been started is stopped then.
@@ -104,10 +104,13 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
       ROLLCALL_HOST: '127.0.0.1',
     },
   };
-  log('Starting the operator, the registry and the gateway');
-  const adminUrl = await postgres.createDatabase('rollcall');
-  const databaseUrl = await createServiceRole(adminUrl, 'registry');
-  const { processes, registry, gateway, gatewayGrpc } = await planProcesses(log, { databaseUrl, redisUrl: redis.url });
+  log('Starting the operator, the registry, the gateway, communication and payment');
+  const plan = await planProcesses(log, {
+    databaseUrls: await createServiceRoles(await postgres.createDatabase('rollcall')),
+    redisUrl: redis.url,
+    vaultKeysFile: await writeVaultKeys(join(directory, 'vault-keys.json')),
+  });
+  const { processes, registry, gateway, gatewayGrpc, communication, payment } = plan;
   const [services, client] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
@@ -119,6 +122,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     registry,
     gateway,
     gatewayGrpc,
+    communication,
+    payment,
     mail: mailpit?.url,
   };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
@@ -130,6 +135,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     registry,
     gateway,
     gatewayGrpc,
+    communication,
+    payment,
     client,
     controlPlane,
     postgres,
@@ -143,7 +150,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
 }
 
 /**
- * For programs: `kubeconfig` (path), the base URLs `registry` and `gateway`, `gatewayGrpc`
+ * For programs: `kubeconfig` (path), the base URLs `registry`, `gateway`, `communication` and
+ * `payment`, `gatewayGrpc`
  * (`host:port`), and `mail`, the base URL of the mail server's API where there is one.
  */
 export function endpointsFile(directory: string): string {
@@ -195,6 +203,14 @@ export function stoppedBy<T extends AsyncDisposable>(stack: AsyncDisposableStack
     if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
   });
   return starting;
+}
+
+/** One after the other: each revokes what all may do in every database. */
+async function createServiceRoles(adminUrl: string) {
+  const registry = await createServiceRole(adminUrl, 'registry');
+  const communication = await createServiceRole(adminUrl, 'communication');
+  const payment = await createServiceRole(adminUrl, 'payment');
+  return { registry, communication, payment };
 }
 
 interface ServicesOptions {

@@ -1,4 +1,4 @@
-import { type ErrorCatalogue, ServiceError } from './errors.ts';
+import { type ErrorCatalogue, type ErrorKind, ServiceError } from './errors.ts';
 import type { FieldFault } from './http/schema-faults.ts';
 import { isDatabaseUnavailable } from './postgres/pool.ts';
 
@@ -28,6 +28,21 @@ export function commonError(
   options?: ConstructorParameters<typeof ServiceError>[2],
 ): ServiceError<CommonErrorCode> {
   return new ServiceError(code, commonErrors[code], options);
+}
+
+/**
+ * What routes refuse by themselves, for the OpenAPI document.
+ *
+ * @param isKeyed whether it takes an Idempotency-Key.
+ */
+export function commonRefusals(needsCaller: boolean, isKeyed: boolean): readonly ErrorKind[] {
+  const { INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, UNAVAILABLE, ...keyed } = commonErrors;
+  return [
+    INVALID_REQUEST,
+    UNAVAILABLE,
+    ...(needsCaller ? [UNAUTHENTICATED, FORBIDDEN, NOT_FOUND] : []),
+    ...(isKeyed ? Object.values(keyed) : []),
+  ];
 }
 
 /** What no schema says: a request that is well-formed, and has faults. */

@@ -1,9 +1,9 @@
+import { documented, member, memberRules } from '@rollcall/platform/http/documented.ts';
 import { httpUrlRules, serviceNameRules, serviceUrlRules } from '@rollcall/platform/service-address.ts';
 import { Type } from 'typebox';
 import type { ErrorCode } from '../common/errors.ts';
 import { limitRules } from '../common/limit.ts';
 import { detailNameRules, printableRules } from '../common/validation.ts';
-import { documented, member, memberRules } from './documented.ts';
 
 /** Contract 1, "Errors". */
 const ErrorResponse = Type.Object(

@@ -1,6 +1,6 @@
 import { deliveryPhases } from '@rollcall/crds/types.gen.ts';
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
-import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { Secret } from '../../webhooks/routes/schemas.ts';
 import { type Job, type JobCommand, phaseOf } from '../domain/jobs.ts';

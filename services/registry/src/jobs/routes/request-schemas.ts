@@ -1,5 +1,5 @@
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
-import { documented } from '../../http/documented.ts';
 import { ServiceName } from '../../http/schemas.ts';
 import { artifactRules } from '../../releases/domain/release-input.ts';
 import { release, Version } from '../../releases/routes/release-schemas.ts';

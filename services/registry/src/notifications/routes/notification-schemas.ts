@@ -1,6 +1,6 @@
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { outboxStates } from '@rollcall/platform/queues/outbox-states.ts';
 import { type Static, Type } from 'typebox';
-import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { channelRules } from '../../webhooks/domain/webhook-configs.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';

@@ -1,5 +1,5 @@
+import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
-import { documented, memberRules } from '../../http/documented.ts';
 import { named, Timestamp, timestamp } from '../../http/schemas.ts';
 import {
   type HealthCheck,

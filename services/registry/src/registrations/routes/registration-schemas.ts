@@ -1,3 +1,4 @@
+import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
 import { cursorRules } from '../../common/limit.ts';
 import {
@@ -8,7 +9,6 @@ import {
   weightRules,
   zoneRules,
 } from '../../common/validation.ts';
-import { documented, memberRules } from '../../http/documented.ts';
 import { Limit, named, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import { isHealthy } from '../domain/instances.ts';
 import { capabilityNames, type Registration } from '../domain/registration.ts';

@@ -1,6 +1,6 @@
+import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
 import { Type } from 'typebox';
 import { detailNameRules, versionRules, wordRules } from '../../common/validation.ts';
-import { documented, memberRules } from '../../http/documented.ts';
 import { named, ServiceName } from '../../http/schemas.ts';
 import { InstanceId } from './registration-schemas.ts';
 

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
 import { limitRules } from '../../common/limit.ts';
-import { documented } from '../../http/documented.ts';
 import { Limit, ServiceName, Timestamp, timestamp } from '../../http/schemas.ts';
 import type { HistoryEntry, ServiceUpdates } from '../domain/history-store.ts';
 

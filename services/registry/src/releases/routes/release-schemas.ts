@@ -1,6 +1,6 @@
+import { documented } from '@rollcall/platform/http/documented.ts';
 import { type Static, Type } from 'typebox';
 import { versionRules } from '../../common/validation.ts';
-import { documented } from '../../http/documented.ts';
 import { ServiceName } from '../../http/schemas.ts';
 import { Message, Secret } from '../../webhooks/routes/schemas.ts';
 import type { Release } from '../domain/release.ts';

@@ -1,6 +1,6 @@
+import { documented, memberRules } from '@rollcall/platform/http/documented.ts';
 import { serviceNameRules } from '@rollcall/platform/service-address.ts';
 import { type Static, Type } from 'typebox';
-import { documented, memberRules } from '../../http/documented.ts';
 import { named, Timestamp, timestamp } from '../../http/schemas.ts';
 import { ALL_SERVICES, CHANNELS_MAX, channelRules, type DescribedConfig } from '../domain/webhook-configs.ts';
 

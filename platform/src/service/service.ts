@@ -1,0 +1,100 @@
+import { createCallerReader } from '../http/callers.ts';
+import { createDatabase } from '../postgres/database.ts';
+import { createIdempotency, type Idempotency } from '../postgres/idempotency.ts';
+import { createPool, type Pool } from '../postgres/pool.ts';
+import { createPruner } from '../postgres/pruner.ts';
+import { closingLimitMs, httpServer } from '../process/http-server.ts';
+import type { Actor } from '../process/lifecycle.ts';
+import type { ProcessContext, ProcessParts } from '../process/main.ts';
+import { type BlindIndex, createBlindIndex, createVault, readVaultKeys, type Vault } from '../vault.ts';
+import { buildServiceApp, type ServiceApi } from './app.ts';
+import { type HealthPart, healthRoutes } from './health.ts';
+import { selfRegistration } from './self-registration.ts';
+import type { ServiceConfig } from './settings.ts';
+
+/** What is one service's own. */
+export interface ServiceOptions<Config extends ServiceConfig> {
+  /** Its registered name, and its schema in the database. */
+  readonly name: string;
+  /** Directory of its migrations; one of them makes `idempotency_keys`. */
+  readonly migrations: string;
+  readonly databaseConnections: number;
+  /** `aud` of access tokens that are credentials here; undefined: none are. */
+  readonly accessTokenAudience: string | undefined;
+  /** Makes what the service is, on its ground. */
+  readonly build: (ground: ServiceGround<Config>) => Promise<ServiceMade>;
+}
+
+/** What every service of subjects stands on. */
+export interface ServiceGround<Config extends ServiceConfig> extends ProcessContext<Config> {
+  /** Throws until the schema is up to date. */
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+  /** @param purpose see {@link createBlindIndex}. */
+  readonly index: (purpose: string) => BlindIndex;
+  readonly idempotency: Idempotency;
+}
+
+export interface ServiceMade extends ServiceApi {
+  /** Started after the database and before the API. */
+  readonly actors: readonly Actor[];
+  /** In the health report, beside the database. */
+  readonly health?: readonly HealthPart[];
+  /** Ends what stays open by itself, such as event streams. */
+  readonly beforeClose?: () => Promise<void> | void;
+}
+
+/** By monitoring, all the time. */
+const UNTRACED = ['/api/v1/health'];
+
+/**
+ * What one replica of a service of subjects is made of (docs/decisions/0310): connections, database,
+ * its own actors, its API, and its registration.
+ *
+ * @throws Error where the keys of the vault cannot be read.
+ */
+export async function serviceParts<Config extends ServiceConfig>(
+  context: ProcessContext<Config>,
+  options: ServiceOptions<Config>,
+): Promise<ProcessParts> {
+  const { config, version, clock, log, metrics, tracing, isStopping } = context;
+  const { name, migrations, databaseConnections, accessTokenAudience, build } = options;
+  const keys = await readVaultKeys(config.vaultKeysFile);
+  const connections = createPool({ url: config.databaseUrl, schema: name, maxConnections: databaseConnections, log });
+  const database = createDatabase({ pool: connections, schema: name, migrations, log });
+  const vault = createVault(keys);
+  const index = (purpose: string) => createBlindIndex(keys, purpose);
+  const idempotency = createIdempotency({ pool: database.pool, vault, index: index('request'), clock, log });
+  const made = await build({ ...context, pool: database.pool, vault, index, idempotency });
+  const { actors, health = [], beforeClose = () => undefined, ...api } = made;
+  const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];
+  const app = await buildServiceApp({
+    ...api,
+    routes: [...api.routes, healthRoutes({ service: name, version, parts })],
+    service: name,
+    version,
+    log,
+    metrics,
+    readCaller: createCallerReader({ ...config.gateway, clock, service: name, accessTokenAudience }),
+    closingLimitMs: closingLimitMs(config),
+    isStopping,
+    tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
+  });
+  return {
+    actors: [
+      { name: 'connections', start: async () => {}, stop: () => connections.end() },
+      database,
+      createPruner({ name: 'idempotency', prune: (limit) => idempotency.prune(limit), log }),
+      ...actors,
+      httpServer(app, { config, log, beforeClose }),
+      ...registrationOf(),
+    ],
+  };
+
+  function registrationOf(): readonly Actor[] {
+    if (config.registration === undefined) return [];
+    const { registries, url } = config.registration;
+    const capabilities = made.subgraph === undefined ? (['rest'] as const) : (['rest', 'graphql'] as const);
+    return [selfRegistration({ registries, name, url, capabilities, log })];
+  }
+}

@@ -1,0 +1,26 @@
+import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { serviceConfig, serviceSettings } from '@rollcall/platform/service/settings.ts';
+import { Type } from 'typebox';
+
+const schema = Type.Object({
+  ...serviceSettings(3003),
+  ROLLCALL_REDIS_URL: Type.Optional(
+    Type.String({ minLength: 1, description: 'redis://:password@host:port; absent: each replica counts by itself' }),
+  ),
+  ROLLCALL_REDIS_PREFIX: Type.String({ minLength: 1, maxLength: 256, default: 'rollcall' }),
+});
+
+/** Settings of the communication process. */
+export type CommunicationConfig = ReturnType<typeof communicationConfig>;
+
+/** @throws Error naming every faulty variable. */
+export function communicationConfig(environment: Environment) {
+  const parsed = parseConfig(schema, environment);
+  return {
+    ...serviceConfig(parsed),
+    /** Undefined: each replica counts by itself. */
+    redisUrl: parsed.ROLLCALL_REDIS_URL,
+    /** Begins the keys there. */
+    redisPrefix: parsed.ROLLCALL_REDIS_PREFIX,
+  };
+}

@@ -1,0 +1,4 @@
+import { runMain } from '@rollcall/platform/process/main.ts';
+import { communicationProcess } from './service.ts';
+
+runMain(communicationProcess);

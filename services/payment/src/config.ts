@@ -1,0 +1,21 @@
+import { type Environment, parseConfig } from '@rollcall/platform/process/config.ts';
+import { serviceConfig, serviceSettings } from '@rollcall/platform/service/settings.ts';
+import { Type } from 'typebox';
+
+const schema = Type.Object({
+  ...serviceSettings(3004),
+  ROLLCALL_TOKEN_AUDIENCE: Type.String({
+    minLength: 1,
+    default: 'rollcall',
+    description: "Of the gateway's access tokens, which are credentials here, too",
+  }),
+});
+
+/** Settings of the payment process. */
+export type PaymentConfig = ReturnType<typeof paymentConfig>;
+
+/** @throws Error naming every faulty variable. */
+export function paymentConfig(environment: Environment) {
+  const parsed = parseConfig(schema, environment);
+  return { ...serviceConfig(parsed), tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE };
+}

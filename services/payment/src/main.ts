@@ -1,0 +1,4 @@
+import { runMain } from '@rollcall/platform/process/main.ts';
+import { paymentProcess } from './service.ts';
+
+runMain(paymentProcess);

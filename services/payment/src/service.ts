@@ -1,0 +1,42 @@
+import { fileURLToPath } from 'node:url';
+import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
+import { type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
+import { type PaymentConfig, paymentConfig } from './config.ts';
+
+const NAME = 'payment';
+const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
+const DATABASE_CONNECTIONS = 20;
+const BODY_LIMIT_BYTES = 1024 * 1024;
+
+/** One replica of the payment service. */
+export const paymentProcess: ProcessDefinition<PaymentConfig> = {
+  name: NAME,
+  manifest: new URL('../package.json', import.meta.url),
+  config: paymentConfig,
+  isTraced: true,
+  parts: (context) =>
+    serviceParts(context, {
+      name: NAME,
+      migrations: MIGRATIONS,
+      databaseConnections: DATABASE_CONNECTIONS,
+      accessTokenAudience: context.config.tokenAudience,
+      build,
+    }),
+};
+
+async function build(): Promise<ServiceMade> {
+  return {
+    title: 'Rollcall payment',
+    description: 'Payments, refunds, subscriptions and invoices.',
+    tags: [
+      { name: 'payments', description: 'Payments and refunds' },
+      { name: 'billing', description: 'Customers, plans, subscriptions and invoices' },
+      { name: 'ledger', description: 'What moved, and what providers settled' },
+      { name: 'webhooks', description: 'Telling of payments' },
+      { name: 'health', description: 'The service itself' },
+    ],
+    bodyLimit: BODY_LIMIT_BYTES,
+    routes: [],
+    actors: [],
+  };
+}

@@ -33,7 +33,7 @@ beforeEach(async () => {
       errorBody: (status) => ({ shop: status }),
       retryDelaysMs: [],
     },
-    { retryDelaysMs: [10, 20] },
+    { retryDelaysMs: [300, 20] },
   );
 });
 

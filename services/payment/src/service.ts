@@ -1,6 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
-import { type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
+import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
+import { customerRoutes } from './billing/routes/customers.ts';
+import { planRoutes } from './billing/routes/plans.ts';
+import { createCustomerTable } from './billing/store/customers.ts';
+import { createPlanTable } from './billing/store/plans.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
 
 const NAME = 'payment';
@@ -24,7 +28,9 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
     }),
 };
 
-async function build(): Promise<ServiceMade> {
+async function build({ pool, vault, index, idempotency }: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
+  const customers = createCustomerTable({ pool, vault, emails: index('customer email') });
+  const plans = createPlanTable(pool);
   return {
     title: 'Rollcall payment',
     description: 'Payments, refunds, subscriptions and invoices.',
@@ -36,7 +42,7 @@ async function build(): Promise<ServiceMade> {
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
-    routes: [],
+    routes: [customerRoutes({ customers, idempotency }), planRoutes({ plans, idempotency })],
     actors: [],
   };
 }

@@ -1,0 +1,113 @@
+import { callerOf } from '@rollcall/platform/http/callers.ts';
+import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
+import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import { type Static, Type } from 'typebox';
+import { type Customer, type CustomerStore, customerDefaults } from '../domain/customers.ts';
+import { answersOnce, found, idOf, ownerOf } from './requests.ts';
+import { Email, Id, IdParams, Locale, line, nullable, pageAnswer, strict, Timestamp, TimeZone } from './schemas.ts';
+
+const tags = ['billing'];
+
+const Address = Type.Array(line(100, 'A line of the postal address'), { maxItems: 8 });
+
+const optional = {
+  name: Type.Optional(nullable(line(200, 'As invoices and mails have it'))),
+  address: Type.Optional(Address),
+  taxId: Type.Optional(nullable(line(40, 'A VAT number, as invoices show it'))),
+  timeZone: Type.Optional(TimeZone),
+  locale: Type.Optional(Locale),
+};
+
+const NewCustomer = Type.Object({ email: Email, ...optional }, strict);
+const CustomerChange = Type.Object({ email: Type.Optional(Email), ...optional }, strict);
+
+const CustomerAnswer = Type.Object({
+  id: Id,
+  email: Type.String(),
+  name: nullable(Type.String()),
+  address: Type.Array(Type.String()),
+  taxId: nullable(Type.String()),
+  timeZone: Type.String(),
+  locale: Type.String(),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+});
+
+export interface CustomerRoutesDeps {
+  readonly customers: CustomerStore;
+  readonly idempotency: Idempotency;
+}
+
+/** Who pays invoices, and has subscriptions. */
+export function customerRoutes({ customers, idempotency }: CustomerRoutesDeps): Routes {
+  const once = answersOnce(idempotency);
+  return (app) => {
+    app.post(
+      '/customers',
+      {
+        schema: {
+          tags,
+          summary: 'Make a customer',
+          headers: idempotencyHeaders,
+          body: NewCustomer,
+          response: { 201: CustomerAnswer },
+        },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'createCustomer',
+          effect: async (id) => {
+            const { subject } = callerOf(request);
+            const customer = await customers.create({ ...customerDefaults, ...request.body, id, subject });
+            return { status: 201, location: `/api/v1/customers/${id}`, body: customerAnswer(customer) };
+          },
+        }),
+    );
+    app.get(
+      '/customers',
+      {
+        schema: {
+          tags,
+          summary: 'Customers, newest first',
+          querystring: Type.Object({ ...listQuery, email: Type.Optional(Email) }, strict),
+          response: { 200: Type.Object({ customers: Type.Array(CustomerAnswer), ...pageAnswer }) },
+        },
+      },
+      async (request) => {
+        const page = pageOf(request.query);
+        const { rows, total, nextCursor } = await customers.list({
+          owner: ownerOf(request),
+          email: request.query.email,
+          page,
+        });
+        const { limit, offset } = page;
+        return { customers: rows.map(customerAnswer), total, limit, offset, nextCursor };
+      },
+    );
+    app.get(
+      '/customers/:id',
+      { schema: { tags, summary: 'One customer', params: IdParams, response: { 200: CustomerAnswer } } },
+      async (request) => customerAnswer(found(await customers.find(idOf(request), ownerOf(request)))),
+    );
+    app.patch(
+      '/customers/:id',
+      {
+        schema: {
+          tags,
+          summary: 'Change a customer; invoices that were issued stay as they are',
+          params: IdParams,
+          body: CustomerChange,
+          response: { 200: CustomerAnswer },
+        },
+      },
+      async (request) => customerAnswer(found(await customers.update(idOf(request), ownerOf(request), request.body))),
+    );
+  };
+}
+
+function customerAnswer(customer: Customer): Static<typeof CustomerAnswer> {
+  const { subject: _subject, address, createdAt, updatedAt, ...rest } = customer;
+  return { ...rest, address: [...address], createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+}

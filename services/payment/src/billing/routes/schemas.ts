@@ -1,0 +1,97 @@
+import { CONTROL } from '@rollcall/platform/text-rules.ts';
+import { type TSchema, Type } from 'typebox';
+import { isTimeZone } from '../../domain/calendar.ts';
+import { formatTaxRate, parseTaxRate } from '../../domain/invoices.ts';
+import { isCurrency } from '../../domain/money.ts';
+
+/** Of objects that callers send. */
+export const strict = { additionalProperties: false } as const;
+
+/** In the body of requests; in minor units. */
+export const LARGEST = 1_000_000_000_000;
+
+/** One line of text for people: nothing in it acts on a terminal or begins another header of a mail. */
+export function line(maxLength: number, description: string) {
+  return Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: `^[^${CONTROL}]*[^${CONTROL}\\s][^${CONTROL}]*$`,
+    description,
+  });
+}
+
+/** An address as HTML has it, which needs no quoting in a mail. */
+export const Email = Type.String({
+  maxLength: 254,
+  pattern:
+    "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?" +
+    '(?:\\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$',
+  description: 'One address, without a name',
+});
+
+export const TimeZone = Type.Refine(
+  Type.String({
+    maxLength: 64,
+    description: "IANA's name, such as Africa/Johannesburg; its days are those of billing",
+  }),
+  isTimeZone,
+  () => "must be IANA's name of a time zone",
+);
+
+export const Locale = Type.Refine(
+  Type.String({ maxLength: 35, pattern: '^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$', description: 'Of mails: BCP 47' }),
+  isLocale,
+  () => 'must be a language tag of BCP 47',
+);
+
+export const Currency = Type.Refine(
+  Type.String({ pattern: '^[A-Z]{3}$', description: 'Code of ISO 4217, in capitals' }),
+  isCurrency,
+  () => 'must be a currency of ISO 4217',
+);
+
+export const TaxRate = Type.Refine(
+  Type.Number({ minimum: 0, maximum: 100, description: 'Per cent, with at most four decimals; 0 when absent' }),
+  (rate) => parseTaxRate(String(rate)) !== undefined,
+  () => 'must have at most four decimals',
+);
+
+export const TaxBehavior = Type.Enum(['inclusive', 'exclusive'], {
+  description: 'Whether amounts have tax in them, or get it on top',
+});
+
+export const Timestamp = Type.String({ format: 'date-time' });
+export const Id = Type.String({ format: 'uuid' });
+
+export function nullable<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+export const IdParams = Type.Object({ id: Type.String({ description: 'UUID' }) });
+
+/** @param rate of {@link TaxRate}. @returns millionths. */
+export function taxRateOf(rate: number): bigint {
+  return parseTaxRate(String(rate)) ?? 0n;
+}
+
+/** @param taxRate in millionths. @returns per cent. */
+export function percentOf(taxRate: bigint): number {
+  return Number(formatTaxRate(taxRate));
+}
+
+/** Of the answer of a list, beside the list itself. */
+export const pageAnswer = {
+  total: Type.Integer({ description: 'How many the list has, whatever the page' }),
+  limit: Type.Integer(),
+  offset: Type.Integer(),
+  nextCursor: Type.Union([Type.String(), Type.Null()], { description: '`cursor` of the next page; null: none' }),
+} as const;
+
+function isLocale(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag).length === 1;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}

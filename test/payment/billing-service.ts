@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { paymentProcess } from '@rollcall/payment/service.ts';
+import { ACCESS_TOKEN_TYPE } from '@rollcall/platform/http/identity.ts';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { inject } from 'vitest';
+import { type Answer, type RunningService, startService } from '../support/replica.ts';
+
+/** The keys of a gateway, and tokens that it would give. */
+interface TokenIssuer extends AsyncDisposable {
+  readonly jwksUrl: string;
+  tokenOf(subject: string, scope: string): Promise<string>;
+}
+
+async function startTokenIssuer(): Promise<TokenIssuer> {
+  const pair = await generateKeyPair('ES256');
+  const keySet = JSON.stringify({ keys: [{ ...(await exportJWK(pair.publicKey)), alg: 'ES256', kid: 'one' }] });
+  const server = createServer((_request, response) => response.end(keySet));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    jwksUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    tokenOf: (subject, scope) =>
+      new SignJWT({ sub: subject, scope, aud: 'rollcall', iss: 'rollcall' })
+        .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: ACCESS_TOKEN_TYPE })
+        .setExpirationTime('1 hour')
+        .sign(pair.privateKey),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
+}
+
+interface Call {
+  readonly method: string;
+  /** Relative to `/api/v1`. */
+  readonly path: string;
+  readonly body?: unknown;
+  /** Sent as it is, in place of the body. */
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Calls of one subject. */
+export interface Caller {
+  call(call: Call): Promise<Answer>;
+  get(path: string): Promise<Answer>;
+  post(path: string, body?: unknown, key?: string): Promise<Answer>;
+  patch(path: string, body: unknown): Promise<Answer>;
+  delete(path: string): Promise<Answer>;
+}
+
+export interface BillingService extends AsyncDisposable {
+  readonly service: RunningService;
+  /** Settings of another replica. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** @param scope all of billing when absent. */
+  callerOf(subject: string, scope?: string, url?: string): Promise<Caller>;
+}
+
+export interface BillingOptions {
+  readonly databaseUrl: string;
+  /** Contents of files by the name of the setting that has their path. */
+  readonly files?: Readonly<Record<string, unknown>>;
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Starts payment in this process, with callers of a gateway that is not there. */
+export async function startBilling({
+  databaseUrl,
+  files = {},
+  settings = {},
+}: BillingOptions): Promise<BillingService> {
+  await using stack = new AsyncDisposableStack();
+  const issuer = stack.use(await startTokenIssuer());
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'billing-'));
+  const keys = [{ id: 'one', key: randomBytes(32).toString('base64') }];
+  const written = await Promise.all(
+    Object.entries({ ROLLCALL_VAULT_KEYS_FILE: { keys }, ...files }).map(async ([name, content]) => {
+      const file = join(directory, name);
+      await writeFile(file, JSON.stringify(content));
+      return [name, file] as const;
+    }),
+  );
+  const all = {
+    ROLLCALL_DATABASE_URL: databaseUrl,
+    ROLLCALL_GATEWAY_KEYS_URL: issuer.jwksUrl,
+    ROLLCALL_PUBLIC_URL: 'http://127.0.0.1:9',
+    ...Object.fromEntries(written),
+    ...settings,
+  };
+  const service = stack.use(
+    await startService(paymentProcess, {
+      logDirectory: inject('temporaryDirectory'),
+      access: {},
+      namespace: 'none',
+      settings: all,
+    }),
+  );
+  const kept = stack.move();
+  return {
+    service,
+    settings: all,
+    async callerOf(subject, scope = 'billing:write billing:read', url = service.url) {
+      return caller(url, await issuer.tokenOf(subject, scope));
+    },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+function caller(url: string, token: string): Caller {
+  const call = async ({ method, path, body, text, headers = {} }: Call): Promise<Answer> => {
+    const sent = text ?? (body === undefined ? undefined : JSON.stringify(body));
+    const response = await fetch(`${url}/api/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(sent === undefined ? {} : { body: sent }),
+    });
+    const answer = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(answer) : undefined };
+  };
+  return {
+    call,
+    get: (path) => call({ method: 'GET', path }),
+    post: (path, body, key) =>
+      call({ method: 'POST', path, body, headers: key === undefined ? {} : { 'idempotency-key': key } }),
+    patch: (path, body) => call({ method: 'PATCH', path, body }),
+    delete: (path) => call({ method: 'DELETE', path }),
+  };
+}
+
+/** The id of what an answer has. */
+export function idOf({ body }: Answer): string {
+  const id = body?.['id'];
+  if (typeof id !== 'string') throw new Error(`The answer has no id: ${JSON.stringify(body)}`);
+  return id;
+}

@@ -1,3 +1,5 @@
+import { createEventRecorder, type RecordEvents } from '../events/events.ts';
+import { createEventRelay, pruneEvents } from '../events/relay.ts';
 import { createCallerReader } from '../http/callers.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { createIdempotency, type Idempotency } from '../postgres/idempotency.ts';
@@ -16,7 +18,7 @@ import type { ServiceConfig } from './settings.ts';
 export interface ServiceOptions<Config extends ServiceConfig> {
   /** Its registered name, and its schema in the database. */
   readonly name: string;
-  /** Directory of its migrations; one of them makes `idempotency_keys`. */
+  /** Directory of its migrations; one makes `idempotency_keys`, one `events`. */
   readonly migrations: string;
   readonly databaseConnections: number;
   /** `aud` of access tokens that are credentials here; undefined: none are. */
@@ -33,6 +35,7 @@ export interface ServiceGround<Config extends ServiceConfig> extends ProcessCont
   /** @param purpose see {@link createBlindIndex}. */
   readonly index: (purpose: string) => BlindIndex;
   readonly idempotency: Idempotency;
+  readonly recordEvents: RecordEvents;
 }
 
 export interface ServiceMade extends ServiceApi {
@@ -65,7 +68,8 @@ export async function serviceParts<Config extends ServiceConfig>(
   const vault = createVault(keys);
   const index = (purpose: string) => createBlindIndex(keys, purpose);
   const idempotency = createIdempotency({ pool: database.pool, vault, index: index('request'), clock, log });
-  const made = await build({ ...context, pool: database.pool, vault, index, idempotency });
+  const recordEvents = createEventRecorder(vault);
+  const made = await build({ ...context, pool: database.pool, vault, index, idempotency, recordEvents });
   const { actors, health = [], beforeClose = () => undefined, ...api } = made;
   const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];
   const app = await buildServiceApp({
@@ -85,6 +89,8 @@ export async function serviceParts<Config extends ServiceConfig>(
       { name: 'connections', start: async () => {}, stop: () => connections.end() },
       database,
       createPruner({ name: 'idempotency', prune: (limit) => idempotency.prune(limit), log }),
+      createPruner({ name: 'events', prune: (limit) => pruneEvents(database.pool(), limit), log }),
+      createEventRelay({ pool: database.pool, log }),
       ...actors,
       httpServer(app, { config, log, beforeClose }),
       ...registrationOf(),

@@ -102,7 +102,7 @@ function inheritedEnvironment(): NodeJS.ProcessEnv {
 
 function summary(rollcall: Rollcall, seconds: number): string {
   const { registry, gateway, gatewayGrpc, client, controlPlane, postgres, samples, kubectl, logDirectory } = rollcall;
-  const { mailpit, communication, payment } = rollcall;
+  const { mailpit, communication, payment, simulators } = rollcall;
   const api = `${registry}/api/v1`;
   const [victim] = samples;
   return `
@@ -116,7 +116,8 @@ Rollcall is running, ready after ${seconds.toFixed(1)} s. Ctrl-C stops it and ev
   kubeconfig     ${controlPlane.kubeconfigPath}
   PostgreSQL     127.0.0.1:${postgres.port}
   mail           ${mailpit === undefined ? 'none, see above' : `SMTP at 127.0.0.1:${mailpit.smtpPort}, read at ${mailpit.url}/api/v1/messages`}
-  samples        ${samples.map(({ name, url, pid }) => `${name} ${url} (process ${pid})`).join('\n                 ')}
+  simulators     ${simulators === undefined ? 'none, see above' : lines(Object.entries(simulators).map(([name, url]) => `${name} ${url}`))}
+  samples        ${lines(samples.map(({ name, url, pid }) => `${name} ${url} (process ${pid})`))}
   logs           ${logDirectory}
   webhooks       deploys need no signature of services without a secret (ROLLCALL_WEBHOOK_ALLOW_UNSIGNED)
 
@@ -133,4 +134,9 @@ Try, in another terminal:
   curl -s -H "Authorization: Bearer $TOKEN" ${gateway}/api/v1/lms/courses     # TOKEN being the access_token
   kill -9 ${victim?.pid ?? ''}     # ${victim?.name ?? ''} expires 60 s after its last heartbeat
 `;
+}
+
+/** Below one another, in the second column. */
+function lines(texts: readonly string[]): string {
+  return texts.join(`\n${' '.repeat(17)}`);
 }

@@ -1,5 +1,6 @@
 import { freePorts, preferredPort } from './ports.ts';
 import type { ServiceOptions } from './services.ts';
+import { type PlannedSimulators, planSimulators } from './simulators.ts';
 
 /** A process of Rollcall. */
 export interface PlannedProcess extends ServiceOptions {
@@ -29,6 +30,7 @@ export interface ProcessPlan {
   /** Base URLs of the services, without `/api/v1`. */
   readonly communication: string;
   readonly payment: string;
+  readonly simulators: PlannedSimulators;
 }
 
 /**
@@ -85,7 +87,16 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
     },
   ];
   const [communication, payment] = [baseUrl(communicationPort), baseUrl(paymentPort)];
-  return { processes, registry, gateway, gatewayGrpc: `127.0.0.1:${gatewayGrpcPort}`, communication, payment };
+  const simulators = await planSimulators(gateway);
+  return {
+    processes,
+    registry,
+    gateway,
+    gatewayGrpc: `127.0.0.1:${gatewayGrpcPort}`,
+    communication,
+    payment,
+    simulators,
+  };
 
   function serviceEnvironment(port: number, databaseUrl: string): Record<string, string> {
     return {

@@ -14,6 +14,7 @@ import type { RedisBinary } from './redis-binary.ts';
 import { type PlannedProcess, type ProcessPlan, planProcesses } from './rollcall-processes.ts';
 import { createServiceRole } from './service-role.ts';
 import { type ServiceContext, startService, waitUntilReady } from './services.ts';
+import { startSimulators } from './simulators.ts';
 import { type Supervised, supervise } from './supervisor.ts';
 import { writeVaultKeys } from './vault-keys.ts';
 import { waitUntil } from './wait.ts';
@@ -38,13 +39,15 @@ interface SampleService {
 }
 
 /** A running Rollcall with everything it needs, on 127.0.0.1. */
-export interface Rollcall extends Omit<ProcessPlan, 'processes'>, AsyncDisposable {
+export interface Rollcall extends Omit<ProcessPlan, 'processes' | 'simulators'>, AsyncDisposable {
   /** A client of the gateway's, to try it with. */
   readonly client: { readonly id: string; readonly secret: string };
   readonly controlPlane: ControlPlane;
   readonly postgres: Postgres;
   /** Undefined: there is no mail server. */
   readonly mailpit: Mailpit | undefined;
+  /** Base URLs of the simulators of providers, by name. Undefined: there are none. */
+  readonly simulators: Readonly<Record<string, string>> | undefined;
   readonly samples: readonly SampleService[];
   /** Path of the kubectl that fits. */
   readonly kubectl: string;
@@ -52,7 +55,7 @@ export interface Rollcall extends Omit<ProcessPlan, 'processes'>, AsyncDisposabl
   /**
    * Rejects when the control plane, PostgreSQL or Redis ends by itself, or when a process of Rollcall
    * cannot be kept running. The sample services are there to be killed, and
-   * the mail server is no part of Rollcall.
+   * neither the mail server nor simulators are part of Rollcall.
    */
   readonly failed: Promise<never>;
 }
@@ -86,9 +89,10 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   const context: ServiceContext = {
     logDirectory: join(directory, 'log'),
     env: {
-      // Services and receivers of notifications are on this machine, and so is what checks ask.
+      // Services, providers and receivers of notifications are on this machine, and so is what checks ask.
       ROLLCALL_SERVICE_ADDRESSES: 'any',
       ROLLCALL_WEBHOOK_ADDRESSES: 'any',
+      ROLLCALL_PROVIDER_ADDRESSES: 'any',
       ROLLCALL_CHECK_ADDRESSES: 'any',
       // Deploys without a secret, to try things out: what listens here is reached from this machine
       // alone.
@@ -111,8 +115,9 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     vaultKeysFile: await writeVaultKeys(join(directory, 'vault-keys.json')),
   });
   const { processes, registry, gateway, gatewayGrpc, communication, payment } = plan;
-  const [services, client] = await Promise.all([
+  const [services, simulators, client] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),
+    startPlannedSimulators(stack, { directory, context, log, signal, plan }),
     applyDemoClient({ kubectl, kubeconfigPath: controlPlane.kubeconfigPath }, NAMESPACE),
   ]);
   const samples = await startSamples(stack, { context, registry, log, signal });
@@ -125,6 +130,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     communication,
     payment,
     mail: mailpit?.url,
+    simulators,
   };
   stack.defer(() => rm(endpointsFile(directory), { force: true }));
   await writeAtomically(endpointsFile(directory), `${JSON.stringify(endpoints, undefined, 2)}\n`);
@@ -141,6 +147,7 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     controlPlane,
     postgres,
     mailpit,
+    simulators,
     samples,
     kubectl,
     logDirectory: context.logDirectory,
@@ -151,8 +158,8 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
 
 /**
  * For programs: `kubeconfig` (path), the base URLs `registry`, `gateway`, `communication` and
- * `payment`, `gatewayGrpc`
- * (`host:port`), and `mail`, the base URL of the mail server's API where there is one.
+ * `payment`, `gatewayGrpc` (`host:port`), and where there are some: `mail`, the base URL of the mail
+ * server's API, and `simulators`, base URLs by name.
  */
 export function endpointsFile(directory: string): string {
   return join(directory, 'endpoints.json');
@@ -242,6 +249,21 @@ async function startServices(stack: AsyncDisposableStack, options: ServicesOptio
       return supervised;
     }),
   );
+}
+
+interface PlannedSimulatorsOptions extends Omit<ServicesOptions, 'processes'> {
+  readonly directory: string;
+  readonly plan: ProcessPlan;
+}
+
+/** @returns where they are; undefined where they do not start. */
+async function startPlannedSimulators(stack: AsyncDisposableStack, options: PlannedSimulatorsOptions) {
+  const { directory, plan, ...others } = options;
+  const { simulators: planned } = plan;
+  const supervised = await startSimulators({ planned, settingsFile: join(directory, 'simulators.json'), ...others });
+  if (supervised === undefined) return undefined;
+  stack.defer(() => supervised.stop());
+  return planned.urls;
 }
 
 interface SamplesOptions {

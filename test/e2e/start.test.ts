@@ -118,6 +118,41 @@ test('endpoints.json says where to read the mails that its mail server has', asy
   expect(await answer.json()).toMatchObject({ total: 0, messages: [] });
 });
 
+test('endpoints.json says where providers are simulated, and they say how to be their client', async () => {
+  const { simulators } = JSON.parse(await readFile(ENDPOINTS, 'utf8')) as { simulators: Record<string, string> };
+  expect(Object.keys(simulators)).toEqual([
+    'twilio',
+    'payfast',
+    'bulksms',
+    'clickatell',
+    'sendgrid',
+    'yoco',
+    'fcm',
+    'stripe',
+  ]);
+  const credentials = Object.entries(simulators).map(async ([name, url]) => {
+    expect(output).toContain(`${name} ${url}`);
+    return await (await fetch(`${url}/_control/credentials`)).text();
+  });
+  const [, , bulksms, clickatell, sendgrid, yoco, , stripe] = await Promise.all(credentials);
+  const told = `${gateway}/api/v1`;
+  expect(bulksms).toContain(`${told}/communication/notifications/bulksms?token=`);
+  expect(clickatell).toContain(`${told}/communication/notifications/clickatell?token=`);
+  expect(sendgrid).toContain(`${told}/communication/notifications/sendgrid`);
+  expect(yoco).toContain(`${told}/payment/notifications/yoco`);
+  expect(stripe).toContain(`${told}/payment/notifications/stripe`);
+});
+
+test('simulators that end are started again, the same to their clients', { timeout: 120_000 }, async () => {
+  const { simulators } = JSON.parse(await readFile(ENDPOINTS, 'utf8'));
+  const asked = async () => await (await fetch(`${simulators.fcm}/_control/credentials`)).text();
+  const before = await asked();
+  process.kill(await processOf('simulators/src/main.ts'), 'SIGKILL');
+  await expect.poll(() => output, { timeout: 60_000 }).toContain('The process of the simulators works again');
+  expect(await asked()).toBe(before);
+  expect(existsSync(ENDPOINTS)).toBe(true);
+});
+
 function legacyAt(url: string): string {
   return JSON.stringify({
     apiVersion: 'rollcall.dev/v1alpha1',

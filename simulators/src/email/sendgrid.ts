@@ -1,4 +1,11 @@
-import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  randomUUID,
+} from 'node:crypto';
 import { isSameSecret } from '@rollcall/platform/webhooks/signatures.ts';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { jsonOf } from '../bodies.ts';
@@ -46,6 +53,8 @@ export interface SendGridOptions extends SimulatorOptions {
   readonly senders?: readonly string[];
   /** Where events go; nowhere when absent. */
   readonly eventWebhookUrl?: string;
+  /** Signs events: of P-256, in PEM; a new one when absent. */
+  readonly privateKey?: string;
 }
 
 interface AcceptedMail {
@@ -58,8 +67,9 @@ interface AcceptedMail {
 export async function startSendGrid(options: SendGridOptions = {}): Promise<Simulator> {
   const { apiKey = 'SG.simulator.key', senders } = options;
   let { eventWebhookUrl } = options;
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const privateKey = options.privateKey === undefined ? newPrivateKey() : createPrivateKey(options.privateKey);
+  const publicKey = createPublicKey(privateKey);
+  const stranger = newPrivateKey();
   const mails = new Map<string, AcceptedMail>();
 
   /** A call of the webhook: events with CRLF after each, which is signed with them. */
@@ -112,6 +122,10 @@ export async function startSendGrid(options: SendGridOptions = {}): Promise<Simu
     },
     options,
   );
+}
+
+function newPrivateKey(): KeyObject {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
 interface SendGrid extends SimulationContext {

@@ -1,4 +1,4 @@
-import { createPublicKey, generateKeyPair, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, createPublicKey, generateKeyPair, type KeyObject, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import type { FastifyInstance, FastifyReply } from 'fastify';
@@ -44,10 +44,11 @@ interface SentMessage {
 export async function startFcm(options: FcmOptions = {}): Promise<Simulator> {
   const { projectId = 'rollcall-simulator', tokenSeconds = TOKEN_SECONDS, clock = systemClock } = options;
   const privateKey = options.privateKey ?? (await newPrivateKey());
+  const publicKey = createPublicKey(privateKey);
   const account = {
     clientEmail: `messages@${projectId}.iam.gserviceaccount.com`,
-    keyId: randomBytes(20).toString('hex'),
-    publicKey: createPublicKey(privateKey),
+    keyId: keyIdOf(publicKey),
+    publicKey,
   };
   const tokens = createTokenServer(account, tokenSeconds, clock);
   const sent: SentMessage[] = [];
@@ -124,6 +125,13 @@ function isFcmErrorCode(outcome: string | undefined): outcome is FcmErrorCode {
 
 function isObject(value: unknown): value is Message {
   return typeof value === 'object' && value !== null;
+}
+
+/** The same for the same key, so that a key file holds when the simulator is started again. */
+function keyIdOf(publicKey: KeyObject): string {
+  return createHash('sha1')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('hex');
 }
 
 async function newPrivateKey(): Promise<string> {

@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises';
+import { commonErrors } from '../platform/src/common-errors.ts';
 import type { ErrorCatalogue } from '../platform/src/errors.ts';
 import { serverErrors } from '../platform/src/http/errors.ts';
+import { errorCatalogue as communicationErrors } from '../services/communication/src/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
 import { errorCatalogue as registryErrors } from '../services/registry/src/common/errors.ts';
 
@@ -35,6 +37,20 @@ passed on as they are. The token endpoint answers as RFC 6749 has it.
 | status | when | \`code\` |
 | --- | --- | --- |
 ${rowsOf(gatewayErrors)}
+
+## Communication
+
+In the shape of the gateway's, beside what follows for communication and payment.
+
+| status | when | \`code\` |
+| --- | --- | --- |
+${rowsOf(communicationErrors)}
+
+## Communication and payment
+
+| status | when | \`code\` |
+| --- | --- | --- |
+${rowsOf(commonErrors)}
 
 ## Every server
 

@@ -3,7 +3,7 @@ import type { FieldFault } from './http/schema-faults.ts';
 import { isDatabaseUnavailable } from './postgres/pool.ts';
 
 /** What communication and payment refuse alike. */
-const commonErrors = {
+export const commonErrors = {
   INVALID_REQUEST: { status: 400, message: 'The request is not valid; details.fields has each fault' },
   UNAUTHENTICATED: { status: 401, message: 'No credentials were shown, or they do not hold; call by the gateway' },
   FORBIDDEN: { status: 403, message: 'The token lacks the scope of the operation; docs/scopes.md has the table' },

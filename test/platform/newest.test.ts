@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { isCursor, type NewestPage, readNewest } from '@rollcall/platform/postgres/page.ts';
+import type { NewestPage } from '@rollcall/platform/lists.ts';
+import { isCursor, readNewest } from '@rollcall/platform/postgres/page.ts';
 import { createPool, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';

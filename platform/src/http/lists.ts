@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { invalidRequest } from '../common-errors.ts';
-import { isCursor, type ListPage } from '../postgres/page.ts';
+import type { ListPage } from '../lists.ts';
+import { isCursor } from '../postgres/page.ts';
 
 const DEFAULT_LIMIT = 20;
 

@@ -1,4 +1,5 @@
 import type { QueryResultRow } from 'pg';
+import type { ListPage, NewestPage } from '../lists.ts';
 import type { Pool } from './pool.ts';
 
 /** One page of a list. All but the parameters is SQL and must not hold what a caller has sent. */
@@ -38,20 +39,6 @@ export async function readPage<Row extends QueryResultRow>(pool: Pool, query: Pa
   if (first !== undefined || (after === undefined && offset === 0)) return { rows, total: first?.total ?? 0 };
   const counted = await pool.query<{ total: number }>(count, [...parameters]);
   return { rows, total: counted.rows[0]?.total ?? 0 };
-}
-
-/** Which page of a list that begins with the newest. */
-export interface ListPage {
-  readonly limit: number;
-  readonly offset: number;
-  /** The `nextCursor` of the page before; the page is the one behind it, whatever was made since. */
-  readonly cursor: string | undefined;
-}
-
-/** One page of a list that begins with the newest. */
-export interface NewestPage<Row> extends Page<Row> {
-  /** null: there are no older ones. */
-  readonly nextCursor: string | null;
 }
 
 /** Of a table with `id uuid` and `created_at timestamptz`, which one index should have in this order. */

@@ -30,7 +30,8 @@ test('each ready template is tried', () => {
 test.each(cases)(
   '$name makes a mail of HTML and text, in which a value is only letters',
   async ({ name, variables, text }) => {
-    const rendered = renderTemplate(await loadReadyTemplate(name), { variables: { ...variables, name: hostile } });
+    const { published } = await loadReadyTemplate(name);
+    const rendered = renderTemplate(published, { variables: { ...variables, name: hostile } });
     expect(rendered).toHaveProperty('mail');
     if (!('mail' in rendered)) return;
     const { mail } = rendered;
@@ -46,7 +47,8 @@ test.each(cases)(
 );
 
 test.each(cases)('$name names what is missing', async ({ name, variables }) => {
-  const rendered = renderTemplate(await loadReadyTemplate(name), { variables: {} });
+  const { published } = await loadReadyTemplate(name);
+  const rendered = renderTemplate(published, { variables: {} });
   const faults = Object.keys(variables).filter((variable) => variable !== 'retryOn');
   expect(rendered).toEqual({
     faults: expect.arrayContaining(faults.map((variable) => ({ path: `/${variable}`, message: 'is missing' }))),
@@ -54,7 +56,7 @@ test.each(cases)('$name names what is missing', async ({ name, variables }) => {
 });
 
 test('no ready template makes a link of a script', async () => {
-  const template = await loadReadyTemplate('welcome');
-  const rendered = renderTemplate(template, { variables: { company, url: 'javascript:alert(1)' } });
+  const { published } = await loadReadyTemplate('welcome');
+  const rendered = renderTemplate(published, { variables: { company, url: 'javascript:alert(1)' } });
   expect(rendered).toEqual({ faults: [{ path: '/url', message: 'must match format "uri"' }] });
 });

@@ -1,8 +1,13 @@
 import { fileURLToPath } from 'node:url';
+import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { type CommunicationConfig, communicationConfig } from './config.ts';
+import { createTemplates } from './domain/templates/catalogue.ts';
+import { loadReadyTemplate, readyTemplates } from './ready-templates.ts';
+import { templateRoutes } from './routes/templates.ts';
+import { createTemplateTable } from './store/templates.ts';
 
 const NAME = 'communication';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
@@ -26,8 +31,13 @@ export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
     }),
 };
 
-async function build({ config, log }: ServiceGround<CommunicationConfig>): Promise<ServiceMade> {
+async function build({ config, pool, log }: ServiceGround<CommunicationConfig>): Promise<ServiceMade> {
   const { redisUrl: url } = config;
+  const templateTable = createTemplateTable({ pool });
+  const templates = createTemplates({
+    store: templateTable,
+    builtIn: await Promise.all(readyTemplates.map(loadReadyTemplate)),
+  });
   const redis = url === undefined ? undefined : createRedis({ url, name: NAME, log });
   return {
     title: 'Rollcall communication',
@@ -41,8 +51,11 @@ async function build({ config, log }: ServiceGround<CommunicationConfig>): Promi
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
-    routes: [],
-    actors: [{ name: 'redis', start: async () => {}, stop: async () => redis?.disconnect() }],
+    routes: [templateRoutes(templates)],
+    actors: [
+      { name: 'redis', start: async () => {}, stop: async () => redis?.disconnect() },
+      createPruner({ name: 'templates', prune: (limit) => templateTable.prune(limit), log }),
+    ],
     health: [{ name: 'store', isConnected: () => redis?.status === 'ready', isNeeded: false }],
   };
 }

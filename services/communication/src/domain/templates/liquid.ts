@@ -52,9 +52,8 @@ export function parseLiquid(source: string, escaping: Escaping): LiquidSource {
 }
 
 /** @throws an error of LiquidJS, also where a limit is passed or a variable is not there. */
-export function renderLiquid(source: string, escaping: Escaping, variables: object): string {
-  const engine = engines[escaping];
-  const rendered: unknown = engine.renderSync(engine.parse(source), variables);
+export function renderLiquid({ templates }: LiquidSource, escaping: Escaping, variables: object): string {
+  const rendered: unknown = engines[escaping].renderSync([...templates], variables);
   const text = String(rendered);
   if (text.length > LONGEST_OUTPUT) throw new Error(`more than ${LONGEST_OUTPUT} characters come out`);
   return text;

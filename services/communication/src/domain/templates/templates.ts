@@ -1,7 +1,7 @@
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { convert } from 'html-to-text';
 import mjml2html from 'mjml';
-import { type Escaping, parseLiquid, renderLiquid } from './liquid.ts';
+import { type Escaping, type LiquidSource, parseLiquid, renderLiquid } from './liquid.ts';
 import { declaredVariables, type Fault, schemaFaults, type VariablesSchema, valueFaults } from './variables.ts';
 
 /** A mail in one language, in Liquid. */
@@ -32,7 +32,7 @@ export interface PublishedTemplate {
 
 type PublishedSource = Omit<TemplateSource, 'mjml'>;
 
-interface RenderedMail {
+export interface RenderedMail {
   /** Of the source that was taken. */
   readonly locale: string;
   readonly subject: string;
@@ -46,6 +46,7 @@ export type Rendered = { readonly mail: RenderedMail } | { readonly faults: read
 const LONGEST_SUBJECT = 255;
 /** As plain text is read: RFC 5322, section 2.1.1. */
 const TEXT_WIDTH = 78;
+const LONGEST_MESSAGE = 2000;
 const CONTROLS = new RegExp(`[${CONTROL}]+`, 'gu');
 
 /**
@@ -143,7 +144,7 @@ function requiring(names: readonly string[]): VariablesSchema {
 }
 
 /** Who the mail is for. */
-interface Reader {
+export interface Reader {
   readonly variables: Readonly<Record<string, unknown>>;
   /** Language tag; the nearest that the template has is taken. */
   readonly locale?: string;
@@ -161,13 +162,36 @@ export function renderTemplate(template: PublishedTemplate, { variables, locale 
   const source = template.locales[chosen];
   if (source === undefined) return { faults: [{ path: '', message: 'the template has no locale' }] };
   try {
-    const html = source.html === undefined ? undefined : renderLiquid(source.html, 'html', variables);
-    const text = source.text === undefined ? textOf(html ?? '') : renderLiquid(source.text, 'text', variables);
-    const subject = headerText(renderLiquid(source.subject, 'text', variables));
+    const parsed = parsedOf(source);
+    const html = parsed.html && renderLiquid(parsed.html, 'html', variables);
+    const text = parsed.text === undefined ? textOf(html ?? '') : renderLiquid(parsed.text, 'text', variables);
+    const subject = headerText(renderLiquid(parsed.subject, 'text', variables));
     return { mail: { locale: chosen, subject, ...(html !== undefined && { html }), text } };
   } catch (error) {
     return { faults: [undefinedVariable(error) ?? { path: '', message: firstLine(error) }] };
   }
+}
+
+interface ParsedSource {
+  readonly subject: LiquidSource;
+  readonly html: LiquidSource | undefined;
+  readonly text: LiquidSource | undefined;
+}
+
+/** By the source itself: both are forgotten together. */
+const parsedSources = new WeakMap<PublishedSource, ParsedSource>();
+
+function parsedOf(source: PublishedSource): ParsedSource {
+  const known = parsedSources.get(source);
+  if (known !== undefined) return known;
+  const { subject, html, text } = source;
+  const parsed = {
+    subject: parseLiquid(subject, 'text'),
+    html: html === undefined ? undefined : parseLiquid(html, 'html'),
+    text: text === undefined ? undefined : parseLiquid(text, 'text'),
+  };
+  parsedSources.set(source, parsed);
+  return parsed;
 }
 
 /** Lookup of RFC 4647, section 3.4: `en-ZA-x` falls back to `en-ZA`, `en`, and the default. */
@@ -219,8 +243,9 @@ function under(prefix: string, faults: readonly Fault[]): readonly Fault[] {
   return faults.map(({ path, message }) => ({ path: `${prefix}${path}`, message }));
 }
 
+/** MJML tells of every tag. */
 function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_MESSAGE);
 }
 
 function firstLine(error: unknown): string {

@@ -17,6 +17,9 @@ export type VariablesSchema = Readonly<Record<string, unknown>>;
  */
 const WITHOUT = ['pattern', 'patternProperties', '$ref', '$dynamicRef', '$id', '$anchor', '$dynamicAnchor'];
 
+/** In characters. */
+const LONGEST_SCHEMA = 65_536;
+
 const metaSchema = new Ajv2020({ allErrors: true, strict: false });
 
 function createValidators(): Ajv2020 {
@@ -42,6 +45,8 @@ const validators = createValidators();
 /** Pure. What is wrong with a schema of variables; nothing where it can be used. */
 export function schemaFaults(schema: VariablesSchema): readonly Fault[] {
   try {
+    if (JSON.stringify(schema).length > LONGEST_SCHEMA)
+      return [{ path: '', message: `must have at most ${LONGEST_SCHEMA} characters as JSON` }];
     if (metaSchema.validateSchema(schema) !== true) {
       return (metaSchema.errors ?? []).map(({ instancePath, message }) => ({
         path: instancePath,
@@ -68,9 +73,16 @@ export function valueFaults(schema: VariablesSchema, values: Readonly<Record<str
   return validate(values) ? [] : (validate.errors ?? []).map(faultOf);
 }
 
+/** By the schema itself: both are forgotten together. */
+const compiled = new WeakMap<VariablesSchema, ValidateFunction>();
+
 function compile(schema: VariablesSchema): ValidateFunction {
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
   try {
-    return validators.compile(schema);
+    const validate = validators.compile(schema);
+    compiled.set(schema, validate);
+    return validate;
   } finally {
     // It would keep every schema that it has ever seen.
     validators.removeSchema(schema);

@@ -1,0 +1,16 @@
+/** Which page of a list that begins with the newest. */
+export interface ListPage {
+  readonly limit: number;
+  readonly offset: number;
+  /** The `nextCursor` of the page before; the page is the one behind it, whatever was made since. */
+  readonly cursor: string | undefined;
+}
+
+/** One page of a list that begins with the newest. */
+export interface NewestPage<Item> {
+  readonly rows: readonly Item[];
+  /** How many the list has, whatever the page. */
+  readonly total: number;
+  /** null: there are no older ones. */
+  readonly nextCursor: string | null;
+}

@@ -1,0 +1,147 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
+import { pageOf } from '@rollcall/platform/http/lists.ts';
+import type { App } from '@rollcall/platform/http/server.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import { mailOf, type StoredTemplate, type TemplateKey, type Templates } from '../domain/templates/catalogue.ts';
+import { errorCatalogue } from '../errors.ts';
+import {
+  OwnerQuery,
+  PreviewBody,
+  PreviewResponse,
+  summaryRecord,
+  TemplateBody,
+  TemplateParams,
+  TemplateQuery,
+  TemplateRecord,
+  TemplatesQuery,
+  TemplatesResponse,
+  templateRecord,
+} from '../schemas/templates.ts';
+import { ownerOf } from './owner.ts';
+import { etagOf, isExpected, PreconditionHeaders } from './preconditions.ts';
+
+const tags = ['templates'];
+/** Mail programs cut off what is longer than 102 kB; this is for several languages. */
+const BODY_LIMIT_BYTES = 512 * 1024;
+const { PRECONDITION_FAILED, TEMPLATE_VARIABLES, TOO_MANY_TEMPLATES } = errorCatalogue;
+
+/** `/templates`. */
+export function templateRoutes(templates: Templates): Routes {
+  return (app) => {
+    readRoutes(app, templates);
+    writeRoutes(app, templates);
+    app.post(
+      '/templates/:name/preview',
+      {
+        bodyLimit: BODY_LIMIT_BYTES,
+        config: { refuses: [TEMPLATE_VARIABLES] },
+        schema: {
+          tags,
+          summary: 'See the mail that a template becomes, without sending it',
+          params: TemplateParams,
+          querystring: OwnerQuery,
+          body: PreviewBody,
+          response: { 200: PreviewResponse },
+        },
+      },
+      async (request) => {
+        const { version, variables = {}, locale } = request.body;
+        const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
+        const template = await found(templates, key, version);
+        const mail = mailOf(template, { variables, ...(locale !== undefined && { locale }) });
+        return { name: template.name, version: template.version, ...mail };
+      },
+    );
+  };
+}
+
+function readRoutes(app: App, templates: Templates): void {
+  app.get(
+    '/templates',
+    {
+      schema: {
+        tags,
+        summary: 'List templates, newest first; those that are built in come last',
+        querystring: TemplatesQuery,
+        response: { 200: TemplatesResponse },
+      },
+    },
+    async (request) => {
+      const page = pageOf(request.query);
+      const { rows, total, nextCursor } = await templates.list(ownerOf(request, 'templates'), page);
+      return { templates: rows.map(summaryRecord), total, limit: page.limit, offset: page.offset, nextCursor };
+    },
+  );
+  app.get(
+    '/templates/:name',
+    {
+      schema: {
+        tags,
+        summary: 'Get a template as its author wrote it',
+        params: TemplateParams,
+        querystring: TemplateQuery,
+        response: { 200: TemplateRecord },
+      },
+    },
+    async (request, reply) => {
+      const { version } = request.query;
+      const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
+      const template = await found(templates, key, version === undefined ? undefined : Number(version));
+      reply.header('etag', etagOf(template.version));
+      return templateRecord(template);
+    },
+  );
+}
+
+function writeRoutes(app: App, templates: Templates): void {
+  app.put(
+    '/templates/:name',
+    {
+      bodyLimit: BODY_LIMIT_BYTES,
+      config: { refuses: [PRECONDITION_FAILED, TOO_MANY_TEMPLATES] },
+      schema: {
+        tags,
+        summary: 'Publish a template: a new version, unless the newest says the same',
+        headers: PreconditionHeaders,
+        params: TemplateParams,
+        querystring: OwnerQuery,
+        body: TemplateBody,
+        response: { 200: TemplateRecord, 201: TemplateRecord },
+      },
+    },
+    async (request, reply) => {
+      const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
+      const { template, isNew } = await templates.put(key, request.body, (version) =>
+        isExpected(request.headers, version),
+      );
+      return reply
+        .status(isNew ? 201 : 200)
+        .header('etag', etagOf(template.version))
+        .send(templateRecord(template));
+    },
+  );
+  app.delete(
+    '/templates/:name',
+    {
+      config: { refuses: [PRECONDITION_FAILED] },
+      schema: {
+        tags,
+        summary: 'Delete a template; its versions can still be read by their numbers for 90 days',
+        headers: PreconditionHeaders,
+        params: TemplateParams,
+        querystring: OwnerQuery,
+      },
+    },
+    async (request, reply) => {
+      const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
+      await templates.remove(key, (version) => isExpected(request.headers, version));
+      return reply.status(204).send();
+    },
+  );
+}
+
+async function found(templates: Templates, key: TemplateKey, version: number | undefined): Promise<StoredTemplate> {
+  const template = await templates.find(key, version);
+  if (template === undefined) throw commonError('NOT_FOUND');
+  return template;
+}

@@ -1,0 +1,124 @@
+import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { type Static, Type } from 'typebox';
+import type { StoredTemplate, TemplateSummary } from '../domain/templates/catalogue.ts';
+import { declaredVariables } from '../domain/templates/variables.ts';
+import { strict } from './strict.ts';
+
+/** Name of a template, wherever one is named. */
+const TemplateName = Type.String({
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
+  description: 'Letters, digits, `.`, `_` and `-`',
+});
+/** Language tag (BCP 47); which there are says `Intl`. */
+const Locale = Type.String({ minLength: 1, maxLength: 64, description: 'Language tag (BCP 47), such as en-ZA' });
+const Variables = Type.Record(Type.String(), Type.Unknown(), { description: 'By name' });
+/** Of MJML or HTML: mail programs cut off what is longer than 102 kB. */
+const Markup = Type.String({ maxLength: 100_000 });
+
+const Source = Type.Object(
+  {
+    subject: Type.String({ minLength: 1, maxLength: 1000, description: 'Liquid' }),
+    mjml: Type.Optional(Markup),
+    html: Type.Optional(Markup),
+    text: Type.Optional(Type.String({ maxLength: 100_000, description: 'Liquid; made of the HTML where absent' })),
+  },
+  { ...strict, description: 'A mail in one language, in Liquid: of MJML, or of HTML, or of text alone' },
+);
+
+const definition = {
+  locales: Type.Record(Type.String(), Source, {
+    minProperties: 1,
+    maxProperties: 50,
+    description: 'By language tag (BCP 47), such as en-ZA',
+  }),
+  defaultLocale: Locale,
+  variables: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'JSON Schema 2020-12 of the variables; where absent, every variable that is named is required',
+    }),
+  ),
+};
+
+export const TemplateBody = Type.Object(definition, strict);
+
+/** Whose, where the caller's scope is for all subjects. */
+const owner = {
+  subject: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: 'Whose; the caller where absent. Others need `:admin`' }),
+  ),
+};
+
+export const TemplateParams = Type.Object({ name: TemplateName });
+export const OwnerQuery = Type.Object(owner, strict);
+export const TemplatesQuery = Type.Object({ ...listQuery, ...owner }, strict);
+// A text, because 1.5 would be converted to 1.
+export const TemplateQuery = Type.Object(
+  {
+    version: Type.Optional(
+      Type.String({ pattern: '^(?:0|[1-9][0-9]{0,8})$', description: 'The newest where absent; 0: the built-in one' }),
+    ),
+    ...owner,
+  },
+  strict,
+);
+
+export const PreviewBody = Type.Object(
+  {
+    version: Type.Optional(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
+    locale: Type.Optional(Locale),
+    variables: Type.Optional(Variables),
+  },
+  strict,
+);
+
+const summary = {
+  name: TemplateName,
+  version: Type.Integer({ description: 'Counted from 1; 0: it is built in' }),
+  builtIn: Type.Boolean(),
+  createdAt: Type.String({ format: 'date-time' }),
+  updatedAt: Type.String({ format: 'date-time' }),
+};
+
+export const TemplateRecord = Type.Object({
+  ...summary,
+  ...definition,
+  variableNames: Type.Array(Type.String(), { description: 'What it can be given' }),
+});
+
+export const TemplatesResponse = Type.Object({
+  templates: Type.Array(Type.Object(summary)),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer(),
+  nextCursor: Type.Union([Type.String(), Type.Null()]),
+});
+
+export const PreviewResponse = Type.Object({
+  name: TemplateName,
+  version: Type.Integer(),
+  locale: Type.String({ description: 'That was taken' }),
+  subject: Type.String(),
+  html: Type.Optional(Type.String()),
+  text: Type.String(),
+});
+
+export function summaryRecord({ name, version, createdAt, updatedAt }: TemplateSummary) {
+  return {
+    name,
+    version,
+    builtIn: version === 0,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+export function templateRecord(template: StoredTemplate): Static<typeof TemplateRecord> {
+  const { locales, defaultLocale, variables } = template.definition;
+  return {
+    ...summaryRecord(template),
+    locales: { ...locales },
+    defaultLocale,
+    ...(variables !== undefined && { variables }),
+    variableNames: [...declaredVariables(template.published.variables)],
+  };
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { communicationProcess } from '@rollcall/communication/service.ts';
+import { IDENTITY_TOKEN_TYPE, identityAudience, identityHeaders } from '@rollcall/platform/http/identity.ts';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { inject } from 'vitest';
+import { type Answer, type RunningService, startService } from '../support/replica.ts';
+
+const ALL_SCOPES = 'messages:send messages:read templates:write suppressions:write';
+
+/** The keys of a gateway, and identities that it would sign. */
+interface IdentityIssuer extends AsyncDisposable {
+  readonly jwksUrl: string;
+  identityOf(subject: string, scope: string): Promise<string>;
+}
+
+async function startIdentityIssuer(): Promise<IdentityIssuer> {
+  const pair = await generateKeyPair('ES256');
+  const keySet = JSON.stringify({ keys: [{ ...(await exportJWK(pair.publicKey)), alg: 'ES256', kid: 'one' }] });
+  const server = createServer((_request, response) => response.end(keySet));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    jwksUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    identityOf: (subject, scope) =>
+      new SignJWT({ sub: subject, scope, aud: identityAudience('communication'), iss: 'rollcall' })
+        .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: IDENTITY_TOKEN_TYPE })
+        .setExpirationTime('1 hour')
+        .sign(pair.privateKey),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
+}
+
+interface Call {
+  readonly body?: unknown;
+  /** Sent as it is, in place of the body. */
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Calls of one subject. @param path relative to `/api/v1`. */
+export type Caller = (method: string, path: string, call?: Call) => Promise<Answer>;
+
+export interface CommunicationService extends AsyncDisposable {
+  readonly service: RunningService;
+  /** Settings of another replica. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** @param scope those of every operation when absent. */
+  callerOf(subject: string, scope?: string): Promise<Caller>;
+}
+
+export interface CommunicationOptions {
+  readonly databaseUrl: string;
+  /** Of a vault; a new one when absent. */
+  readonly keys?: readonly { readonly id: string; readonly key: string }[];
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Starts communication in this process, with callers of a gateway that is not there. */
+export async function startCommunication(options: CommunicationOptions): Promise<CommunicationService> {
+  const { databaseUrl, settings = {} } = options;
+  await using stack = new AsyncDisposableStack();
+  const issuer = stack.use(await startIdentityIssuer());
+  const directory = await mkdtemp(join(inject('temporaryDirectory'), 'communication-'));
+  const keysFile = join(directory, 'vault-keys.json');
+  const { keys = [newVaultKey()] } = options;
+  await writeFile(keysFile, JSON.stringify({ keys }));
+  const all = {
+    ROLLCALL_DATABASE_URL: databaseUrl,
+    ROLLCALL_GATEWAY_KEYS_URL: issuer.jwksUrl,
+    ROLLCALL_PUBLIC_URL: 'https://gateway.example',
+    ROLLCALL_VAULT_KEYS_FILE: keysFile,
+    ...settings,
+  };
+  const service = stack.use(
+    await startService(communicationProcess, {
+      logDirectory: inject('temporaryDirectory'),
+      access: {},
+      namespace: 'none',
+      settings: all,
+    }),
+  );
+  const kept = stack.move();
+  return {
+    service,
+    settings: all,
+    async callerOf(subject, scope = ALL_SCOPES) {
+      const identity = await issuer.identityOf(subject, scope);
+      return (method, path, call = {}) => callAs(`${service.url}/api/v1${path}`, { method, identity, ...call });
+    },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+function newVaultKey(id = randomBytes(4).toString('hex')): { readonly id: string; readonly key: string } {
+  return { id, key: randomBytes(32).toString('base64') };
+}
+
+interface CalledAs extends Call {
+  readonly method: string;
+  readonly identity: string;
+}
+
+async function callAs(url: string, { method, identity, body, text, headers = {} }: CalledAs): Promise<Answer> {
+  const sent = text ?? (body === undefined ? undefined : JSON.stringify(body));
+  const response = await fetch(url, {
+    method,
+    headers: {
+      [identityHeaders.token]: identity,
+      ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(sent === undefined ? {} : { body: sent }),
+  });
+  const answer = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(answer) : undefined };
+}
+
+/** The paths that a refusal names, in order. */
+export function faultPaths({ body }: Answer): string[] {
+  const { error } = body as { error: { details: { fields?: { path: string }[] } } };
+  return (error.details.fields ?? []).map(({ path }) => path).sort();
+}
+
+/** The code of a refusal. */
+export function codeOf({ body }: Answer): string {
+  return (body as { error: { code: string } }).error.code;
+}

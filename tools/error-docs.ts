@@ -4,6 +4,7 @@ import type { ErrorCatalogue } from '../platform/src/errors.ts';
 import { serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as communicationErrors } from '../services/communication/src/errors.ts';
 import { errorCatalogue as gatewayErrors } from '../services/gateway/src/errors.ts';
+import { errorCatalogue as paymentErrors } from '../services/payment/src/domain/errors.ts';
 import { errorCatalogue as registryErrors } from '../services/registry/src/common/errors.ts';
 
 const file = new URL('../docs/errors.md', import.meta.url);
@@ -45,6 +46,14 @@ In the shape of the gateway's, beside what follows for communication and payment
 | status | when | \`code\` |
 | --- | --- | --- |
 ${rowsOf(communicationErrors)}
+
+## Payment
+
+Likewise.
+
+| status | when | \`code\` |
+| --- | --- | --- |
+${rowsOf(paymentErrors)}
 
 ## Communication and payment
 

@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { paymentProcess } from '@rollcall/payment/service.ts';
 import { ACCESS_TOKEN_TYPE } from '@rollcall/platform/http/identity.ts';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { Client } from 'pg';
 import { inject } from 'vitest';
-import { type Answer, type RunningService, startService } from '../support/replica.ts';
+import { type Answer, type Replica, type RunningService, startReadyReplica, startService } from '../support/replica.ts';
 
 /** The keys of a gateway, and tokens that it would give. */
 interface TokenIssuer extends AsyncDisposable {
@@ -54,12 +55,14 @@ export interface Caller {
   post(path: string, body?: unknown, key?: string): Promise<Answer>;
   patch(path: string, body: unknown): Promise<Answer>;
   delete(path: string): Promise<Answer>;
+  /** What is no JSON. */
+  bytes(path: string): Promise<Response>;
 }
 
 export interface BillingService extends AsyncDisposable {
   readonly service: RunningService;
-  /** Settings of another replica. */
-  readonly settings: Readonly<Record<string, string>>;
+  /** Starts another replica, as a process of its own, to be killed. */
+  startProcess(): Promise<Replica>;
   /** @param scope all of billing when absent. */
   callerOf(subject: string, scope?: string, url?: string): Promise<Caller>;
 }
@@ -95,18 +98,12 @@ export async function startBilling({
     ...Object.fromEntries(written),
     ...settings,
   };
-  const service = stack.use(
-    await startService(paymentProcess, {
-      logDirectory: inject('temporaryDirectory'),
-      access: {},
-      namespace: 'none',
-      settings: all,
-    }),
-  );
+  const options = { logDirectory: inject('temporaryDirectory'), access: {}, namespace: 'none', settings: all };
+  const service = stack.use(await startService(paymentProcess, options));
   const kept = stack.move();
   return {
     service,
-    settings: all,
+    startProcess: () => startReadyReplica('services/payment/src/main.ts', options),
     async callerOf(subject, scope = 'billing:write billing:read', url = service.url) {
       return caller(url, await issuer.tokenOf(subject, scope));
     },
@@ -137,6 +134,7 @@ function caller(url: string, token: string): Caller {
       call({ method: 'POST', path, body, headers: key === undefined ? {} : { 'idempotency-key': key } }),
     patch: (path, body) => call({ method: 'PATCH', path, body }),
     delete: (path) => call({ method: 'DELETE', path }),
+    bytes: (path) => fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` } }),
   };
 }
 
@@ -146,3 +144,32 @@ export function idOf({ body }: Answer): string {
   if (typeof id !== 'string') throw new Error(`The answer has no id: ${JSON.stringify(body)}`);
   return id;
 }
+
+/** Faults of a request by path; each has a message. */
+export function faultsOf({ status, body }: Answer): readonly string[] {
+  const { error } = body as { error: { code: string; details: { fields: { path: string; message: string }[] } } };
+  if (status !== 400 || error.code !== 'INVALID_REQUEST') throw new Error(`It was not refused so: ${error.code}`);
+  return [...new Set(error.details.fields.map(({ path }) => path))].sort();
+}
+
+/** The code of a refusal. */
+export function codeOf({ body }: Answer): unknown {
+  const { error } = body as { error?: { code: string } };
+  return error?.code;
+}
+
+/** A connection to the tables of payment. */
+export async function connectTo(databaseUrl: string): Promise<Client & AsyncDisposable> {
+  const client = new Client({ connectionString: databaseUrl, options: '-c search_path=payment' });
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
+/** A seller that is registered for VAT in South Africa. */
+export const sellers = {
+  ROLLCALL_SELLERS_FILE: {
+    sellers: [
+      { name: 'Kettle (Pty) Ltd', address: ['1 Long Street', 'Cape Town'], country: 'ZA', vatNumber: '4123456789' },
+    ],
+  },
+};

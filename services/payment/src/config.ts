@@ -9,6 +9,9 @@ const schema = Type.Object({
     default: 'rollcall',
     description: "Of the gateway's access tokens, which are credentials here, too",
   }),
+  ROLLCALL_SELLERS_FILE: Type.Optional(
+    Type.String({ minLength: 1, description: 'Who issues invoices, in YAML; absent: no invoice can be issued' }),
+  ),
 });
 
 /** Settings of the payment process. */
@@ -17,5 +20,9 @@ export type PaymentConfig = ReturnType<typeof paymentConfig>;
 /** @throws Error naming every faulty variable. */
 export function paymentConfig(environment: Environment) {
   const parsed = parseConfig(schema, environment);
-  return { ...serviceConfig(parsed), tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE };
+  return {
+    ...serviceConfig(parsed),
+    tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE,
+    sellersFile: parsed.ROLLCALL_SELLERS_FILE,
+  };
 }

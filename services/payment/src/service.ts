@@ -1,10 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
-import { customerRoutes } from './billing/routes/customers.ts';
-import { planRoutes } from './billing/routes/plans.ts';
-import { createCustomerTable } from './billing/store/customers.ts';
-import { createPlanTable } from './billing/store/plans.ts';
+import { createBilling } from './billing/billing.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
 
 const NAME = 'payment';
@@ -28,9 +25,8 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
     }),
 };
 
-async function build({ pool, vault, index, idempotency }: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
-  const customers = createCustomerTable({ pool, vault, emails: index('customer email') });
-  const plans = createPlanTable(pool);
+async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
+  const billing = await createBilling(ground);
   return {
     title: 'Rollcall payment',
     description: 'Payments, refunds, subscriptions and invoices.',
@@ -42,7 +38,7 @@ async function build({ pool, vault, index, idempotency }: ServiceGround<PaymentC
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
-    routes: [customerRoutes({ customers, idempotency }), planRoutes({ plans, idempotency })],
+    routes: [...billing.routes],
     actors: [],
   };
 }

@@ -14,9 +14,14 @@ export function ownerOf(request: Pick<FastifyRequest, 'caller'>): Owner {
   return seesAll(caller, 'billing') ? undefined : caller.subject;
 }
 
+/** Whether it may be the id of anything. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}
+
 /** The id in the path. @throws ServiceError NOT_FOUND for what is none. */
 export function idOf({ params }: { readonly params: { readonly id: string } }): string {
-  if (!UUID.test(params.id)) throw commonError('NOT_FOUND');
+  if (!isUuid(params.id)) throw commonError('NOT_FOUND');
   return params.id;
 }
 

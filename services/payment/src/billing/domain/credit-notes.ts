@@ -1,0 +1,91 @@
+import { dateIn } from '../../domain/calendar.ts';
+import { type CreditItem, creditLines } from '../../domain/credit-notes.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { type InvoiceLine, totalsOf } from '../../domain/invoices.ts';
+import { total } from '../../domain/money.ts';
+import type { Invoice } from './invoices.ts';
+import type { Owner } from './lists.ts';
+
+/** Takes back of an invoice what was not owed. Amounts are positive, in minor units. */
+export interface CreditNote {
+  readonly id: string;
+  /** Without gaps in its series. */
+  readonly number: string;
+  readonly reason: string | null;
+  readonly lines: readonly CreditedLine[];
+  readonly issuedAt: Temporal.Instant;
+  readonly issuedOn: Temporal.PlainDate;
+}
+
+/** A line as it is printed: one piece of what is credited. */
+export interface CreditedLine extends InvoiceLine {
+  /** Of the invoice, from 0. */
+  readonly lineIndex: number;
+}
+
+/** A credit note that is to be issued: its number comes of the series as it is written. */
+export type NewCreditNote = Omit<CreditNote, 'number'>;
+
+export interface CreditNoteStore {
+  /**
+   * Issues what is decided of the invoice while nobody else changes it, or finds the credit note
+   * that has the id; undefined where there is no such invoice.
+   */
+  issue(
+    request: CreditRequest,
+    decide: (invoice: Invoice) => NewCreditNote & { series: string },
+  ): Promise<Invoice | undefined>;
+}
+
+export interface CreditRequest {
+  readonly id: string;
+  readonly invoiceId: string;
+  readonly owner: Owner;
+}
+
+interface Credit {
+  readonly id: string;
+  readonly reason: string | null;
+  /** All that is left of all lines where undefined. */
+  readonly items: readonly CreditItem[] | undefined;
+  readonly series: string;
+  readonly timeZone: string;
+  readonly now: Temporal.Instant;
+}
+
+/**
+ * The credit note for an invoice that was issued.
+ *
+ * @throws ServiceError CONFLICT where the invoice is a draft or void; CREDIT_EXCEEDS_INVOICE.
+ */
+export function creditNoteOf(invoice: Invoice, credit: Credit): NewCreditNote & { readonly series: string } {
+  const { state, lines, creditNotes } = invoice;
+  if (state === 'draft' || state === 'void') throw paymentError('CONFLICT', { details: { status: state } });
+  const { id, reason, series, timeZone, now } = credit;
+  const credited = creditedOf(creditNotes);
+  const items = credit.items ?? restOf(lines, credited);
+  const result = creditLines({ lines, credited }, items);
+  if (result.kind === 'exceeds' || items.length === 0) {
+    const { lineIndex, left } = result.kind === 'exceeds' ? result : { lineIndex: 0, left: 0n };
+    throw paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line: lineIndex, left: Number(left) } });
+  }
+  const gross = total(result.lines.map((line) => line.gross));
+  const left = totalsOf(lines).gross - invoice.credited;
+  // A discount is a line of its own: the others are more than the whole.
+  if (gross > left) throw paymentError('CREDIT_EXCEEDS_INVOICE', { details: { line: null, left: Number(left) } });
+  const printed = result.lines.map((line) => ({ ...line, unitAmount: line.net, quantity: 1n }));
+  return { id, reason, series, lines: printed, issuedAt: now, issuedOn: dateIn(timeZone, now) };
+}
+
+/** Gross by index of the line. */
+function creditedOf(notes: readonly CreditNote[]): ReadonlyMap<number, bigint> {
+  const credited = new Map<number, bigint>();
+  for (const { lineIndex, gross } of notes.flatMap((note) => note.lines)) {
+    credited.set(lineIndex, (credited.get(lineIndex) ?? 0n) + gross);
+  }
+  return credited;
+}
+
+function restOf(lines: readonly InvoiceLine[], credited: ReadonlyMap<number, bigint>): readonly CreditItem[] {
+  return lines.flatMap(({ gross }, lineIndex) => (gross > (credited.get(lineIndex) ?? 0n) ? [{ lineIndex }] : []));
+}

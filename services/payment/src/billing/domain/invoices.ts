@@ -1,0 +1,169 @@
+import { dateIn } from '../../domain/calendar.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { type InvoiceState, invoiceTable } from '../../domain/invoice-states.ts';
+import {
+  type InvoiceItem,
+  type InvoiceLine,
+  isInvoiceable,
+  priceItem,
+  type TaxBehavior,
+  totalsOf,
+} from '../../domain/invoices.ts';
+import { type InvoiceTitle, invoiceTitle, missingOnTaxInvoice, type Party } from '../../domain/tax-invoice.ts';
+import { move } from '../../domain/transitions.ts';
+import type { CreditNote } from './credit-notes.ts';
+import type { Customer } from './customers.ts';
+import type { ListPage, NewestPage, Owner } from './lists.ts';
+import type { Seller } from './sellers.ts';
+
+/** What an invoice says from the moment on at which it is issued. */
+export interface Issued {
+  readonly title: InvoiceTitle;
+  /** Without gaps in its series. */
+  readonly number: string;
+  readonly supplier: Party;
+  readonly recipient: Party;
+  readonly issuedAt: Temporal.Instant;
+  /** The date of `issuedAt` at the customer. */
+  readonly issuedOn: Temporal.PlainDate;
+  readonly dueOn: Temporal.PlainDate;
+}
+
+/** Amounts in minor units. */
+export interface Invoice {
+  readonly id: string;
+  readonly subject: string;
+  readonly customerId: string;
+  /** Of a subscription: which one, and for which days; the last one is not in it. */
+  readonly subscription: SubscriptionPeriod | undefined;
+  readonly state: InvoiceState;
+  readonly currency: string;
+  readonly taxBehavior: TaxBehavior;
+  readonly daysUntilDue: number;
+  readonly lines: readonly InvoiceLine[];
+  /** Of the total: paid by credit that the subscription had. */
+  readonly fromCredit: bigint;
+  /** By credit notes, with tax. */
+  readonly credited: bigint;
+  readonly issued: Issued | undefined;
+  /** That pays it, or tried to. */
+  readonly paymentId: string | undefined;
+  readonly createdAt: Date;
+  readonly paidAt: Date | undefined;
+  readonly voidedAt: Date | undefined;
+  readonly creditNotes: readonly CreditNote[];
+}
+
+interface SubscriptionPeriod {
+  readonly id: string;
+  readonly start: Temporal.PlainDate;
+  readonly end: Temporal.PlainDate;
+}
+
+export type NewInvoice = Pick<
+  Invoice,
+  | 'id'
+  | 'subject'
+  | 'customerId'
+  | 'subscription'
+  | 'currency'
+  | 'taxBehavior'
+  | 'daysUntilDue'
+  | 'lines'
+  | 'fromCredit'
+>;
+
+/** An invoice that is to be issued: its number comes of the series as it is written. */
+export type Issue = Omit<Issued, 'number'> & { readonly series: string };
+
+/** What becomes of an invoice. */
+export type InvoiceChange =
+  | { readonly kind: 'stays' }
+  | { readonly kind: 'issue'; readonly issue: Issue }
+  | { readonly kind: 'void' };
+
+interface InvoiceQuery {
+  readonly owner: Owner;
+  readonly customerId: string | undefined;
+  readonly subscriptionId: string | undefined;
+  readonly state: InvoiceState | undefined;
+  readonly page: ListPage;
+}
+
+export interface InvoiceStore {
+  /** Makes a draft, or finds the invoice that has the id. */
+  create(invoice: NewInvoice): Promise<Invoice>;
+  find(id: string, owner: Owner): Promise<Invoice | undefined>;
+  list(query: InvoiceQuery): Promise<NewestPage<Invoice>>;
+  /**
+   * Carries out what is decided of the invoice while nobody else changes it; undefined where there
+   * is none.
+   */
+  change(id: string, owner: Owner, decide: (invoice: Invoice) => InvoiceChange): Promise<Invoice | undefined>;
+}
+
+/** What is still to be paid of an invoice, in minor units. */
+export function amountDue({ state, lines, fromCredit, credited }: Invoice): bigint {
+  if (state !== 'open' && state !== 'draft') return 0n;
+  const left = totalsOf(lines).gross - fromCredit - credited;
+  return left > 0n ? left : 0n;
+}
+
+/** The lines of items. @throws ServiceError INVOICE_TOTAL_NOT_ALLOWED where their total cannot be paid. */
+export function linesOf(items: readonly InvoiceItem[], behavior: TaxBehavior): readonly InvoiceLine[] {
+  const lines = items.map((item) => priceItem(item, behavior));
+  if (!isInvoiceable(totalsOf(lines))) throw paymentError('INVOICE_TOTAL_NOT_ALLOWED');
+  return lines;
+}
+
+interface Parties {
+  readonly customer: Customer;
+  readonly seller: Seller;
+  readonly now: Temporal.Instant;
+}
+
+/**
+ * Issues a draft; what was issued stays as it is.
+ *
+ * @throws ServiceError CONFLICT for a void one; TAX_INVOICE_INCOMPLETE.
+ */
+export function finalizeInvoice(invoice: Invoice, parties: Parties): InvoiceChange {
+  const transition = move(invoiceTable, invoice.state, 'finalize');
+  if (transition.kind === 'refused') throw paymentError('CONFLICT', { details: { status: invoice.state } });
+  if (transition.kind === 'stays') return transition;
+  const { customer, seller } = parties;
+  const missing = missingOnTaxInvoice({
+    supplierCountry: seller.country,
+    supplier: seller.party,
+    recipient: { ...recipientOf(customer), name: customer.name ?? '' },
+    currency: invoice.currency,
+    totals: totalsOf(invoice.lines),
+  });
+  if (missing.length > 0) throw paymentError('TAX_INVOICE_INCOMPLETE', { details: { missing } });
+  return { kind: 'issue', issue: issueOf(invoice, parties) };
+}
+
+/** What an invoice says when it is issued now. */
+function issueOf({ daysUntilDue }: Pick<Invoice, 'daysUntilDue'>, { customer, seller, now }: Parties): Issue {
+  const issuedOn = dateIn(customer.timeZone, now);
+  return {
+    title: invoiceTitle({ supplierCountry: seller.country, supplier: seller.party }),
+    series: seller.series,
+    supplier: seller.party,
+    recipient: recipientOf(customer),
+    issuedAt: now,
+    issuedOn,
+    dueOn: issuedOn.add({ days: daysUntilDue }),
+  };
+}
+
+/** @throws ServiceError CONFLICT for one that is paid. */
+export function voidInvoice({ state }: Invoice): InvoiceChange {
+  const { kind } = move(invoiceTable, state, 'void');
+  if (kind === 'refused') throw paymentError('CONFLICT', { details: { status: state } });
+  return kind === 'stays' ? { kind } : { kind: 'void' };
+}
+
+function recipientOf({ name, email, address, taxId }: Customer): Party {
+  return { name: name ?? email, address, vatNumber: taxId ?? undefined };
+}

@@ -1,0 +1,223 @@
+import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
+import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import { Type } from 'typebox';
+import { paymentError, refusals } from '../../domain/errors.ts';
+import { totalsOf } from '../../domain/invoices.ts';
+import { renderInvoice } from '../../invoice-pdf.ts';
+import type { Invoice } from '../domain/invoices.ts';
+import { cancelInvoice, createInvoice, creditInvoice, type InvoicingDeps, issueInvoice } from '../domain/invoicing.ts';
+import {
+  CreditNoteAnswer,
+  CreditNoteBody,
+  creditItemsOf,
+  creditNoteAnswer,
+  InvoiceAnswer,
+  invoiceAnswer,
+  itemsOf,
+  NewInvoiceBody,
+} from './invoice-schemas.ts';
+import { answersOnce, found, idOf, isUuid, ownerOf } from './requests.ts';
+import { IdParams, pageAnswer, strict } from './schemas.ts';
+
+const tags = ['billing'];
+const DAYS_UNTIL_DUE = 7;
+
+export interface InvoiceRoutesDeps extends InvoicingDeps {
+  readonly idempotency: Idempotency;
+}
+
+/** What customers are to pay. */
+export function invoiceRoutes(deps: InvoiceRoutesDeps): readonly Routes[] {
+  return [readingRoutes(deps), creatingRoute(deps), changingRoutes(deps), creditNoteRoute(deps)];
+}
+
+function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
+  const query = Type.Object(
+    {
+      ...listQuery,
+      customerId: Type.Optional(Type.String({ maxLength: 36 })),
+      subscriptionId: Type.Optional(Type.String({ maxLength: 36 })),
+      status: Type.Optional(InvoiceAnswer.properties.status),
+    },
+    strict,
+  );
+  const PDF = {
+    200: {
+      description: 'The invoice',
+      content: { 'application/pdf': { schema: Type.Unsafe<Buffer>({ type: 'string', format: 'binary' }) } },
+    },
+  };
+  return (app) => {
+    app.get(
+      '/invoices',
+      {
+        schema: {
+          tags,
+          summary: 'Invoices, newest first',
+          querystring: query,
+          response: { 200: Type.Object({ invoices: Type.Array(InvoiceAnswer), ...pageAnswer }) },
+        },
+      },
+      async (request) => {
+        const page = pageOf(request.query);
+        const { limit, offset } = page;
+        const { customerId, subscriptionId, status: state } = request.query;
+        // What is no id is nobody's.
+        if ([customerId, subscriptionId].some((id) => id !== undefined && !isUuid(id)))
+          return { invoices: [], total: 0, limit, offset, nextCursor: null };
+        const query = { owner: ownerOf(request), customerId, subscriptionId, state, page };
+        const { rows, total, nextCursor } = await invoices.list(query);
+        return { invoices: rows.map(invoiceAnswer), total, limit, offset, nextCursor };
+      },
+    );
+    app.get(
+      '/invoices/:id',
+      { schema: { tags, summary: 'One invoice', params: IdParams, response: { 200: InvoiceAnswer } } },
+      async (request) => invoiceAnswer(found(await invoices.find(idOf(request), ownerOf(request)))),
+    );
+    app.get(
+      '/invoices/:id/pdf',
+      {
+        config: { refuses: refusals('CONFLICT') },
+        schema: { tags, summary: 'An invoice that was issued as PDF', params: IdParams, response: PDF },
+      },
+      async (request, reply) => {
+        const invoice = found(await invoices.find(idOf(request), ownerOf(request)));
+        const pdf = Buffer.from(await renderInvoice(printed(invoice)));
+        return reply
+          .type('application/pdf')
+          .header('content-disposition', `inline; filename="${invoice.issued?.number.replaceAll('/', '-') ?? ''}.pdf"`)
+          .send(pdf);
+      },
+    );
+  };
+}
+
+/** @throws ServiceError CONFLICT for a draft. */
+function printed({ issued, state, currency, lines }: Invoice) {
+  if (issued === undefined) throw paymentError('CONFLICT', { details: { status: state } });
+  return { ...issued, currency, lines, totals: totalsOf(lines) };
+}
+
+function creatingRoute(deps: InvoiceRoutesDeps): Routes {
+  const once = answersOnce(deps.idempotency);
+  return (app) => {
+    app.post(
+      '/invoices',
+      {
+        config: {
+          refuses: refusals('CUSTOMER_NOT_FOUND', 'INVOICE_TOTAL_NOT_ALLOWED', 'TAX_INVOICE_INCOMPLETE', 'NO_SELLER'),
+        },
+        schema: {
+          tags,
+          summary: 'Make an invoice: a draft, or final at once',
+          headers: idempotencyHeaders,
+          body: NewInvoiceBody,
+          response: { 201: InvoiceAnswer },
+        },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'createInvoice',
+          effect: async (id) => {
+            const { customerId, items, currency, taxBehavior, daysUntilDue, finalize } = request.body;
+            if (!isUuid(customerId)) throw paymentError('CUSTOMER_NOT_FOUND');
+            const invoice = await createInvoice(deps, {
+              id,
+              owner: ownerOf(request),
+              customerId,
+              items: itemsOf(items),
+              currency,
+              taxBehavior: taxBehavior ?? 'exclusive',
+              daysUntilDue: daysUntilDue ?? DAYS_UNTIL_DUE,
+              isFinal: finalize === true,
+            });
+            return { status: 201, location: `/api/v1/invoices/${id}`, body: invoiceAnswer(invoice) };
+          },
+        }),
+    );
+  };
+}
+
+function changingRoutes(deps: InvoiceRoutesDeps): Routes {
+  const once = answersOnce(deps.idempotency);
+  const { invoices } = deps;
+  return (app) => {
+    app.post(
+      '/invoices/:id/finalize',
+      {
+        config: { refuses: refusals('CONFLICT', 'TAX_INVOICE_INCOMPLETE', 'NO_SELLER') },
+        schema: {
+          tags,
+          summary: 'Issue a draft: it gets its number, and does not change any more',
+          headers: idempotencyHeaders,
+          params: IdParams,
+          response: { 200: InvoiceAnswer },
+        },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'finalizeInvoice',
+          effect: async () => {
+            const invoice = found(await invoices.find(idOf(request), ownerOf(request)));
+            return { status: 200, body: invoiceAnswer(await issueInvoice(deps, invoice)) };
+          },
+        }),
+    );
+    app.post(
+      '/invoices/:id/void',
+      {
+        config: { refuses: refusals('CONFLICT') },
+        schema: {
+          tags,
+          summary: 'Take back an invoice that is not paid; its number stays taken',
+          headers: idempotencyHeaders,
+          params: IdParams,
+          response: { 200: InvoiceAnswer },
+        },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'voidInvoice',
+          effect: async () => ({
+            status: 200,
+            body: invoiceAnswer(await cancelInvoice(deps, idOf(request), ownerOf(request))),
+          }),
+        }),
+    );
+  };
+}
+
+function creditNoteRoute(deps: InvoiceRoutesDeps): Routes {
+  const once = answersOnce(deps.idempotency);
+  return (app) => {
+    app.post(
+      '/invoices/:id/credit-notes',
+      {
+        config: { refuses: refusals('CONFLICT', 'CREDIT_EXCEEDS_INVOICE', 'NO_SELLER') },
+        schema: {
+          tags,
+          summary: 'Take back a part of an invoice that was issued',
+          headers: idempotencyHeaders,
+          params: IdParams,
+          body: CreditNoteBody,
+          response: { 201: CreditNoteAnswer },
+        },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'createCreditNote',
+          effect: async (id) => {
+            const { reason = null, items } = request.body;
+            const invoiceId = idOf(request);
+            const credit = { id, invoiceId, owner: ownerOf(request), reason, items: creditItemsOf(items) };
+            const invoice = await creditInvoice(deps, credit);
+            const note = found(invoice.creditNotes.find((each) => each.id === id));
+            return { status: 201, location: `/api/v1/invoices/${invoiceId}`, body: creditNoteAnswer(note, invoice) };
+          },
+        }),
+    );
+  };
+}

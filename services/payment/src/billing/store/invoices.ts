@@ -1,0 +1,49 @@
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
+import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { CreditNoteStore } from '../domain/credit-notes.ts';
+import type { InvoiceStore } from '../domain/invoices.ts';
+import { changeInvoice, type InvoiceChangeDeps, issueCreditNote } from './invoice-changes.ts';
+import { findInvoice, INVOICE_COLUMNS, type InvoiceRow, insertDraft, invoicesOf } from './invoice-rows.ts';
+
+export interface InvoiceTableDeps extends InvoiceChangeDeps {
+  /** Throws while the schema is not there yet. */
+  readonly pool: () => Pool;
+}
+
+export function createInvoiceTable(deps: InvoiceTableDeps): InvoiceStore & CreditNoteStore {
+  const { pool, sealer, clock } = deps;
+  return {
+    async create(invoice) {
+      await insertDraft(pool(), sealer, { ...invoice, createdAt: clock.now() });
+      const made = await findInvoice(pool(), sealer, { id: invoice.id, owner: undefined });
+      if (made === undefined) throw new Error('The invoice that was made is gone');
+      return made;
+    },
+    find: (id, owner) => findInvoice(pool(), sealer, { id, owner }),
+    async list({ owner, customerId, subscriptionId, state, page }) {
+      const { rows, ...rest } = await readNewest<InvoiceRow>(pool(), {
+        table: 'invoices',
+        columns: INVOICE_COLUMNS,
+        where: `($1::text IS NULL OR subject = $1) AND ($2::uuid IS NULL OR customer_id = $2)
+          AND ($3::uuid IS NULL OR subscription_id = $3) AND ($4::text IS NULL OR state = $4)`,
+        parameters: [owner, customerId, subscriptionId, state],
+        page,
+      });
+      return { rows: await invoicesOf(pool(), sealer, rows), ...rest };
+    },
+    change: (id, owner, decide) =>
+      inTransaction(pool(), async (client) => {
+        const invoice = await findInvoice(client, sealer, { id, owner, isLocked: true });
+        if (invoice === undefined) return undefined;
+        await changeInvoice(client, deps, { invoice, change: decide(invoice) });
+        return findInvoice(client, sealer, { id, owner });
+      }),
+    issue: ({ id, invoiceId, owner }, decide) =>
+      inTransaction(pool(), async (client) => {
+        const before = await findInvoice(client, sealer, { id: invoiceId, owner, isLocked: true });
+        if (before === undefined || before.creditNotes.some((note) => note.id === id)) return before;
+        await issueCreditNote(client, deps, { invoice: before, note: decide(before) });
+        return findInvoice(client, sealer, { id: invoiceId, owner });
+      }),
+  };
+}

@@ -320,7 +320,14 @@ describe('kubectl', () => {
     {
       kind: serviceRegistrationKind,
       name: 'shop',
-      spec: { serviceName: 'shop', url: 'http://shop:8080', capabilities: ['rest', 'grpc'], ttlSeconds: 60 },
+      spec: {
+        serviceName: 'shop',
+        url: 'http://shop:8080',
+        capabilities: ['rest', 'grpc'],
+        ttlSeconds: 60,
+        zone: 'eu-1',
+        weight: 50,
+      },
     },
     {
       kind: webhookConfigKind,
@@ -350,9 +357,9 @@ describe('kubectl', () => {
   test.each([
     {
       shortName: 'sreg',
-      headings: 'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|CAPABILITIES|SOURCE|TTL|AGE',
+      headings: 'NAME|SERVICE|INSTANCE|URL|PHASE|HEALTH|CHECK|SINCE|VERSION|ZONE|WEIGHT|CAPABILITIES|SOURCE|TTL|AGE',
       cells:
-        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
+        /^shop\|shop\|\|http:\/\/shop:8080\|Registered\|healthy\|Failing\|5m\d*s?\|1.2.3\|eu-1\|50\|\["rest","grpc"\]\|Manifest\|60\|\d+s$/,
     },
     {
       shortName: 'dj',

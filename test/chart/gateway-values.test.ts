@@ -55,7 +55,7 @@ describe('the gateway', () => {
       port: 3000,
       grpcPort: 50_051,
       grpcResetsPerSecond: 100,
-      drainMs: 3000,
+      drainMs: 10_000,
       redisPrefix: `rollcall/${NAMESPACE}/rollcall`,
       registry: {
         urls: ['http://rollcall-registry:3001'],

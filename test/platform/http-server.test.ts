@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { Worker } from 'node:worker_threads';
 import { HttpError } from '@rollcall/platform/http/errors.ts';
 import { type App, createServer } from '@rollcall/platform/http/server.ts';
+import { httpServer } from '@rollcall/platform/process/http-server.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createMetrics } from '@rollcall/platform/process/metrics.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
@@ -110,6 +111,50 @@ test('closing answers what had arrived while the process had no time to read it'
   const [seen] = await once(client, 'message');
   expect(seen).toEqual(Array.from({ length: 40 }, () => 'HTTP/1.1 200 OK'));
 });
+
+/** Stops the server as its process would. @returns once it has stopped, after how many milliseconds. */
+async function stopAsProcess(drainMs: number): Promise<number> {
+  const config = { host: '127.0.0.1', port, adminPort: 0, namespace: undefined, logLevel: 'silent', drainMs };
+  const server = httpServer(app, { config, log: createLogger('test', 'silent'), beforeClose: () => undefined });
+  const startedAt = performance.now();
+  await server.stop();
+  return performance.now() - startedAt;
+}
+
+test('a client that is silent for most of the drain is answered over the connection that it keeps', async () => {
+  const agent = keepAliveAgent();
+  const first = await get('/quick', agent);
+  const stopped = stopAsProcess(8000);
+  await sleep(5000);
+  expect(await get('/quick', agent)).toMatchObject({ status: 200, localPort: first.localPort });
+  expect(await stopped).toBeGreaterThan(7000);
+  await expect(get('/quick', keepAliveAgent())).rejects.toThrow(/ECONNREFUSED/);
+}, 30_000);
+
+test('the drain ends early where nobody is connected, and not before somebody could come', async () => {
+  const stopped = stopAsProcess(20_000);
+  await sleep(2000);
+  const late = new Agent();
+  expect((await get('/quick', late)).status).toBe(200);
+  late.destroy();
+  const tookMs = await stopped;
+  expect(tookMs).toBeGreaterThan(4500);
+  expect(tookMs).toBeLessThan(15_000);
+}, 30_000);
+
+test('who asks again right after an answer that was under way when closing began is answered', async () => {
+  const agents = Array.from({ length: 20 }, keepAliveAgent);
+  const slow = agents.map((agent) => get('/slow', agent));
+  await sleep(100);
+  const closed = app.close();
+  const again = async (index: number) => {
+    await slow[index];
+    await sleep(100 * Math.random());
+    return (await get('/quick', agents[index] ?? keepAliveAgent())).status;
+  };
+  expect(new Set(await Promise.all(agents.map((_, index) => again(index))))).toEqual(new Set([200]));
+  await closed;
+}, 30_000);
 
 /**
  * Connects ten times, asks once over half of the connections, and on request over all and over

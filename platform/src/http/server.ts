@@ -1,5 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import {
   type FastifyBaseLogger,
@@ -101,9 +100,6 @@ const CHECKING_INTERVAL_MS = 30_000;
 const MAX_PARAM_LENGTH = 100_000;
 /** No route has this path, and none but one for all paths matches it. */
 const NO_ROUTE = '/%25';
-const TURNS_UNTIL_READ = 3;
-/** More connections do not wait: it is what Node asks the kernel to keep. */
-const MOST_WAITING = 511;
 
 /**
  * A Fastify application with what all Rollcall services share: no coercion of types, every error in
@@ -218,28 +214,7 @@ function measureRequests(app: App, metrics: Registry): void {
 
 function closeInOrder(app: App, closingLimitMs: number): void {
   const beginClosing = prepareClosing(app.server, closingLimitMs);
-  app.addHook('preClose', async () => {
-    await untilRead(app.server);
-    beginClosing();
-  });
-}
-
-/**
- * What has arrived while the process had no time is read first: closed unread, its connection is
- * reset, and nobody may send a POST again. One connection is accepted in a turn of the event loop,
- * and its request read in the next.
- */
-async function untilRead(server: Server): Promise<void> {
-  let turnsLeft = TURNS_UNTIL_READ;
-  const onConnection = () => {
-    turnsLeft = TURNS_UNTIL_READ;
-  };
-  server.on('connection', onConnection);
-  for (let turn = 0; turnsLeft > 0 && turn < MOST_WAITING; turn += 1) {
-    turnsLeft -= 1;
-    await nextTurn();
-  }
-  server.off('connection', onConnection);
+  app.addHook('preClose', beginClosing);
 }
 
 /**

@@ -32,7 +32,8 @@ export interface ProcessConfig {
 export interface ApiConfig extends ProcessConfig {
   readonly port: number;
   /**
-   * Between saying that no more traffic should come and closing: as long as proxies need to notice.
+   * Between saying that no more traffic should come and closing, at most: as long as proxies need to
+   * notice, and clients to leave the connections that they keep.
    */
   readonly drainMs: number;
 }

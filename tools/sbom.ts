@@ -17,7 +17,14 @@ interface Sbom {
   readonly serialNumber: string;
   readonly metadata: { readonly timestamp: string; readonly component: Component };
   readonly components: readonly Component[];
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
 }
+
+/**
+ * The compiler may be used by a package that mjml brings, as an optional peer. npm lists such ones
+ * where they are for development, too, and does not install them.
+ */
+const NOT_INSTALLED = /^(?:@typescript\/)?typescript[-@]/;
 
 /**
  * The same document for the same packages: npm makes up a serial number, adds the time, and calls
@@ -33,10 +40,17 @@ export function reproducible(document: Sbom, epoch: string | undefined): object 
   const content = {
     ...rest,
     metadata: { ...time, ...metadata, component: named(metadata.component) },
-    components: rest.components.map(named),
+    components: rest.components.filter((component) => isInstalled(component['bom-ref'])).map(named),
+    dependencies: rest.dependencies
+      .filter(({ ref }) => isInstalled(ref))
+      .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(isInstalled) })),
   };
   const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex');
   return { ...content, serialNumber: `urn:uuid:${uuid(digest)}` };
+}
+
+function isInstalled(ref: string): boolean {
+  return !NOT_INSTALLED.test(ref);
 }
 
 /** By the name of the package, which its reference is made of. */

@@ -5,6 +5,8 @@ describe('chooseProcess', () => {
   test.each([
     { args: ['registry'] },
     { args: ['operator'] },
+    { args: ['communication'] },
+    { args: ['payment'] },
     { args: ['fetch'] },
     { args: ['fetch', '--url=https://example.com/a', '--help'] },
     { args: ['cli', 'services', '--output', 'json'] },
@@ -26,6 +28,7 @@ describe('chooseProcess', () => {
 
   test('explains itself', () => {
     expect(chooseProcess(['--help'])).toEqual({ exitCode: 0, text: usage });
-    for (const name of ['registry', 'operator', 'fetch', 'cli']) expect(usage).toMatch(new RegExp(`^  ${name} `, 'm'));
+    const names = ['registry', 'gateway', 'operator', 'communication', 'payment', 'fetch', 'cli'];
+    for (const name of names) expect(usage).toMatch(new RegExp(`^  ${name} `, 'm'));
   });
 });

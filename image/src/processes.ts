@@ -24,6 +24,14 @@ const processes: ReadonlyMap<string, Process> = new Map<string, Process>(
       about: 'expires registrations, imports Services, delivers versions',
       start: () => import('@rollcall/operator/main.ts'),
     },
+    communication: {
+      about: 'sends mail, SMS and push messages, and says what became of them',
+      start: () => import('@rollcall/communication/main.ts'),
+    },
+    payment: {
+      about: 'payments and refunds by payment providers, subscriptions and invoices',
+      start: () => import('@rollcall/payment/main.ts'),
+    },
     fetch: {
       about: 'brings a binary into a pod; deliveries write its command',
       start: () => import('@rollcall/fetcher/main.ts'),

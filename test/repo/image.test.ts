@@ -66,6 +66,8 @@ describe("the image's entry point", () => {
   test.each([
     { args: ['registry'], code: 1, err: /ROLLCALL_DATABASE_URL is required/ },
     { args: ['gateway'], code: 1, err: /ROLLCALL_REGISTRY_URLS is required/ },
+    { args: ['communication'], code: 1, err: /ROLLCALL_VAULT_KEYS_FILE is required/ },
+    { args: ['payment'], code: 1, err: /ROLLCALL_VAULT_KEYS_FILE is required/ },
     { args: ['fetch'], code: 2, err: /rollcall fetch: Wrong usage: --url must not be empty/ },
     { args: ['gatekeeper'], code: 2, err: /there is no process "gatekeeper"/ },
     { args: [], code: 2, err: /which process\?/ },
@@ -136,7 +138,23 @@ describe('the bill of materials', () => {
       serialNumber: expect.stringMatching(/^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/),
       metadata: { component: { 'bom-ref': 'rollcall@1.0.0', name: 'rollcall' } },
       components: [{ 'bom-ref': '@rollcall/crds@1.0.0', name: '@rollcall/crds' }],
+      dependencies: [{ ref: '@rollcall/crds@1.0.0', dependsOn: [] }],
     });
+  });
+
+  test('leaves out the compiler, which npm lists and does not install', () => {
+    const without = document('urn:uuid:1', '', 'app');
+    const ref = 'typescript@7.0.2';
+    const native = '@typescript/typescript-linux-x64@7.0.2';
+    const listed = {
+      ...without,
+      components: [...without.components, { 'bom-ref': ref, name: ref }, { 'bom-ref': native, name: native }],
+      dependencies: [
+        { ref: '@rollcall/crds@1.0.0', dependsOn: [ref] },
+        { ref, dependsOn: [native] },
+      ],
+    };
+    expect(reproducible(listed, undefined)).toEqual(reproducible(without, undefined));
   });
 
   test('has the time of the sources, and another serial number for it', () => {
@@ -166,5 +184,6 @@ function document(serialNumber: string, timestamp: string, name: string): Parame
     serialNumber,
     metadata: { timestamp, component: { 'bom-ref': 'rollcall@1.0.0', name } },
     components: [{ 'bom-ref': '@rollcall/crds@1.0.0', name: 'crds' }],
+    dependencies: [{ ref: '@rollcall/crds@1.0.0', dependsOn: [] }],
   };
 }

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { type Static, type TObject, Type } from 'typebox';
 import type { AllowedAddresses } from '../outbound/address-rules.ts';
 import { type ApiConfig, apiConfig, apiSettings } from '../process/settings.ts';
@@ -28,6 +29,9 @@ export const serviceSettings = (port: number) => ({
   ),
   ROLLCALL_SERVICE_URL: Type.Optional(
     Type.String({ minLength: 1, description: 'Where the gateway reaches this replica; needed to be registered' }),
+  ),
+  ROLLCALL_POD_IP: Type.Optional(
+    Type.String({ minLength: 1, description: 'In place of ROLLCALL_SERVICE_URL: the address of the pod' }),
   ),
   ROLLCALL_WEBHOOK_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'public' }),
   ROLLCALL_PROVIDER_ADDRESSES: Type.Enum(['public', 'cluster', 'any'], { default: 'public' }),
@@ -71,14 +75,23 @@ export function serviceConfig(parsed: Parsed): ServiceConfig {
   };
 }
 
-function registrationOf({ ROLLCALL_REGISTRY_URLS: urls, ROLLCALL_SERVICE_URL: url }: Parsed) {
+function registrationOf({ ROLLCALL_REGISTRY_URLS: urls, ...parsed }: Parsed) {
   if (urls === undefined) return undefined;
+  const url = parsed.ROLLCALL_SERVICE_URL ?? urlOfPod(parsed);
   if (url === undefined)
     throw new Error('Invalid configuration:\n  ROLLCALL_SERVICE_URL is required with ROLLCALL_REGISTRY_URLS');
   const registries = urls.split(',').map((each) => each.trim());
   for (const each of registries) requireUrl('ROLLCALL_REGISTRY_URLS', each);
   requireUrl('ROLLCALL_SERVICE_URL', url);
   return { registries, url };
+}
+
+function urlOfPod({
+  ROLLCALL_POD_IP: address,
+  ROLLCALL_PORT: port,
+}: Pick<Parsed, 'ROLLCALL_POD_IP' | 'ROLLCALL_PORT'>) {
+  if (address === undefined) return undefined;
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
 }
 
 function requireUrl(name: string, url: string): void {

@@ -61,7 +61,16 @@ describe.skipIf(problem !== undefined)('the image', () => {
     const folders = ['cli', 'clients', 'crds', 'fetcher', 'image', 'operator', 'platform', 'services'];
     const found = new Set(own.map((path) => path.split('/')[1]));
     expect(found).toEqual(new Set(['', ...folders, 'package.json', 'sbom.cdx.json']));
-    expect(own.filter((path) => /\.test\.js$|\.ts$|\/model\//.test(path))).toEqual([]);
+    expect(own.filter((path) => /\.test\.js$|\.ts$|\/model\/|\/testing\//.test(path))).toEqual([]);
+  });
+
+  test('has what communication and payment read beside their code', () => {
+    const paths = new Set(image.entries.map(({ path }) => path));
+    for (const name of ['communication', 'payment']) {
+      expect(paths).toContain(`app/services/${name}/migrations/0001-idempotency.sql`);
+    }
+    expect(paths).toContain('app/services/communication/templates/receipt.mjml');
+    expect(paths).toContain('app/node_modules/dejavu-fonts-ttf/ttf/DejaVuSans.ttf');
   });
 
   test('has a bill of materials with exactly the packages that are in it', async () => {

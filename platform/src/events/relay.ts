@@ -9,7 +9,7 @@ const BATCH = 500;
 const KEPT_DAYS = 30;
 
 /**
- * Gives committed events that have none their positions: those of a resource in the order in which
+ * Gives committed events that have none their positions, and to the webhooks that want them: those of a resource in the order in which
  * they were written. One replica at a time does so, so that positions are committed in their order:
  * whoever has read up to one has missed nothing before it (docs/decisions/0372).
  *
@@ -29,9 +29,16 @@ export async function placeEvents(pool: Pool, limit = BATCH): Promise<number> {
          UPDATE events SET position = last_position + place
          FROM (SELECT number, row_number() OVER (ORDER BY number) AS place FROM waiting) places, event_relay
          WHERE events.number = places.number
-         RETURNING position
+         RETURNING events.id, subject, type
        ), moved AS (
          UPDATE event_relay SET last_position = last_position + (SELECT count(*) FROM placed)
+       ), addressed AS (
+         INSERT INTO webhook_deliveries (subject, endpoint_id, event_id, event_type)
+         SELECT placed.subject, endpoint.id, placed.id, type
+         FROM placed JOIN webhook_endpoints endpoint
+           ON endpoint.subject = placed.subject AND disabled_reason IS NULL AND EXISTS (
+             SELECT FROM unnest(event_types) AS wanted
+             WHERE wanted = type OR (wanted LIKE '%*' AND starts_with(type, left(wanted, -1))))
        )
        SELECT count(*)::int AS count FROM placed`,
       [limit],
@@ -55,18 +62,22 @@ export async function pruneEvents(pool: Pool, limit: number): Promise<number> {
 export interface EventRelayOptions {
   /** Throws until the schema is up to date. */
   readonly pool: () => Pool;
+  /** Called when there is something new to be read, or to be sent. */
+  readonly onPlaced: () => void;
   readonly log: Logger;
 }
 
 /** Gives events their positions, four times a second, in every replica. */
-export function createEventRelay({ pool, log }: EventRelayOptions): Actor {
+export function createEventRelay({ pool, onPlaced, log }: EventRelayOptions): Actor {
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
-        if ((await placeEvents(pool())) === BATCH) continue;
+        const placed = await placeEvents(pool());
+        if (placed > 0) onPlaced();
+        if (placed === BATCH) continue;
       } catch (error) {
         log.warn({ message: errorMessage(error) }, 'events could not be passed on');
       }

@@ -1,6 +1,7 @@
-import { createEventRecorder, type RecordEvents } from '../events/events.ts';
-import { createEventRelay, pruneEvents } from '../events/relay.ts';
+import type { RecordEvents } from '../events/events.ts';
+import { createSubjectEvents } from '../events/subject-events.ts';
 import { createCallerReader } from '../http/callers.ts';
+import type { Area } from '../http/operations/operation.ts';
 import { createDatabase } from '../postgres/database.ts';
 import { createIdempotency, type Idempotency } from '../postgres/idempotency.ts';
 import { createPool, type Pool } from '../postgres/pool.ts';
@@ -18,11 +19,13 @@ import type { ServiceConfig } from './settings.ts';
 export interface ServiceOptions<Config extends ServiceConfig> {
   /** Its registered name, and its schema in the database. */
   readonly name: string;
-  /** Directory of its migrations; one makes `idempotency_keys`, one `events`. */
+  /** Directory of its migrations, those of `idempotency_keys`, `events` and webhooks among them. */
   readonly migrations: string;
   readonly databaseConnections: number;
   /** `aud` of access tokens that are credentials here; undefined: none are. */
   readonly accessTokenAudience: string | undefined;
+  /** Whose `:admin` sees the webhooks of all. */
+  readonly area: Area;
   /** Makes what the service is, on its ground. */
   readonly build: (ground: ServiceGround<Config>) => Promise<ServiceMade>;
 }
@@ -61,20 +64,21 @@ export async function serviceParts<Config extends ServiceConfig>(
   options: ServiceOptions<Config>,
 ): Promise<ProcessParts> {
   const { config, version, clock, log, metrics, tracing, isStopping } = context;
-  const { name, migrations, databaseConnections, accessTokenAudience, build } = options;
+  const { name, migrations, databaseConnections, accessTokenAudience, area, build } = options;
   const keys = await readVaultKeys(config.vaultKeysFile);
   const connections = createPool({ url: config.databaseUrl, schema: name, maxConnections: databaseConnections, log });
   const database = createDatabase({ pool: connections, schema: name, migrations, log });
   const vault = createVault(keys);
   const index = (purpose: string) => createBlindIndex(keys, purpose);
   const idempotency = createIdempotency({ pool: database.pool, vault, index: index('request'), clock, log });
-  const recordEvents = createEventRecorder(vault);
-  const made = await build({ ...context, pool: database.pool, vault, index, idempotency, recordEvents });
+  const ground = { pool: database.pool, vault, index, idempotency };
+  const events = createSubjectEvents({ ...context, ...ground, area, addresses: config.webhookAddresses });
+  const made = await build({ ...context, ...ground, recordEvents: events.recordEvents });
   const { actors, health = [], beforeClose = () => undefined, ...api } = made;
   const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];
   const app = await buildServiceApp({
     ...api,
-    routes: [...api.routes, healthRoutes({ service: name, version, parts })],
+    routes: [...api.routes, events.routes, healthRoutes({ service: name, version, parts })],
     service: name,
     version,
     log,
@@ -89,8 +93,7 @@ export async function serviceParts<Config extends ServiceConfig>(
       { name: 'connections', start: async () => {}, stop: () => connections.end() },
       database,
       createPruner({ name: 'idempotency', prune: (limit) => idempotency.prune(limit), log }),
-      createPruner({ name: 'events', prune: (limit) => pruneEvents(database.pool(), limit), log }),
-      createEventRelay({ pool: database.pool, log }),
+      ...events.actors,
       ...actors,
       httpServer(app, { config, log, beforeClose }),
       ...registrationOf(),

@@ -27,6 +27,7 @@ export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
       migrations: MIGRATIONS,
       databaseConnections: DATABASE_CONNECTIONS,
       accessTokenAudience: undefined,
+      area: 'messages',
       build,
     }),
 };

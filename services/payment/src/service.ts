@@ -21,6 +21,7 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
       migrations: MIGRATIONS,
       databaseConnections: DATABASE_CONNECTIONS,
       accessTokenAudience: context.config.tokenAudience,
+      area: 'payments',
       build,
     }),
 };

@@ -3,8 +3,8 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase } from '../../support/postgres.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { newJob, setStatus, startDelivery } from './fixture.ts';
-import { type Receiver, startReceiver } from './receiver.ts';
 
 const eventually = { timeout: 60_000, interval: 100 };
 const WAITING_MAX = 1000;

@@ -8,9 +8,9 @@ import { isStandardSignedWith, sign } from '@rollcall/platform/webhooks/signatur
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { startRegistryProcess } from '../../support/registry.ts';
 import { type DeliveryFixture, newJob, recordUpdate, setStatus, startDelivery } from './fixture.ts';
-import { type Receiver, startReceiver } from './receiver.ts';
 
 const eventually = { timeout: 40_000, interval: 100 };
 

@@ -3,8 +3,8 @@ import { isStandardSignedWith, sign } from '@rollcall/platform/webhooks/signatur
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { type DeliveryFixture, startDelivery } from './fixture.ts';
-import { type Receiver, startReceiver } from './receiver.ts';
 
 let namespace: TestNamespace;
 let database: TestDatabase;

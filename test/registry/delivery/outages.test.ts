@@ -12,9 +12,9 @@ import { createLogger } from '@rollcall/platform/process/log.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
 import { createDatabase, startAgain } from '../../support/postgres.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { startRegistryProcess } from '../../support/registry.ts';
 import { type DeliveryFixture, newJob, setStatus, startDelivery } from './fixture.ts';
-import { startReceiver } from './receiver.ts';
 
 let directory: string;
 let namespace: TestNamespace;

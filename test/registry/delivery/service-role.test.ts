@@ -5,8 +5,8 @@ import { createServiceRole } from '@rollcall/local/service-role.ts';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createNamespace, type TestNamespace } from '../../support/kube.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { startDelivery } from './fixture.ts';
-import { type Receiver, startReceiver } from './receiver.ts';
 
 // A server of its own: roles belong to all databases of a server.
 let postgres: Postgres;

@@ -1,12 +1,13 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
 import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { answersOnce, found, IdParams, idOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
 import { type Customer, type CustomerStore, customerDefaults } from '../domain/customers.ts';
-import { answersOnce, found, idOf, ownerOf } from './requests.ts';
-import { Email, Id, IdParams, Locale, line, nullable, pageAnswer, strict, Timestamp, TimeZone } from './schemas.ts';
+import { ownerOf } from './requests.ts';
+import { Email, Id, Locale, line, nullable, Timestamp, TimeZone } from './schemas.ts';
 
 const tags = ['billing'];
 

@@ -1,3 +1,4 @@
+import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import type { CreditItem } from '../../domain/credit-notes.ts';
 import { type InvoiceItem, type InvoiceLine, totalsOf } from '../../domain/invoices.ts';
@@ -10,7 +11,6 @@ import {
   line,
   nullable,
   percentOf,
-  strict,
   TaxBehavior,
   TaxRate,
   Timestamp,

@@ -1,5 +1,6 @@
 import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
 import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { answersOnce, found, IdParams, idOf, isUuid, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { Type } from 'typebox';
@@ -18,8 +19,7 @@ import {
   itemsOf,
   NewInvoiceBody,
 } from './invoice-schemas.ts';
-import { answersOnce, found, idOf, isUuid, ownerOf } from './requests.ts';
-import { IdParams, pageAnswer, strict } from './schemas.ts';
+import { ownerOf } from './requests.ts';
 
 const tags = ['billing'];
 const DAYS_UNTIL_DUE = 7;

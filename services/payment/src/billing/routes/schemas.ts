@@ -4,9 +4,6 @@ import { isTimeZone } from '../../domain/calendar.ts';
 import { formatTaxRate, parseTaxRate } from '../../domain/invoices.ts';
 import { isCurrency } from '../../domain/money.ts';
 
-/** Of objects that callers send. */
-export const strict = { additionalProperties: false } as const;
-
 /** In the body of requests; in minor units. */
 export const LARGEST = 1_000_000_000_000;
 
@@ -67,8 +64,6 @@ export function nullable<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);
 }
 
-export const IdParams = Type.Object({ id: Type.String({ description: 'UUID' }) });
-
 /** @param rate of {@link TaxRate}. @returns millionths. */
 export function taxRateOf(rate: number): bigint {
   return parseTaxRate(String(rate)) ?? 0n;
@@ -78,14 +73,6 @@ export function taxRateOf(rate: number): bigint {
 export function percentOf(taxRate: bigint): number {
   return Number(formatTaxRate(taxRate));
 }
-
-/** Of the answer of a list, beside the list itself. */
-export const pageAnswer = {
-  total: Type.Integer({ description: 'How many the list has, whatever the page' }),
-  limit: Type.Integer(),
-  offset: Type.Integer(),
-  nextCursor: Type.Union([Type.String(), Type.Null()], { description: '`cursor` of the next page; null: none' }),
-} as const;
 
 function isLocale(tag: string): boolean {
   try {

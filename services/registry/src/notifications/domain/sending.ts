@@ -1,5 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { OutboxAttempt } from '@rollcall/platform/queues/outbox-states.ts';
+import { failureOf, type Post } from '@rollcall/platform/webhooks/post.ts';
 import { type StandardMessage, sign, signStandard } from '@rollcall/platform/webhooks/signatures.ts';
 import {
   type Endpoint,
@@ -10,15 +11,8 @@ import {
 import type { Notification } from './notifications.ts';
 import { isSlackEndpoint, slackMessage } from './slack.ts';
 
-export interface HttpPost {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 export interface SendDeps extends WebhookConfigsDeps {
-  /** @returns the status of the answer. Throws when there was none in time. */
-  readonly post: (request: HttpPost) => Promise<number>;
+  readonly post: Post;
   readonly clock: Clock;
 }
 
@@ -46,9 +40,10 @@ export async function sendNotification(deps: SendDeps, notification: Notificatio
     ...signatures,
   };
   try {
-    return attemptOf(await deps.post({ url, headers, body }));
+    const { status } = await deps.post({ url, headers, body });
+    return attemptOf(status);
   } catch (error) {
-    return { result: 'failed', reason: `no answer: ${causeOf(error)}` };
+    return { result: 'failed', reason: failureOf(error) };
   }
 }
 
@@ -79,11 +74,4 @@ export function attemptOf(status: number): OutboxAttempt {
   if (status >= 200 && status < 300) return { result: 'delivered', reason };
   const final = status >= 400 && status < 500 && status !== 408 && status !== 429;
   return { result: final ? 'refused' : 'failed', reason };
-}
-
-/** A code such as ECONNREFUSED or the name of the error; messages may hold the URL. */
-function causeOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  if (!(cause instanceof Error)) return 'unknown';
-  return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
 }

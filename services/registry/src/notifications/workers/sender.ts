@@ -1,6 +1,4 @@
 import { errorMessage } from '@rollcall/platform/errors.ts';
-import { type AllowedAddresses, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
-import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import {
   createOutbox,
   type Outbox,
@@ -11,10 +9,8 @@ import type { OutboxTable } from '@rollcall/platform/postgres/outbox-table.ts';
 import type { OutboxAttempt } from '@rollcall/platform/queues/outbox-states.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { Notification } from '../domain/notifications.ts';
-import type { HttpPost } from '../domain/sending.ts';
 import type { QueuedNotification } from '../store/notifications.ts';
 
-const TIMEOUT_MS = 10_000;
 const QUEUE_SCHEMA = 'registry_queue';
 
 type Shared = Pick<OutboxOptions<QueuedNotification>, 'databaseUrl' | 'pool' | 'retries' | 'clock' | 'log'>;
@@ -71,33 +67,4 @@ export function createNotificationOutbox(options: NotificationOutboxOptions): Ou
       else if (state === 'pending') log.info(outcome, 'notification failed and will be sent again');
     },
   });
-}
-
-/**
- * Posts to the allowed addresses without following redirects, which could lead anywhere, and
- * without reading the answer's body.
- *
- * @returns a function that returns the status.
- */
-export function createPost(addresses: AllowedAddresses): (request: HttpPost) => Promise<number> {
-  const agent = createGuardedAgent({
-    mayConnect: addressRules[addresses],
-    connectTimeoutMs: TIMEOUT_MS,
-    keepAlive: false,
-  });
-  return async ({ url, headers, body }) => {
-    const { origin, pathname, search } = new URL(url);
-    const response = await agent.request({
-      origin,
-      path: pathname + search,
-      method: 'POST',
-      headers: { ...headers, 'user-agent': 'rollcall' },
-      body,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    // Nobody reads it, and so nobody has to know that it broke.
-    response.body.on('error', () => undefined);
-    response.body.destroy();
-    return response.statusCode;
-  };
 }

@@ -6,28 +6,35 @@ interface Received {
   readonly body: string;
 }
 
+/** How a request is answered. */
+type Answer = number | 'hang' | { readonly status: number; readonly retryAfter: string };
+
 /** An HTTP server that notifications are sent to. */
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly received: readonly Received[];
   /**
-   * How requests are answered, in their order: a status, or `hang`; the last one for all that
-   * follow.
+   * How requests are answered, in their order; the last one is for all that follow.
    */
-  answer(...answers: readonly (number | 'hang')[]): void;
+  answer(...answers: readonly Answer[]): void;
 }
 
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
-  let answers: (number | 'hang')[] = [200];
+  let answers: Answer[] = [200];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       received.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() });
-      const status = (answers.length > 1 ? answers.shift() : answers[0]) ?? 200;
-      if (status === 'hang') return;
-      response.writeHead(status, status >= 300 && status < 400 ? { location: '/redirected' } : {});
+      const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 200;
+      if (answer === 'hang') return;
+      const { status, retryAfter } = typeof answer === 'number' ? { status: answer, retryAfter: undefined } : answer;
+      const isRedirect = status >= 300 && status < 400;
+      response.writeHead(status, {
+        ...(isRedirect ? { location: '/redirected' } : {}),
+        ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+      });
       response.end('x'.repeat(100_000));
     });
   });

@@ -1,0 +1,59 @@
+import type { Registry } from 'prom-client';
+import type { Clock } from '../clock.ts';
+import type { Area } from '../http/operations/operation.ts';
+import type { AllowedAddresses } from '../outbound/address-rules.ts';
+import type { Idempotency } from '../postgres/idempotency.ts';
+import type { Pool } from '../postgres/pool.ts';
+import { createPruner } from '../postgres/pruner.ts';
+import type { Actor } from '../process/lifecycle.ts';
+import type { Logger } from '../process/log.ts';
+import type { Routes } from '../service/app.ts';
+import type { Vault } from '../vault.ts';
+import { createPost } from '../webhooks/post.ts';
+import { createEventRecorder, type RecordEvents } from './events.ts';
+import { createEventRelay, pruneEvents } from './relay.ts';
+import { createDeliveryRecords, createWebhookQueue } from './webhooks/deliveries.ts';
+import { webhookRoutes } from './webhooks/routes.ts';
+import { createWebhookSender } from './webhooks/sender.ts';
+import { createEndpointRecords } from './webhooks/store.ts';
+
+export interface SubjectEventsDeps {
+  /** Throws until the schema is up to date. */
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+  readonly idempotency: Idempotency;
+  /** Whose `:admin` sees the webhooks of all. */
+  readonly area: Area;
+  /** Where webhooks may be. */
+  readonly addresses: AllowedAddresses;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** What happens to what belongs to a subject, and how it is told (docs/decisions/0372, 0373). */
+export interface SubjectEvents {
+  readonly recordEvents: RecordEvents;
+  readonly routes: Routes;
+  /** To be started after the database. */
+  readonly actors: readonly Actor[];
+}
+
+export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
+  const { pool, vault, idempotency, area, addresses, clock, log, metrics } = deps;
+  const queue = createWebhookQueue({ pool, vault });
+  const sender = createWebhookSender({ queue, post: createPost(addresses), clock, log, metrics });
+  const records = {
+    ...createEndpointRecords({ pool, vault }),
+    ...createDeliveryRecords({ pool, vault }, () => sender.wake()),
+  };
+  return {
+    recordEvents: createEventRecorder(vault),
+    routes: webhookRoutes({ records, idempotency, area, addresses }),
+    actors: [
+      createPruner({ name: 'events', prune: (limit) => pruneEvents(pool(), limit), log }),
+      sender,
+      createEventRelay({ pool, onPlaced: () => sender.wake(), log }),
+    ],
+  };
+}

@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto';
+import { callerOf } from '../../http/callers.ts';
+import { idempotencyHeaders } from '../../http/idempotency.ts';
+import { pageOf } from '../../http/lists.ts';
+import type { Area } from '../../http/operations/operation.ts';
+import { answersOnce, found, IdParams, idOf, ownerOf } from '../../http/resources.ts';
+import type { App } from '../../http/server.ts';
+import { type AllowedAddresses, addressRules, isRefusedAddress } from '../../outbound/address-rules.ts';
+import type { Idempotency } from '../../postgres/idempotency.ts';
+import type { Routes } from '../../service/app.ts';
+import { webhookError, webhookErrors } from './errors.ts';
+import {
+  DeliveriesAnswer,
+  DeliveriesQuery,
+  DeliveryAnswer,
+  deliveryAnswer,
+  EndpointAnswer,
+  EndpointPatch,
+  EndpointsAnswer,
+  EndpointsQuery,
+  endpointAnswer,
+  NewEndpointAnswer,
+  NewEndpointBody,
+} from './schemas.ts';
+import type { WebhookRecords } from './webhooks.ts';
+
+const tags = ['webhooks'];
+const SECRET_BYTES = 32;
+
+export interface WebhookRoutesDeps {
+  readonly records: WebhookRecords;
+  readonly idempotency: Idempotency;
+  /** Whose `:admin` sees those of all. */
+  readonly area: Area;
+  readonly addresses: AllowedAddresses;
+}
+
+/** Webhooks of subjects: where they are told of their events, and what was sent. */
+export function webhookRoutes(deps: WebhookRoutesDeps): Routes {
+  return (app) => {
+    makeRoute(app, deps);
+    readRoutes(app, deps);
+    changeRoutes(app, deps);
+    deliveryRoutes(app, deps);
+  };
+}
+
+function makeRoute(app: App, { records, idempotency, addresses }: WebhookRoutesDeps): void {
+  const once = answersOnce(idempotency);
+  app.post(
+    '/webhook-endpoints',
+    {
+      config: { refuses: Object.values(webhookErrors) },
+      schema: {
+        tags,
+        summary: 'Have events posted to a URL, signed by Standard Webhooks; the only answer with the secret',
+        headers: idempotencyHeaders,
+        body: NewEndpointBody,
+        response: { 201: NewEndpointAnswer },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        operation: 'createWebhookEndpoint',
+        effect: async (id) => {
+          const { url, eventTypes = ['*'], description = null } = request.body;
+          requireAllowed(url, addresses);
+          const { subject } = callerOf(request);
+          const made = await records.create({ id, subject, url, eventTypes, description, secret: newSecret() });
+          if (made === undefined) throw webhookError('TOO_MANY_WEBHOOK_ENDPOINTS');
+          const location = `/api/v1/webhook-endpoints/${id}`;
+          return { status: 201, location, body: { ...endpointAnswer(made), secret: made.secret } };
+        },
+      }),
+  );
+}
+
+function readRoutes(app: App, { records, area }: WebhookRoutesDeps): void {
+  app.get(
+    '/webhook-endpoints',
+    {
+      schema: {
+        tags,
+        summary: 'Webhook endpoints, newest first',
+        querystring: EndpointsQuery,
+        response: { 200: EndpointsAnswer },
+      },
+    },
+    async (request) => {
+      const page = pageOf(request.query);
+      const { rows, total, nextCursor } = await records.list(ownerOf(request, area), page);
+      const { limit, offset } = page;
+      return { webhookEndpoints: rows.map(endpointAnswer), total, limit, offset, nextCursor };
+    },
+  );
+  app.get(
+    '/webhook-endpoints/:id',
+    { schema: { tags, summary: 'One webhook endpoint', params: IdParams, response: { 200: EndpointAnswer } } },
+    async (request) => endpointAnswer(found(await records.find(idOf(request), ownerOf(request, area)))),
+  );
+}
+
+function changeRoutes(app: App, { records, area, addresses }: WebhookRoutesDeps): void {
+  app.patch(
+    '/webhook-endpoints/:id',
+    {
+      config: { refuses: [webhookErrors.URL_NOT_ALLOWED] },
+      schema: {
+        tags,
+        summary: 'Change a webhook endpoint, or enable it again',
+        params: IdParams,
+        body: EndpointPatch,
+        response: { 200: EndpointAnswer },
+      },
+    },
+    async (request) => {
+      const { body } = request;
+      if (body.url !== undefined) requireAllowed(body.url, addresses);
+      return endpointAnswer(found(await records.change(idOf(request), ownerOf(request, area), body)));
+    },
+  );
+  app.delete(
+    '/webhook-endpoints/:id',
+    { schema: { tags, summary: 'Forget a webhook endpoint, and what was sent to it', params: IdParams } },
+    async (request, reply) => {
+      found((await records.remove(idOf(request), ownerOf(request, area))) || undefined);
+      return reply.status(204).send();
+    },
+  );
+}
+
+function deliveryRoutes(app: App, { records, idempotency, area }: WebhookRoutesDeps): void {
+  const once = answersOnce(idempotency);
+  app.get(
+    '/webhook-deliveries',
+    {
+      schema: {
+        tags,
+        summary: 'What was posted, is on its way or was given up, newest first; kept for 30 days',
+        querystring: DeliveriesQuery,
+        response: { 200: DeliveriesAnswer },
+      },
+    },
+    async (request) => {
+      const { endpointId, eventId, status: state, ...query } = request.query;
+      const page = pageOf(query);
+      const owner = ownerOf(request, area);
+      const listed = await records.listDeliveries({ owner, endpointId, eventId, state, page });
+      const { rows, total, nextCursor } = listed;
+      const { limit, offset } = page;
+      return { webhookDeliveries: rows.map(deliveryAnswer), total, limit, offset, nextCursor };
+    },
+  );
+  app.get(
+    '/webhook-deliveries/:id',
+    { schema: { tags, summary: 'One delivery', params: IdParams, response: { 200: DeliveryAnswer } } },
+    async (request) => deliveryAnswer(found(await records.findDelivery(idOf(request), ownerOf(request, area)))),
+  );
+  app.post(
+    '/webhook-deliveries/:id/replay',
+    {
+      schema: {
+        tags,
+        summary: 'Send an event again, with the same webhook-id; to a disabled endpoint once it is enabled',
+        params: IdParams,
+        headers: idempotencyHeaders,
+        response: { 202: DeliveryAnswer },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        operation: 'replayWebhookDelivery',
+        effect: async () => {
+          const delivery = found(await records.replay(idOf(request), ownerOf(request, area)));
+          return { status: 202, body: deliveryAnswer(delivery) };
+        },
+      }),
+  );
+}
+
+/** Where names lead is looked at when something is posted. @throws ServiceError URL_NOT_ALLOWED. */
+function requireAllowed(url: string, addresses: AllowedAddresses): void {
+  const { protocol, hostname } = new URL(url);
+  const isSecret = protocol === 'https:' || addresses !== 'public';
+  if (!isSecret || isRefusedAddress(hostname, addressRules[addresses])) throw webhookError('URL_NOT_ALLOWED');
+}
+
+/** Of Standard Webhooks ("Signature scheme"). */
+function newSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
+}

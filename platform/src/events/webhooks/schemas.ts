@@ -1,0 +1,113 @@
+import { type Static, Type } from 'typebox';
+import { listQuery } from '../../http/lists.ts';
+import { pageAnswer, strict } from '../../http/resources.ts';
+import { outboxStates } from '../../queues/outbox-states.ts';
+import { httpUrlFault, URL_MAX_LENGTH } from '../../service-address.ts';
+import { CONTROL } from '../../text-rules.ts';
+import type { WebhookDelivery, WebhookEndpoint } from './webhooks.ts';
+
+const Id = Type.String({ format: 'uuid' });
+const Timestamp = Type.String({ format: 'date-time' });
+const nullable = <Schema extends typeof Timestamp>(schema: Schema) => Type.Union([schema, Type.Null()]);
+
+const Url = Type.Refine(
+  Type.String({ maxLength: URL_MAX_LENGTH, description: 'Where events are posted to' }),
+  (url) => httpUrlFault(url) === undefined,
+  (url) => httpUrlFault(url) ?? '',
+);
+
+const EventTypes = Type.Array(
+  Type.String({
+    maxLength: 64,
+    pattern: String.raw`^(?:\*|[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?)$`,
+    description: 'A type of event, `<kind>.*` or `*`',
+  }),
+  { minItems: 1, maxItems: 50, uniqueItems: true },
+);
+
+const Description = Type.Union(
+  [Type.String({ minLength: 1, maxLength: 200, pattern: `^[^${CONTROL}]+$` }), Type.Null()],
+  { description: 'For people' },
+);
+
+export const NewEndpointBody = Type.Object(
+  { url: Url, eventTypes: Type.Optional(EventTypes), description: Type.Optional(Description) },
+  strict,
+);
+
+export const EndpointPatch = Type.Object(
+  {
+    url: Type.Optional(Url),
+    eventTypes: Type.Optional(EventTypes),
+    description: Type.Optional(Description),
+    enabled: Type.Optional(
+      Type.Boolean({ description: 'Nothing is sent while it is false; what waits then is sent once it is true' }),
+    ),
+  },
+  strict,
+);
+
+const endpoint = {
+  id: Id,
+  url: Type.String(),
+  eventTypes: Type.Array(Type.String()),
+  description: Type.Union([Type.String(), Type.Null()]),
+  status: Type.Enum(['enabled', 'disabled']),
+  disabledReason: Type.Union([Type.Enum(['owner', 'gone', 'failing']), Type.Null()], {
+    description: 'By its owner; it answered 410; it took nothing for five days',
+  }),
+  createdAt: Timestamp,
+};
+
+export const EndpointAnswer = Type.Object(endpoint);
+export const NewEndpointAnswer = Type.Object({
+  ...endpoint,
+  secret: Type.String({ description: 'Of Standard Webhooks; it is not shown again' }),
+});
+export const EndpointsQuery = Type.Object({ ...listQuery }, strict);
+export const EndpointsAnswer = Type.Object({ webhookEndpoints: Type.Array(EndpointAnswer), ...pageAnswer });
+
+const Status = Type.Enum([...outboxStates], { description: 'dead: given up; it can be replayed' });
+
+export const DeliveryAnswer = Type.Object({
+  id: Id,
+  endpointId: Id,
+  eventId: Type.String({ format: 'uuid', description: 'The webhook-id, the same at each attempt' }),
+  eventType: Type.String(),
+  status: Status,
+  attempts: Type.Integer({ description: 'Since it was stored, or last replayed' }),
+  lastAttemptAt: nullable(Timestamp),
+  lastResult: Type.Union([Type.String(), Type.Null()]),
+  nextAttemptAt: nullable(Timestamp),
+  createdAt: Timestamp,
+});
+
+export const DeliveriesQuery = Type.Object(
+  { ...listQuery, endpointId: Type.Optional(Id), eventId: Type.Optional(Id), status: Type.Optional(Status) },
+  strict,
+);
+export const DeliveriesAnswer = Type.Object({ webhookDeliveries: Type.Array(DeliveryAnswer), ...pageAnswer });
+
+export function endpointAnswer(known: WebhookEndpoint): Static<typeof EndpointAnswer> {
+  const { id, url, eventTypes, description, disabledReason, createdAt } = known;
+  return {
+    id,
+    url,
+    eventTypes: [...eventTypes],
+    description,
+    status: disabledReason === null ? 'enabled' : 'disabled',
+    disabledReason,
+    createdAt: createdAt.toISOString(),
+  };
+}
+
+export function deliveryAnswer(delivery: WebhookDelivery): Static<typeof DeliveryAnswer> {
+  const { state: status, lastAttemptAt, nextAttemptAt, createdAt, ...same } = delivery;
+  return {
+    ...same,
+    status,
+    lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
+    nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+  };
+}

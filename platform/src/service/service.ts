@@ -52,6 +52,8 @@ export interface ServiceMade extends ServiceApi {
 
 /** By monitoring, all the time. */
 const UNTRACED = ['/api/v1/health'];
+/** Paths hold addresses and tokens of links; spans have the route besides. */
+const HIDDEN_PATH = '/*';
 
 /**
  * What one replica of a service of subjects is made of (docs/decisions/0310): connections, database,
@@ -86,7 +88,7 @@ export async function serviceParts<Config extends ServiceConfig>(
     readCaller: createCallerReader({ ...config.gateway, clock, service: name, accessTokenAudience }),
     closingLimitMs: closingLimitMs(config),
     isStopping,
-    tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED },
+    tracing: tracing && { tracer: tracing.tracer, untraced: UNTRACED, shownPath: () => HIDDEN_PATH },
   });
   return {
     actors: [

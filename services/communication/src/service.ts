@@ -5,8 +5,14 @@ import { createRedis } from '@rollcall/platform/redis/client.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { type CommunicationConfig, communicationConfig } from './config.ts';
 import { createTemplates } from './domain/templates/catalogue.ts';
+import { createUnsubscribeLinks } from './domain/unsubscribe.ts';
 import { loadReadyTemplate, readyTemplates } from './ready-templates.ts';
+import { deviceRoutes } from './routes/devices.ts';
+import { suppressionRoutes } from './routes/suppressions.ts';
 import { templateRoutes } from './routes/templates.ts';
+import { unsubscribePages } from './routes/unsubscribe.ts';
+import { createDeviceTable } from './store/devices.ts';
+import { createSuppressionTable } from './store/suppressions.ts';
 import { createTemplateTable } from './store/templates.ts';
 
 const NAME = 'communication';
@@ -32,9 +38,12 @@ export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
     }),
 };
 
-async function build({ config, pool, log }: ServiceGround<CommunicationConfig>): Promise<ServiceMade> {
+async function build(ground: ServiceGround<CommunicationConfig>): Promise<ServiceMade> {
+  const { config, pool, vault, index, log } = ground;
   const { redisUrl: url } = config;
   const templateTable = createTemplateTable({ pool });
+  const suppressions = createSuppressionTable({ pool, vault, index: index('recipient') });
+  const devices = createDeviceTable({ pool, vault, index: index('device') });
   const templates = createTemplates({
     store: templateTable,
     builtIn: await Promise.all(readyTemplates.map(loadReadyTemplate)),
@@ -52,10 +61,12 @@ async function build({ config, pool, log }: ServiceGround<CommunicationConfig>):
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
-    routes: [templateRoutes(templates)],
+    routes: [templateRoutes(templates), suppressionRoutes(suppressions), deviceRoutes(devices)],
+    pages: [unsubscribePages({ links: createUnsubscribeLinks(vault, config.publicUrl), suppressions })],
     actors: [
       { name: 'redis', start: async () => {}, stop: async () => redis?.disconnect() },
       createPruner({ name: 'templates', prune: (limit) => templateTable.prune(limit), log }),
+      createPruner({ name: 'devices', prune: (limit) => devices.prune(limit), log }),
     ],
     health: [{ name: 'store', isConnected: () => redis?.status === 'ready', isNeeded: false }],
   };

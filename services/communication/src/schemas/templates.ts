@@ -2,6 +2,7 @@ import { listQuery } from '@rollcall/platform/http/lists.ts';
 import { type Static, Type } from 'typebox';
 import type { StoredTemplate, TemplateSummary } from '../domain/templates/catalogue.ts';
 import { declaredVariables } from '../domain/templates/variables.ts';
+import { owner } from './owner.ts';
 import { strict } from './strict.ts';
 
 /** Name of a template, wherever one is named. */
@@ -40,13 +41,6 @@ const definition = {
 };
 
 export const TemplateBody = Type.Object(definition, strict);
-
-/** Whose, where the caller's scope is for all subjects. */
-const owner = {
-  subject: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 255, description: 'Whose; the caller where absent. Others need `:admin`' }),
-  ),
-};
 
 export const TemplateParams = Type.Object({ name: TemplateName });
 export const OwnerQuery = Type.Object(owner, strict);

@@ -7,6 +7,8 @@ test.each([
   ['/unsubscribe/abc', '/unsubscribe/*'],
   ['/api/v1/communication/notifications/bulksms/s3cret', '/api/v1/communication/notifications/*'],
   ['/api/v1/payment/notifications/payfast', '/api/v1/payment/notifications/*'],
+  ['/api/v1/communication/suppressions/ana@example.com', '/api/v1/communication/suppressions/*'],
+  ['/api/v1/communication/devices/tok?x=1', '/api/v1/communication/devices/*'],
   ['/%70ay/tok', '/pay/*'],
   ['/PAY/tok', '/pay/*'],
   ['/pay;x/tok', '/pay/*'],

@@ -1,8 +1,15 @@
 /**
  * What follows these is a secret by itself: the token of a link, or what a provider that signs
- * nothing was told to call.
+ * nothing was told to call. Or it is personal: an address, a number, or the token of a device.
  */
-const PREFIXES = ['/pay', '/unsubscribe', '/api/v1/payment/notifications', '/api/v1/communication/notifications'];
+const PREFIXES = [
+  '/pay',
+  '/unsubscribe',
+  '/api/v1/payment/notifications',
+  '/api/v1/communication/notifications',
+  '/api/v1/communication/suppressions',
+  '/api/v1/communication/devices',
+];
 const HIDDEN = '/*';
 
 /**

@@ -1,0 +1,51 @@
+import { type Vault, VaultError } from '@rollcall/platform/vault.ts';
+
+/** What a link to unsubscribe is about. */
+export interface Subscription {
+  readonly subject: string;
+  /** Mail address. */
+  readonly recipient: string;
+  /** That has the link. */
+  readonly messageId: string;
+}
+
+/** Links by which recipients of marketing opt out: they carry all that is needed, and nothing is stored. */
+export interface UnsubscribeLinks {
+  urlOf(subscription: Subscription): string;
+  /** @param token of a URL. @returns undefined where it is none of ours. */
+  read(token: string): Subscription | undefined;
+}
+
+/** Sealed text belongs to a purpose: what was sealed for another one cannot be opened here. */
+const CONTEXT = 'unsubscribe';
+const TOKEN = /^[\w-]{1,2048}$/;
+
+/**
+ * @param vault whose keys have to stay as long as links are to work: mails are kept for years.
+ * @param publicUrl of the gateway, without a slash at its end.
+ */
+export function createUnsubscribeLinks(vault: Vault, publicUrl: string): UnsubscribeLinks {
+  return {
+    urlOf({ subject, recipient, messageId }) {
+      const sealed = vault.seal(JSON.stringify([subject, recipient, messageId]), CONTEXT);
+      return `${publicUrl}/unsubscribe/${sealed.toString('base64url')}`;
+    },
+    read(token) {
+      if (!TOKEN.test(token)) return undefined;
+      try {
+        const opened = vault.open(Buffer.from(token, 'base64url'), CONTEXT).toString();
+        const [subject, recipient, messageId]: [string, string, string] = JSON.parse(opened);
+        return { subject, recipient, messageId };
+      } catch (error) {
+        if (error instanceof VaultError) return undefined;
+        throw error;
+      }
+    },
+  };
+}
+
+/** Pure. As much of an address as tells its owner which one it is, and nobody else. */
+export function maskedAddress(address: string): string {
+  const at = address.lastIndexOf('@');
+  return `${address.slice(0, 1)}…${address.slice(at)}`;
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
+import type {
+  Addressee,
+  StoredSuppression,
+  SuppressedChannel,
+  SuppressionReason,
+  SuppressionScope,
+  SuppressionStore,
+} from '../domain/suppressions.ts';
+
+interface Row {
+  readonly id: string;
+  readonly subject: string;
+  readonly channel: SuppressedChannel;
+  readonly recipient: Buffer;
+  readonly reason: SuppressionReason;
+  readonly scope: SuppressionScope;
+  readonly message_id: string | null;
+  readonly created_at: Date;
+}
+
+const COLUMNS = 'id, subject, channel, recipient, reason, scope, message_id, created_at';
+
+export interface SuppressionTableDeps {
+  /** Throws while the schema is not there yet. */
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+  /** Of recipients. */
+  readonly index: BlindIndex;
+}
+
+export function createSuppressionTable({ pool, vault, index }: SuppressionTableDeps): SuppressionStore {
+  function suppressionOf(row: Row): StoredSuppression {
+    const { id, subject, channel, reason, scope, message_id: messageId, created_at: createdAt } = row;
+    const recipient = vault.open(row.recipient, contextOf(id)).toString();
+    return { subject, channel, recipient, reason, scope, messageId: messageId ?? undefined, createdAt };
+  }
+
+  /** What an older key indexed would be there twice otherwise. */
+  async function indexAnew({ subject, channel, recipient }: Addressee): Promise<void> {
+    const [, ...older] = index.candidates(folded(recipient));
+    if (older.length === 0) return;
+    await pool().query(
+      `UPDATE suppressions SET recipient_index = $4
+       WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3)`,
+      [subject, channel, older, index.of(folded(recipient))],
+    );
+  }
+
+  return {
+    async has({ subject, channel, recipient }, category) {
+      const { rows } = await pool().query(
+        `SELECT FROM suppressions
+         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND scope = ANY($4) LIMIT 1`,
+        [
+          subject,
+          channel,
+          index.candidates(folded(recipient)),
+          category === 'marketing' ? ['all', 'marketing'] : ['all'],
+        ],
+      );
+      return rows.length > 0;
+    },
+    async add(entry) {
+      const { subject, channel, recipient, reason, scope, messageId } = entry;
+      await indexAnew(entry);
+      const id = randomUUID();
+      const { rows } = await pool().query<Row>(
+        `INSERT INTO suppressions (id, subject, channel, recipient_index, recipient, reason, scope, message_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (subject, channel, recipient_index, reason) DO UPDATE SET scope = excluded.scope
+         RETURNING ${COLUMNS}`,
+        [
+          id,
+          subject,
+          channel,
+          index.of(folded(recipient)),
+          vault.seal(recipient, contextOf(id)),
+          reason,
+          scope,
+          messageId,
+        ],
+      );
+      const [row] = rows;
+      if (row === undefined) throw new Error('PostgreSQL returned no row of a suppression that was written');
+      return { suppression: suppressionOf(row), isNew: row.id === id };
+    },
+    async remove({ subject, channel, recipient }, reason) {
+      const { rowCount } = await pool().query(
+        `DELETE FROM suppressions
+         WHERE subject = $1 AND channel = $2 AND recipient_index = ANY($3) AND ($4::text IS NULL OR reason = $4)`,
+        [subject, channel, index.candidates(folded(recipient)), reason],
+      );
+      return rowCount !== 0;
+    },
+    async list(subject, { recipient, channel, reason }, page) {
+      const { rows, ...rest } = await readNewest<Row>(pool(), {
+        columns: COLUMNS,
+        table: 'suppressions',
+        where: `subject = $1 AND ($2::bytea[] IS NULL OR recipient_index = ANY($2))
+          AND ($3::text IS NULL OR channel = $3) AND ($4::text IS NULL OR reason = $4)`,
+        parameters: [
+          subject,
+          recipient === undefined ? null : index.candidates(folded(recipient)),
+          channel ?? null,
+          reason ?? null,
+        ],
+        page,
+      });
+      return { rows: rows.map(suppressionOf), ...rest };
+    },
+  };
+}
+
+/** Hardly any mail server tells capitals apart, and an opt-out is to hold however it is written. */
+function folded(recipient: string): string {
+  return recipient.toLowerCase();
+}
+
+function contextOf(id: string): string {
+  return `suppression ${id}`;
+}

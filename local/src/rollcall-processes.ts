@@ -17,6 +17,8 @@ export interface Backends {
   readonly redisUrl: string;
   /** Path of the keys of communication and payment. */
   readonly vaultKeysFile: string;
+  /** Path of the file of providers of messages. */
+  readonly messageProvidersFile: string;
 }
 
 export interface ProcessPlan {
@@ -77,7 +79,11 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       name: 'communication',
       script: 'services/communication/src/main.ts',
       adminPort: communicationAdmin,
-      env: { ...serviceEnvironment(communicationPort, databaseUrls.communication), ROLLCALL_REDIS_URL: redisUrl },
+      env: {
+        ...serviceEnvironment(communicationPort, databaseUrls.communication),
+        ROLLCALL_REDIS_URL: redisUrl,
+        ROLLCALL_PROVIDERS_FILE: backends.messageProvidersFile,
+      },
     },
     {
       name: 'payment',

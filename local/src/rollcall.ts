@@ -6,6 +6,7 @@ import type { ComponentName } from './control-plane-commands.ts';
 import { applyDemoClient } from './demo-client.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import { type Mailpit, startMailpit } from './mailpit.ts';
+import { writeMessageProviders } from './message-providers.ts';
 import { freePorts } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
@@ -109,11 +110,14 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
     },
   };
   log('Starting the operator, the registry, the gateway, communication and payment');
+  const messageProvidersFile = join(directory, 'message-providers.json');
   const plan = await planProcesses(log, {
     databaseUrls: await createServiceRoles(await postgres.createDatabase('rollcall')),
     redisUrl: redis.url,
     vaultKeysFile: await writeVaultKeys(join(directory, 'vault-keys.json')),
+    messageProvidersFile,
   });
+  await writeMessageProviders(messageProvidersFile, { simulators: plan.simulators, smtpPort: mailpit?.smtpPort });
   const { processes, registry, gateway, gatewayGrpc, communication, payment } = plan;
   const [services, simulators, client] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RestProxy } from '@rollcall/gateway/doors/rest/rest.ts';
-import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
+import { defaultBreakerPolicy } from '@rollcall/platform/outbound/breaker.ts';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { createEchoClient, startBackend, startProxy, TOKEN, targetAt } from './grpc-fixture.ts';
 import { portOf, restFixture, targetNamed } from './rest-fixture.ts';

@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Holder } from '@rollcall/gateway/admission/caller.ts';
 import { createRestProxy, type Outcome } from '@rollcall/gateway/doors/rest/rest.ts';
-import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { placeOf } from '@rollcall/gateway/upstream/discovery/endpoint.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { defaultBreakerPolicy } from '@rollcall/platform/outbound/breaker.ts';
 import { createLookups } from '@rollcall/platform/outbound/lookups.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 import { afterAll, expect, test } from 'vitest';

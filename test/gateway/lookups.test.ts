@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
+import { defaultBreakerPolicy } from '@rollcall/platform/outbound/breaker.ts';
 import { createLookups } from '@rollcall/platform/outbound/lookups.ts';
 import { afterAll, expect, test } from 'vitest';
 import { createEchoClient, startBackend, startProxy, TOKEN } from './grpc-fixture.ts';

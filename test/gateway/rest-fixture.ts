@@ -2,13 +2,13 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRestProxy, type RestProxy } from '@rollcall/gateway/doors/rest/rest.ts';
 import { GatewayError } from '@rollcall/gateway/errors.ts';
-import { defaultBreakerPolicy } from '@rollcall/gateway/upstream/breaker.ts';
 import { placeOf } from '@rollcall/gateway/upstream/discovery/endpoint.ts';
 import { endpointsBy } from '@rollcall/gateway/upstream/discovery/endpoints.ts';
 import type { Target } from '@rollcall/gateway/upstream/discovery/targets.ts';
 import { createDispatchers } from '@rollcall/gateway/upstream/dispatchers.ts';
 import { systemClock } from '@rollcall/platform/clock.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { defaultBreakerPolicy } from '@rollcall/platform/outbound/breaker.ts';
 import { createLookups, type Lookups, type Resolve } from '@rollcall/platform/outbound/lookups.ts';
 import { createConcurrencyLimiter } from '@rollcall/platform/queues/concurrency-limiter.ts';
 

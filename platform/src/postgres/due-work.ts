@@ -13,6 +13,8 @@ export interface DueRowsOptions {
   readonly table: string;
   /** Of the rows taken, separated by commas. */
   readonly columns: string;
+  /** Which of the rows, in SQL, without parameters; all when absent. */
+  readonly where?: string;
   /** Longer than the work on a row takes: nobody else gets it meanwhile. */
   readonly leaseSeconds: number;
   readonly limit: number;
@@ -24,10 +26,10 @@ export interface DueRowsOptions {
  * statement whether the row still is what it was. Times are those of the database.
  */
 export async function takeDueRows<Row extends object>(options: DueRowsOptions): Promise<readonly Row[]> {
-  const { pool, table, columns, leaseSeconds, limit } = options;
+  const { pool, table, columns, where = 'TRUE', leaseSeconds, limit } = options;
   const { rows } = await pool.query<Row>(
     `UPDATE ${table} SET due_at = now() + make_interval(secs => $1)
-     WHERE id IN (SELECT id FROM ${table} WHERE due_at <= now() ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+     WHERE id IN (SELECT id FROM ${table} WHERE due_at <= now() AND ${where} ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED)
      RETURNING ${columns}`,
     [leaseSeconds, limit],
   );

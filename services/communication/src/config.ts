@@ -7,6 +7,12 @@ const schema = Type.Object({
   ROLLCALL_REDIS_URL: Type.Optional(
     Type.String({ minLength: 1, description: 'redis://:password@host:port; absent: each replica counts by itself' }),
   ),
+  ROLLCALL_RETRY_BASE_SECONDS: Type.Number({
+    minimum: 0.05,
+    maximum: 3600,
+    default: 15,
+    description: 'Before a message that no provider took is tried again; each pause is twice as long, up to an hour',
+  }),
   ROLLCALL_REDIS_PREFIX: Type.String({ minLength: 1, maxLength: 256, default: 'rollcall' }),
 });
 
@@ -20,6 +26,7 @@ export function communicationConfig(environment: Environment) {
     ...serviceConfig(parsed),
     /** Undefined: each replica counts by itself. */
     redisUrl: parsed.ROLLCALL_REDIS_URL,
+    retryBaseMs: parsed.ROLLCALL_RETRY_BASE_SECONDS * 1000,
     /** Begins the keys there. */
     redisPrefix: parsed.ROLLCALL_REDIS_PREFIX,
   };

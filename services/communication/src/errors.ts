@@ -2,6 +2,7 @@ import { type ErrorCatalogue, ServiceError } from '@rollcall/platform/errors.ts'
 
 /** What the communication service refuses or cannot do, beside what it has in common with payment. */
 export const errorCatalogue = {
+  CONFLICT: { status: 409, message: 'The state of the message does not allow it; GET /messages/{id} shows it' },
   TEMPLATE_NOT_FOUND: { status: 422, message: 'There is no template of that name; GET /templates lists them' },
   TEMPLATE_VARIABLES: {
     status: 422,
@@ -15,6 +16,8 @@ export const errorCatalogue = {
     status: 412,
     message: 'It was changed since it was read, or is there already; read it again',
   },
+  RATE_LIMITED: { status: 429, message: 'The limit of the operation is used up; wait for the time in Retry-After' },
+  NO_PROVIDER: { status: 503, message: 'No provider is configured that takes such a message' },
 } as const satisfies ErrorCatalogue;
 
 type ErrorCode = keyof typeof errorCatalogue;

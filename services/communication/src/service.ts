@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { createLimiterStore } from '@rollcall/platform/limits/limiter-store.ts';
 import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
@@ -6,6 +7,7 @@ import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/pl
 import { type CommunicationConfig, communicationConfig } from './config.ts';
 import { createTemplates } from './domain/templates/catalogue.ts';
 import { createUnsubscribeLinks } from './domain/unsubscribe.ts';
+import { createMessaging } from './messaging.ts';
 import { loadReadyTemplate, readyTemplates } from './ready-templates.ts';
 import { deviceRoutes } from './routes/devices.ts';
 import { suppressionRoutes } from './routes/suppressions.ts';
@@ -18,6 +20,8 @@ import { createTemplateTable } from './store/templates.ts';
 const NAME = 'communication';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 const DATABASE_CONNECTIONS = 20;
+/** A request waits no longer for its count. */
+const REDIS_TIMEOUT_MS = 250;
 /** Attachments are 10 MiB, in base64. */
 const BODY_LIMIT_BYTES = 15 * 1024 * 1024;
 
@@ -39,8 +43,8 @@ export const communicationProcess: ProcessDefinition<CommunicationConfig> = {
 };
 
 async function build(ground: ServiceGround<CommunicationConfig>): Promise<ServiceMade> {
-  const { config, pool, vault, index, log } = ground;
-  const { redisUrl: url } = config;
+  const { config, pool, vault, index, clock, metrics, log } = ground;
+  const { redisUrl: url, redisPrefix } = config;
   const templateTable = createTemplateTable({ pool });
   const suppressions = createSuppressionTable({ pool, vault, index: index('recipient') });
   const devices = createDeviceTable({ pool, vault, index: index('device') });
@@ -48,7 +52,23 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
     store: templateTable,
     builtIn: await Promise.all(readyTemplates.map(loadReadyTemplate)),
   });
-  const redis = url === undefined ? undefined : createRedis({ url, name: NAME, log });
+  const redis = url === undefined ? undefined : createRedis({ url, name: NAME, waitMs: REDIS_TIMEOUT_MS, log });
+  const limiter = createLimiterStore({
+    redis,
+    redisPrefix,
+    redisTimeoutMs: REDIS_TIMEOUT_MS,
+    metricsPrefix: 'rollcall_communication',
+    metrics,
+    log,
+    clock,
+  });
+  const messaging = await createMessaging(ground, {
+    findTemplate: (subject, name) => templates.find({ subject, name }),
+    suppressions: { isSuppressed: async () => false, suppress: async () => {} },
+    deviceOf: async () => undefined,
+    unsubscribeUrl: () => undefined,
+    limiter,
+  });
   return {
     title: 'Rollcall communication',
     description: 'Mail, SMS and push messages, and what became of them.',
@@ -61,10 +81,12 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
-    routes: [templateRoutes(templates), suppressionRoutes(suppressions), deviceRoutes(devices)],
+    routes: [...messaging.routes, templateRoutes(templates), suppressionRoutes(suppressions), deviceRoutes(devices)],
     pages: [unsubscribePages({ links: createUnsubscribeLinks(vault, config.publicUrl), suppressions })],
     actors: [
       { name: 'redis', start: async () => {}, stop: async () => redis?.disconnect() },
+      { name: 'limits', start: () => limiter.start(), stop: () => limiter.stop() },
+      ...messaging.actors,
       createPruner({ name: 'templates', prune: (limit) => templateTable.prune(limit), log }),
       createPruner({ name: 'devices', prune: (limit) => devices.prune(limit), log }),
     ],

@@ -1,6 +1,7 @@
 import type { RequestTracing } from '@rollcall/platform/http/request-spans.ts';
 import { connect } from '@rollcall/platform/kube/connection.ts';
 import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { defaultBreakerPolicy } from '@rollcall/platform/outbound/breaker.ts';
 import { guardedResolve } from '@rollcall/platform/outbound/guarded-resolve.ts';
 import { createLookups, resolveBySystem } from '@rollcall/platform/outbound/lookups.ts';
 import { closingLimitMs } from '@rollcall/platform/process/http-server.ts';
@@ -19,7 +20,6 @@ import { requestOrigin } from './doors/request-origin.ts';
 import { createRestProxy } from './doors/rest/rest.ts';
 import { createWebSockets } from './doors/websocket/websockets.ts';
 import { createIdentity, type GatewayIdentity } from './identity/identity.ts';
-import { defaultBreakerPolicy } from './upstream/breaker.ts';
 import { endpointsBy } from './upstream/discovery/endpoints.ts';
 import { createTargets } from './upstream/discovery/targets.ts';
 import { createDispatchers } from './upstream/dispatchers.ts';

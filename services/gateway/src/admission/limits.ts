@@ -1,30 +1,15 @@
-import { createHash } from 'node:crypto';
-import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
-import { FailoverLimiter } from '@rollcall/platform/limits/failover-limiter.ts';
 import { headersOf } from '@rollcall/platform/limits/headers.ts';
-import { MemoryLimiter } from '@rollcall/platform/limits/memory-limiter.ts';
-import type { LimitDecision, RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
-import { RedisLimiter } from '@rollcall/platform/limits/redis-limiter.ts';
-import type { Logger } from '@rollcall/platform/process/log.ts';
-import type { Redis } from '@rollcall/platform/redis/client.ts';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { createLimiterStore, type LimiterStoreOptions, limitKeyOf } from '@rollcall/platform/limits/limiter-store.ts';
+import type { LimitDecision } from '@rollcall/platform/limits/rate-limiter.ts';
+import { Counter } from 'prom-client';
 import { GatewayError } from '../errors.ts';
 import type { Caller } from './caller.ts';
 import { clientAddress, networkOf, type TrustedProxies } from './client-address.ts';
 import { limitFor, type Policy, type RouteLimits, type TierLimits } from './limit-for.ts';
 
-export interface LimitsDeps {
+export interface LimitsDeps extends Omit<LimiterStoreOptions, 'metricsPrefix'> {
   readonly limits: TierLimits;
   readonly trustedProxies: TrustedProxies;
-  /** Undefined: each replica counts by itself. */
-  readonly redis: Redis | undefined;
-  /** Begins the keys there. */
-  readonly redisPrefix: string;
-  /** How long Redis has for an answer. */
-  readonly redisTimeoutMs: number;
-  readonly metrics: Registry;
-  readonly log: Logger;
-  readonly clock?: Clock;
 }
 
 /** What the limits must know of a request. */
@@ -60,17 +45,9 @@ export interface Limits {
   stop(): Promise<void>;
 }
 
-/**
- * Longer ones, which an external issuer may have, are counted by their hash, so that keys stay
- * small.
- */
-const SUBJECT_LENGTH_MAX = 128;
-
 export function createLimits(deps: LimitsDeps): Limits {
-  const { limits, trustedProxies, metrics, clock = systemClock } = deps;
-  const own = new MemoryLimiter({ clock });
-  const shared = createShared(own, deps);
-  const limiter: RateLimiter = shared ?? own;
+  const { limits, trustedProxies, metrics } = deps;
+  const limiter = createLimiterStore({ ...deps, metricsPrefix: 'rollcall_gateway' });
   const refusals = new Counter({
     name: 'rollcall_gateway_rate_limited_total',
     help: 'Requests refused because a rate limit was used up, by policy',
@@ -98,43 +75,9 @@ export function createLimits(deps: LimitsDeps): Limits {
         ? decision.then((decided) => verdictOf(policy, decided))
         : verdictOf(policy, decision);
     },
-    start: async () => shared?.start(),
-    stop: async () => shared?.stop(),
+    start: () => limiter.start(),
+    stop: () => limiter.stop(),
   };
-}
-
-/** @returns undefined where there is no Redis. */
-function createShared(own: MemoryLimiter, deps: LimitsDeps): FailoverLimiter | undefined {
-  const { redis, redisPrefix: prefix, redisTimeoutMs: timeoutMs, metrics, log, clock = systemClock } = deps;
-  const registers = [metrics];
-  const fallbacks = new Counter({
-    name: 'rollcall_gateway_limiter_fallbacks_total',
-    help: 'Requests counted by this replica alone because Redis was unavailable or too slow',
-    registers,
-  });
-  const onFallback = (): void => fallbacks.inc();
-  const shared =
-    redis &&
-    new FailoverLimiter({
-      shared: new RedisLimiter({ redis, prefix, clock }),
-      own,
-      timeoutMs,
-      clock,
-      log,
-      onFallback,
-    });
-  void new Gauge({
-    name: 'rollcall_gateway_limiter_store',
-    help: 'Where requests are counted: 1 for the store in use, 0 for the other',
-    labelNames: ['store'],
-    registers,
-    collect() {
-      const usesShared = shared?.usesShared === true;
-      this.set({ store: 'redis' }, usesShared ? 1 : 0);
-      this.set({ store: 'memory' }, usesShared ? 0 : 1);
-    },
-  });
-  return shared;
 }
 
 /** Ends the key that a request is counted by. */
@@ -142,12 +85,7 @@ function whoAsks(
   { caller, remoteAddress = 'unknown', forwardedFor, claimed }: LimitedRequest,
   trusted: TrustedProxies,
 ) {
-  if (caller !== undefined) return shortened(caller.subject);
+  if (caller !== undefined) return limitKeyOf(caller.subject);
   const network = networkOf(clientAddress(remoteAddress, forwardedFor, trusted));
-  return claimed === undefined ? network : `${network} ${shortened(claimed)}`;
-}
-
-function shortened(subject: string): string {
-  if (subject.length <= SUBJECT_LENGTH_MAX) return subject;
-  return `sha256:${createHash('sha256').update(subject).digest('base64url')}`;
+  return claimed === undefined ? network : `${network} ${limitKeyOf(claimed)}`;
 }

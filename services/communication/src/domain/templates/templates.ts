@@ -164,7 +164,7 @@ export function renderTemplate(template: PublishedTemplate, { variables, locale 
   try {
     const parsed = parsedOf(source);
     const html = parsed.html && renderLiquid(parsed.html, 'html', variables);
-    const text = parsed.text === undefined ? textOf(html ?? '') : renderLiquid(parsed.text, 'text', variables);
+    const text = parsed.text === undefined ? plainTextOf(html ?? '') : renderLiquid(parsed.text, 'text', variables);
     const subject = headerText(renderLiquid(parsed.subject, 'text', variables));
     return { mail: { locale: chosen, subject, ...(html !== undefined && { html }), text } };
   } catch (error) {
@@ -212,7 +212,8 @@ function isLanguageTag(tag: string): boolean {
   }
 }
 
-function textOf(html: string): string {
+/** The text of a mail that has HTML alone. */
+export function plainTextOf(html: string): string {
   const heading = { options: { uppercase: false } };
   return convert(html, {
     wordwrap: TEXT_WIDTH,

@@ -1,4 +1,4 @@
-import type { Breaker } from '../breaker.ts';
+import type { Breaker } from '@rollcall/platform/outbound/breaker.ts';
 
 /** Where instances of a service are registered. */
 export interface Place {

@@ -1,8 +1,8 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import type { AddressRule } from '@rollcall/platform/outbound/address-rules.ts';
+import { type BreakerPolicy, type BreakerState, createBreaker } from '@rollcall/platform/outbound/breaker.ts';
 import type { Resolve } from '@rollcall/platform/outbound/lookups.ts';
 import { GatewayError } from '../../errors.ts';
-import { type BreakerPolicy, type BreakerState, createBreaker } from '../breaker.ts';
 import { createRetryBudget, type RetryBudget } from '../retry-budget.ts';
 import { followAddresses } from './addresses.ts';
 import { type Candidates, candidatesOf, draw, isLessBusy } from './candidates.ts';

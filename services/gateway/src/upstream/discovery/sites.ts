@@ -1,6 +1,6 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Breaker } from '@rollcall/platform/outbound/breaker.ts';
 import { isAddress } from '@rollcall/platform/outbound/url-host.ts';
-import type { Breaker } from '../breaker.ts';
 import type { Addresses } from './addresses.ts';
 import { type Candidates, candidatesOf, rampedWeight } from './candidates.ts';
 import { type Endpoint, type Place, urlOf } from './endpoint.ts';

@@ -2,11 +2,11 @@ import { discoverInstances } from '@rollcall/client/discovery.ts';
 import type { InstanceRecord } from '@rollcall/client/registry-types.ts';
 import type { ConnectionOptions } from '@rollcall/client/transport.ts';
 import type { Clock } from '@rollcall/platform/clock.ts';
+import type { BreakerState } from '@rollcall/platform/outbound/breaker.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Logger } from '@rollcall/platform/process/log.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import { Gauge, type Registry } from 'prom-client';
-import type { BreakerState } from '../breaker.ts';
 import { type Place, placeOf } from './endpoint.ts';
 import { type Endpoints, type MovingEndpoints } from './endpoints.ts';
 

@@ -1,4 +1,4 @@
-import { createBreaker } from '../../breaker.ts';
+import { createBreaker } from '@rollcall/platform/outbound/breaker.ts';
 import { createRetryBudget } from '../../retry-budget.ts';
 import type { Addresses } from '../addresses.ts';
 import { createEndpoints, type EndpointsOptions } from '../endpoints.ts';

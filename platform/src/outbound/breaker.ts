@@ -1,4 +1,4 @@
-import type { Clock } from '@rollcall/platform/clock.ts';
+import type { Clock } from '../clock.ts';
 
 /**
  * closed: requests pass. open: none does, until a time. half-open: one passes, and what becomes of

@@ -1,0 +1,239 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { invalidRequest } from '@rollcall/platform/common-errors.ts';
+import type { CountryCode } from 'libphonenumber-js/max';
+import { CommunicationError } from '../errors.ts';
+import type {
+  Category,
+  Channel,
+  Envelope,
+  MessageContent,
+  NewMessage,
+  Suppressions,
+  TemplateUsed,
+} from './messages.ts';
+import type { Mailbox } from './ports.ts';
+import { type Parsed, type PushPlatform, parseEmailAddress, parsePhoneNumber, parsePushTarget } from './recipients.ts';
+import { segmentsOf } from './segments.ts';
+import { firstMessageState } from './states.ts';
+import { type PublishedTemplate, plainTextOf, renderTemplate } from './templates/templates.ts';
+
+/** What all channels take. */
+interface SendRequest {
+  readonly category?: Category;
+  /** A date-time of RFC 3339, at most 30 days ahead. */
+  readonly sendAt?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly tags?: readonly string[];
+}
+
+export interface EmailRequest extends SendRequest {
+  readonly to: string;
+  readonly subject?: string;
+  readonly template?: string;
+  readonly variables?: Readonly<Record<string, unknown>>;
+  readonly locale?: string;
+  readonly text?: string;
+  readonly html?: string;
+  readonly cc?: readonly string[];
+  readonly bcc?: readonly string[];
+  readonly replyTo?: string;
+  readonly from?: string;
+  readonly attachments?: readonly {
+    readonly filename: string;
+    readonly contentType: string;
+    /** Base64. */
+    readonly content: string;
+  }[];
+}
+
+export interface SmsRequest extends SendRequest {
+  readonly to: string;
+  readonly message: string;
+}
+
+export interface PushRequest extends SendRequest {
+  readonly deviceToken: string;
+  readonly platform?: PushPlatform;
+  readonly title?: string;
+  readonly body?: string;
+  readonly data?: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** A template that a subject may use. */
+interface FoundTemplate {
+  readonly version: number;
+  readonly published: PublishedTemplate;
+}
+
+/** What is configured, as far as acceptance asks. */
+export interface Ways {
+  /** Whether a provider takes such a message. */
+  has(channel: Channel, envelope: Pick<Envelope, 'from' | 'platform' | 'country'>): boolean;
+  /** Whether a provider takes mail from there; true where there is none at all. */
+  mayBeFrom(address: string): boolean;
+  /** Of mails that name none. */
+  readonly from: Mailbox | undefined;
+  /** Whose numbers are meant where none is given. */
+  readonly region: CountryCode;
+  /** For which there are providers. */
+  readonly platforms: readonly PushPlatform[];
+}
+
+export interface AcceptanceDeps {
+  /** Stores a message; one that is there by the same id stays. */
+  readonly insert: (message: NewMessage) => Promise<void>;
+  readonly findTemplate: (subject: string, name: string) => Promise<FoundTemplate | undefined>;
+  readonly suppressions: Suppressions;
+  /** Undefined: the device is not known. */
+  readonly deviceOf: (subject: string, token: string) => Promise<{ readonly platform: PushPlatform } | undefined>;
+  readonly ways: Ways;
+  readonly clock: Clock;
+}
+
+/** Who sends, and as what the message is stored. */
+export interface Sending {
+  readonly subject: string;
+  readonly id: string;
+  /** What paths of faults begin with: `body`, or `input` of a mutation. */
+  readonly root: string;
+}
+
+/** A message is tried for a day, then it is given up. */
+export const EXPIRES_AFTER_MS = 24 * 3_600_000;
+
+/**
+ * Accepts a mail.
+ *
+ * @throws ServiceError INVALID_REQUEST, TEMPLATE_NOT_FOUND, TEMPLATE_VARIABLES, NO_PROVIDER.
+ */
+export async function acceptEmail(deps: AcceptanceDeps, sending: Sending, request: EmailRequest): Promise<void> {
+  const { ways } = deps;
+  const { cc = [], bcc = [], replyTo, attachments = [] } = request;
+  const address = (name: string, text: string) => parsedOr(sending, name, parseEmailAddress(text));
+  const to = address('to', request.to);
+  const from = request.from === undefined ? ways.from : { address: address('from', request.from) };
+  if (from === undefined) throw new CommunicationError('NO_PROVIDER', { message: 'No sender of mails is configured' });
+  const { used, ...texts } = await textsOf(deps, sending, request);
+  const content: MessageContent = {
+    channel: 'email',
+    from: request.from === ways.from?.address && ways.from !== undefined ? ways.from : from,
+    to: { address: to },
+    cc: cc.map((text, index) => ({ address: address(`cc/${index}`, text) })),
+    bcc: bcc.map((text, index) => ({ address: address(`bcc/${index}`, text) })),
+    ...(replyTo !== undefined && { replyTo: { address: address('replyTo', replyTo) } }),
+    ...texts,
+    attachments: attachments.map(({ content: base64, ...attachment }) => ({ ...attachment, base64 })),
+  };
+  await accept(deps, sending, { request, content, used, envelope: { to, from: from.address } });
+}
+
+/** Accepts an SMS. @throws ServiceError INVALID_REQUEST, NO_PROVIDER. */
+export async function acceptSms(deps: AcceptanceDeps, sending: Sending, request: SmsRequest): Promise<void> {
+  const number = parsedOr(sending, 'to', parsePhoneNumber(request.to, deps.ways.region));
+  const { encoding, parts } = segmentsOf(request.message);
+  const envelope = {
+    to: number.e164,
+    ...(number.country !== undefined && { country: number.country }),
+    segments: parts.length,
+    encoding,
+  };
+  const content: MessageContent = { channel: 'sms', to: number.e164, text: request.message };
+  await accept(deps, sending, { request, content, used: undefined, envelope });
+}
+
+/**
+ * Accepts a push message. Its platform is that of the request, of the device, or the only one there is.
+ *
+ * @throws ServiceError INVALID_REQUEST, NO_PROVIDER.
+ */
+export async function acceptPush(deps: AcceptanceDeps, sending: Sending, request: PushRequest): Promise<void> {
+  const { ways, deviceOf } = deps;
+  const { deviceToken, title, body, data = {} } = request;
+  if (ways.platforms.length === 0) throw new CommunicationError('NO_PROVIDER');
+  const [only, another] = ways.platforms;
+  const platform =
+    request.platform ??
+    (await deviceOf(sending.subject, deviceToken))?.platform ??
+    (another === undefined ? only : undefined);
+  if (platform === undefined)
+    throw invalidRequest([{ path: `${sending.root}/platform`, message: 'is required where the device is not known' }]);
+  const target = parsedOr(sending, 'deviceToken', parsePushTarget(deviceToken, platform));
+  const content: MessageContent = {
+    channel: 'push',
+    target,
+    ...(title !== undefined && { title }),
+    ...(body !== undefined && { body }),
+    data: Object.fromEntries(Object.entries(data).map(([name, value]) => [name, String(value)])),
+  };
+  await accept(deps, sending, { request, content, used: undefined, envelope: { to: deviceToken, platform } });
+}
+
+interface Draft {
+  readonly request: SendRequest;
+  readonly content: MessageContent;
+  readonly used: TemplateUsed | undefined;
+  readonly envelope: Omit<Envelope, 'metadata'>;
+}
+
+async function accept(deps: AcceptanceDeps, { subject, id }: Sending, draft: Draft): Promise<void> {
+  const { insert, suppressions, ways, clock } = deps;
+  const { request, content, used: template, envelope } = draft;
+  const { category = 'transactional', metadata = {}, tags = [] } = request;
+  const { channel } = content;
+  if (!ways.has(channel, envelope)) throw new CommunicationError('NO_PROVIDER');
+  const isSuppressed = await suppressions.isSuppressed({ subject, channel, recipient: envelope.to, category });
+  const now = clock.now();
+  const sendAt = request.sendAt === undefined ? undefined : new Date(request.sendAt);
+  await insert({
+    id,
+    subject,
+    state: firstMessageState({ isSuppressed, sendAt, now }),
+    category,
+    template,
+    tags: [...new Set(tags)],
+    envelope: { ...envelope, metadata },
+    content,
+    sendAt,
+    expiresAt: new Date(Math.max(now.getTime(), sendAt?.getTime() ?? 0) + EXPIRES_AFTER_MS),
+  });
+}
+
+interface Texts {
+  readonly subject: string;
+  readonly text: string;
+  readonly html?: string;
+  readonly used: TemplateUsed | undefined;
+}
+
+/** A subject of the request stands for that of the template. */
+async function textsOf(deps: AcceptanceDeps, { subject, root }: Sending, request: EmailRequest): Promise<Texts> {
+  const { template: name, variables = {}, locale, subject: given, text, html } = request;
+  if (name === undefined) {
+    return {
+      subject: given ?? '',
+      text: text ?? plainTextOf(html ?? ''),
+      ...(html !== undefined && { html }),
+      used: undefined,
+    };
+  }
+  const found = await deps.findTemplate(subject, name);
+  if (found === undefined) throw new CommunicationError('TEMPLATE_NOT_FOUND', { details: { template: name } });
+  const rendered = renderTemplate(found.published, { variables, ...(locale !== undefined && { locale }) });
+  if ('faults' in rendered) {
+    const fields = rendered.faults.map(({ path, message }) => ({ path: `${root}/variables${path}`, message }));
+    throw new CommunicationError('TEMPLATE_VARIABLES', { details: { template: name, fields } });
+  }
+  const { mail } = rendered;
+  return {
+    subject: given ?? mail.subject,
+    text: mail.text,
+    ...(mail.html !== undefined && { html: mail.html }),
+    used: { name, version: found.version, locale: mail.locale },
+  };
+}
+
+/** What the schema of a door has checked before. */
+function parsedOr<T>({ root }: Sending, name: string, parsed: Parsed<T>): T {
+  if ('value' in parsed) return parsed.value;
+  throw invalidRequest([{ path: `${root}/${name}`, message: parsed.fault }]);
+}

@@ -1,0 +1,271 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import {
+  chooseProvider,
+  type NextStep,
+  type RetryPolicy,
+  type RouteEntry,
+  type Settlement,
+  settlementOf,
+  stepAfter,
+} from './dispatch.ts';
+import type { AttemptEnd, BegunAttempt, DueMessage, MessageChange, SendingStore } from './message-store.ts';
+import { type Channel, type Envelope, type MessageContent, outgoingOf, type Suppressions } from './messages.ts';
+import type { OutgoingMessage, SendOutcome } from './ports.ts';
+
+/** A provider, as sending needs it. */
+export interface Way {
+  readonly name: string;
+  readonly idempotentForMs: number | undefined;
+  readonly canLookUp: boolean;
+  /** What a call takes at most. */
+  readonly callMs: number;
+  availableInMs(): number;
+  /** Whether it is called now. Who gets true calls `send`, or `abandon`. */
+  tryAcquire(): boolean;
+  abandon(): void;
+  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
+  lookUp(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
+}
+
+export interface DeliveryDeps {
+  readonly store: SendingStore;
+  readonly routeOf: (channel: Channel, envelope: Envelope) => readonly RouteEntry[];
+  readonly find: (provider: string) => Way | undefined;
+  readonly suppressions: Suppressions;
+  /** Of mail that its recipient may opt out of; undefined: there is no such page. */
+  readonly unsubscribeUrl: (
+    message: Pick<DueMessage, 'id' | 'subject' | 'category'>,
+    recipient: string,
+  ) => string | undefined;
+  /** Repeats what fails while the database is away: an outcome that is known must not be lost. */
+  readonly persist: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly onAttempt: (attempt: { channel: Channel; provider: string; outcome: SendOutcome; tookMs: number }) => void;
+  readonly policy: RetryPolicy;
+  readonly clock: Clock;
+  /** Source in [0, 1). */
+  readonly random: () => number;
+}
+
+/** Between the end of a call and the end of its lease. */
+const LEASE_MARGIN_MS = 15_000;
+/** Until it is looked again whether there is a provider. */
+const NO_WAY_PAUSE_MS = 60_000;
+/** Where another message is the one that tries a provider that failed. */
+const PROBED_PAUSE_MS = 1000;
+const SHORTEST_WAIT_MS = 50;
+
+/** Does what is due of one message. */
+export async function deliver(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal): Promise<void> {
+  const { id, state } = due;
+  // Whoever cancels a message, or reports of it, may be quicker; then nothing is due of it.
+  if (state === 'scheduled' && !(await deps.store.change(id, { event: 'released', dueInMs: 0 }))) return;
+  if (state === 'scheduled' || state === 'queued') await dispatch(deps, due, signal);
+  else if (state === 'sending') await lose(deps, due);
+  else if (state === 'unknown') await settle(deps, due, signal);
+}
+
+async function dispatch(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal): Promise<void> {
+  const { store, suppressions, find, clock } = deps;
+  const { id, subject, channel, category, envelope } = due;
+  if (clock.now() >= due.expiresAt) {
+    await store.change(id, { event: 'given-up', reason: 'expired' });
+    return;
+  }
+  if (await suppressions.isSuppressed({ subject, channel, category, recipient: envelope.to })) {
+    await store.change(id, { event: 'suppressed' });
+    return;
+  }
+  const waitMs = (ms: number) => store.putOff(id, { state: 'queued', dueInMs: Math.max(SHORTEST_WAIT_MS, ms) });
+  const choice = chooseProvider(deps.routeOf(channel, envelope), {
+    availableInMs: (provider) => find(provider)?.availableInMs() ?? NO_WAY_PAUSE_MS,
+    tried: new Set(due.tried),
+    random: deps.random,
+  });
+  if (choice === 'none-left') return waitMs(NO_WAY_PAUSE_MS);
+  if ('waitMs' in choice) return waitMs(choice.waitMs);
+  const way = find(choice.provider);
+  if (way?.tryAcquire() !== true) return waitMs(PROBED_PAUSE_MS);
+  await attempt(deps, { due, way }, signal);
+}
+
+interface Attempting {
+  readonly due: DueMessage;
+  readonly way: Way;
+}
+
+async function attempt(deps: DeliveryDeps, { due, way }: Attempting, signal: AbortSignal): Promise<void> {
+  const { store, persist } = deps;
+  const begun = await begin(deps, { due, way });
+  if (begun === undefined) return way.abandon();
+  const message = await outgoing(deps, due, begun);
+  if (message === undefined) {
+    way.abandon();
+    const end = { number: begun.number, event: 'failed', reason: 'no content' } as const;
+    await persist(() => store.finish(due.id, end, { event: 'given-up', reason: end.reason }));
+    return;
+  }
+  const outcome = await call(deps, { way, message, act: 'send' }, signal);
+  await conclude(deps, { due, way, number: begun.number }, outcome);
+}
+
+async function begin({ store }: DeliveryDeps, { due, way }: Attempting): Promise<BegunAttempt | undefined> {
+  try {
+    return await store.begin(due.id, way.name, way.callMs + LEASE_MARGIN_MS);
+  } catch (error) {
+    way.abandon();
+    throw error;
+  }
+}
+
+interface Calling {
+  readonly way: Way;
+  readonly message: OutgoingMessage;
+  readonly act: 'send' | 'lookUp';
+}
+
+/** A provider that is told to stop, or is too slow, says what it knows. */
+async function call(deps: DeliveryDeps, { way, message, act }: Calling, signal: AbortSignal): Promise<SendOutcome> {
+  const { clock, onAttempt } = deps;
+  const startedMs = clock.monotonicMs();
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(way.callMs)]);
+  const outcome = await way[act](message, limit);
+  const tookMs = clock.monotonicMs() - startedMs;
+  if (act === 'send') onAttempt({ channel: message.channel, provider: way.name, outcome, tookMs });
+  return outcome;
+}
+
+/** What is sent. Recipients of copies who want none are left out. */
+async function outgoing(
+  deps: DeliveryDeps,
+  due: DueMessage,
+  begun: BegunAttempt,
+): Promise<OutgoingMessage | undefined> {
+  const { content, deduplicationId } = begun;
+  if (content === undefined) return undefined;
+  const message = outgoingOf(await wanted(deps, due, content), { id: due.id, deduplicationId });
+  if (message.channel !== 'email' || due.category !== 'marketing') return message;
+  const unsubscribeUrl = deps.unsubscribeUrl(due, due.envelope.to);
+  return unsubscribeUrl === undefined ? message : { ...message, unsubscribeUrl };
+}
+
+async function wanted(deps: DeliveryDeps, due: DueMessage, content: MessageContent): Promise<MessageContent> {
+  if (content.channel !== 'email' || content.cc.length + content.bcc.length === 0) return content;
+  const { subject, channel, category } = due;
+  const keep = async (mailboxes: typeof content.cc) => {
+    const each = await Promise.all(
+      mailboxes.map(({ address: recipient }) =>
+        deps.suppressions.isSuppressed({ subject, channel, category, recipient }),
+      ),
+    );
+    return mailboxes.filter((_, index) => each[index] === false);
+  };
+  return { ...content, cc: await keep(content.cc), bcc: await keep(content.bcc) };
+}
+
+interface Concluding extends Attempting {
+  readonly number: number;
+}
+
+async function conclude(deps: DeliveryDeps, { due, way, number }: Concluding, outcome: SendOutcome): Promise<void> {
+  const { store, persist, policy, random, clock } = deps;
+  const tried = new Set([...due.tried, way.name]);
+  const step = stepAfter({
+    outcome,
+    hasOther: deps.routeOf(due.channel, due.envelope).some(({ provider }) => !tried.has(provider)),
+    pauses: due.pauses,
+    now: clock.now(),
+    expiresAt: due.expiresAt,
+    policy,
+    random,
+  });
+  const change =
+    step.event === 'lost'
+      ? { ...changeOf(step), dueInMs: settlementDelay(deps, way, { begunAt: clock.now(), lookups: 0 }) }
+      : { ...changeOf(step), ...(step.event === 'postponed' && afterPause(due, step, [...tried])) };
+  await persist(() => store.finish(due.id, endOf(number, outcome), change));
+  await persist(() => suppress(deps, due, outcome));
+}
+
+function changeOf({ event, delayMs, reason }: NextStep): MessageChange {
+  return { event, dueInMs: delayMs, reason };
+}
+
+/** At another provider it goes on at once; else it waits, and then all may be tried again. */
+function afterPause(
+  { pauses }: DueMessage,
+  { delayMs = 0 }: NextStep,
+  tried: readonly string[],
+): Pick<MessageChange, 'tried' | 'pauses'> {
+  return delayMs > 0 ? { tried: [], pauses: pauses + 1 } : { tried };
+}
+
+function endOf(number: number, outcome: SendOutcome): AttemptEnd {
+  if (outcome.outcome === 'accepted') return { number, event: 'accepted', providerId: outcome.providerId };
+  return { number, event: outcome.outcome, reason: outcome.reason };
+}
+
+async function suppress({ suppressions }: DeliveryDeps, due: DueMessage, outcome: SendOutcome): Promise<void> {
+  const { id: messageId, subject, channel, envelope } = due;
+  if (outcome.outcome === 'refused' && outcome.suppress !== undefined) {
+    await suppressions.suppress({ ...outcome.suppress, subject, channel, recipient: envelope.to, messageId });
+  }
+  if (outcome.outcome !== 'accepted') return;
+  for (const { address: recipient, suppress: why } of outcome.refusedRecipients ?? []) {
+    if (why !== undefined) await suppressions.suppress({ ...why, subject, channel, recipient, messageId });
+  }
+}
+
+/** Whoever made the call is gone, and nobody knows what became of it. */
+async function lose(deps: DeliveryDeps, due: DueMessage): Promise<void> {
+  const way = due.provider === undefined ? undefined : deps.find(due.provider);
+  const change = { event: 'lost', reason: 'interrupted', dueInMs: way && settlementDelay(deps, way, due) } as const;
+  await deps.store.finish(due.id, { number: due.attempts, event: 'unknown', reason: 'interrupted' }, change);
+}
+
+type Unsettled = Pick<DueMessage, 'begunAt' | 'lookups'>;
+
+function settlementFor(
+  { clock, policy, random }: DeliveryDeps,
+  { idempotentForMs, canLookUp }: Way,
+  { begunAt, lookups: pauses }: Unsettled,
+): Settlement {
+  const now = clock.now();
+  const ageMs = now.getTime() - (begunAt ?? now).getTime();
+  return settlementOf({ idempotentForMs, canLookUp, ageMs, pauses, policy, random });
+}
+
+/** @returns undefined where nothing more can be done than to wait for a notification. */
+function settlementDelay(deps: DeliveryDeps, way: Way, unsettled: Unsettled): number | undefined {
+  const settlement = settlementFor(deps, way, unsettled);
+  return settlement.step === 'wait' ? undefined : settlement.delayMs;
+}
+
+/** Looks a message up, or makes its call again where the provider knows that it is the same. */
+async function settle(deps: DeliveryDeps, due: DueMessage, signal: AbortSignal): Promise<void> {
+  const { store } = deps;
+  const way = due.provider === undefined ? undefined : deps.find(due.provider);
+  const step = way === undefined ? 'wait' : settlementFor(deps, way, due).step;
+  const stored = step === 'wait' ? undefined : await store.read(due.id);
+  const message = stored && (await outgoing(deps, due, stored));
+  if (way === undefined || step === 'wait' || stored === undefined || message === undefined) {
+    return store.putOff(due.id, { state: 'unknown', dueInMs: undefined });
+  }
+  await store.putOff(due.id, { state: 'unknown', dueInMs: way.callMs + LEASE_MARGIN_MS });
+  const outcome = settledBy(
+    step,
+    await call(deps, { way, message, act: step === 'repeat' ? 'send' : 'lookUp' }, signal),
+  );
+  if (outcome.outcome !== 'unknown') return conclude(deps, { due, way, number: stored.number }, outcome);
+  const lookups = due.lookups + 1;
+  await store.putOff(due.id, { state: 'unknown', lookups, dueInMs: settlementDelay(deps, way, { ...due, lookups }) });
+}
+
+/**
+ * Pure. What a lookup or a repetition says of the first call. That a repetition was not taken says
+ * nothing of it, unless the message itself is what is wrong.
+ */
+function settledBy(step: 'repeat' | 'look-up', outcome: SendOutcome): SendOutcome {
+  if (step === 'look-up' || outcome.outcome === 'accepted' || outcome.outcome === 'unknown') return outcome;
+  const isOfMessage = outcome.outcome === 'refused' && (outcome.cause === 'recipient' || outcome.cause === 'content');
+  return isOfMessage ? outcome : { outcome: 'unknown', reason: outcome.reason };
+}

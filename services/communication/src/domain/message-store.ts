@@ -1,0 +1,91 @@
+import type { ListPage, NewestPage } from '@rollcall/platform/lists.ts';
+import type { Attempt, Category, Channel, Envelope, Message, MessageContent, NewMessage, Whose } from './messages.ts';
+import type { AttemptEvent, MessageEvent, MessageState } from './states.ts';
+
+/** Which messages a list has. */
+interface MessageFilter {
+  readonly state?: MessageState | undefined;
+  readonly channel?: Channel | undefined;
+  readonly to?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly template?: string | undefined;
+}
+
+/** Something that happened to a message. */
+export interface MessageHistoryEntry {
+  readonly type: string;
+  readonly at: Date;
+}
+
+/** Messages, as their subjects read and command them. */
+export interface MessageStore {
+  /** One that is there by the same id stays as it is. */
+  insert(message: NewMessage): Promise<void>;
+  find(id: string, whose: Whose): Promise<Message | undefined>;
+  attempts(id: string): Promise<readonly Attempt[]>;
+  history(id: string): Promise<readonly MessageHistoryEntry[]>;
+  list(whose: Whose, filter: MessageFilter, page: ListPage): Promise<NewestPage<Message>>;
+  /** @returns whether its state allowed it. */
+  cancel(id: string): Promise<boolean>;
+  /** Tries it again for so long. @returns false where its state or its dropped content does not allow it. */
+  restart(id: string, expiresAfterMs: number): Promise<boolean>;
+}
+
+/** A message of which something is to be done, as far as it decides what. */
+export interface DueMessage {
+  readonly id: string;
+  readonly subject: string;
+  readonly channel: Channel;
+  readonly state: MessageState;
+  readonly category: Category;
+  readonly envelope: Envelope;
+  readonly provider: string | undefined;
+  readonly attempts: number;
+  readonly tried: readonly string[];
+  readonly pauses: number;
+  readonly lookups: number;
+  readonly begunAt: Date | undefined;
+  readonly expiresAt: Date;
+}
+
+/** One call of a provider, written down. */
+export interface BegunAttempt {
+  readonly number: number;
+  readonly deduplicationId: number;
+  /** Undefined: it was dropped. */
+  readonly content: MessageContent | undefined;
+}
+
+/** What becomes of a message beside its state. Members that are absent stay as they are. */
+export interface MessageChange {
+  readonly event: MessageEvent;
+  /** When something is to be done next; undefined: never. */
+  readonly dueInMs?: number | undefined;
+  readonly reason?: string | undefined;
+  readonly provider?: string;
+  readonly tried?: readonly string[];
+  readonly pauses?: number;
+  readonly lookups?: number;
+}
+
+/** How a call ended. */
+export interface AttemptEnd {
+  readonly number: number;
+  readonly event: AttemptEvent;
+  readonly reason?: string | undefined;
+  readonly providerId?: string | undefined;
+}
+
+/** Messages, as they are sent. Changes are guarded by the state, and leave what is elsewhere as it is. */
+export interface SendingStore {
+  take(channel: Channel, limit: number): Promise<readonly DueMessage[]>;
+  /** Of a message whose call is looked up or made again. */
+  read(id: string): Promise<BegunAttempt | undefined>;
+  /** Writes a call down. @returns undefined where the message is no longer to be sent. */
+  begin(id: string, provider: string, leaseMs: number): Promise<BegunAttempt | undefined>;
+  change(id: string, change: MessageChange): Promise<boolean>;
+  /** Ends a call, and changes the message where that call still is its last one, or was accepted. */
+  finish(id: string, end: AttemptEnd, change: MessageChange): Promise<boolean>;
+  /** Changes nothing but when it is due. */
+  putOff(id: string, wait: { state: MessageState; dueInMs: number | undefined; lookups?: number }): Promise<void>;
+}

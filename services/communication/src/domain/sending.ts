@@ -1,0 +1,100 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
+import { CommunicationError } from '../errors.ts';
+import {
+  type AcceptanceDeps,
+  acceptEmail,
+  acceptPush,
+  acceptSms,
+  type EmailRequest,
+  EXPIRES_AFTER_MS,
+  type PushRequest,
+  type SmsRequest,
+} from './acceptance.ts';
+import type { MessageStore } from './message-store.ts';
+import type { Channel, Message, Whose } from './messages.ts';
+import type { MessageState } from './states.ts';
+
+/** What is asked for, by channel. */
+export type ChannelRequest =
+  | { readonly channel: 'email'; readonly request: EmailRequest }
+  | { readonly channel: 'sms'; readonly request: SmsRequest }
+  | { readonly channel: 'push'; readonly request: PushRequest };
+
+export interface SendMessagesDeps extends Omit<AcceptanceDeps, 'insert'> {
+  readonly store: MessageStore;
+  /** A message of the channel may be due now. */
+  readonly wake: (channel: Channel) => void;
+}
+
+/** Who sends. */
+export interface Sender {
+  readonly subject: string;
+  /** Of what is made; a message that is there by it is the effect. */
+  readonly id: string;
+  /** What paths of faults begin with. */
+  readonly root: string;
+}
+
+/** Accepts a message. @throws ServiceError of acceptance. */
+export async function sendMessage(deps: SendMessagesDeps, sender: Sender, asked: ChannelRequest): Promise<Message> {
+  const { store, wake } = deps;
+  const whose = { subject: sender.subject, isAll: false };
+  const present = await store.find(sender.id, whose);
+  if (present !== undefined) return present;
+  const acceptance = { ...deps, insert: (message: Parameters<typeof store.insert>[0]) => store.insert(message) };
+  if (asked.channel === 'email') await acceptEmail(acceptance, sender, asked.request);
+  else if (asked.channel === 'sms') await acceptSms(acceptance, sender, asked.request);
+  else await acceptPush(acceptance, sender, asked.request);
+  wake(asked.channel);
+  return found(await store.find(sender.id, whose));
+}
+
+/** @throws ServiceError NOT_FOUND where there is none, or it is another's. */
+export async function readMessage(
+  { store }: Pick<SendMessagesDeps, 'store'>,
+  id: string,
+  whose: Whose,
+): Promise<Message> {
+  return found(await store.find(id, whose));
+}
+
+/** Before it leaves. Again: nothing. @throws ServiceError NOT_FOUND, CONFLICT. */
+export async function cancelMessage(deps: Pick<SendMessagesDeps, 'store'>, id: string, whose: Whose): Promise<Message> {
+  const { state } = await readMessage(deps, id, whose);
+  if (state !== 'cancelled' && !(await deps.store.cancel(id))) throw await conflict(deps, id, whose);
+  return readMessage(deps, id, whose);
+}
+
+/**
+ * Tries a message again that was given up, or of which nobody knows whether it was sent: it may then
+ * arrive twice.
+ *
+ * @throws ServiceError NOT_FOUND, CONFLICT.
+ */
+export async function retryMessage(
+  deps: Pick<SendMessagesDeps, 'store' | 'wake'>,
+  id: string,
+  whose: Whose,
+): Promise<Message> {
+  const { channel } = await readMessage(deps, id, whose);
+  if (!(await deps.store.restart(id, EXPIRES_AFTER_MS))) throw await conflict(deps, id, whose);
+  deps.wake(channel);
+  return readMessage(deps, id, whose);
+}
+
+async function conflict(deps: Pick<SendMessagesDeps, 'store'>, id: string, whose: Whose): Promise<CommunicationError> {
+  const { state: status } = await readMessage(deps, id, whose);
+  return new CommunicationError('CONFLICT', { details: { status } });
+}
+
+function found(message: Message | undefined): Message {
+  if (message === undefined) throw commonError('NOT_FOUND');
+  return message;
+}
+
+const UNDER_WAY: ReadonlySet<MessageState> = new Set(['queued', 'sending']);
+
+/** Whether an attempt is still to be made, or is not over. */
+export function isUnderWay({ state }: Message): boolean {
+  return UNDER_WAY.has(state);
+}

@@ -1,0 +1,94 @@
+import type { RateLimiter } from '@rollcall/platform/limits/rate-limiter.ts';
+import { type AddressRule, addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import type { ServiceGround } from '@rollcall/platform/service/service.ts';
+import type { CommunicationConfig } from './config.ts';
+import type { AcceptanceDeps } from './domain/acceptance.ts';
+import type { DeliveryDeps } from './domain/delivery.ts';
+import { defaultRetryPolicy } from './domain/dispatch.ts';
+import { createDeliveryMetrics } from './message-metrics.ts';
+import { createOutlets, type Outlets } from './providers/outlets.ts';
+import { readProviders } from './providers/providers-file.ts';
+import { messageRoutes } from './routes/messages.ts';
+import { createSendLimits } from './routes/send-limits.ts';
+import { sendingRoutes } from './routes/sending.ts';
+import { createMessageTable } from './store/messages.ts';
+import { createSendingTable } from './store/sending.ts';
+import { createSenders } from './workers/sender.ts';
+
+const CONNECT_TIMEOUT_MS = 3000;
+
+/** What messages need of templates, recipients and limits. */
+export interface MessagingDeps extends Pick<AcceptanceDeps, 'findTemplate' | 'suppressions' | 'deviceOf'> {
+  readonly unsubscribeUrl: DeliveryDeps['unsubscribeUrl'];
+  readonly limiter: RateLimiter;
+}
+
+/** What accepts messages and sends them. */
+export interface Messaging {
+  readonly routes: readonly Routes[];
+  readonly actors: readonly Actor[];
+}
+
+/** @throws Error naming every fault of the file of providers. */
+export async function createMessaging(
+  ground: ServiceGround<CommunicationConfig>,
+  deps: MessagingDeps,
+): Promise<Messaging> {
+  const { config, pool, vault, index, recordEvents, idempotency, clock, log, metrics } = ground;
+  const outlets = await outletsOf(ground);
+  const recipients = index('recipient');
+  const store = createMessageTable({ pool, vault, recipients, recordEvents });
+  const sending = createSendingTable({ pool, vault, recordEvents });
+  const { onAttempt } = createDeliveryMetrics({ metrics, pool });
+  const senders = createSenders({
+    store: sending,
+    routeOf: (channel, envelope) => outlets.routeOf(channel, envelope),
+    find: (name) => outlets.find(name),
+    suppressions: deps.suppressions,
+    unsubscribeUrl: deps.unsubscribeUrl,
+    onAttempt,
+    policy: { ...defaultRetryPolicy, baseMs: config.retryBaseMs },
+    clock,
+    random: Math.random,
+    log,
+  });
+  const wake = (channel: Parameters<typeof senders.get>[0]) => senders.get(channel)?.wake();
+  return {
+    routes: [
+      sendingRoutes({
+        ...deps,
+        store,
+        ways: outlets.ways,
+        clock,
+        wake,
+        idempotency,
+        countSend: createSendLimits(deps.limiter),
+      }),
+      messageRoutes({ store, wake, idempotency, health: () => outlets.health() }),
+    ],
+    actors: [{ name: 'providers', start: async () => {}, stop: () => outlets.close() }, ...senders.values()],
+  };
+}
+
+/** Providers are called where the settings allow it alone. */
+async function outletsOf({ config, clock }: ServiceGround<CommunicationConfig>): Promise<Outlets> {
+  const { providersFile, providerAddresses: addresses, publicUrl } = config;
+  const mayConnect: AddressRule = addressRules[addresses];
+  const dispatcher = createGuardedAgent({ mayConnect, connectTimeoutMs: CONNECT_TIMEOUT_MS, keepAlive: false });
+  const notificationsUrl = (name: string) => `${publicUrl}/api/v1/communication/notifications/${name}`;
+  const outlets = createOutlets(await readProviders(providersFile, { addresses }), {
+    dispatcher,
+    mayConnect,
+    clock,
+    notificationsUrl,
+  });
+  return {
+    ...outlets,
+    async close() {
+      await Promise.all([outlets.close(), dispatcher.close()]);
+    },
+  };
+}

@@ -1,0 +1,199 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { type Breaker, createBreaker } from '@rollcall/platform/outbound/breaker.ts';
+import type { Ways } from '../domain/acceptance.ts';
+import { type Way } from '../domain/delivery.ts';
+import { type RouteEntry, routeFor } from '../domain/dispatch.ts';
+import { type Channel, channels, type Envelope } from '../domain/messages.ts';
+import type { NotificationReading, OutgoingMessage, ProviderNotification, SendOutcome } from '../domain/ports.ts';
+import { pushPlatforms } from '../domain/recipients.ts';
+import { type AnyProvider, createProvider, type ProviderDeps } from './create-provider.ts';
+import type { ProviderSettings } from './provider-settings.ts';
+import type { ProvidersConfig } from './providers-file.ts';
+
+const BREAKER = { consecutiveFailures: 5, openMs: 1000, maxOpenMs: 30_000, probeMs: 60_000 };
+/** A call of SMTP has several steps, each of which has the timeout. */
+const CALL_TIMEOUTS = 2;
+
+/** How a provider does, as this replica sees it. */
+export interface OutletHealth {
+  readonly name: string;
+  readonly kind: string;
+  readonly channel: Channel;
+  readonly priority: number;
+  readonly weight: number;
+  /** `paused`: it asked for it. `failing`: it is tried now and then. */
+  readonly status: 'available' | 'paused' | 'failing';
+}
+
+/** A provider with what keeps it from being called too often. */
+interface Outlet extends Way {
+  readonly channel: Channel;
+  /** Undefined: it sends none. */
+  readNotification(notification: ProviderNotification): NotificationReading | undefined;
+  health(): OutletHealth;
+}
+
+/** All providers of one replica. */
+export interface Outlets {
+  readonly ways: Ways;
+  /** Those that can take a message, in the order of the file. */
+  routeOf(channel: Channel, envelope: Envelope): readonly RouteEntry[];
+  find(name: string): Outlet | undefined;
+  health(): readonly OutletHealth[];
+  close(): Promise<void>;
+}
+
+export function createOutlets(config: ProvidersConfig, deps: ProviderDeps): Outlets {
+  const made = channels.flatMap((channel) =>
+    config[channel].providers.map((settings) => ({ settings, outlet: createOutlet(settings, channel, deps) })),
+  );
+  const byName = new Map(made.map((each) => [each.settings.name, each]));
+  const byCountry = Object.fromEntries(
+    Object.entries(config.sms.byCountry).map(([country, names]) => [
+      country,
+      names.map((provider, priority) => ({ provider, priority, weight: 1 })),
+    ]),
+  );
+  const tables = {
+    email: { entries: entriesOf(config.email.providers) },
+    sms: { entries: entriesOf(config.sms.providers), byCountry },
+    push: { entries: entriesOf(config.push.providers) },
+  };
+
+  function routeOf(channel: Channel, envelope: Pick<Envelope, 'from' | 'platform' | 'country'>): readonly RouteEntry[] {
+    return routeFor(tables[channel], envelope.country).filter(({ provider }) => {
+      const settings = byName.get(provider)?.settings;
+      return settings !== undefined && takes(settings, envelope, config.email.from?.address);
+    });
+  }
+
+  return {
+    ways: {
+      has: (channel, envelope) => routeOf(channel, envelope).length > 0,
+      mayBeFrom: (from) => config.email.providers.length === 0 || routeOf('email', { from }).length > 0,
+      from: config.email.from,
+      region: config.sms.region,
+      platforms: pushPlatforms.filter((platform) => config.push.providers.some(({ kind }) => kind === platform)),
+    },
+    routeOf,
+    find: (name) => byName.get(name)?.outlet,
+    health: () => made.map(({ outlet }) => outlet.health()),
+    close: async () => void (await Promise.all(made.map(({ outlet }) => outlet.close()))),
+  };
+}
+
+function entriesOf(providers: readonly ProviderSettings[]): readonly RouteEntry[] {
+  return providers.map(({ name: provider, priority, weight }) => ({ provider, priority, weight }));
+}
+
+/** Pure. Whether mail may be from there, or the devices are of that service. */
+function takes(
+  settings: ProviderSettings,
+  { from, platform }: Pick<Envelope, 'from' | 'platform'>,
+  usual: string | undefined,
+): boolean {
+  if (from !== undefined && 'senders' in settings) {
+    const domain = from.slice(from.lastIndexOf('@'));
+    return settings.senders?.some((each) => each === from || each === domain) ?? from === usual;
+  }
+  return from !== undefined ? from === usual : platform === undefined || settings.kind === platform;
+}
+
+interface OwnOutlet extends Outlet {
+  close(): Promise<void>;
+}
+
+function createOutlet(settings: ProviderSettings, channel: Channel, deps: ProviderDeps): OwnOutlet {
+  const { name, kind, priority, weight, timeoutSeconds } = settings;
+  const { clock } = deps;
+  const provider = createProvider(settings, deps);
+  const breaker = createBreaker(clock, BREAKER);
+  const gate = createGate(clock, breaker, settings.ratePerSecond);
+  return {
+    name,
+    channel,
+    idempotentForMs: provider.idempotentForMs,
+    canLookUp: provider.lookUp !== undefined,
+    callMs: CALL_TIMEOUTS * timeoutSeconds * 1000,
+    ...gate,
+    async send(message, signal) {
+      const outcome = await sendBy(provider, message, signal);
+      gate.report(outcome);
+      return outcome;
+    },
+    lookUp: (message, signal) => lookUpBy(provider, message, signal),
+    readNotification: (notification) => provider.readNotification?.(notification),
+    health: () => ({ name, kind, channel, priority, weight, status: gate.status() }),
+    close: () => provider.close(),
+  };
+}
+
+/** What an outcome says of the provider itself. */
+function signalOf(outcome: SendOutcome): 'good' | 'bad' | 'none' {
+  switch (outcome.outcome) {
+    case 'accepted':
+      return 'good';
+    case 'refused':
+      return outcome.cause === 'recipient' || outcome.cause === 'content' ? 'good' : 'bad';
+    case 'failed':
+      // A server of mail that defers one recipient, or a provider that asks to wait.
+      return /^4\d\d(?: |$)/.test(outcome.reason) ? 'none' : 'bad';
+    case 'unknown':
+      return 'bad';
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** The breaker of a provider, its rate, and the pauses that it asked for. */
+function createGate(clock: Clock, breaker: Breaker, ratePerSecond: number | undefined) {
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  let nextCallMs = Number.NEGATIVE_INFINITY;
+  const pausedForMs = () => Math.max(0, pausedUntilMs - clock.monotonicMs());
+
+  function availableInMs(): number {
+    return Math.max(breaker.retryAfterMs(), pausedForMs(), nextCallMs - clock.monotonicMs(), 0);
+  }
+
+  return {
+    availableInMs,
+    tryAcquire(): boolean {
+      if (availableInMs() > 0 || !breaker.tryAcquire()) return false;
+      if (ratePerSecond !== undefined) nextCallMs = clock.monotonicMs() + 1000 / ratePerSecond;
+      return true;
+    },
+    abandon: () => breaker.abandoned(),
+    report(outcome: SendOutcome): void {
+      if (outcome.outcome === 'failed' && outcome.retryAfterMs !== undefined) {
+        pausedUntilMs = clock.monotonicMs() + outcome.retryAfterMs;
+      }
+      const said = signalOf(outcome);
+      if (said === 'good') breaker.succeeded();
+      else if (said === 'bad') breaker.failed();
+      else breaker.abandoned();
+    },
+    status(): OutletHealth['status'] {
+      if (breaker.state() !== 'closed') return 'failing';
+      return pausedForMs() > 0 ? 'paused' : 'available';
+    },
+  };
+}
+
+/** A route has providers of the message's channel alone. */
+function sendBy(provider: AnyProvider, message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome> {
+  if (provider.channel === 'email' && message.channel === 'email') return provider.send(message, signal);
+  if (provider.channel === 'sms' && message.channel === 'sms') return provider.send(message, signal);
+  if (provider.channel === 'push' && message.channel === 'push') return provider.send(message, signal);
+  throw new Error(`${provider.name} takes no message of the channel ${message.channel}`);
+}
+
+async function lookUpBy(provider: AnyProvider, message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome> {
+  const unknown: SendOutcome = { outcome: 'unknown', reason: 'no lookup' };
+  if (provider.channel === 'email' && message.channel === 'email')
+    return (await provider.lookUp?.(message, signal)) ?? unknown;
+  if (provider.channel === 'sms' && message.channel === 'sms')
+    return (await provider.lookUp?.(message, signal)) ?? unknown;
+  if (provider.channel === 'push' && message.channel === 'push')
+    return (await provider.lookUp?.(message, signal)) ?? unknown;
+  return unknown;
+}

@@ -1,0 +1,127 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
+import { callerOf } from '@rollcall/platform/http/callers.ts';
+import { idempotencyHeaders, idempotencyKeyOf, sendOnceAnswer } from '@rollcall/platform/http/idempotency.ts';
+import { pageOf } from '@rollcall/platform/http/lists.ts';
+import { seesAll } from '@rollcall/platform/http/scopes.ts';
+import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Message, Whose } from '../domain/messages.ts';
+import { cancelMessage, readMessage, retryMessage, type SendMessagesDeps } from '../domain/sending.ts';
+import { errorCatalogue } from '../errors.ts';
+import type { OutletHealth } from '../providers/outlets.ts';
+import {
+  MessageDetails,
+  MessageParams,
+  MessageRecord,
+  MessagesQuery,
+  MessagesResponse,
+  messageDetails,
+  messageRecord,
+  ProvidersResponse,
+} from '../schemas/messages.ts';
+
+const tags = ['messages'];
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake'> {
+  readonly idempotency: Idempotency;
+  readonly health: () => readonly OutletHealth[];
+}
+
+/** `/messages` and `/providers`. */
+export function messageRoutes(deps: MessageRoutesDeps): Routes {
+  const { store } = deps;
+  const command = commands(deps);
+  return (app) => {
+    app.get(
+      '/messages',
+      {
+        schema: {
+          tags,
+          summary: 'Messages, newest first',
+          querystring: MessagesQuery,
+          response: { 200: MessagesResponse },
+        },
+      },
+      async (request) => {
+        const { status: state, channel, to, tag, template, ...list } = request.query;
+        const page = pageOf(list);
+        const filter = { state, channel, to, tag, template };
+        const { rows, total, nextCursor } = await store.list(whoseOf(request), filter, page);
+        const { limit, offset } = page;
+        return { messages: rows.map(messageRecord), total, limit, offset, nextCursor };
+      },
+    );
+    app.get(
+      '/messages/:id',
+      {
+        schema: {
+          tags,
+          summary: 'One message, each attempt to send it, and what happened to it',
+          params: MessageParams,
+          response: { 200: MessageDetails },
+        },
+      },
+      async (request) => {
+        const id = idOf(request.params);
+        const message = await readMessage(deps, id, whoseOf(request));
+        return messageDetails(message, await store.attempts(id), await store.history(id));
+      },
+    );
+    const config = { refuses: [errorCatalogue.CONFLICT] };
+    const schema = { tags, headers: idempotencyHeaders, params: MessageParams, response: { 200: MessageRecord } };
+    app.post(
+      '/messages/:id/cancel',
+      { config, schema: { ...schema, summary: 'Keep a message that is scheduled or queued from being sent' } },
+      (request, reply) => command(request, reply, { operation: 'cancelMessage', effect: cancelMessage }),
+    );
+    app.post(
+      '/messages/:id/retry',
+      {
+        config,
+        schema: { ...schema, summary: 'Try a message again that failed, or that is unknown and may then arrive twice' },
+      },
+      (request, reply) => command(request, reply, { operation: 'retryMessage', effect: retryMessage }),
+    );
+    app.get(
+      '/providers',
+      { schema: { tags: ['providers'], summary: 'Providers, and how they do', response: { 200: ProvidersResponse } } },
+      async () => ({ providers: [...deps.health()] }),
+    );
+  };
+}
+
+interface Command {
+  readonly operation: string;
+  readonly effect: (deps: MessageRoutesDeps, id: string, whose: Whose) => Promise<Message>;
+}
+
+function commands(deps: MessageRoutesDeps) {
+  return async (
+    request: FastifyRequest<{ Params: { id: string } }>,
+    reply: FastifyReply,
+    { operation, effect }: Command,
+  ): Promise<void> => {
+    const id = idOf(request.params);
+    const { subject } = callerOf(request);
+    const call = { subject, operation, key: idempotencyKeyOf(request.headers), request: { id } };
+    const once = await deps.idempotency.once(call, async () => {
+      const message = await effect(deps, id, whoseOf(request));
+      return { status: 200, body: messageRecord(message) };
+    });
+    await sendOnceAnswer(reply, once);
+  };
+}
+
+/** Whose messages the caller sees. */
+function whoseOf(request: Pick<FastifyRequest, 'caller'>): Whose {
+  const caller = callerOf(request);
+  return { subject: caller.subject, isAll: seesAll(caller, 'messages') };
+}
+
+/** @throws ServiceError NOT_FOUND for what is no id. */
+function idOf({ id }: { readonly id: string }): string {
+  if (!UUID.test(id)) throw commonError('NOT_FOUND');
+  return id;
+}

@@ -1,0 +1,127 @@
+import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { type Static, Type } from 'typebox';
+import type { MessageHistoryEntry } from '../domain/message-store.ts';
+import { type Attempt, categories, channels, type Message } from '../domain/messages.ts';
+import { attemptStates, messageStates } from '../domain/states.ts';
+import { strict } from './strict.ts';
+
+const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
+  Type.Union([schema, Type.Null()]);
+const Timestamp = Type.String({ description: 'Date-time of RFC 3339' });
+
+const members = {
+  id: Type.String(),
+  channel: Type.Enum(channels),
+  status: Type.Enum(messageStates),
+  provider: nullable(Type.String({ description: 'By which it was sent last' })),
+  to: Type.String(),
+  category: Type.Enum(categories),
+  template: nullable(Type.Object({ name: Type.String(), version: Type.Integer(), locale: Type.String() })),
+  segments: Type.Optional(Type.Integer({ description: 'Of an SMS' })),
+  encoding: Type.Optional(Type.String({ description: 'Of an SMS: GSM-7 or UCS-2' })),
+  tags: Type.Array(Type.String()),
+  metadata: Type.Record(Type.String(), Type.String()),
+  reason: nullable(Type.String({ description: 'Why it is in its state: a code' })),
+  sendAt: nullable(Timestamp),
+  createdAt: Timestamp,
+  sentAt: nullable(Timestamp),
+};
+
+/** A message, as its sender sees it. */
+export const MessageRecord = Type.Object(members);
+
+/** One message, and what happened to it. */
+export const MessageDetails = Type.Object({
+  ...members,
+  attempts: Type.Array(
+    Type.Object({
+      number: Type.Integer(),
+      provider: Type.String(),
+      status: Type.Enum(attemptStates),
+      reason: nullable(Type.String()),
+      startedAt: Timestamp,
+      endedAt: nullable(Timestamp),
+    }),
+  ),
+  events: Type.Array(Type.Object({ type: Type.String(), at: Timestamp })),
+});
+
+export const MessageParams = Type.Object({ id: Type.String({ maxLength: 64 }) });
+
+export const MessagesQuery = Type.Object(
+  {
+    ...listQuery,
+    status: Type.Optional(Type.Enum(messageStates)),
+    channel: Type.Optional(Type.Enum(channels)),
+    to: Type.Optional(Type.String({ minLength: 1, maxLength: 4096, description: 'The recipient, whole' })),
+    tag: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+    template: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  },
+  strict,
+);
+
+export const MessagesResponse = Type.Object({
+  messages: Type.Array(MessageRecord),
+  total: Type.Integer(),
+  limit: Type.Integer(),
+  offset: Type.Integer(),
+  nextCursor: nullable(Type.String({ description: 'null: there are no older ones' })),
+});
+
+export const ProvidersResponse = Type.Object({
+  providers: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      kind: Type.String(),
+      channel: Type.Enum(channels),
+      priority: Type.Integer({ description: 'Lower ones are tried first' }),
+      weight: Type.Number(),
+      status: Type.Enum(['available', 'paused', 'failing'], {
+        description: 'As the replica that answers sees it. `paused`: it asked to wait. `failing`: tried now and then',
+      }),
+    }),
+  ),
+});
+
+/** By REST and GraphQL alike. */
+export function messageRecord(message: Message): Static<typeof MessageRecord> {
+  const { id, channel, state: status, category, template, envelope, tags } = message;
+  const { to, segments, encoding, metadata } = envelope;
+  return {
+    id,
+    channel,
+    status,
+    provider: message.provider ?? null,
+    to,
+    category,
+    template: template ?? null,
+    ...(segments !== undefined && { segments }),
+    ...(encoding !== undefined && { encoding }),
+    tags: [...tags],
+    metadata,
+    reason: message.reason ?? null,
+    sendAt: message.sendAt?.toISOString() ?? null,
+    createdAt: message.createdAt.toISOString(),
+    sentAt: message.sentAt?.toISOString() ?? null,
+  };
+}
+
+/** See {@link MessageDetails}. */
+export function messageDetails(
+  message: Message,
+  attempts: readonly Attempt[],
+  history: readonly MessageHistoryEntry[],
+): Static<typeof MessageDetails> {
+  return {
+    ...messageRecord(message),
+    attempts: attempts.map(({ number, provider, state: status, reason, startedAt, endedAt }) => ({
+      number,
+      provider,
+      status,
+      reason: reason ?? null,
+      startedAt: startedAt.toISOString(),
+      endedAt: endedAt?.toISOString() ?? null,
+    })),
+    events: history.map(({ type, at }) => ({ type, at: at.toISOString() })),
+  };
+}

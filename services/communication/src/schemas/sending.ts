@@ -1,0 +1,206 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { parseDateTime } from '@rollcall/platform/date-time.ts';
+import { CONTROL } from '@rollcall/platform/text-rules.ts';
+import { Type } from 'typebox';
+import type { Ways } from '../domain/acceptance.ts';
+import { categories } from '../domain/messages.ts';
+import { parseEmailAddress, parsePhoneNumber, pushPlatforms } from '../domain/recipients.ts';
+import { MOST_SEGMENTS, segmentsOf } from '../domain/segments.ts';
+import { strict } from './strict.ts';
+
+/** What the checks of requests need to know. */
+export interface SendingRules {
+  readonly ways: Pick<Ways, 'mayBeFrom' | 'region'>;
+  readonly clock: Clock;
+}
+
+const DAY_MS = 86_400_000;
+const LATEST_DAYS = 30;
+const MOST_ATTACHMENT_BYTES = 10 * 1024 * 1024;
+const LONGEST_TEXT = 1_000_000;
+const MOST_PUSH_BYTES = 4096;
+
+/** One line: control characters would begin another header. */
+const lineOf = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, pattern: `^[^${CONTROL}]*$`, description });
+/** Several lines, as people write them. */
+const textOf = (maxLength: number, description: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
+    description,
+  });
+
+const address = (description: string) =>
+  Type.Refine(
+    Type.String({ minLength: 3, maxLength: 320, description }),
+    (text) => 'value' in parseEmailAddress(text),
+    (text) => faultOf(parseEmailAddress(text)),
+  );
+
+function faultOf(parsed: { readonly value: unknown } | { readonly fault: string }): string {
+  return 'fault' in parsed ? parsed.fault : 'is not valid';
+}
+
+/** Members of every request to send. */
+function commonMembers({ clock }: SendingRules) {
+  return {
+    category: Type.Optional(
+      Type.Enum(categories, { description: 'Recipients may opt out of `marketing`; `transactional` when absent' }),
+    ),
+    sendAt: Type.Optional(
+      Type.Refine(
+        Type.String({ maxLength: 64, description: 'Not before this date-time (RFC 3339), at most 30 days ahead' }),
+        (text) => isSoon(text, clock.now()),
+        () => `must be a date-time at most ${LATEST_DAYS} days ahead, such as 2026-11-20T10:00:00Z`,
+      ),
+    ),
+    metadata: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }), Type.String({ maxLength: 500 }), {
+        maxProperties: 20,
+        additionalProperties: false,
+        description: 'For the sender; nobody else sees it',
+      }),
+    ),
+    tags: Type.Optional(
+      Type.Array(Type.String({ pattern: '^[A-Za-z0-9_.:-]{1,64}$' }), {
+        maxItems: 10,
+        description: 'To find messages by; without personal data',
+      }),
+    ),
+  };
+}
+
+function isSoon(text: string, now: Date): boolean {
+  const at = parseDateTime(text);
+  return at !== undefined && at.getTime() <= now.getTime() + LATEST_DAYS * DAY_MS;
+}
+
+const Attachment = Type.Object(
+  {
+    filename: lineOf(255, 'Without a path'),
+    contentType: Type.String({
+      maxLength: 127,
+      pattern: '^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*$',
+    }),
+    content: Type.Refine(
+      Type.String({ minLength: 1, description: 'Base64' }),
+      (text) => Buffer.from(text, 'base64').toString('base64') === text,
+      () => 'must be base64 with its padding',
+    ),
+  },
+  strict,
+);
+
+const copies = (description: string) =>
+  Type.Optional(Type.Array(address('One address'), { maxItems: 10, description }));
+
+/** Body of `POST /emails`. */
+export function emailBody(rules: SendingRules) {
+  const { ways } = rules;
+  const members = Type.Object(
+    {
+      to: address('One mail address'),
+      subject: Type.Optional(lineOf(255, 'In place of that of the template; needed without one')),
+      template: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' })),
+      variables: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Of the template' })),
+      locale: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: 'Language tag (BCP 47)' })),
+      text: Type.Optional(textOf(LONGEST_TEXT, 'Made of `html` when absent')),
+      html: Type.Optional(textOf(LONGEST_TEXT, 'As it is sent')),
+      cc: copies('Who gets a copy'),
+      bcc: copies('Who gets a copy without being named'),
+      replyTo: Type.Optional(address('Where answers go')),
+      from: Type.Optional(
+        Type.Refine(
+          address('One of the senders that are configured; the configured one when absent'),
+          (text) => isSender(text, ways),
+          () => 'must be a sender that is configured',
+        ),
+      ),
+      attachments: Type.Optional(
+        Type.Refine(
+          Type.Array(Attachment, { maxItems: 20, description: '10 MiB together' }),
+          (all) =>
+            all.reduce((sum, { content }) => sum + Buffer.byteLength(content, 'base64'), 0) <= MOST_ATTACHMENT_BYTES,
+          () => 'must have at most 10 MiB together',
+        ),
+      ),
+      ...commonMembers(rules),
+    },
+    strict,
+  );
+  return Type.Refine(
+    members,
+    ({ template, subject, text, html }) =>
+      template === undefined
+        ? subject !== undefined && (text ?? html) !== undefined
+        : text === undefined && html === undefined,
+    () => 'must have either template, or subject and text or html',
+  );
+}
+
+function isSender(text: string, ways: SendingRules['ways']): boolean {
+  const parsed = parseEmailAddress(text);
+  return 'value' in parsed && ways.mayBeFrom(parsed.value);
+}
+
+/** Body of `POST /sms`. */
+export function smsBody(rules: SendingRules) {
+  const { region } = rules.ways;
+  return Type.Object(
+    {
+      to: Type.Refine(
+        Type.String({
+          minLength: 3,
+          maxLength: 40,
+          description: `Number of a mobile phone; of ${region} without a country`,
+        }),
+        (text) => 'value' in parsePhoneNumber(text, region),
+        (text) => faultOf(parsePhoneNumber(text, region)),
+      ),
+      message: Type.Refine(
+        textOf(1530, `At most ${MOST_SEGMENTS} segments`),
+        (text) => segmentsOf(text).parts.length <= MOST_SEGMENTS,
+        () => `must have at most ${MOST_SEGMENTS} segments`,
+      ),
+      ...commonMembers(rules),
+    },
+    strict,
+  );
+}
+
+/** Body of `POST /push`. */
+export function pushBody(rules: SendingRules) {
+  const members = Type.Object(
+    {
+      deviceToken: textOf(4096, 'Of a browser its PushSubscription as JSON'),
+      platform: Type.Optional(
+        Type.Enum(pushPlatforms, {
+          description: 'May be left out where the device is known, or only one is configured',
+        }),
+      ),
+      title: Type.Optional(textOf(1000, 'What is shown first')),
+      body: Type.Optional(textOf(4000, 'What is shown below')),
+      data: Type.Optional(
+        Type.Record(
+          Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }),
+          Type.Union([Type.String({ maxLength: 4000 }), Type.Number(), Type.Boolean()]),
+          {
+            maxProperties: 100,
+            additionalProperties: false,
+            description: 'For the app, which gets each value as text',
+          },
+        ),
+      ),
+      ...commonMembers(rules),
+    },
+    strict,
+  );
+  return Type.Refine(
+    members,
+    ({ title, body, data }) =>
+      (title ?? body) !== undefined && Buffer.byteLength(JSON.stringify({ title, body, data })) <= MOST_PUSH_BYTES,
+    () => `must have title or body, and at most ${MOST_PUSH_BYTES} bytes with data`,
+  );
+}

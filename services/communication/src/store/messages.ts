@@ -1,0 +1,140 @@
+import type { RecordEvents } from '@rollcall/platform/events/events.ts';
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
+import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
+import type { MessageStore } from '../domain/message-store.ts';
+import type { Attempt, NewMessage } from '../domain/messages.ts';
+import { changeMessage, recordState } from './message-changes.ts';
+import { createMessageRows, foldedRecipient, MESSAGE_COLUMNS, type MessageRow } from './message-rows.ts';
+
+export interface MessageTableDeps {
+  /** Throws while the schema is not there yet. */
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+  /** Of recipients. */
+  readonly recipients: BlindIndex;
+  readonly recordEvents: RecordEvents;
+}
+
+const WHOSE = 'id = $1 AND ($3 OR subject = $2)';
+
+export function createMessageTable(deps: MessageTableDeps): MessageStore {
+  const { pool, vault, recipients, recordEvents } = deps;
+  const rows = createMessageRows(vault);
+  const insertRow = insertsRow(deps);
+
+  return {
+    insert: (message) =>
+      inTransaction(pool(), async (client) => {
+        const row = await insertRow(client, message);
+        if (row !== undefined) await recordState(client, recordEvents, row);
+      }),
+    async find(id, { subject, isAll }) {
+      const { rows: found } = await pool().query<MessageRow>(`SELECT ${MESSAGE_COLUMNS} FROM messages WHERE ${WHOSE}`, [
+        id,
+        subject,
+        isAll,
+      ]);
+      return found.map((row) => rows.messageOf(row))[0];
+    },
+    async attempts(id) {
+      const { rows: found } = await pool().query<AttemptRow>(
+        `SELECT number, provider, state, reason, started_at, ended_at FROM attempts WHERE message_id = $1 ORDER BY number`,
+        [id],
+      );
+      return found.map(attemptOf);
+    },
+    async history(id) {
+      const { rows: found } = await pool().query<{ type: string; created_at: Date }>(
+        'SELECT type, created_at FROM events WHERE resource_id = $1 ORDER BY number',
+        [id],
+      );
+      return found.map(({ type, created_at: at }) => ({ type, at }));
+    },
+    async list({ subject, isAll }, { state, channel, to, tag, template }, page) {
+      const { rows: found, ...rest } = await readNewest<MessageRow>(pool(), {
+        table: 'messages',
+        columns: MESSAGE_COLUMNS,
+        where: `($2 OR subject = $1) AND ($3::text IS NULL OR state = $3) AND ($4::text IS NULL OR channel = $4)
+          AND ($5::bytea[] IS NULL OR recipient = ANY($5)) AND ($6::text[] IS NULL OR tags @> $6)
+          AND ($7::text IS NULL OR template = $7)`,
+        parameters: [
+          subject,
+          isAll,
+          state,
+          channel,
+          to === undefined ? undefined : recipients.candidates(foldedRecipient(to)),
+          tag === undefined ? undefined : [tag],
+          template,
+        ],
+        page,
+      });
+      return { rows: found.map((row) => rows.messageOf(row)), ...rest };
+    },
+    cancel: (id) => inTransaction(pool(), (client) => changeMessage(client, recordEvents, { id, event: 'cancelled' })),
+    restart: (id, expiresAfterMs) =>
+      inTransaction(pool(), async (client) => {
+        const { rowCount } = await client.query(
+          `UPDATE messages SET expires_at = now() + make_interval(secs => $2::double precision / 1000)
+           WHERE id = $1 AND content IS NOT NULL`,
+          [id, expiresAfterMs],
+        );
+        if (rowCount === 0) return false;
+        const anew = { tried: [], pauses: 0, lookups: 0 };
+        return changeMessage(client, recordEvents, { id, event: 'restarted', dueInMs: 0, ...anew });
+      }),
+  };
+}
+
+function insertsRow({ vault, recipients }: MessageTableDeps) {
+  const rows = createMessageRows(vault);
+  return async (client: PoolClient, message: NewMessage): Promise<MessageRow | undefined> => {
+    const { id, subject, state, category, template, tags, envelope, content, sendAt, expiresAt } = message;
+    const isOver = state === 'suppressed';
+    const { rows: inserted } = await client.query<MessageRow>(
+      `INSERT INTO messages (id, subject, channel, state, category, template, template_version, locale, tags,
+         recipient, envelope, content, send_at, due_at, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+         CASE WHEN $14 THEN NULL ELSE coalesce($13, now()) END, $15)
+       ON CONFLICT (id) DO NOTHING RETURNING ${MESSAGE_COLUMNS}`,
+      [
+        id,
+        subject,
+        content.channel,
+        state,
+        category,
+        template?.name,
+        template?.version,
+        template?.locale,
+        tags,
+        recipients.of(foldedRecipient(envelope.to)),
+        rows.sealEnvelope(id, envelope),
+        rows.sealContent(id, content),
+        sendAt,
+        isOver,
+        expiresAt,
+      ],
+    );
+    return inserted[0];
+  };
+}
+
+interface AttemptRow {
+  readonly number: number;
+  readonly provider: string;
+  readonly state: Attempt['state'];
+  readonly reason: string | null;
+  readonly started_at: Date;
+  readonly ended_at: Date | null;
+}
+
+function attemptOf({ number, provider, state, reason, started_at, ended_at }: AttemptRow): Attempt {
+  return {
+    number,
+    provider,
+    state,
+    reason: reason ?? undefined,
+    startedAt: started_at,
+    endedAt: ended_at ?? undefined,
+  };
+}

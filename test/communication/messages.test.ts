@@ -1,0 +1,258 @@
+import type { Simulator } from '@rollcall/simulators/simulator.ts';
+import { startTwilio } from '@rollcall/simulators/sms/twilio.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMailpit, MAILPIT_TIMEOUT_MS, type TestMailpit } from '../support/mailpit.ts';
+import { createDatabase } from '../support/postgres.ts';
+import type { Answer } from '../support/replica.ts';
+import {
+  type Caller,
+  type CommunicationService,
+  codeOf,
+  faultPaths,
+  startCommunication,
+} from './communication-service.ts';
+import { writeProviders } from './providers-file.ts';
+
+const stack = new AsyncDisposableStack();
+let mailpit: TestMailpit;
+let twilio: Simulator;
+let service: CommunicationService;
+let ana: Caller;
+
+const accountSid = `AC${'0'.repeat(31)}1`;
+
+beforeAll(async () => {
+  mailpit = stack.use(await createMailpit());
+  twilio = stack.use(await startTwilio({ accountSid, authToken: 'right', retryDelaysMs: [] }));
+  const providers = {
+    email: {
+      from: { address: 'shop@shop.example', name: 'Acacia' },
+      providers: [
+        {
+          name: 'mailpit',
+          kind: 'smtp',
+          host: '127.0.0.1',
+          port: mailpit.smtpPort,
+          tls: 'none',
+          bounceDomain: 'shop.example',
+        },
+      ],
+    },
+    sms: {
+      providers: [
+        { name: 'twilio', kind: 'twilio', baseUrl: twilio.url, accountSid, authToken: 'right', sender: '+27600000001' },
+      ],
+    },
+  };
+  service = stack.use(
+    await startCommunication({
+      databaseUrl: stack.use(await createDatabase()).url,
+      settings: { ...(await writeProviders(providers)), ROLLCALL_RETRY_BASE_SECONDS: '0.2' },
+    }),
+  );
+  ana = await service.callerOf('ana');
+}, MAILPIT_TIMEOUT_MS);
+
+afterAll(() => stack.disposeAsync());
+
+const mail = { to: 'lindiwe@example.com', subject: 'Your order', text: 'It is on its way' };
+const waiting = { prefer: 'wait=20' };
+
+/** Of a message that an answer shows. */
+function pathOf(body: Answer['body']): string {
+  return `/messages/${String(body?.['id'])}`;
+}
+
+async function received(id: unknown) {
+  return (await mailpit.messages()).filter(({ MessageID }) => MessageID.startsWith(String(id)));
+}
+
+describe('a mail', () => {
+  test('is accepted, sent, and shown with its attempt and its history', async () => {
+    const accepted = await ana('POST', '/emails', { body: { ...mail, tags: ['orders'], metadata: { order: '7' } } });
+    expect(accepted.status).toBe(202);
+    expect(accepted.headers.get('x-ratelimit-limit')).toBe('100');
+    const id = String(accepted.body?.['id']);
+    expect(accepted.headers.get('location')).toBe(`/api/v1/messages/${id}`);
+    expect(accepted.body).toMatchObject({
+      channel: 'email',
+      status: 'queued',
+      to: mail.to,
+      provider: null,
+      sentAt: null,
+    });
+    await expect
+      .poll(async () => (await ana('GET', `/messages/${id}`)).body)
+      .toMatchObject({
+        id,
+        status: 'sent',
+        provider: 'mailpit',
+        metadata: { order: '7' },
+        tags: ['orders'],
+        attempts: [{ number: 1, provider: 'mailpit', status: 'accepted', reason: null }],
+        events: [{ type: 'message.queued' }, { type: 'message.sending' }, { type: 'message.sent' }],
+      });
+    expect(await received(id)).toMatchObject([
+      { Subject: mail.subject, From: { Address: 'shop@shop.example', Name: 'Acacia' }, To: [{ Address: mail.to }] },
+    ]);
+  });
+
+  test('is made of a template, in which values arrive as the letters that they are', async () => {
+    const variables = { company: 'Acacia', name: '<img src=x> {{7*7}}', url: 'https://shop.example/' };
+    const body = { to: mail.to, template: 'welcome', variables };
+    const accepted = await ana('POST', '/emails', { body, headers: waiting });
+    expect(accepted).toMatchObject({
+      status: 202,
+      body: { status: 'sent', template: { name: 'welcome', version: 0 } },
+    });
+    const [mailed] = await received(accepted.body?.['id']);
+    const raw = await mailpit.raw(mailed?.ID ?? '');
+    expect(raw).toContain('&lt;img src=3Dx');
+    expect(raw).not.toContain('<img src=3Dx');
+  });
+
+  test('of a template that is not there, or without its variables, is refused with 422', async () => {
+    const none = await ana('POST', '/emails', { body: { to: mail.to, template: 'nobody-has-it' } });
+    expect([none.status, codeOf(none)]).toEqual([422, 'TEMPLATE_NOT_FOUND']);
+    const missing = await ana('POST', '/emails', { body: { to: mail.to, template: 'welcome', variables: {} } });
+    expect([missing.status, codeOf(missing)]).toEqual([422, 'TEMPLATE_VARIABLES']);
+    expect(faultPaths(missing)).toContain('body/variables/company');
+  });
+
+  test('goes to those of the envelope alone, with copies, attachments and an address for answers', async () => {
+    const attachments = [
+      { filename: 'a.txt', contentType: 'text/plain', content: Buffer.from('attached').toString('base64') },
+    ];
+    const copies = { cc: ['thabo@example.com'], bcc: ['books@example.com'], replyTo: 'help@shop.example' };
+    const body = { ...mail, ...copies, attachments, html: '<p>Good <b>day</b></p>' };
+    const accepted = await ana('POST', '/emails', { body, headers: waiting });
+    const [mailed] = await received(accepted.body?.['id']);
+    expect(mailed).toMatchObject({
+      To: [{ Address: mail.to }],
+      Cc: [{ Address: 'thabo@example.com' }],
+      Bcc: [{ Address: 'books@example.com' }],
+    });
+    const raw = await mailpit.raw(mailed?.ID ?? '');
+    expect(raw).toContain('Reply-To: help@shop.example');
+    expect(raw).toContain('filename=a.txt');
+  });
+});
+
+describe('one effect for each key', () => {
+  test('fifty equal calls at a time are one message, and get one answer', async () => {
+    const headers = { 'idempotency-key': 'fifty' };
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => ana('POST', '/emails', { body: { ...mail, subject: 'Once' }, headers })),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+    await expect.poll(async () => (await ana('GET', pathOf(answers[0]?.body))).body?.['status']).toBe('sent');
+    expect((await mailpit.messages()).filter(({ Subject }) => Subject === 'Once')).toHaveLength(1);
+  });
+
+  test('another body with the key is refused', async () => {
+    const headers = { 'idempotency-key': 'another' };
+    await ana('POST', '/emails', { body: mail, headers });
+    const second = await ana('POST', '/emails', { body: { ...mail, subject: 'Another' }, headers });
+    expect([second.status, codeOf(second)]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+  });
+});
+
+describe('an SMS', () => {
+  test('goes to the number in the form of E.164, and says its segments', async () => {
+    const body = { to: '082 123 4567', message: 'Your code is 1234 ê' };
+    const accepted = await ana('POST', '/sms', { body, headers: waiting });
+    expect(accepted).toMatchObject({
+      status: 202,
+      body: { status: 'sent', provider: 'twilio', to: '+27821234567', segments: 1, encoding: 'UCS-2' },
+    });
+  });
+
+  test('that the provider refuses for its recipient fails, with the reason', async () => {
+    twilio.setOutcomes({ '+27821234568': '21614' });
+    const accepted = await ana('POST', '/sms', { body: { to: '+27821234568', message: 'Good day' }, headers: waiting });
+    expect(accepted.body).toMatchObject({ status: 'failed', reason: 'twilio 21614' });
+  });
+});
+
+describe('a message of another subject', () => {
+  test('is not there, whatever the verb', async () => {
+    const { body } = await ana('POST', '/emails', {
+      body: { ...mail, sendAt: new Date(Date.now() + 60_000).toISOString() },
+    });
+    const thabo = await service.callerOf('thabo');
+    const path = pathOf(body);
+    const answers = await Promise.all([
+      thabo('GET', path),
+      thabo('POST', `${path}/cancel`),
+      thabo('POST', `${path}/retry`),
+      thabo('GET', '/messages/none'),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404]);
+    const admin = await service.callerOf('admin', 'messages:read messages:admin');
+    expect((await admin('GET', path)).status).toBe(200);
+    expect((await thabo('GET', '/messages')).body).toMatchObject({ messages: [], total: 0 });
+  });
+});
+
+describe('what is scheduled', () => {
+  test('can be cancelled, once and again, and is not sent', async () => {
+    const sendAt = new Date(Date.now() + 1500).toISOString();
+    const { body } = await ana('POST', '/emails', { body: { ...mail, sendAt } });
+    expect(body).toMatchObject({ status: 'scheduled', sendAt });
+    const path = pathOf(body);
+    expect((await ana('POST', `${path}/cancel`)).body).toMatchObject({ status: 'cancelled' });
+    expect((await ana('POST', `${path}/cancel`)).status).toBe(200);
+    const retried = await ana('POST', `${path}/retry`);
+    expect([retried.status, codeOf(retried)]).toEqual([409, 'CONFLICT']);
+  });
+
+  test('leaves when its time has come', async () => {
+    const sendAt = new Date(Date.now() + 1500).toISOString();
+    const { body } = await ana('POST', '/emails', { body: { ...mail, sendAt } });
+    const path = pathOf(body);
+    await expect.poll(async () => (await ana('GET', path)).body).toMatchObject({ status: 'sent' });
+    const shown = (await ana('GET', path)).body;
+    expect(Date.parse(String(shown?.['sentAt']))).toBeGreaterThanOrEqual(Date.parse(sendAt));
+    expect((await ana('POST', `${path}/cancel`)).status).toBe(409);
+  });
+});
+
+test('messages are found by recipient, state, channel, tag and template', async () => {
+  const nomsa = await service.callerOf('nomsa');
+  const body = { ...mail, to: 'Nomsa@example.com', tags: ['found'] };
+  const { body: sent } = await nomsa('POST', '/emails', { body, headers: waiting });
+  await nomsa('POST', '/sms', { body: { to: '+27821234567', message: 'Good day' }, headers: waiting });
+  const idsOf = async (query: string) => {
+    const { body: list } = await nomsa('GET', `/messages?${query}`);
+    return (list as { messages: { id: string }[] }).messages.map(({ id }) => id);
+  };
+  const one = [sent?.['id']];
+  expect(await idsOf('to=nomsa@example.com')).toEqual(one);
+  expect(await idsOf('tag=found')).toEqual(one);
+  expect(await idsOf('channel=email&status=sent')).toEqual(one);
+  expect(await idsOf('template=welcome')).toEqual([]);
+  expect(await idsOf('limit=10')).toHaveLength(2);
+});
+
+test('the limit of a subject and an operation is told, and refuses with 429', async () => {
+  const busy = await service.callerOf('busy');
+  const body = { to: '+27821234567', message: 'Good day', sendAt: new Date(Date.now() + 3_600_000).toISOString() };
+  const answers = await Promise.all(Array.from({ length: 52 }, () => busy('POST', '/sms', { body })));
+  expect(answers.filter(({ status }) => status === 202)).toHaveLength(50);
+  const refused = answers.find(({ status }) => status === 429);
+  expect(refused && codeOf(refused)).toBe('RATE_LIMITED');
+  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect((await busy('POST', '/emails', { body: { ...mail, sendAt: body.sendAt } })).status).toBe(202);
+});
+
+test('providers are shown with their health, and without secrets', async () => {
+  const { body } = await ana('GET', '/providers');
+  expect(body).toMatchObject({ providers: [{ name: 'mailpit', status: 'available' }, { name: 'twilio' }] });
+  expect(JSON.stringify(body)).not.toContain('right');
+});
+
+test('a channel without a provider answers 503', async () => {
+  const answer = await ana('POST', '/push', { body: { deviceToken: 'x'.repeat(30), title: 'Good day' } });
+  expect([answer.status, codeOf(answer)]).toEqual([503, 'NO_PROVIDER']);
+});

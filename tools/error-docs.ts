@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { commonErrors } from '../platform/src/common-errors.ts';
 import type { ErrorCatalogue } from '../platform/src/errors.ts';
+import { streamErrors } from '../platform/src/events/stream-route.ts';
 import { webhookErrors } from '../platform/src/events/webhooks/errors.ts';
 import { serverErrors } from '../platform/src/http/errors.ts';
 import { errorCatalogue as communicationErrors } from '../services/communication/src/errors.ts';
@@ -60,7 +61,7 @@ ${rowsOf(paymentErrors)}
 
 | status | when | \`code\` |
 | --- | --- | --- |
-${rowsOf({ ...commonErrors, ...webhookErrors })}
+${rowsOf({ ...commonErrors, ...webhookErrors, ...streamErrors })}
 
 ## Every server
 

@@ -65,6 +65,7 @@ export interface BillingService extends AsyncDisposable {
   startProcess(): Promise<Replica>;
   /** @param scope all of billing when absent. */
   callerOf(subject: string, scope?: string, url?: string): Promise<Caller>;
+  tokenOf(subject: string, scope: string): Promise<string>;
 }
 
 export interface BillingOptions {
@@ -107,6 +108,7 @@ export async function startBilling({
     async callerOf(subject, scope = 'billing:write billing:read', url = service.url) {
       return caller(url, await issuer.tokenOf(subject, scope));
     },
+    tokenOf: (subject, scope) => issuer.tokenOf(subject, scope),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }

@@ -37,7 +37,8 @@ beforeAll(async () => {
 afterAll(() => stack.disposeAsync());
 
 beforeEach(
-  async () => void (await pool.query('TRUNCATE events, things, notes; UPDATE event_relay SET last_position = 0')),
+  async () =>
+    void (await pool.query('TRUNCATE events, things, notes CASCADE; UPDATE event_relay SET last_position = 0')),
 );
 
 async function addThings(count: number): Promise<readonly string[]> {

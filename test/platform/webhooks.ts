@@ -3,6 +3,7 @@ import { createEventRecorder } from '@rollcall/platform/events/events.ts';
 import { createPool, inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import { createLogger } from '@rollcall/platform/process/log.ts';
 import { createVault } from '@rollcall/platform/vault.ts';
+import { vi } from 'vitest';
 import { type BillingService, type Caller, idOf, startBilling } from '../payment/billing-service.ts';
 import { createDatabase } from '../support/postgres.ts';
 import type { Answer } from '../support/replica.ts';
@@ -17,6 +18,8 @@ export interface EventWorld extends AsyncDisposable {
   callerOf(subject: string): Promise<Caller>;
   /** @returns the ids of the events, in their order. */
   happen(subject: string, type: string, count?: number): Promise<readonly string[]>;
+  /** Resolves once all that has happened can be read. */
+  settled(): Promise<void>;
   /** Makes an endpoint that wants everything, unless it is said what. */
   hook(caller: Caller, url: string, eventTypes?: readonly string[]): Promise<Hook>;
 }
@@ -58,6 +61,9 @@ export async function startEventWorld(addresses = 'any'): Promise<EventWorld> {
       );
       return rows.map(({ id }) => id);
     },
+    async settled() {
+      await vi.waitUntil(() => isSettled(pool), { timeout: 10_000, interval: 20 });
+    },
     async hook(caller, to, eventTypes) {
       const made = await caller.post('/webhook-endpoints', {
         url: to,
@@ -73,4 +79,9 @@ function secretOf({ body }: Answer): string {
   const secret = body?.['secret'];
   if (typeof secret !== 'string') throw new Error(`The answer has no secret: ${JSON.stringify(body)}`);
   return secret;
+}
+
+async function isSettled(pool: Pool): Promise<boolean> {
+  const { rowCount } = await pool.query('SELECT FROM events WHERE position IS NULL');
+  return rowCount === 0;
 }

@@ -62,25 +62,31 @@ export async function pruneEvents(pool: Pool, limit: number): Promise<number> {
 export interface EventRelayOptions {
   /** Throws until the schema is up to date. */
   readonly pool: () => Pool;
-  /** Called when there is something new to be read, or to be sent. */
-  readonly onPlaced: () => void;
+  /** Called with the last position there is, where it is another than before. */
+  readonly onPosition: (position: bigint) => Promise<void>;
   readonly log: Logger;
 }
 
-/** Gives events their positions, four times a second, in every replica. */
-export function createEventRelay({ pool, onPlaced, log }: EventRelayOptions): Actor {
+/** Gives events their positions, and looks for those that others gave, four times a second in every replica. */
+export function createEventRelay({ pool, onPosition, log }: EventRelayOptions): Actor {
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
+  let known: string | undefined;
+
+  async function look(): Promise<void> {
+    while ((await placeEvents(pool())) === BATCH);
+    const { rows } = await pool().query<{ position: string }>('SELECT last_position AS position FROM event_relay');
+    const position = rows[0]?.position;
+    if (position === undefined || position === known) return;
+    await onPosition(BigInt(position));
+    known = position;
+  }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      try {
-        const placed = await placeEvents(pool());
-        if (placed > 0) onPlaced();
-        if (placed === BATCH) continue;
-      } catch (error) {
-        log.warn({ message: errorMessage(error) }, 'events could not be passed on');
-      }
+      await look().catch((error: unknown) =>
+        log.warn({ message: errorMessage(error) }, 'events could not be passed on'),
+      );
       await sleep(POLL_MS, stopping.signal);
     }
   }

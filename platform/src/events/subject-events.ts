@@ -11,7 +11,10 @@ import type { Routes } from '../service/app.ts';
 import type { Vault } from '../vault.ts';
 import { createPost } from '../webhooks/post.ts';
 import { createEventRecorder, type RecordEvents } from './events.ts';
+import { createEventReader } from './feed.ts';
+import { createFollowers } from './followers.ts';
 import { createEventRelay, pruneEvents } from './relay.ts';
+import { createSubjectStreams, eventStreamRoute } from './stream-route.ts';
 import { createDeliveryRecords, createWebhookQueue } from './webhooks/deliveries.ts';
 import { webhookRoutes } from './webhooks/routes.ts';
 import { createWebhookSender } from './webhooks/sender.ts';
@@ -34,9 +37,11 @@ export interface SubjectEventsDeps {
 /** What happens to what belongs to a subject, and how it is told (docs/decisions/0372, 0373). */
 export interface SubjectEvents {
   readonly recordEvents: RecordEvents;
-  readonly routes: Routes;
+  readonly routes: readonly Routes[];
   /** To be started after the database. */
   readonly actors: readonly Actor[];
+  /** So that the API can close. */
+  closeStreams(): void;
 }
 
 export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
@@ -47,13 +52,33 @@ export function createSubjectEvents(deps: SubjectEventsDeps): SubjectEvents {
     ...createEndpointRecords({ pool, vault }),
     ...createDeliveryRecords({ pool, vault }, () => sender.wake()),
   };
+  const reader = createEventReader(pool, vault);
+  const followers = createFollowers();
+  const streams = createSubjectStreams();
+  let reached: bigint | undefined;
+
+  async function onPosition(position: bigint): Promise<void> {
+    const before = reached;
+    const { subjects } = followers;
+    if (before === undefined) followers.wake(subjects);
+    // The database is an older copy of itself: what followers know is not there.
+    else if (position < before) streams.endAll();
+    else if (subjects.length > 0) followers.wake(await reader.subjectsAfter(before.toString(), subjects));
+    reached = position;
+    sender.wake();
+  }
+
   return {
     recordEvents: createEventRecorder(vault),
-    routes: webhookRoutes({ records, idempotency, area, addresses }),
+    routes: [
+      webhookRoutes({ records, idempotency, area, addresses }),
+      eventStreamRoute({ reader, followers, streams, log }),
+    ],
     actors: [
       createPruner({ name: 'events', prune: (limit) => pruneEvents(pool(), limit), log }),
       sender,
-      createEventRelay({ pool, onPlaced: () => sender.wake(), log }),
+      createEventRelay({ pool, onPosition, log }),
     ],
+    closeStreams: () => streams.closeAll(),
   };
 }

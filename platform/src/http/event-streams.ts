@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 
 const KEEP_ALIVE_MS = 15_000;
@@ -12,9 +14,11 @@ const STREAM_HEADERS = {
 } as const;
 
 /** One open stream of server-sent events. */
-interface EventStream {
+export interface EventStream {
   /** @param text whole events. Nothing happens once the subscriber is gone. */
   write(text: string): void;
+  /** Resolves once what was written is on its way, or nobody is there any more: for who has more to write than a little. */
+  drained(): Promise<void>;
   /** Ends it, once what was written has been fetched. */
   end(): void;
   /** @param listener called when it is over, whoever ended it. */
@@ -35,6 +39,9 @@ export interface EventStreams {
    */
   open(reply: FastifyReply): EventStream | undefined;
   readonly size: number;
+  /** Ends those that are open now. */
+  endAll(): void;
+  /** Ends all, and opens no more. */
   closeAll(): void;
 }
 
@@ -48,6 +55,9 @@ export interface EventStreamOptions {
 export function createEventStreams({ admit, stopping }: EventStreamOptions): EventStreams {
   const streams = new Set<() => void>();
   let isClosed = false;
+  const endAll = () => {
+    for (const end of streams) end();
+  };
   return {
     open(reply) {
       if (reply.request.method === 'HEAD') {
@@ -78,14 +88,39 @@ export function createEventStreams({ admit, stopping }: EventStreamOptions): Eve
         streams.delete(end);
         leave();
       });
-      return { write, end, onClose: (listener) => void raw.on('close', listener) };
+      return { write, drained: () => drained(raw), end, onClose: (listener) => void raw.on('close', listener) };
     },
     get size() {
       return streams.size;
     },
+    endAll,
     closeAll() {
       isClosed = true;
-      for (const end of streams) end();
+      endAll();
     },
   };
+}
+
+function drained(raw: ServerResponse): Promise<void> {
+  if (raw.destroyed || !raw.writableNeedDrain) return Promise.resolve();
+  return new Promise((resolve) => {
+    const over = () => {
+      raw.off('drain', over);
+      raw.off('close', over);
+      resolve();
+    };
+    raw.on('drain', over);
+    raw.on('close', over);
+  });
+}
+
+/** The answer of a route that streams events. @param description which events there are. */
+export function eventStream(description: string) {
+  return {
+    200: {
+      description: 'Server-sent events (WHATWG HTML); a comment every 15 s where there are none',
+      headers: { 'Cache-Control': { type: 'string', enum: ['no-store'] } },
+      content: { 'text/event-stream': { schema: Type.Unsafe<unknown>({ type: 'string', description }) } },
+    },
+  } as const;
 }

@@ -46,8 +46,6 @@ export interface ServiceMade extends ServiceApi {
   readonly actors: readonly Actor[];
   /** In the health report, beside the database. */
   readonly health?: readonly HealthPart[];
-  /** Ends what stays open by itself, such as event streams. */
-  readonly beforeClose?: () => Promise<void> | void;
 }
 
 /** By monitoring, all the time. */
@@ -76,11 +74,11 @@ export async function serviceParts<Config extends ServiceConfig>(
   const ground = { pool: database.pool, vault, index, idempotency };
   const events = createSubjectEvents({ ...context, ...ground, area, addresses: config.webhookAddresses });
   const made = await build({ ...context, ...ground, recordEvents: events.recordEvents });
-  const { actors, health = [], beforeClose = () => undefined, ...api } = made;
+  const { actors, health = [], ...api } = made;
   const parts = [{ name: 'database', isConnected: database.connected, isNeeded: true }, ...health];
   const app = await buildServiceApp({
     ...api,
-    routes: [...api.routes, events.routes, healthRoutes({ service: name, version, parts })],
+    routes: [...api.routes, ...events.routes, healthRoutes({ service: name, version, parts })],
     service: name,
     version,
     log,
@@ -97,7 +95,7 @@ export async function serviceParts<Config extends ServiceConfig>(
       createPruner({ name: 'idempotency', prune: (limit) => idempotency.prune(limit), log }),
       ...events.actors,
       ...actors,
-      httpServer(app, { config, log, beforeClose }),
+      httpServer(app, { config, log, beforeClose: () => events.closeStreams() }),
       ...registrationOf(),
     ],
   };

@@ -1,6 +1,6 @@
 import { readNewest } from '../../postgres/page.ts';
 import type { OutboxState } from '../../queues/outbox-states.ts';
-import { eventContext } from '../events.ts';
+import { eventText } from '../feed.ts';
 import { createEndpointSeal, type WebhookStoreDeps } from './store.ts';
 import type { DisabledReason, DueDelivery, WebhookDelivery, WebhookQueue, WebhookRecords } from './webhooks.ts';
 
@@ -70,10 +70,8 @@ export function createDeliveryRecords({ pool }: WebhookStoreDeps, onDue: () => v
 export function createWebhookQueue({ pool, vault }: WebhookStoreDeps): WebhookQueue {
   const seal = createEndpointSeal(vault);
 
-  function dueOf({ id, attempts, event_id: eventId, type, data: sealed, created_at: createdAt }: DueRow): DueDelivery {
-    const data: unknown = JSON.parse(vault.open(sealed, eventContext(eventId)).toString());
-    const body = JSON.stringify({ id: eventId, type, timestamp: createdAt.toISOString(), data });
-    return { id, attempts, eventId, body };
+  function dueOf({ id, attempts, event_id: eventId, ...event }: DueRow): DueDelivery {
+    return { id, attempts, eventId, body: eventText(vault, { id: eventId, ...event }) };
   }
 
   return {

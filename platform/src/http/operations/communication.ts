@@ -32,6 +32,7 @@ export const communicationOperations: readonly Operation[] = [
       'POST /templates/:name/preview',
       'GET /suppressions',
       'GET /providers',
+      'GET /events',
       'GET /webhook-endpoints',
       'GET /webhook-endpoints/:id',
       'GET /webhook-deliveries',

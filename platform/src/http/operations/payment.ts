@@ -25,6 +25,7 @@ export const paymentOperations: readonly Operation[] = [
       'GET /payments/:id/refunds',
       'GET /ledger/balances',
       'GET /reports/settlement',
+      'GET /events',
       'GET /webhook-endpoints',
       'GET /webhook-endpoints/:id',
       'GET /webhook-deliveries',

@@ -101,14 +101,3 @@ export const STREAM_REFUSALS = [
   'STREAM_SHARE_USED',
   'STOPPING',
 ] as const satisfies readonly ErrorCode[];
-
-/** The answer of a route that streams events. @param description which events there are. */
-export function eventStream(description: string) {
-  return {
-    200: {
-      description: 'Server-sent events (WHATWG HTML); a comment every 15 s where there are none',
-      headers: { 'Cache-Control': { type: 'string', enum: ['no-store'] } },
-      content: { 'text/event-stream': { schema: Type.Unsafe<unknown>({ type: 'string', description }) } },
-    },
-  } as const;
-}

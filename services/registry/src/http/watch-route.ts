@@ -1,4 +1,4 @@
-import type { EventStreams } from '@rollcall/platform/http/event-streams.ts';
+import { type EventStreams, eventStream } from '@rollcall/platform/http/event-streams.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
@@ -6,7 +6,7 @@ import { RegistryError } from '../common/errors.ts';
 import { catchUp, type FeedSource } from '../feeds/catch-up.ts';
 import { cursorOf, versionIn } from '../feeds/cursor.ts';
 import type { Feed, FeedEvent } from '../feeds/feed.ts';
-import { eventStream, STREAM_REFUSALS, StreamHeaders } from './schemas.ts';
+import { STREAM_REFUSALS, StreamHeaders } from './schemas.ts';
 
 const InstancesQuery = Type.Object({
   instances: Type.Optional(

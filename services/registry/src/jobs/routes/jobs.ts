@@ -1,9 +1,10 @@
+import { eventStream } from '@rollcall/platform/http/event-streams.ts';
 import { withRawBody } from '@rollcall/platform/http/raw-body.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Static } from 'typebox';
 import { RegistryError } from '../../common/errors.ts';
 import { rendered, sendRendered } from '../../http/rendered.ts';
-import { ConditionalHeaders, conditional, eventStream, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
+import { ConditionalHeaders, conditional, STREAM_REFUSALS, StreamHeaders } from '../../http/schemas.ts';
 import { type WatchRoute, watchRoute } from '../../http/watch-route.ts';
 import type { AdmissionDeps } from '../../webhooks/domain/call-admission.ts';
 import { authorizeCall } from '../../webhooks/domain/webhook-configs.ts';

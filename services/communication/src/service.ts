@@ -5,7 +5,9 @@ import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { createRedis } from '@rollcall/platform/redis/client.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { type CommunicationConfig, communicationConfig } from './config.ts';
+import { possibleTargets } from './domain/devices.ts';
 import { createTemplates } from './domain/templates/catalogue.ts';
+import { createUnreachable } from './domain/unreachable.ts';
 import { createUnsubscribeLinks } from './domain/unsubscribe.ts';
 import { createMessaging } from './messaging.ts';
 import { loadReadyTemplate, readyTemplates } from './ready-templates.ts';
@@ -48,6 +50,7 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
   const templateTable = createTemplateTable({ pool });
   const suppressions = createSuppressionTable({ pool, vault, index: index('recipient') });
   const devices = createDeviceTable({ pool, vault, index: index('device') });
+  const links = createUnsubscribeLinks(vault, config.publicUrl);
   const templates = createTemplates({
     store: templateTable,
     builtIn: await Promise.all(readyTemplates.map(loadReadyTemplate)),
@@ -64,9 +67,9 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
   });
   const messaging = await createMessaging(ground, {
     findTemplate: (subject, name) => templates.find({ subject, name }),
-    suppressions: { isSuppressed: async () => false, suppress: async () => {} },
-    deviceOf: async () => undefined,
-    unsubscribeUrl: () => undefined,
+    suppressions: createUnreachable({ suppressions, devices, clock }),
+    deviceOf: (subject, token) => devices.find(subject, possibleTargets(token)),
+    unsubscribeUrl: ({ id, subject }, recipient) => links.urlOf({ subject, recipient, messageId: id }),
     limiter,
   });
   return {
@@ -82,7 +85,7 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
     ],
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [...messaging.routes, templateRoutes(templates), suppressionRoutes(suppressions), deviceRoutes(devices)],
-    pages: [unsubscribePages({ links: createUnsubscribeLinks(vault, config.publicUrl), suppressions })],
+    pages: [unsubscribePages({ links, suppressions })],
     actors: [
       { name: 'redis', start: async () => {}, stop: async () => redis?.disconnect() },
       { name: 'limits', start: () => limiter.start(), stop: () => limiter.stop() },

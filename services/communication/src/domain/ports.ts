@@ -63,8 +63,11 @@ export type RefusalCause = 'recipient' | 'content' | 'credentials' | 'credit' | 
 
 /** Why a recipient is to get nothing more. */
 export interface Suppression {
-  /** The address does not exist; its owner does not want messages; the app is no longer there. */
-  readonly kind: 'address-unknown' | 'opted-out' | 'token-gone';
+  /**
+   * The address does not exist; its owner wants no marketing, or no SMS at all; called a mail spam;
+   * the app is no longer there.
+   */
+  readonly kind: 'address-unknown' | 'opted-out' | 'complained' | 'token-gone';
   /** Registrations of a device that are newer than this hold. */
   readonly since?: Date;
 }

@@ -155,6 +155,7 @@ function reportOf(value: unknown): readonly ProviderReport[] {
 }
 
 function suppressionOf(event: string, code: string | undefined): Suppression | undefined {
-  if (event === 'spamreport' || event === 'unsubscribe' || event === 'group_unsubscribe') return { kind: 'opted-out' };
+  if (event === 'spamreport') return { kind: 'complained' };
+  if (event === 'unsubscribe' || event === 'group_unsubscribe') return { kind: 'opted-out' };
   return event === 'bounce' && isUnknownAddress(code) ? { kind: 'address-unknown' } : undefined;
 }

@@ -1,11 +1,11 @@
 import { commonError, invalidRequest } from '@rollcall/platform/common-errors.ts';
+import { strict } from '@rollcall/platform/http/resources.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { Type } from 'typebox';
 import { type DeviceStore, parseDeviceToken, possibleTargets } from '../domain/devices.ts';
 import { pushPlatforms } from '../domain/recipients.ts';
 import { owner } from '../schemas/owner.ts';
-import { strict } from '../schemas/strict.ts';
 import { ownerOf } from './owner.ts';
 
 const tags = ['recipients'];

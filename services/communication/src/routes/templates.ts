@@ -1,8 +1,8 @@
-import { commonError } from '@rollcall/platform/common-errors.ts';
 import { pageOf } from '@rollcall/platform/http/lists.ts';
+import { found } from '@rollcall/platform/http/resources.ts';
 import type { App } from '@rollcall/platform/http/server.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
-import { mailOf, type StoredTemplate, type TemplateKey, type Templates } from '../domain/templates/catalogue.ts';
+import { mailOf, type Templates } from '../domain/templates/catalogue.ts';
 import { errorCatalogue } from '../errors.ts';
 import {
   OwnerQuery,
@@ -47,7 +47,7 @@ export function templateRoutes(templates: Templates): Routes {
       async (request) => {
         const { version, variables = {}, locale } = request.body;
         const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
-        const template = await found(templates, key, version);
+        const template = found(await templates.find(key, version));
         const mail = mailOf(template, { variables, ...(locale !== undefined && { locale }) });
         return { name: template.name, version: template.version, ...mail };
       },
@@ -86,7 +86,7 @@ function readRoutes(app: App, templates: Templates): void {
     async (request, reply) => {
       const { version } = request.query;
       const key = { subject: ownerOf(request, 'templates'), name: request.params.name };
-      const template = await found(templates, key, version === undefined ? undefined : Number(version));
+      const template = found(await templates.find(key, version === undefined ? undefined : Number(version)));
       reply.header('etag', etagOf(template.version));
       return templateRecord(template);
     },
@@ -138,10 +138,4 @@ function writeRoutes(app: App, templates: Templates): void {
       return reply.status(204).send();
     },
   );
-}
-
-async function found(templates: Templates, key: TemplateKey, version: number | undefined): Promise<StoredTemplate> {
-  const template = await templates.find(key, version);
-  if (template === undefined) throw commonError('NOT_FOUND');
-  return template;
 }

@@ -1,9 +1,9 @@
 import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import type { MessageHistoryEntry } from '../domain/message-store.ts';
 import { type Attempt, categories, channels, type Message } from '../domain/messages.ts';
 import { attemptStates, messageStates } from '../domain/states.ts';
-import { strict } from './strict.ts';
 
 const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schema: Schema) =>
   Type.Union([schema, Type.Null()]);

@@ -1,12 +1,12 @@
 import type { Clock } from '@rollcall/platform/clock.ts';
 import { parseDateTime } from '@rollcall/platform/date-time.ts';
+import { strict } from '@rollcall/platform/http/resources.ts';
 import { CONTROL } from '@rollcall/platform/text-rules.ts';
 import { Type } from 'typebox';
 import type { Ways } from '../domain/acceptance.ts';
 import { categories } from '../domain/messages.ts';
 import { parseEmailAddress, parsePhoneNumber, pushPlatforms } from '../domain/recipients.ts';
 import { MOST_SEGMENTS, segmentsOf } from '../domain/segments.ts';
-import { strict } from './strict.ts';
 
 /** What the checks of requests need to know. */
 export interface SendingRules {

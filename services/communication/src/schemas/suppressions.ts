@@ -1,4 +1,5 @@
 import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import {
   type StoredSuppression,
@@ -7,7 +8,6 @@ import {
   suppressionScopes,
 } from '../domain/suppressions.ts';
 import { owner } from './owner.ts';
-import { strict } from './strict.ts';
 
 const Recipient = Type.String({
   minLength: 1,
@@ -50,10 +50,7 @@ export const SuppressionRecord = Type.Object({
 
 export const SuppressionsResponse = Type.Object({
   suppressions: Type.Array(SuppressionRecord),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer(),
-  nextCursor: Type.Union([Type.String(), Type.Null()]),
+  ...pageAnswer,
 });
 
 export function suppressionRecord(suppression: StoredSuppression): Static<typeof SuppressionRecord> {

@@ -1,9 +1,9 @@
 import { listQuery } from '@rollcall/platform/http/lists.ts';
+import { pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
 import { type Static, Type } from 'typebox';
 import type { StoredTemplate, TemplateSummary } from '../domain/templates/catalogue.ts';
 import { declaredVariables } from '../domain/templates/variables.ts';
 import { owner } from './owner.ts';
-import { strict } from './strict.ts';
 
 /** Name of a template, wherever one is named. */
 const TemplateName = Type.String({
@@ -81,10 +81,7 @@ export const TemplateRecord = Type.Object({
 
 export const TemplatesResponse = Type.Object({
   templates: Type.Array(Type.Object(summary)),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer(),
-  nextCursor: Type.Union([Type.String(), Type.Null()]),
+  ...pageAnswer,
 });
 
 export const PreviewResponse = Type.Object({

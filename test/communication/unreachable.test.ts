@@ -1,0 +1,201 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { startFcm } from '@rollcall/simulators/push/fcm.ts';
+import type { Simulator } from '@rollcall/simulators/simulator.ts';
+import { startTwilio } from '@rollcall/simulators/sms/twilio.ts';
+import { SMTPServer } from 'smtp-server';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createDatabase } from '../support/postgres.ts';
+import { type Caller, type CommunicationService, startCommunication } from './communication-service.ts';
+import { writeProviders } from './providers-file.ts';
+
+const accountSid = `AC${'0'.repeat(31)}1`;
+const stack = new AsyncDisposableStack();
+/** By the recipient of the envelope: what came, or how it is refused. */
+const received = new Map<string, string[]>();
+const refusals = new Map<string, string>();
+let twilio: Simulator;
+let fcm: Simulator;
+let communication: CommunicationService;
+let shop: Caller;
+
+beforeAll(async () => {
+  const smtpPort = await startMailServer();
+  twilio = stack.use(await startTwilio({ accountSid, authToken: 'right', retryDelaysMs: [] }));
+  fcm = stack.use(await startFcm());
+  const { serviceAccount } = (await (await fetch(`${fcm.url}/_control/credentials`)).json()) as {
+    serviceAccount: Record<string, string>;
+  };
+  const providers = {
+    email: {
+      from: { address: 'shop@shop.example' },
+      providers: [
+        { name: 'mx', kind: 'smtp', host: '127.0.0.1', port: smtpPort, tls: 'none', bounceDomain: 'shop.example' },
+      ],
+    },
+    sms: {
+      providers: [
+        { name: 'twilio', kind: 'twilio', baseUrl: twilio.url, accountSid, authToken: 'right', sender: '+27600000001' },
+      ],
+    },
+    push: {
+      providers: [
+        {
+          name: 'fcm',
+          kind: 'fcm',
+          baseUrl: fcm.url,
+          projectId: serviceAccount['project_id'],
+          clientEmail: serviceAccount['client_email'],
+          privateKey: serviceAccount['private_key'],
+          tokenUri: serviceAccount['token_uri'],
+        },
+      ],
+    },
+  };
+  communication = stack.use(
+    await startCommunication({
+      databaseUrl: stack.use(await createDatabase()).url,
+      settings: { ...(await writeProviders(providers)), ROLLCALL_RETRY_BASE_SECONDS: '0.2' },
+    }),
+  );
+  shop = await communication.callerOf('shop');
+});
+
+afterAll(() => stack.disposeAsync());
+
+async function startMailServer(): Promise<number> {
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    logger: false,
+    onRcptTo({ address }, _session, answer) {
+      const refusal = refusals.get(address);
+      if (refusal === undefined) return answer();
+      const [code = '', ...words] = refusal.split(' ');
+      return answer(Object.assign(new Error(words.join(' ')), { responseCode: Number(code) }));
+    },
+    onData(stream, { envelope }, answer) {
+      const chunks: Uint8Array[] = [];
+      stream.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+      stream.on('end', () => {
+        for (const { address } of envelope.rcptTo)
+          received.getOrInsert(address, []).push(Buffer.concat(chunks).toString());
+        answer();
+      });
+    },
+  });
+  const listening = server.listen(0, '127.0.0.1');
+  await once(listening, 'listening');
+  stack.defer(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  return (listening.address() as AddressInfo).port;
+}
+
+const waiting = { prefer: 'wait=20' };
+
+async function statusOf(path: string, body: object): Promise<unknown> {
+  const answer = await shop('POST', path, { body, headers: waiting });
+  expect(answer).toMatchObject({ status: 202 });
+  return answer.body?.['status'];
+}
+
+const newAddress = () => `ana-${randomBytes(4).toString('hex')}@example.com`;
+const mail = (to: string, category: string) => statusOf('/emails', { to, subject: 'News', text: 'x', category });
+
+async function reasonsOf(recipient: string): Promise<unknown> {
+  const { body = {} } = await shop('GET', `/suppressions?recipient=${encodeURIComponent(recipient)}`);
+  return (body['suppressions'] as { reason: string; messageId: string | null }[]).map(({ reason, messageId }) => [
+    reason,
+    messageId !== null,
+  ]);
+}
+
+test('who unsubscribes by the header of a marketing mail still gets the others, until they subscribe again', async () => {
+  const to = newAddress();
+  expect(await mail(to, 'marketing')).toBe('sent');
+  expect(await mail(to, 'transactional')).toBe('sent');
+  const [marketing = '', transactional = ''] = received.get(to) ?? [];
+  expect(transactional).not.toMatch(/^List-Unsubscribe/im);
+  const unfolded = marketing.replaceAll(/\r\n[ \t]+/g, ' ');
+  expect(unfolded).toMatch(/^List-Unsubscribe-Post: List-Unsubscribe=One-Click\r$/m);
+  const [, path] = /^List-Unsubscribe: <https:\/\/gateway\.example(\/unsubscribe\/[\w-]+)>\r$/m.exec(unfolded) ?? [];
+  const url = `${communication.service.url}${path}`;
+  await fetch(url);
+  expect(await mail(to, 'marketing')).toBe('sent');
+  await fetch(url, { method: 'POST', body: new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }) });
+  expect(await reasonsOf(to)).toEqual([['unsubscribe', true]]);
+  expect(await mail(to.toUpperCase(), 'marketing')).toBe('suppressed');
+  expect(await mail(to, 'transactional')).toBe('sent');
+  await fetch(url, { method: 'POST', body: new URLSearchParams({ subscribe: 'again' }) });
+  expect(await mail(to, 'marketing')).toBe('sent');
+  expect(received.get(to)).toHaveLength(5);
+});
+
+test('the link of the longest address fits into a line of a mail', async () => {
+  const labels = Array.from({ length: 3 }, () => 'd'.repeat(60)).join('.');
+  const to = `${'a'.repeat(60)}@${labels}.example`;
+  expect(await mail(to, 'marketing')).toBe('sent');
+  const lines = (received.get(to)?.[0] ?? '').split('\r\n').map((line) => Buffer.byteLength(line));
+  expect(Math.max(...lines)).toBeLessThan(998);
+});
+
+test.each([
+  ['550 5.1.1 No such user', 'failed', [['hard-bounce', true]]],
+  ['550 5.2.2 Mailbox full', 'failed', []],
+  ['550 No such user', 'failed', []],
+  ['554 5.7.1 Blocked', 'queued', []],
+  ['450 4.2.1 Try later', 'queued', []],
+])('a server that says %s leaves the mail %s', async (refusal, status, reasons) => {
+  const to = newAddress();
+  refusals.set(to, refusal);
+  const answer = await shop('POST', '/emails', { body: { to, subject: 's', text: 't' } });
+  const path = `/messages/${String(answer.body?.['id'])}`;
+  await expect.poll(async () => (await shop('GET', path)).body?.['attempts']).not.toEqual([]);
+  await expect.poll(async () => (await shop('GET', path)).body?.['status']).toBe(status);
+  await expect.poll(() => reasonsOf(to)).toEqual(reasons);
+  refusals.delete(to);
+  await shop('POST', `${path}/cancel`);
+});
+
+test('an address that bounced gets nothing more, until its subject says otherwise; then it may bounce again', async () => {
+  const to = newAddress();
+  refusals.set(to, '550 5.1.1 No such user');
+  expect(await mail(to, 'transactional')).toBe('failed');
+  await expect.poll(() => reasonsOf(to)).toEqual([['hard-bounce', true]]);
+  expect(await mail(to, 'transactional')).toBe('suppressed');
+  expect((await shop('DELETE', `/suppressions/${to}`)).status).toBe(204);
+  expect(await mail(to, 'transactional')).toBe('failed');
+  await expect.poll(() => reasonsOf(to)).toEqual([['hard-bounce', true]]);
+});
+
+test('who answered STOP gets no SMS at all, from this subject', async () => {
+  const to = '+27821111111';
+  twilio.setOutcomes({ [to]: '21610' });
+  expect(await statusOf('/sms', { to, message: 'Hello' })).toBe('failed');
+  await expect.poll(() => reasonsOf(to)).toEqual([['stop', true]]);
+  await twilio.reset();
+  expect(await statusOf('/sms', { to: '082 111 1111', message: 'Hello' })).toBe('suppressed');
+  const other = await communication.callerOf('other');
+  const answer = await other('POST', '/sms', { body: { to, message: 'Hello' }, headers: waiting });
+  expect(answer.body?.['status']).toBe('sent');
+});
+
+test('a token that is gone gets nothing more until it is registered again; a payload that is wrong forgets no device', async () => {
+  const deviceToken = `${randomBytes(16).toString('base64url')}:APA91b${randomBytes(100).toString('base64url')}`;
+  const push = () => statusOf('/push', { deviceToken, title: 'Hello' });
+  const register = async () => (await shop('PUT', `/devices/${deviceToken}`, { body: { platform: 'fcm' } })).status;
+  expect(await register()).toBe(201);
+  fcm.setOutcomes({ [deviceToken]: 'BAD_REQUEST' });
+  expect(await push()).toBe('failed');
+  expect(await register()).toBe(200);
+  fcm.setOutcomes({ [deviceToken]: 'UNREGISTERED' });
+  expect(await push()).toBe('failed');
+  // Registered within the minute in which the answer may have been on its way.
+  expect(await register()).toBe(200);
+  const unknown = `${randomBytes(16).toString('base64url')}:APA91b${randomBytes(100).toString('base64url')}`;
+  fcm.setOutcomes({ [unknown]: 'UNREGISTERED' });
+  expect(await statusOf('/push', { deviceToken: unknown, title: 'Hello' })).toBe('failed');
+  await expect.poll(() => statusOf('/push', { deviceToken: unknown, title: 'Hello' })).toBe('suppressed');
+  await shop('PUT', `/devices/${unknown}`, { body: { platform: 'fcm' } });
+  expect(await statusOf('/push', { deviceToken: unknown, title: 'Hello' })).toBe('failed');
+});

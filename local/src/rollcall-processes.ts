@@ -19,6 +19,8 @@ export interface Backends {
   readonly vaultKeysFile: string;
   /** Path of the file of providers of messages. */
   readonly messageProvidersFile: string;
+  /** Path of the file of providers of payments. */
+  readonly paymentProvidersFile: string;
 }
 
 export interface ProcessPlan {
@@ -89,7 +91,11 @@ export async function planProcesses(log: (line: string) => void, backends: Backe
       name: 'payment',
       script: 'services/payment/src/main.ts',
       adminPort: paymentAdmin,
-      env: serviceEnvironment(paymentPort, databaseUrls.payment),
+      env: {
+        ...serviceEnvironment(paymentPort, databaseUrls.payment),
+        ROLLCALL_PROVIDERS_FILE: backends.paymentProvidersFile,
+        ROLLCALL_MODE: 'trial',
+      },
     },
   ];
   const [communication, payment] = [baseUrl(communicationPort), baseUrl(paymentPort)];

@@ -7,6 +7,7 @@ import { applyDemoClient } from './demo-client.ts';
 import type { KubernetesBinaries } from './kubernetes-binaries.ts';
 import { type Mailpit, startMailpit } from './mailpit.ts';
 import { writeMessageProviders } from './message-providers.ts';
+import { writePaymentProviders } from './payment-providers.ts';
 import { freePorts } from './ports.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
 import type { ManagedProcess } from './processes.ts';
@@ -111,13 +112,16 @@ export async function startRollcall(options: RollcallOptions): Promise<Rollcall>
   };
   log('Starting the operator, the registry, the gateway, communication and payment');
   const messageProvidersFile = join(directory, 'message-providers.json');
+  const paymentProvidersFile = join(directory, 'payment-providers.json');
   const plan = await planProcesses(log, {
     databaseUrls: await createServiceRoles(await postgres.createDatabase('rollcall')),
     redisUrl: redis.url,
     vaultKeysFile: await writeVaultKeys(join(directory, 'vault-keys.json')),
     messageProvidersFile,
+    paymentProvidersFile,
   });
   await writeMessageProviders(messageProvidersFile, { simulators: plan.simulators, smtpPort: mailpit?.smtpPort });
+  await writePaymentProviders(paymentProvidersFile, plan.simulators);
   const { processes, registry, gateway, gatewayGrpc, communication, payment } = plan;
   const [services, simulators, client] = await Promise.all([
     startServices(stack, { context, log, signal, processes }),

@@ -12,6 +12,14 @@ const schema = Type.Object({
   ROLLCALL_SELLERS_FILE: Type.Optional(
     Type.String({ minLength: 1, description: 'Who issues invoices, in YAML; absent: no invoice can be issued' }),
   ),
+  ROLLCALL_MODE: Type.Enum(['production', 'trial'], {
+    default: 'production',
+    description: 'In production there is no sandbox, and providers are called by https',
+  }),
+  ROLLCALL_LATE_CAPTURES: Type.Enum(['refund', 'review'], {
+    default: 'review',
+    description: 'What becomes of money for a payment that had failed, expired or was cancelled',
+  }),
 });
 
 /** Settings of the payment process. */
@@ -24,5 +32,7 @@ export function paymentConfig(environment: Environment) {
     ...serviceConfig(parsed),
     tokenAudience: parsed.ROLLCALL_TOKEN_AUDIENCE,
     sellersFile: parsed.ROLLCALL_SELLERS_FILE,
+    isProduction: parsed.ROLLCALL_MODE === 'production',
+    lateCapture: parsed.ROLLCALL_LATE_CAPTURES,
   };
 }

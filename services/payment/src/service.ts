@@ -3,6 +3,7 @@ import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
 import { createBilling } from './billing/billing.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
+import { createPayments } from './payments/payments.ts';
 
 const NAME = 'payment';
 const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
@@ -27,6 +28,10 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
 };
 
 async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
+  const payments = await createPayments(ground, {
+    onMoved: async () => undefined,
+    onMethodCancelled: async () => undefined,
+  });
   const billing = await createBilling(ground);
   return {
     title: 'Rollcall payment',
@@ -39,7 +44,8 @@ async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade>
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
-    routes: [...billing.routes],
-    actors: [],
+    routes: [...payments.routes, ...billing.routes],
+    pages: payments.pages,
+    actors: payments.actors,
   };
 }

@@ -3,6 +3,35 @@ import { type ErrorCatalogue, type ErrorKind, ServiceError } from '@rollcall/pla
 /** What payment refuses or cannot do, beside what communication refuses alike (platform/src/common-errors.ts). */
 export const errorCatalogue = {
   CONFLICT: { status: 409, message: 'Its state does not allow that; details.status has it' },
+  PAYMENT_FAILED: { status: 402, message: 'The provider refuses the payment; details.reason says why' },
+  PROVIDER_NOT_CONFIGURED: {
+    status: 422,
+    message: 'The provider has no settings here; details.providers has those that there are',
+  },
+  CURRENCY_NOT_SUPPORTED: {
+    status: 422,
+    message: 'The provider does not take the currency; details.currencies has those that it takes',
+  },
+  AMOUNT_TOO_SMALL: { status: 422, message: 'The provider does not take so little; details.minimum is its least' },
+  AMOUNT_NOT_SUPPORTED: {
+    status: 422,
+    message: 'The provider takes no such amount; details.multipleOf has to divide it',
+  },
+  REFUND_EXCEEDS_PAYMENT: {
+    status: 422,
+    message: 'The refund is more than what is left of the payment; details.left is what is',
+  },
+  REFUND_REFUSED: { status: 422, message: 'The provider refuses the refund; details.reason says why' },
+  FORGED: { status: 401, message: 'The notification is not signed by the provider' },
+  MALFORMED: { status: 400, message: 'The notification cannot be read' },
+  NOT_VERIFIED: {
+    status: 503,
+    message: 'The provider cannot be asked whether the notification is its own; send it again',
+  },
+  PROVIDER_ERROR: {
+    status: 502,
+    message: 'The provider cannot be reached, or does not let us in; nothing was done, and may be tried again',
+  },
   CUSTOMER_NOT_FOUND: { status: 422, message: 'There is no such customer, or it belongs to another subject' },
   INVOICE_TOTAL_NOT_ALLOWED: { status: 422, message: 'The total of an invoice is 0 to 10^12 minor units' },
   TAX_INVOICE_INCOMPLETE: {

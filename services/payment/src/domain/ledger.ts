@@ -17,7 +17,7 @@ interface Posting {
   readonly amount: bigint;
 }
 
-interface LedgerEntry {
+export interface LedgerEntry {
   /** Of its cause: a movement that is reported twice is entered once. */
   readonly key: string;
   readonly kind: ProviderEntryKind | InvoiceEntryKind;

@@ -1,5 +1,5 @@
 /** The providers that there are; `provider` of the contract. */
-type ProviderName = 'payfast' | 'yoco' | 'stripe' | 'sandbox';
+export type ProviderName = 'payfast' | 'yoco' | 'stripe' | 'sandbox';
 
 /** An amount in minor units of its currency (ISO 4217), such as cents. */
 export interface Money {

@@ -1,0 +1,50 @@
+import { planLookUp } from '../../domain/lookups.ts';
+import { isSettled } from '../../domain/payment-states.ts';
+import type { Payment } from './payments.ts';
+
+type Open = Pick<Payment, 'state' | 'purpose' | 'calledAt' | 'checkoutRef' | 'expiresAt' | 'lookUps' | 'lastLookUpAt'>;
+
+/** What the worker does next for a payment. */
+export type PaymentWork =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'wait'; readonly until: Date }
+  /** A checkout whose outcome is not known is made again: every provider knows our key for it. */
+  | { readonly kind: 'call_again' }
+  | { readonly kind: 'look_up' }
+  /** Nobody can pay it any more, since the provider never had it. */
+  | { readonly kind: 'expire' }
+  | { readonly kind: 'give_up' };
+
+/** Pure. A payer may pay until the payment expires; what then is not known is looked up for three days. */
+export function planWork(payment: Open, now: Date): PaymentWork {
+  const { state, purpose, calledAt, checkoutRef, expiresAt, lookUps, lastLookUpAt } = payment;
+  if (isSettled(state)) return { kind: 'nothing' };
+  if (calledAt === undefined) return now < expiresAt ? { kind: 'wait', until: expiresAt } : { kind: 'expire' };
+  if (checkoutRef !== undefined && now < expiresAt) return { kind: 'wait', until: expiresAt };
+  const isCharge = purpose === 'charge';
+  if (!isCharge && checkoutRef === undefined && now >= expiresAt) return { kind: 'expire' };
+  const since = checkoutRef === undefined ? calledAt : expiresAt;
+  const decision = planLookUp(
+    { since: instant(since), lookUps, lastLookUpAt: lastOf(lastLookUpAt, since) },
+    instant(now),
+  );
+  if (decision.kind === 'wait') return { kind: 'wait', until: new Date(decision.until.epochMilliseconds) };
+  if (decision.kind === 'give_up') return decision;
+  return isCharge || checkoutRef !== undefined ? { kind: 'look_up' } : { kind: 'call_again' };
+}
+
+/** Pure. When the worker looks at it again; undefined: never. */
+export function dueAt(payment: Open, now: Date): Date | undefined {
+  const work = planWork(payment, now);
+  if (work.kind === 'nothing') return undefined;
+  return work.kind === 'wait' ? work.until : now;
+}
+
+/** Lookups while the payer could still pay say nothing about the time after. */
+function lastOf(lastLookUpAt: Date | undefined, since: Date): Temporal.Instant | undefined {
+  return lastLookUpAt === undefined || lastLookUpAt < since ? undefined : instant(lastLookUpAt);
+}
+
+function instant(date: Date): Temporal.Instant {
+  return Temporal.Instant.fromEpochMilliseconds(date.getTime());
+}

@@ -1,0 +1,113 @@
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { NotificationError } from '../../domain/notification-error.ts';
+import type { PaymentProvider, ProviderName, RawNotification } from '../../domain/ports.ts';
+import type { Settle } from './settle.ts';
+import type { Providers } from './take.ts';
+
+interface NewNotification {
+  readonly provider: ProviderName;
+  readonly eventKey: string;
+  /** As it came. */
+  readonly body: Buffer;
+  /** What a person should know, without personal data. */
+  readonly remark: string | undefined;
+}
+
+/** A notification that its provider has surely sent. */
+export interface ReceivedNotification {
+  readonly id: string;
+  readonly provider: ProviderName;
+  readonly body: Buffer;
+  /** How often it was about nothing that is known here. */
+  readonly attempts: number;
+}
+
+/** Where notifications wait to be worked off. */
+export interface Inbox {
+  /** @returns false where the event is there already. */
+  keep(notification: NewNotification): Promise<boolean>;
+  take(limit: number): Promise<readonly ReceivedNotification[]>;
+  /** `review`: a person has to look. */
+  end(id: string, state: 'done' | 'review', remark: string | undefined): Promise<void>;
+  putOff(id: string, seconds: number): Promise<void>;
+  /** Drops the bytes of old ones. @param limit how many at most. @returns how many. */
+  forget(limit: number): Promise<number>;
+}
+
+export interface ReceivingDeps {
+  readonly inbox: Inbox;
+  readonly providers: Providers;
+  readonly settle: Settle;
+  readonly log: Logger;
+}
+
+/** How providers tell what happened. */
+export interface Receiving {
+  /**
+   * Keeps a notification once, after it is known that the provider sent it.
+   *
+   * @throws ServiceError NOT_FOUND for a provider without settings; FORGED, MALFORMED, UNAVAILABLE.
+   */
+  receive(name: ProviderName, notification: RawNotification): Promise<void>;
+  /** Does what it says. */
+  work(notification: ReceivedNotification): Promise<void>;
+}
+
+/** Seconds until it is looked at again: what it is about may be written down just now. */
+const LATER_SECONDS = [1, 5, 60, 600];
+
+export function createReceiving({ inbox, providers, settle, log }: ReceivingDeps): Receiving {
+  return {
+    async receive(name, notification) {
+      const provider = providers.find(name);
+      if (provider === undefined) {
+        throw paymentError('PROVIDER_NOT_CONFIGURED', { details: { providers: providers.names } });
+      }
+      const { eventKey, warnings } = await verified(provider, notification);
+      const remark = warnings.length === 0 ? undefined : warnings.join('; ');
+      if (remark !== undefined) log.warn({ provider: name, remark }, 'a notification is taken with a remark');
+      await inbox.keep({ provider: name, eventKey, body: notification.body, remark });
+    },
+    async work({ id, provider: name, body, attempts }) {
+      const facts = factsOf(providers.find(name), body);
+      if (facts === undefined) {
+        log.warn({ provider: name, notificationId: id }, 'a notification cannot be read');
+        await inbox.end(id, 'review', 'it cannot be read');
+        return;
+      }
+      let isKnown = true;
+      for (const fact of facts) isKnown = (await settle({ provider: name, fact, source: 'notification' })) && isKnown;
+      if (isKnown) {
+        await inbox.end(id, 'done', undefined);
+        return;
+      }
+      const seconds = LATER_SECONDS[attempts];
+      if (seconds !== undefined) {
+        await inbox.putOff(id, seconds);
+        return;
+      }
+      log.warn({ provider: name, notificationId: id }, 'a notification is about nothing that is known here');
+      await inbox.end(id, 'review', 'it is about nothing that is known here');
+    },
+  };
+}
+
+async function verified(provider: PaymentProvider, notification: RawNotification) {
+  try {
+    return await provider.verify(notification);
+  } catch (error) {
+    if (!(error instanceof NotificationError)) throw error;
+    if (error.code === 'UNVERIFIED') throw paymentError('NOT_VERIFIED', { cause: error });
+    throw paymentError(error.code, { message: error.message, cause: error });
+  }
+}
+
+function factsOf(provider: PaymentProvider | undefined, body: Buffer) {
+  try {
+    return provider?.readFacts(body);
+  } catch (error) {
+    if (error instanceof NotificationError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,127 @@
+import type { ListPage, NewestPage, Owner } from '../../billing/domain/lists.ts';
+import type { PaymentState } from '../../domain/payment-states.ts';
+import type {
+  CheckoutPurpose,
+  Money,
+  PaymentReference,
+  ProviderName,
+  Redirect,
+  StoredMethod,
+} from '../../domain/ports.ts';
+import type { PaymentBalance } from '../../domain/refunds.ts';
+import type { PaymentChange } from './changes.ts';
+
+/** What a payment is made of. */
+export interface PaymentTerms {
+  readonly id: string;
+  readonly subject: string;
+  readonly provider: ProviderName;
+  /** `charge`: of a stored method, without the payer. */
+  readonly purpose: CheckoutPurpose | 'charge';
+  /** 0 where the method alone is kept. */
+  readonly money: Money;
+  readonly customerEmail: string;
+  readonly itemName: string;
+  /** Of the caller; kept and given back as it came. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** The page of the shop that the payer may go back to. */
+  readonly returnUrl?: string | undefined;
+  /** Of a `charge`. A secret. */
+  readonly method?: StoredMethod | undefined;
+  readonly customerId?: string | undefined;
+  /** It is for an invoice, which is a sale since it was issued. */
+  readonly invoiceId?: string | undefined;
+}
+
+/** A payment as it is kept. */
+export interface Payment extends PaymentTerms {
+  readonly state: PaymentState;
+  /** Why it failed, or is in review: a word for programs. */
+  readonly reason: string | undefined;
+  readonly balance: PaymentBalance;
+  /** Opens our pages of it. A secret. */
+  readonly pageToken: string;
+  /** Where the payer goes; undefined until the provider has the checkout. */
+  readonly redirect: Redirect | undefined;
+  readonly checkoutRef: string | undefined;
+  /** Of the charge that refunds are of. */
+  readonly chargeRef: string | undefined;
+  /** When the provider was called; undefined: it surely has not been. */
+  readonly calledAt: Date | undefined;
+  readonly lookUps: number;
+  readonly lastLookUpAt: Date | undefined;
+  /** Who has not paid by then cannot any more. */
+  readonly expiresAt: Date;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** Money that a provider says it took. */
+export interface KnownCharge {
+  readonly chargeRef: string;
+  readonly money: Money;
+  readonly fee: bigint | undefined;
+  /** Whether it is in the balance and in the ledger. */
+  readonly isBooked: boolean;
+}
+
+/** What is known of a payment when something happens to it. */
+export interface Snapshot {
+  readonly payment: Payment;
+  readonly charges: readonly KnownCharge[];
+}
+
+/** One line of the history. */
+export interface PaymentHistoryEntry {
+  readonly at: Date;
+  readonly event: string;
+  readonly source: string;
+  readonly from: string | null;
+  readonly to: string;
+  readonly reason: string | null;
+}
+
+interface PaymentQuery {
+  readonly owner: Owner;
+  readonly status: PaymentState | undefined;
+  readonly provider: ProviderName | undefined;
+  /** Whatever its capitals. */
+  readonly customerEmail: string | undefined;
+  readonly page: ListPage;
+}
+
+/** Where payments are kept. */
+export interface PaymentStore {
+  /** Makes it, or finds the one that has the id. */
+  create(terms: PaymentTerms, expiresAt: Date): Promise<Payment>;
+  find(id: string, owner: Owner): Promise<Payment | undefined>;
+  findByPageToken(token: string): Promise<Payment | undefined>;
+  list(query: PaymentQuery): Promise<NewestPage<Payment>>;
+  history(id: string): Promise<readonly PaymentHistoryEntry[]>;
+  /**
+   * Writes down that the provider is called.
+   *
+   * @returns false where it was already, or the payment is not open any more.
+   */
+  beginCall(id: string): Promise<boolean>;
+  /** The provider surely has not done it: it may be called again. */
+  withdrawCall(id: string): Promise<void>;
+  /**
+   * Changes a payment in one transaction with its history, the ledger and the events.
+   *
+   * @param decide pure; undefined: nothing is to be changed.
+   * @throws ServiceError CONFLICT where somebody asks for what its state refuses.
+   */
+  change(id: string, decide: (snapshot: Snapshot) => PaymentChange | undefined): Promise<Payment>;
+  /**
+   * The payment that a provider speaks of. A charge of a stored method that has no reference yet is
+   * found by the method: the provider may name an older payment of it (case A16).
+   *
+   * @returns its id; undefined: none, or it cannot be told which.
+   */
+  match(provider: ProviderName, reference: PaymentReference): Promise<string | undefined>;
+  /** Keeps when it was looked up, and says when the next time is. */
+  lookedUp(id: string): Promise<void>;
+  /** The payer has come back: what became of it is looked up soon, but not more often than each ten seconds. */
+  hurry(id: string): Promise<boolean>;
+}

@@ -1,0 +1,72 @@
+import type { Owner } from '../../billing/domain/lists.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { isRefundable } from '../../domain/payment-states.ts';
+import type { ProviderName } from '../../domain/ports.ts';
+import { refundable } from '../../domain/refunds.ts';
+import type { ChangeSource } from './changes.ts';
+import { createRefundCalls, type RefundingDeps } from './refund-calls.ts';
+import type { NewRefund, Refund, RefundFact } from './refunds.ts';
+
+interface RefundOrder extends NewRefund {
+  readonly owner: Owner;
+}
+
+/** How money goes back. */
+export interface Refunding {
+  /**
+   * Refunds all or a part of a payment, once for each id. What a provider does not say at once is
+   * `pending` or `processing`, and ends later.
+   *
+   * @returns undefined where there is no such payment of the owner.
+   * @throws ServiceError REFUND_EXCEEDS_PAYMENT, CONFLICT, REFUND_REFUSED.
+   */
+  refund(order: RefundOrder): Promise<Refund | undefined>;
+  /** Goes on with a refund that is due. */
+  work(id: string): Promise<void>;
+  /** @returns false: it is of no refund that was made here. */
+  settle(told: {
+    readonly provider: ProviderName;
+    readonly fact: RefundFact;
+    readonly source: ChangeSource;
+  }): Promise<boolean>;
+}
+
+/** The way that money goes back: reserved first, then the provider is called, without a lock (case A12). */
+export function createRefunding(deps: RefundingDeps): Refunding {
+  const { refunds, payments } = deps;
+  const calls = createRefundCalls(deps);
+
+  async function refusal(paymentId: string) {
+    const payment = await payments.find(paymentId, undefined);
+    if (payment === undefined || !isRefundable(payment.state)) {
+      return paymentError('CONFLICT', { details: { status: payment?.state } });
+    }
+    return paymentError('REFUND_EXCEEDS_PAYMENT', { details: { left: Number(refundable(payment.balance)) } });
+  }
+
+  return {
+    async refund({ owner, ...order }) {
+      const payment = await payments.find(order.paymentId, owner);
+      if (payment === undefined) return undefined;
+      const reserved = await refunds.reserve(order);
+      if (reserved === undefined) throw await refusal(order.paymentId);
+      const refund = await calls.call(reserved);
+      if (refund.state !== 'failed') return refund;
+      throw paymentError('REFUND_REFUSED', { details: { reason: refund.failure, refundId: refund.id } });
+    },
+    async work(id) {
+      const refund = await refunds.find(id);
+      if (refund !== undefined && isOpen(refund)) await calls.goOn(refund);
+    },
+    async settle({ provider, fact, source }) {
+      const id = await refunds.match(provider, fact);
+      if (id === undefined) return false;
+      await calls.settle(id, fact, source);
+      return true;
+    },
+  };
+}
+
+function isOpen({ state }: Refund): boolean {
+  return state === 'pending' || state === 'processing';
+}

@@ -1,0 +1,74 @@
+import type { Money, ProviderFact, ProviderName } from '../../domain/ports.ts';
+import type { RefundEvent, RefundState } from '../../domain/refunds.ts';
+import type { ChangeSource } from './changes.ts';
+
+/** A fact about a refund. */
+export type RefundFact = Extract<ProviderFact, { readonly refund: unknown }>;
+
+/** A refund as it is kept. */
+export interface Refund {
+  readonly id: string;
+  readonly paymentId: string;
+  readonly subject: string;
+  readonly money: Money;
+  readonly state: RefundState;
+  /** Why it failed, or is in review: a word for programs. */
+  readonly failure: string | undefined;
+  /** In the words of who asked for it. */
+  readonly reason: string;
+  readonly refundRef: string | undefined;
+  readonly calledAt: Date | undefined;
+  readonly acceptedAt: Date | undefined;
+  /** Of the payment, by refunds that were over when the provider was called. */
+  readonly refundedBefore: bigint;
+  readonly lookUps: number;
+  readonly lastLookUpAt: Date | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** Something that happened to a refund. */
+export interface RefundChange {
+  readonly event: RefundEvent;
+  readonly source: ChangeSource;
+  readonly failure?: string | undefined;
+  readonly refundRef?: string | undefined;
+  /** The provider says that it has it, whether or not it is over. */
+  readonly isAccepted?: boolean;
+}
+
+export interface NewRefund {
+  readonly id: string;
+  readonly paymentId: string;
+  /** All that is left where undefined. */
+  readonly amount: bigint | undefined;
+  readonly reason: string;
+}
+
+/** Where refunds are kept. */
+export interface RefundStore {
+  /**
+   * Reserves the amount of the payment by one guarded update, and keeps the refund; or finds the one
+   * that has the id.
+   *
+   * @returns undefined where the payment has not so much left, or may not be refunded now.
+   */
+  reserve(refund: NewRefund): Promise<Refund | undefined>;
+  find(id: string): Promise<Refund | undefined>;
+  list(paymentId: string): Promise<readonly Refund[]>;
+  /**
+   * Writes down that the provider is called. Of a payment one refund at a time has an outcome that
+   * is not known.
+   *
+   * @returns undefined where it was called already, or another one is under way.
+   */
+  beginCall(id: string): Promise<Refund | undefined>;
+  /** The provider surely has not done it: it is called again later. */
+  withdrawCall(id: string, retryAt: Date): Promise<void>;
+  /** Changes a refund in one transaction with its payment, the history, the ledger and the events. */
+  change(id: string, decide: (refund: Refund) => RefundChange | undefined): Promise<Refund>;
+  /** By the references of a provider, the most exact first. */
+  match(provider: ProviderName, fact: RefundFact): Promise<string | undefined>;
+  /** When the worker comes back. */
+  putOff(id: string, until: Date, wasLookedUp: boolean): Promise<void>;
+}

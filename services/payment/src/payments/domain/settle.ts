@@ -1,0 +1,64 @@
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { ProviderFact, ProviderName, StoredMethod } from '../../domain/ports.ts';
+import type { ChangeSource } from './changes.ts';
+import { changeOfFact } from './facts.ts';
+import type { PaymentStore } from './payments.ts';
+import type { Refunding } from './refunding.ts';
+import type { RefundFact } from './refunds.ts';
+
+/** A stored method is of no use any more. */
+export type OnMethodCancelled = (provider: ProviderName, method: StoredMethod) => Promise<void>;
+
+export interface SettlingDeps {
+  readonly payments: PaymentStore;
+  readonly refunding: Refunding;
+  readonly onMethodCancelled: OnMethodCancelled;
+  readonly log: Logger;
+}
+
+interface Told {
+  readonly provider: ProviderName;
+  readonly fact: ProviderFact;
+  readonly source: ChangeSource;
+}
+
+/**
+ * Takes what a provider says: by its notification, or when it was asked.
+ *
+ * @returns false: it is about nothing that is known here.
+ */
+export type Settle = (told: Told) => Promise<boolean>;
+
+/** The one door by which facts move payments and refunds, whoever brings them (case A11). */
+export function createSettling({ payments, refunding, onMethodCancelled, log }: SettlingDeps): Settle {
+  return async ({ provider, fact, source }) => {
+    if (fact.kind === 'method.cancelled') {
+      await onMethodCancelled(provider, { token: fact.token });
+      return true;
+    }
+    if (isRefundFact(fact)) {
+      if (await refunding.settle({ provider, fact, source })) return true;
+      return await reportForeignRefund({ provider, fact, source });
+    }
+    const id = await payments.match(provider, fact.payment);
+    if (id === undefined) return false;
+    const payment = await payments.change(id, (snapshot) => changeOfFact(snapshot, fact, source));
+    if (payment.state === 'needs_review') log.warn({ paymentId: id, reason: payment.reason }, 'a payment is in review');
+    return true;
+  };
+
+  /** A refund that was not made here: somebody made it at the provider's own page. */
+  async function reportForeignRefund({ provider, fact, source }: Told & { readonly fact: RefundFact }) {
+    const { chargeRef } = fact.refund;
+    const id = chargeRef === undefined ? undefined : await payments.match(provider, { chargeRef });
+    if (id === undefined) return false;
+    if (fact.kind === 'refund.succeeded') {
+      await payments.change(id, () => ({ event: 'unclear', source, reason: 'refunded_elsewhere' }));
+    }
+    return true;
+  }
+}
+
+function isRefundFact(fact: ProviderFact): fact is RefundFact {
+  return fact.kind === 'refund.succeeded' || fact.kind === 'refund.failed';
+}

@@ -1,0 +1,214 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { isSettled } from '../../domain/payment-states.ts';
+import type {
+  AmountRejection,
+  Charge,
+  Checkout,
+  Outcome,
+  PaymentProvider,
+  ProviderName,
+  StoredMethod,
+} from '../../domain/ports.ts';
+import type { Payment, PaymentStore, PaymentTerms } from './payments.ts';
+
+/** Who does not pay within a day has to be asked again. */
+const OPEN_MS = 24 * 3_600_000;
+
+/** The providers that have settings here. */
+export interface Providers {
+  readonly names: readonly ProviderName[];
+  /** Of payments that name none. */
+  readonly default: ProviderName | undefined;
+  find(name: ProviderName): PaymentProvider | undefined;
+}
+
+export interface TakingDeps {
+  readonly payments: PaymentStore;
+  readonly providers: Providers;
+  /** Base URL of our pages, without a slash at its end. */
+  readonly publicUrl: string;
+  readonly clock: Clock;
+}
+
+/** A payment by its payer. `id` decides which one it is: the same id has one effect. */
+type CheckoutTerms = Omit<PaymentTerms, 'provider' | 'purpose' | 'method'> & {
+  /** The default where undefined. */
+  readonly provider?: ProviderName | undefined;
+  readonly purpose: Exclude<PaymentTerms['purpose'], 'charge'>;
+};
+
+/** A charge of a method that its provider keeps, without the payer. */
+type ChargeTerms = Omit<PaymentTerms, 'purpose' | 'method'> & { readonly method: StoredMethod };
+
+/**
+ * What became of a charge.
+ *
+ * - `succeeded`: the money is there.
+ * - `declined`: the payment failed; `reason` as of the provider. Another charge has another id.
+ * - `open`: the outcome is not known, or the provider works on it. There must be no other charge for
+ *   the same thing; `OnPaymentMoved` tells how it ends.
+ * - `not_tried`: the provider surely has not done it. The same id may be charged again later.
+ */
+interface ChargeResult {
+  readonly outcome: 'succeeded' | 'declined' | 'open' | 'not_tried';
+  readonly payment: Payment;
+  readonly reason?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+}
+
+/** How payments begin. Amounts are in minor units. */
+export interface Taking {
+  /**
+   * Makes a payment and the provider's checkout of it. Its outcome may not be known: it is
+   * `processing` then, and its checkout comes later.
+   *
+   * @throws ServiceError PAYMENT_FAILED, PROVIDER_NOT_CONFIGURED, PROVIDER_ERROR, and what the
+   * provider cannot take.
+   */
+  open(terms: CheckoutTerms): Promise<Payment>;
+  /** Asks for the checkout of a payment (again) that has none yet. @throws as `open`. */
+  makeCheckout(payment: Payment): Promise<Payment>;
+  /**
+   * Charges a stored method once for each id, however often it is called.
+   *
+   * @throws ServiceError PROVIDER_NOT_CONFIGURED, also where the provider keeps no methods; and what
+   * the provider cannot take.
+   */
+  charge(terms: ChargeTerms): Promise<ChargeResult>;
+}
+
+/** The way that money comes in (docs/decisions/0352). */
+export function createTaking({ payments, providers, publicUrl, clock }: TakingDeps): Taking {
+  const expiry = () => new Date(clock.now().getTime() + OPEN_MS);
+
+  async function makeCheckout(payment: Payment): Promise<Payment> {
+    const { id, state, purpose, provider: name, money, customerEmail, itemName } = payment;
+    if (state === 'failed') throw paymentFailed(payment);
+    if (purpose === 'charge' || payment.checkoutRef !== undefined || isSettled(state)) return payment;
+    const provider = providerOf(providers, name);
+    await payments.beginCall(id);
+    const page = pageOf(publicUrl, payment);
+    const outcome = await provider.createCheckout({
+      paymentId: id,
+      attempt: 1,
+      purpose,
+      money,
+      customerEmail,
+      itemName,
+      returnUrl: `${page}/return`,
+      cancelUrl: `${page}/cancel`,
+    });
+    return settleCheckout(id, outcome);
+  }
+
+  async function settleCheckout(id: string, outcome: Outcome<Checkout>): Promise<Payment> {
+    if (outcome.outcome === 'accepted') {
+      const checkout = outcome.value;
+      return payments.change(id, ({ payment }) =>
+        payment.checkoutRef === undefined ? { event: 'checkout_made', source: 'provider', checkout } : undefined,
+      );
+    }
+    const { reason } = outcome;
+    if (outcome.outcome === 'refused') {
+      throw paymentFailed(await payments.change(id, () => ({ event: 'declined', source: 'provider', reason })));
+    }
+    if (outcome.outcome === 'unknown') {
+      return payments.change(id, () => ({ event: 'submitted', source: 'provider', reason }));
+    }
+    await payments.withdrawCall(id);
+    throw notReached(outcome);
+  }
+
+  async function settleCharge({ id, money }: ChargeTerms, outcome: Outcome<Charge>): Promise<ChargeResult> {
+    if (outcome.outcome === 'accepted') {
+      const { chargeRef, isSettled: isOver } = outcome.value;
+      const event = isOver ? 'captured' : 'submitted';
+      const charge = isOver ? { chargeRef, money, fee: undefined } : undefined;
+      return resultOf(await payments.change(id, () => ({ event, source: 'provider', charge, chargeRef })));
+    }
+    const { reason } = outcome;
+    if (outcome.outcome === 'failed') {
+      await payments.withdrawCall(id);
+      return { outcome: 'not_tried', payment: await known(id), reason, retryAfterMs: outcome.retryAfterMs };
+    }
+    const event = outcome.outcome === 'refused' ? 'declined' : 'submitted';
+    return resultOf(await payments.change(id, () => ({ event, source: 'provider', reason })));
+  }
+
+  async function known(id: string): Promise<Payment> {
+    const payment = await payments.find(id, undefined);
+    if (payment === undefined) throw new Error('The payment is gone');
+    return payment;
+  }
+
+  return {
+    makeCheckout,
+    async open({ provider: named, ...terms }) {
+      const name = named ?? providers.default;
+      const provider = providerOf(providers, name);
+      refuseMoney(provider.rejectionOf(terms.money, terms.purpose));
+      return makeCheckout(await payments.create({ ...terms, provider: provider.name }, expiry()));
+    },
+    async charge(terms) {
+      const { id, money, itemName, method, provider: name } = terms;
+      const provider = providerOf(providers, name);
+      if (provider.stored === undefined) throw notConfigured(providers, 'The provider keeps no methods');
+      refuseMoney(provider.rejectionOf(money, 'charge'));
+      const payment = await payments.create({ ...terms, purpose: 'charge' }, expiry());
+      // Who finds it begun does not know what became of it: it is looked up, and never charged twice.
+      if (!(await payments.beginCall(id))) return resultOf(await known(payment.id));
+      return settleCharge(terms, await provider.stored.charge({ paymentId: id, attempt: 1, money, itemName, method }));
+    },
+  };
+}
+
+/** Pure. Our page of a payment. */
+function pageOf(publicUrl: string, { pageToken }: Payment): string {
+  return `${publicUrl}/pay/${pageToken}`;
+}
+
+/** Pure. Where its payer goes to pay; undefined where there is nothing to pay, or nowhere yet. */
+export function paymentUrlOf(publicUrl: string, payment: Payment): string | undefined {
+  const { state, redirect } = payment;
+  if (isSettled(state) || redirect === undefined) return undefined;
+  return redirect.kind === 'url' ? redirect.url : pageOf(publicUrl, payment);
+}
+
+function providerOf(providers: Providers, name: ProviderName | undefined): PaymentProvider {
+  const provider = name === undefined ? undefined : providers.find(name);
+  if (provider === undefined) throw notConfigured(providers);
+  return provider;
+}
+
+function notConfigured(providers: Providers, message?: string) {
+  return paymentError('PROVIDER_NOT_CONFIGURED', { message, details: { providers: providers.names } });
+}
+
+function paymentFailed({ id, reason }: Payment) {
+  return paymentError('PAYMENT_FAILED', { details: { reason, paymentId: id } });
+}
+
+function notReached({ reason, retryAfterMs = 1000 }: Extract<Outcome<never>, { readonly outcome: 'failed' }>) {
+  const headers = { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
+  return paymentError('PROVIDER_ERROR', { headers, details: { reason } });
+}
+
+function refuseMoney(rejection: AmountRejection | undefined): void {
+  if (rejection === undefined) return;
+  switch (rejection.code) {
+    case 'CURRENCY_NOT_SUPPORTED':
+      throw paymentError(rejection.code, { details: { currencies: rejection.currencies } });
+    case 'AMOUNT_TOO_SMALL':
+      throw paymentError(rejection.code, { details: { minimum: Number(rejection.minimum) } });
+    case 'AMOUNT_NOT_SUPPORTED':
+      throw paymentError(rejection.code, { details: { multipleOf: Number(rejection.multipleOf) } });
+  }
+}
+
+function resultOf(payment: Payment): ChargeResult {
+  const { state, reason } = payment;
+  if (!isSettled(state) || state === 'needs_review') return { outcome: 'open', payment, reason };
+  const isPaid = state !== 'failed' && state !== 'expired' && state !== 'cancelled';
+  return { outcome: isPaid ? 'succeeded' : 'declined', payment, reason };
+}

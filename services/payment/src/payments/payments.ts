@@ -1,0 +1,87 @@
+import { addressRules } from '@rollcall/platform/outbound/address-rules.ts';
+import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
+import { createLookups } from '@rollcall/platform/outbound/lookups.ts';
+import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
+import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
+import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
+import type { PaymentConfig } from '../config.ts';
+import { noProviders, readProviders } from '../providers/providers-file.ts';
+import { createReceiving } from './domain/inbox.ts';
+import { createRefunding } from './domain/refunding.ts';
+import { createSettling, type OnMethodCancelled } from './domain/settle.ts';
+import { createTaking, type Taking } from './domain/take.ts';
+import { pageRoutes } from './pages/routes.ts';
+import { notificationRoutes } from './routes/notifications.ts';
+import { paymentRoutes } from './routes/payments.ts';
+import { refundRoutes } from './routes/refunds.ts';
+import { createNotificationTable } from './store/notifications.ts';
+import { createPaymentTable } from './store/payments.ts';
+import { createRefundTable } from './store/refunds.ts';
+import type { OnPaymentMoved } from './store/write-payment.ts';
+import { createInboxWork } from './work/inbox.ts';
+import { createPaymentWork } from './work/payments.ts';
+import { createRefundWork } from './work/refunds.ts';
+
+/** From a call of a provider to the last byte of its answer. */
+const PROVIDER_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 3000;
+
+/** Payments, as the rest of the service has them. */
+export interface PaymentParts extends Required<Pick<ServiceMade, 'routes' | 'pages' | 'actors'>> {
+  readonly taking: Taking;
+}
+
+/** Who is told of what becomes of payments. */
+export interface PaymentListeners {
+  readonly onMoved: OnPaymentMoved;
+  readonly onMethodCancelled: OnMethodCancelled;
+}
+
+/** @throws Error naming what is wrong with the file of providers. */
+export async function createPayments(
+  ground: ServiceGround<PaymentConfig>,
+  { onMoved, onMethodCancelled }: PaymentListeners,
+): Promise<PaymentParts> {
+  const { config, pool, vault, index, idempotency, recordEvents, clock, log } = ground;
+  const { publicUrl, isProduction, lateCapture, providersFile } = config;
+  const mayConnect = addressRules[config.providerAddresses];
+  const dispatcher = createGuardedAgent({ mayConnect, connectTimeoutMs: CONNECT_TIMEOUT_MS, keepAlive: false });
+  const calls = { clock, dispatcher, timeoutMs: PROVIDER_TIMEOUT_MS };
+  const { resolve } = createLookups();
+  const providers =
+    providersFile === undefined
+      ? noProviders
+      : await readProviders(providersFile, { ...calls, isProduction, publicUrl, resolve });
+  const sealing = { vault, emails: index('payer email'), methods: index('stored method') };
+  const table = { ...sealing, pool, recordEvents, clock, lateCapture, onMoved };
+  const payments = createPaymentTable(table);
+  const refunds = createRefundTable(table);
+  const inbox = createNotificationTable({ pool, vault });
+  const taking = createTaking({ payments, providers, publicUrl, clock });
+  const refunding = createRefunding({ refunds, payments, providers, clock });
+  const settle = createSettling({ payments, refunding, onMethodCancelled, log });
+  const receiving = createReceiving({ inbox, providers, settle, log });
+  const paymentWork = createPaymentWork({ pool, payments, taking, settle, providers, clock, log });
+  const inboxWork = createInboxWork({ inbox, receiving, log });
+  const wake = () => {
+    inboxWork.wake();
+    paymentWork.wake();
+  };
+  const connections: Actor = { name: 'providers', start: async () => {}, stop: () => dispatcher.destroy() };
+  return {
+    taking,
+    routes: [
+      paymentRoutes({ payments, taking, idempotency, publicUrl }),
+      refundRoutes({ payments, refunds, refunding, idempotency }),
+      notificationRoutes({ receiving, wake }),
+    ],
+    pages: [pageRoutes({ payments, receiving, sandbox: providers.sandbox, publicUrl, clock, wake })],
+    actors: [
+      connections,
+      paymentWork,
+      createRefundWork({ pool, refunding, log }),
+      inboxWork,
+      createPruner({ name: 'notifications', prune: (limit) => inbox.forget(limit), log }),
+    ],
+  };
+}

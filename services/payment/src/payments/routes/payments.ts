@@ -1,0 +1,192 @@
+import { callerOf } from '@rollcall/platform/http/callers.ts';
+import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
+import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
+import { answersOnce, found, IdParams, idOf, ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
+import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
+import type { Routes } from '@rollcall/platform/service/app.ts';
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { Email } from '../../billing/routes/schemas.ts';
+import { refusals } from '../../domain/errors.ts';
+import type { Payment, PaymentStore } from '../domain/payments.ts';
+import type { Taking } from '../domain/take.ts';
+import {
+  eventsAnswer,
+  NewPayment,
+  PaymentAnswer,
+  PaymentStatus,
+  PaymentWithEvents,
+  Provider,
+  paymentAnswer,
+} from './schemas.ts';
+
+const tags = ['payments'];
+
+const refusesPayments = refusals(
+  'PAYMENT_FAILED',
+  'PROVIDER_NOT_CONFIGURED',
+  'CURRENCY_NOT_SUPPORTED',
+  'AMOUNT_TOO_SMALL',
+  'AMOUNT_NOT_SUPPORTED',
+  'PROVIDER_ERROR',
+);
+
+const Resolution = Type.Object(
+  {
+    outcome: Type.Enum(['paid', 'unpaid', 'refunded'], {
+      description: 'What a person found out: of money that was in doubt, whether it is there, or went back',
+    }),
+  },
+  strict,
+);
+
+export interface PaymentRoutesDeps {
+  readonly payments: PaymentStore;
+  readonly taking: Taking;
+  readonly idempotency: Idempotency;
+  /** Base URL of our pages. */
+  readonly publicUrl: string;
+}
+
+/** Payments by payers, and what became of them. */
+export function paymentRoutes(deps: PaymentRoutesDeps): Routes {
+  return (app) => {
+    makingRoutes(deps)(app);
+    readingRoutes(deps)(app);
+    decidingRoutes(deps)(app);
+  };
+}
+
+function makingRoutes({ taking, idempotency, publicUrl }: PaymentRoutesDeps): Routes {
+  const once = answersOnce(idempotency);
+  return (app) => {
+    app.post(
+      '/payments',
+      {
+        schema: {
+          tags,
+          summary: 'Make a payment; 202 where it is not known yet whether the provider has it',
+          headers: idempotencyHeaders,
+          body: NewPayment,
+          response: { 201: PaymentAnswer, 202: PaymentAnswer },
+        },
+        config: { refuses: refusesPayments },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'createPayment',
+          effect: async (id) => {
+            const { amount, currency, metadata = {}, ...terms } = request.body;
+            const money = { amount: BigInt(amount), currency };
+            const { subject } = callerOf(request);
+            const payment = await taking.open({ ...terms, id, subject, money, metadata, purpose: 'pay' });
+            const status = payment.redirect === undefined ? 202 : 201;
+            return { status, location: `/api/v1/payments/${id}`, body: paymentAnswer(publicUrl, payment) };
+          },
+        }),
+    );
+  };
+}
+
+function readingRoutes({ payments, publicUrl }: PaymentRoutesDeps): Routes {
+  return (app) => {
+    app.get(
+      '/payments',
+      {
+        schema: {
+          tags,
+          summary: 'Payments, newest first',
+          querystring: Type.Object(
+            {
+              ...listQuery,
+              status: Type.Optional(PaymentStatus),
+              provider: Type.Optional(Provider),
+              customerEmail: Type.Optional(Email),
+            },
+            strict,
+          ),
+          response: { 200: Type.Object({ payments: Type.Array(PaymentAnswer), ...pageAnswer }) },
+        },
+      },
+      async (request) => {
+        const page = pageOf(request.query);
+        const { status, provider, customerEmail } = request.query;
+        const query = { owner: ownerOf(request, 'payments'), status, provider, customerEmail, page };
+        const { rows, total, nextCursor } = await payments.list(query);
+        const { limit, offset } = page;
+        return { payments: rows.map((row) => paymentAnswer(publicUrl, row)), total, limit, offset, nextCursor };
+      },
+    );
+    app.get(
+      '/payments/:id',
+      {
+        schema: {
+          tags,
+          summary: 'One payment, with what happened to it',
+          params: IdParams,
+          response: { 200: PaymentWithEvents },
+        },
+      },
+      async (request) => {
+        const payment = found(await payments.find(idOf(request), ownerOf(request, 'payments')));
+        const events = eventsAnswer(await payments.history(payment.id));
+        return { ...paymentAnswer(publicUrl, payment), events };
+      },
+    );
+  };
+}
+
+function decidingRoutes({ payments, idempotency, publicUrl }: PaymentRoutesDeps): Routes {
+  const once = answersOnce(idempotency);
+  const ownOf = async (request: FastifyRequest & { readonly params: { readonly id: string } }): Promise<Payment> =>
+    found(await payments.find(idOf(request), ownerOf(request, 'payments')));
+  const config = { refuses: refusals('CONFLICT') };
+  return (app) => {
+    app.post(
+      '/payments/:id/cancel',
+      {
+        schema: {
+          tags,
+          summary: 'Give up a payment that is not paid yet',
+          params: IdParams,
+          headers: idempotencyHeaders,
+          response: { 200: PaymentAnswer },
+        },
+        config,
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'cancelPayment',
+          effect: async () => {
+            const { id } = await ownOf(request);
+            const payment = await payments.change(id, () => ({ event: 'cancel', source: 'caller' }));
+            return { status: 200, body: paymentAnswer(publicUrl, payment) };
+          },
+        }),
+    );
+    app.post(
+      '/payments/:id/resolve',
+      {
+        schema: {
+          tags,
+          summary: 'Decide on a payment that is in review',
+          params: IdParams,
+          headers: idempotencyHeaders,
+          body: Resolution,
+          response: { 200: PaymentAnswer },
+        },
+        config,
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'resolvePayment',
+          effect: async () => {
+            const { id } = await ownOf(request);
+            const event = `resolved_${request.body.outcome}` as const;
+            const payment = await payments.change(id, () => ({ event, source: 'caller' }));
+            return { status: 200, body: paymentAnswer(publicUrl, payment) };
+          },
+        }),
+    );
+  };
+}

@@ -1,0 +1,103 @@
+import { strict } from '@rollcall/platform/http/resources.ts';
+import { CONTROL } from '@rollcall/platform/text-rules.ts';
+import { type Static, Type } from 'typebox';
+import { Currency, Email, Id, LARGEST, line, nullable, Timestamp } from '../../billing/routes/schemas.ts';
+import type { Payment, PaymentHistoryEntry } from '../domain/payments.ts';
+import { paymentUrlOf } from '../domain/take.ts';
+
+export const PaymentStatus = Type.Enum([
+  ...(['pending', 'processing', 'succeeded', 'failed', 'expired'] as const),
+  ...(['cancelled', 'partially_refunded', 'refunded', 'disputed', 'needs_review'] as const),
+]);
+
+export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox']);
+
+/** Of requests; in minor units. */
+export const Amount = Type.Integer({ minimum: 1, maximum: LARGEST, description: 'In minor units, such as cents' });
+
+const Metadata = Type.Record(
+  Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
+  Type.String({ maxLength: 500, pattern: `^[^${CONTROL}]*$` }),
+  { additionalProperties: false, maxProperties: 20, description: 'Kept, and given back as it came' },
+);
+
+const WebUrl = Type.Refine(
+  Type.String({ maxLength: 2048, pattern: `^https?://[^\\s${CONTROL}]+$` }),
+  (url) => URL.canParse(url) && new URL(url).username === '',
+  () => 'must be a URL of https or http, without credentials',
+);
+
+export const NewPayment = Type.Object(
+  {
+    amount: Amount,
+    currency: Currency,
+    provider: Type.Optional(Provider),
+    customerEmail: Email,
+    itemName: line(255, 'What is paid for, as the payer reads it'),
+    returnUrl: Type.Optional(WebUrl),
+    metadata: Type.Optional(Metadata),
+  },
+  strict,
+);
+
+const paymentAnswerMembers = {
+  id: Id,
+  amount: Type.Integer(),
+  currency: Type.String(),
+  status: PaymentStatus,
+  reason: nullable(Type.String({ description: 'Why it failed, or is in review' })),
+  provider: Provider,
+  customerEmail: Type.String(),
+  itemName: Type.String(),
+  paymentUrl: nullable(Type.String({ description: 'Where the payer goes; null: not yet, or no more' })),
+  amountRefunded: Type.Integer(),
+  metadata: Type.Record(Type.String(), Type.String()),
+  customerId: nullable(Type.String()),
+  invoiceId: nullable(Type.String()),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  expiresAt: Timestamp,
+};
+
+export const PaymentAnswer = Type.Object(paymentAnswerMembers);
+
+export const PaymentWithEvents = Type.Object({
+  ...paymentAnswerMembers,
+  events: Type.Array(
+    Type.Object({
+      at: Timestamp,
+      event: Type.String(),
+      source: Type.String(),
+      from: nullable(Type.String()),
+      to: Type.String(),
+      reason: nullable(Type.String()),
+    }),
+  ),
+});
+
+/** As its owner reads it, by whichever door. */
+export function paymentAnswer(publicUrl: string, payment: Payment): Static<typeof PaymentAnswer> {
+  const { id, money, state, reason, provider, customerEmail, itemName, balance, metadata } = payment;
+  return {
+    id,
+    amount: Number(money.amount),
+    currency: money.currency,
+    status: state,
+    reason: reason ?? null,
+    provider,
+    customerEmail,
+    itemName,
+    paymentUrl: paymentUrlOf(publicUrl, payment) ?? null,
+    amountRefunded: Number(balance.refunded),
+    metadata: { ...metadata },
+    customerId: payment.customerId ?? null,
+    invoiceId: payment.invoiceId ?? null,
+    createdAt: payment.createdAt.toISOString(),
+    updatedAt: payment.updatedAt.toISOString(),
+    expiresAt: payment.expiresAt.toISOString(),
+  };
+}
+
+export function eventsAnswer(history: readonly PaymentHistoryEntry[]) {
+  return history.map(({ at, ...entry }) => ({ ...entry, at: at.toISOString() }));
+}

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Vault } from '@rollcall/platform/vault.ts';
+import type { ProviderName } from '../../domain/ports.ts';
+import type { Inbox, ReceivedNotification } from '../domain/inbox.ts';
+
+const LEASE_SECONDS = 30;
+const KEPT_DAYS = 90;
+
+interface Row {
+  readonly id: string;
+  readonly provider: ProviderName;
+  readonly sealed: Buffer | null;
+  readonly attempts: number;
+}
+
+export interface NotificationTableDeps {
+  /** Throws while the schema is not there yet. */
+  readonly pool: () => Pool;
+  readonly vault: Vault;
+}
+
+export function createNotificationTable({ pool, vault }: NotificationTableDeps): Inbox {
+  return {
+    async keep({ provider, eventKey, body, remark }) {
+      const id = randomUUID();
+      const { rowCount } = await pool().query(
+        `INSERT INTO notifications (id, provider, event_key, sealed, state, remark, due_at)
+         VALUES ($1, $2, $3, $4, 'new', $5, now()) ON CONFLICT (provider, event_key) DO NOTHING`,
+        [id, provider, eventKey, vault.seal(body, contextOf(id)), remark],
+      );
+      return rowCount === 1;
+    },
+    async take(limit) {
+      const columns = 'id, provider, sealed, attempts';
+      const rows = await takeDueRows<Row>({
+        pool: pool(),
+        table: 'notifications',
+        columns,
+        leaseSeconds: LEASE_SECONDS,
+        limit,
+      });
+      return rows.flatMap(({ id, provider, sealed, attempts }): readonly ReceivedNotification[] =>
+        sealed === null ? [] : [{ id, provider, body: vault.open(sealed, contextOf(id)), attempts }],
+      );
+    },
+    async end(id, state, remark) {
+      await pool().query(
+        `UPDATE notifications SET state = $2, remark = COALESCE($3, remark), due_at = NULL WHERE id = $1`,
+        [id, state, remark],
+      );
+    },
+    async putOff(id, seconds) {
+      await pool().query(
+        `UPDATE notifications SET attempts = attempts + 1, due_at = now() + make_interval(secs => $2) WHERE id = $1`,
+        [id, seconds],
+      );
+    },
+    async forget(limit) {
+      const { rowCount } = await pool().query(
+        `UPDATE notifications SET sealed = NULL WHERE id IN (
+           SELECT id FROM notifications WHERE sealed IS NOT NULL AND due_at IS NULL
+             AND created_at < now() - make_interval(days => $2) ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+        [limit, KEPT_DAYS],
+      );
+      return rowCount ?? 0;
+    },
+  };
+}
+
+function contextOf(id: string): string {
+  return `notification ${id}`;
+}

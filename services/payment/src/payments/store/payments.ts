@@ -1,0 +1,104 @@
+import { readNewest } from '@rollcall/platform/postgres/page.ts';
+import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { planChange } from '../domain/changes.ts';
+import { dueAt } from '../domain/due.ts';
+import type { Payment, PaymentHistoryEntry, PaymentStore } from '../domain/payments.ts';
+import { lockPayment } from './locked-payment.ts';
+import { matchPayment } from './match.ts';
+import { foldedEmail, PAYMENT_COLUMNS, type PaymentRow, pageTokenHash, paymentOf } from './payment-rows.ts';
+import { insertPayment, type PaymentTableDeps, writeChange } from './write-payment.ts';
+
+export function createPaymentTable(deps: PaymentTableDeps): PaymentStore {
+  const { pool, vault, emails, clock } = deps;
+  const read = async (where: string, parameters: readonly unknown[]): Promise<Payment | undefined> => {
+    const { rows } = await pool().query<PaymentRow>(`SELECT ${PAYMENT_COLUMNS} FROM payments WHERE ${where}`, [
+      ...parameters,
+    ]);
+    return rows.map((row) => paymentOf(vault, row))[0];
+  };
+
+  return {
+    create: (terms, expiresAt) => inTransaction(pool(), (client) => insertPayment(deps, client, { terms, expiresAt })),
+    find: (id, owner) => read('id = $1 AND ($2::text IS NULL OR subject = $2)', [id, owner]),
+    findByPageToken: (token) => read('page_token_hash = $1', [pageTokenHash(token)]),
+    async list({ owner, status, provider, customerEmail, page }) {
+      const { rows, ...rest } = await readNewest<PaymentRow>(pool(), {
+        table: 'payments',
+        columns: PAYMENT_COLUMNS,
+        where: `($1::text IS NULL OR subject = $1) AND ($2::text IS NULL OR state = $2)
+          AND ($3::text IS NULL OR provider = $3) AND ($4::bytea[] IS NULL OR email_index = ANY($4))`,
+        parameters: [
+          owner,
+          status,
+          provider,
+          customerEmail === undefined ? undefined : emails.candidates(foldedEmail(customerEmail)),
+        ],
+        page,
+      });
+      return { rows: rows.map((row) => paymentOf(vault, row)), ...rest };
+    },
+    async history(id) {
+      const { rows } = await pool().query<PaymentHistoryEntry>(
+        `SELECT created_at AS at, event, source, from_state AS "from", to_state AS "to", reason
+         FROM payment_events WHERE payment_id = $1 ORDER BY id`,
+        [id],
+      );
+      return rows;
+    },
+    ...callMarks(pool),
+    change: (id, decide) =>
+      inTransaction(pool(), async (client) => {
+        const snapshot = await lockPayment(client, vault, id);
+        if (snapshot === undefined) throw new Error('The payment is gone');
+        const change = decide(snapshot);
+        if (change === undefined) return snapshot.payment;
+        const planned = planChange(snapshot, change, deps.lateCapture);
+        if (planned === undefined) throw paymentError('CONFLICT', { details: { status: snapshot.payment.state } });
+        await writeChange(deps, client, { told: change, planned });
+        return planned.payment;
+      }),
+    match: (provider, reference) => matchPayment(pool(), deps.methods, { provider, reference }),
+    async lookedUp(id) {
+      await pool().query('UPDATE payments SET look_ups = look_ups + 1, last_look_up_at = now() WHERE id = $1', [id]);
+      const payment = await read('id = $1', [id]);
+      if (payment === undefined) return;
+      // Of a payment that moved meanwhile nothing is due.
+      await pool().query('UPDATE payments SET due_at = $2 WHERE id = $1 AND state = $3', [
+        id,
+        dueAt(payment, clock.now()),
+        payment.state,
+      ]);
+    },
+  };
+}
+
+/** Guarded updates of one statement each. */
+function callMarks(pool: () => Pool): Pick<PaymentStore, 'beginCall' | 'withdrawCall' | 'hurry'> {
+  return {
+    async beginCall(id) {
+      const { rowCount } = await pool().query(
+        `UPDATE payments SET called_at = now(), due_at = now() + interval '1 minute', updated_at = now()
+         WHERE id = $1 AND called_at IS NULL AND state = 'pending'`,
+        [id],
+      );
+      return rowCount === 1;
+    },
+    async withdrawCall(id) {
+      await pool().query(
+        `UPDATE payments SET called_at = NULL, due_at = expires_at, updated_at = now()
+         WHERE id = $1 AND state = 'pending' AND checkout_ref IS NULL`,
+        [id],
+      );
+    },
+    async hurry(id) {
+      const { rowCount } = await pool().query(
+        `UPDATE payments SET due_at = now()
+         WHERE id = $1 AND state IN ('pending', 'processing') AND checkout_ref IS NOT NULL
+           AND (last_look_up_at IS NULL OR last_look_up_at < now() - interval '10 seconds')`,
+        [id],
+      );
+      return rowCount === 1;
+    },
+  };
+}

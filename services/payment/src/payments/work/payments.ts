@@ -1,0 +1,107 @@
+import type { Clock } from '@rollcall/platform/clock.ts';
+import { ServiceError } from '@rollcall/platform/errors.ts';
+import { createDueWork, type DueWork, takeDueRows } from '@rollcall/platform/postgres/due-work.ts';
+import type { Pool } from '@rollcall/platform/postgres/pool.ts';
+import type { Logger } from '@rollcall/platform/process/log.ts';
+import type { PaymentQuestion } from '../../domain/ports.ts';
+import { planWork } from '../domain/due.ts';
+import type { Payment, PaymentStore } from '../domain/payments.ts';
+import type { Settle } from '../domain/settle.ts';
+import type { Providers, Taking } from '../domain/take.ts';
+
+/** Longer than a lookup takes, which may ask a provider several times. */
+const LEASE_SECONDS = 60;
+const AT_ONCE = 10;
+
+export interface PaymentWorkDeps {
+  readonly pool: () => Pool;
+  readonly payments: PaymentStore;
+  readonly taking: Taking;
+  readonly settle: Settle;
+  readonly providers: Providers;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface DueRow {
+  readonly id: string;
+}
+
+/** Settles what is not known of payments, and ends those that nobody pays. */
+export function createPaymentWork(deps: PaymentWorkDeps): DueWork {
+  const { pool, payments, clock, log } = deps;
+
+  async function work({ id }: DueRow): Promise<void> {
+    const payment = await payments.find(id, undefined);
+    if (payment === undefined) return;
+    switch (planWork(payment, clock.now()).kind) {
+      case 'call_again':
+        await callAgain(deps, payment);
+        break;
+      case 'expire':
+        await payments.change(id, () => ({ event: 'expired', source: 'schedule' }));
+        break;
+      case 'give_up':
+        log.warn({ paymentId: id }, 'what became of a payment was not to be found out');
+        await payments.change(id, () => ({ event: 'unclear', source: 'schedule', reason: 'outcome_unknown' }));
+        break;
+      case 'look_up':
+        await lookUp(deps, payment);
+        break;
+      case 'wait':
+        // It is due before its time because its payer has come back.
+        if (payment.checkoutRef !== undefined) await lookUp(deps, payment);
+        else await payments.lookedUp(id);
+        break;
+      case 'nothing':
+        await payments.lookedUp(id);
+        break;
+    }
+  }
+
+  return createDueWork<DueRow>({
+    name: 'payments',
+    take: (limit) =>
+      takeDueRows<DueRow>({ pool: pool(), table: 'payments', columns: 'id', leaseSeconds: LEASE_SECONDS, limit }),
+    work,
+    concurrency: AT_ONCE,
+    log,
+  });
+}
+
+/** A refusal is written down already; a provider that is not reached is asked later. */
+async function callAgain({ taking, payments }: PaymentWorkDeps, payment: Payment): Promise<void> {
+  try {
+    await taking.makeCheckout(payment);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+  }
+  await payments.lookedUp(payment.id);
+}
+
+async function lookUp(deps: PaymentWorkDeps, payment: Payment): Promise<void> {
+  const { payments, providers, settle, clock } = deps;
+  const { id, purpose, provider: name, expiresAt } = payment;
+  const provider = providers.find(name);
+  if (provider === undefined) throw new Error(`The provider ${name} of a payment has no settings any more`);
+  const lookup = await provider.lookUp(questionOf(payment));
+  if (lookup.found === 'facts') {
+    for (const fact of lookup.facts) await settle({ provider: name, fact, source: 'lookup' });
+  } else if (lookup.found === 'absent' && purpose === 'charge') {
+    await payments.change(id, () => ({ event: 'declined', source: 'lookup', reason: 'not_made' }));
+  } else if (lookup.found !== 'unknown' && purpose !== 'charge' && clock.now() >= expiresAt) {
+    await payments.change(id, () => ({ event: 'expired', source: 'lookup' }));
+  }
+  await payments.lookedUp(id);
+}
+
+function questionOf({ id, money, createdAt, checkoutRef, chargeRef, method, purpose }: Payment): PaymentQuestion {
+  return {
+    paymentId: id,
+    money,
+    createdAt,
+    ...(checkoutRef === undefined ? {} : { checkoutRef }),
+    ...(chargeRef === undefined ? {} : { chargeRef }),
+    ...(method === undefined || purpose !== 'charge' ? {} : { method }),
+  };
+}

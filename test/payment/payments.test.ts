@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Caller, codeOf, connectTo, faultsOf } from './billing-service.ts';
+import { choose, madePayment, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
+
+const stack = new AsyncDisposableStack();
+let payment: PaymentService;
+let shop: Caller;
+let other: Caller;
+
+beforeAll(async () => {
+  payment = stack.use(await startPayment());
+  [shop, other] = await Promise.all([payment.callerOf('shop'), payment.callerOf('other')]);
+});
+
+afterAll(() => stack.disposeAsync());
+
+const providers = ['payfast', 'yoco', 'stripe', 'sandbox'] as const;
+
+describe('payments', () => {
+  test('of one key are one, whoever repeats the call, and another body with it is refused', async () => {
+    const key = randomUUID();
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => shop.post('/payments', { ...tea, provider: 'yoco' }, key)),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+    expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+    const made = payment.yoco.requests().filter(({ body }) => body.includes(String(answers[0]?.body?.['id'])));
+    expect(made).toHaveLength(1);
+    expect((await shop.post('/payments', { ...tea, amount: 1 }, key)).status).toBe(422);
+  });
+
+  test('are of their subject alone, but for who administers payments', async () => {
+    const { id } = await madePayment(shop);
+    const refund = { amount: 1, reason: 'mine' };
+    for (const answer of [
+      await other.get(`/payments/${id}`),
+      await other.get(`/payments/${id}/refunds`),
+      await other.post(`/payments/${id}/cancel`),
+      await other.post(`/payments/${id}/resolve`, { outcome: 'paid' }),
+      await other.post(`/payments/${id}/refunds`, refund),
+    ]) {
+      expect([answer.status, codeOf(answer)]).toEqual([404, 'NOT_FOUND']);
+    }
+    expect((await other.get('/payments')).body).toMatchObject({ total: 0, payments: [] });
+    const admin = await payment.callerOf('root', 'payments:read payments:admin');
+    expect((await admin.get(`/payments/${id}`)).status).toBe(200);
+    expect((await admin.post(`/payments/${id}/cancel`)).status).toBe(403);
+  });
+
+  test('are listed by state, provider and the address of the payer', async () => {
+    const buyer = await payment.callerOf('buyer');
+    const made = await madePayment(buyer, { customerEmail: 'Ann.Other@Example.com' });
+    await madePayment(buyer, { provider: 'yoco' });
+    expect((await buyer.get('/payments?customerEmail=ann.other@example.COM')).body).toMatchObject({
+      total: 1,
+      payments: [{ id: made.id, customerEmail: 'Ann.Other@Example.com' }],
+    });
+    expect((await buyer.get('/payments?provider=yoco&status=pending&limit=1')).body).toMatchObject({ total: 1 });
+    expect((await buyer.get('/payments?status=succeeded')).body).toMatchObject({ total: 0 });
+    expect(faultsOf(await buyer.get('/payments?status=paid&provider=x&limit=0&offset=-1'))).toEqual([
+      'query/limit',
+      'query/offset',
+      'query/provider',
+      'query/status',
+    ]);
+  });
+
+  test('keep nothing of the payer in clear text', async () => {
+    await madePayment(shop, { customerEmail: 'secret.person@example.com', metadata: { order: 'ORDER-4711' } });
+    await using client = await connectTo(payment.databaseUrl);
+    const { rows } = await client.query<{ text: string }>(
+      `SELECT payments::text || encode(sealed, 'escape') AS text FROM payments
+       UNION ALL SELECT events::text || encode(data, 'escape') FROM events
+       UNION ALL SELECT idempotency_keys::text FROM idempotency_keys`,
+    );
+    expect(rows.length).toBeGreaterThan(0);
+    for (const { text } of rows) expect(text).not.toMatch(/secret\.person|ORDER-4711|Tea/);
+  });
+
+  test('are cancelled before they are paid, and not after', async () => {
+    const made = await madePayment(shop);
+    expect((await shop.post(`/payments/${made.id}/cancel`)).body).toMatchObject({
+      status: 'cancelled',
+      paymentUrl: null,
+    });
+    const paid = await madePayment(shop);
+    await choose(paid, 'pay');
+    await untilPayment(shop, paid.id, 'succeeded');
+    const refused = await shop.post(`/payments/${paid.id}/cancel`);
+    expect([refused.status, codeOf(refused)]).toEqual([409, 'CONFLICT']);
+  });
+
+  test.each([
+    ['no amount', { amount: 0 }, ['body/amount']],
+    ['less than nothing', { amount: -1 }, ['body/amount']],
+    ['half a cent', { amount: 0.5 }, ['body/amount']],
+    ['a text', { amount: '100' }, ['body/amount']],
+    ['an unsafe integer', { amount: 2 ** 53 }, ['body/amount']],
+    ['too much', { amount: 1_000_000_000_001 }, ['body/amount']],
+    ['currencies that there are not', { currency: 'XXX', provider: 'paypal' }, ['body/currency', 'body/provider']],
+    [
+      'line breaks',
+      { customerEmail: 'a@b.c\r\nBcc: d@e.f', itemName: 'a\r\nb' },
+      ['body/customerEmail', 'body/itemName'],
+    ],
+    ['a script for an address', { returnUrl: 'javascript:alert(1)' }, ['body/returnUrl']],
+    ['credentials in an address', { returnUrl: 'https://a:b@example.com/' }, ['body/returnUrl']],
+    ['what there is not', { id: 'x', status: 'succeeded' }, ['body/id', 'body/status']],
+  ])('with %s are refused, each fault named', async (_what, changes, paths) => {
+    expect(faultsOf(await shop.post('/payments', { ...tea, ...changes }))).toEqual(paths);
+  });
+
+  test.each([
+    [{ provider: 'payfast', currency: 'USD' }, 'CURRENCY_NOT_SUPPORTED', { currencies: ['ZAR'] }],
+    [{ provider: 'yoco', amount: 199 }, 'AMOUNT_TOO_SMALL', { minimum: 200 }],
+    [{ provider: 'stripe', currency: 'KWD', amount: 35_201 }, 'AMOUNT_NOT_SUPPORTED', { multipleOf: 10 }],
+  ])('of %j are refused: %s', async (changes, code, details) => {
+    const answer = await shop.post('/payments', { ...tea, ...changes });
+    expect([answer.status, codeOf(answer)]).toEqual([422, code]);
+    expect(answer.body).toMatchObject({ error: { details } });
+  });
+});
+
+describe.each(providers)('at %s', (provider) => {
+  test('a payment is made, paid by its payer, and refunded in part and whole', async () => {
+    const made = await madePayment(shop, { provider });
+    expect((await shop.get(`/payments/${made.id}`)).body).toMatchObject({
+      ...tea,
+      status: 'pending',
+      provider,
+      amountRefunded: 0,
+      paymentUrl: made.url,
+    });
+    await choose(made, 'pay');
+    const paid = await untilPayment(shop, made.id, 'succeeded');
+    expect(paid.body).toMatchObject({ paymentUrl: null, reason: null });
+    expect(
+      (await shop.post(`/payments/${made.id}/refunds`, { amount: 6000, reason: 'one cup less' })).body,
+    ).toMatchObject({ amount: 6000, currency: 'ZAR' });
+    await untilPayment(shop, made.id, 'partially_refunded');
+    expect((await shop.post(`/payments/${made.id}/refunds`, { reason: 'no tea at all' })).body).toMatchObject({
+      amount: 8950,
+    });
+    const refunded = await untilPayment(shop, made.id, 'refunded');
+    expect(refunded.body).toMatchObject({ amountRefunded: 14_950 });
+    expect(codeOf(await shop.post(`/payments/${made.id}/refunds`, { reason: 'again' }))).toBe('CONFLICT');
+  });
+});

@@ -3,11 +3,12 @@ import { type AddressRule, addressRules } from '@rollcall/platform/outbound/addr
 import { createGuardedAgent } from '@rollcall/platform/outbound/guarded-agent.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
-import type { ServiceGround } from '@rollcall/platform/service/service.ts';
+import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
 import type { CommunicationConfig } from './config.ts';
 import type { AcceptanceDeps } from './domain/acceptance.ts';
 import type { DeliveryDeps } from './domain/delivery.ts';
 import { defaultRetryPolicy } from './domain/dispatch.ts';
+import { messageSubgraph } from './graphql/resolvers.ts';
 import { createDeliveryMetrics } from './message-metrics.ts';
 import { createOutlets, type Outlets } from './providers/outlets.ts';
 import { readProviders } from './providers/providers-file.ts';
@@ -30,6 +31,7 @@ export interface MessagingDeps extends Pick<AcceptanceDeps, 'findTemplate' | 'su
 export interface Messaging {
   readonly routes: readonly Routes[];
   readonly actors: readonly Actor[];
+  readonly subgraph: NonNullable<ServiceMade['subgraph']>;
 }
 
 /** @throws Error naming every fault of the file of providers. */
@@ -56,19 +58,18 @@ export async function createMessaging(
     log,
   });
   const wake = (channel: Parameters<typeof senders.get>[0]) => senders.get(channel)?.wake();
+  const sendingDeps = {
+    ...deps,
+    store,
+    ways: outlets.ways,
+    clock,
+    wake,
+    idempotency,
+    countSend: createSendLimits(deps.limiter),
+  };
   return {
-    routes: [
-      sendingRoutes({
-        ...deps,
-        store,
-        ways: outlets.ways,
-        clock,
-        wake,
-        idempotency,
-        countSend: createSendLimits(deps.limiter),
-      }),
-      messageRoutes({ store, wake, idempotency, health: () => outlets.health() }),
-    ],
+    subgraph: await messageSubgraph(sendingDeps),
+    routes: [sendingRoutes(sendingDeps), messageRoutes({ store, wake, idempotency, health: () => outlets.health() })],
     actors: [{ name: 'providers', start: async () => {}, stop: () => outlets.close() }, ...senders.values()],
   };
 }

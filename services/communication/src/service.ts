@@ -84,6 +84,7 @@ async function build(ground: ServiceGround<CommunicationConfig>): Promise<Servic
       { name: 'health', description: 'The service itself' },
     ],
     bodyLimit: BODY_LIMIT_BYTES,
+    subgraph: messaging.subgraph,
     routes: [...messaging.routes, templateRoutes(templates), suppressionRoutes(suppressions), deviceRoutes(devices)],
     pages: [unsubscribePages({ links, suppressions })],
     actors: [

@@ -38,6 +38,7 @@ export const communicationOperations: readonly Operation[] = [
       'GET /webhook-deliveries',
       'GET /webhook-deliveries/:id',
     ],
+    graphql: ['Query.message', 'Message'],
     webSocket: ['messages'],
   },
   {

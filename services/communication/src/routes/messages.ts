@@ -11,6 +11,7 @@ import { cancelMessage, readMessage, retryMessage, type SendMessagesDeps } from 
 import { errorCatalogue } from '../errors.ts';
 import type { OutletHealth } from '../providers/outlets.ts';
 import {
+  isMessageId,
   MessageDetails,
   MessageParams,
   MessageRecord,
@@ -22,7 +23,6 @@ import {
 } from '../schemas/messages.ts';
 
 const tags = ['messages'];
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export interface MessageRoutesDeps extends Pick<SendMessagesDeps, 'store' | 'wake'> {
   readonly idempotency: Idempotency;
@@ -122,6 +122,6 @@ function whoseOf(request: Pick<FastifyRequest, 'caller'>): Whose {
 
 /** @throws ServiceError NOT_FOUND for what is no id. */
 function idOf({ id }: { readonly id: string }): string {
-  if (!UUID.test(id)) throw commonError('NOT_FOUND');
+  if (!isMessageId(id)) throw commonError('NOT_FOUND');
   return id;
 }

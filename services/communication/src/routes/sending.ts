@@ -1,16 +1,15 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders, idempotencyKeyOf, sendOnceAnswer } from '@rollcall/platform/http/idempotency.ts';
-import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import { sleep } from '@rollcall/platform/retry.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Message } from '../domain/messages.ts';
-import { type ChannelRequest, isUnderWay, readMessage, type SendMessagesDeps, sendMessage } from '../domain/sending.ts';
+import { type ChannelRequest, isUnderWay, readMessage } from '../domain/sending.ts';
 import { errorCatalogue } from '../errors.ts';
 import { MessageRecord, messageRecord } from '../schemas/messages.ts';
 import { emailBody, pushBody, type SendingRules, smsBody } from '../schemas/sending.ts';
-import type { CountSend } from './send-limits.ts';
+import { type SubmissionDeps, submitMessage } from '../submission.ts';
 
 const tags = ['messages'];
 const { NO_PROVIDER, RATE_LIMITED, TEMPLATE_NOT_FOUND, TEMPLATE_VARIABLES } = errorCatalogue;
@@ -27,14 +26,7 @@ const headers = Type.Object({
   ),
 });
 
-export interface SendingRoutesDeps extends SendMessagesDeps, SendingRules {
-  readonly ways: SendMessagesDeps['ways'];
-  readonly idempotency: Idempotency;
-  readonly countSend: CountSend;
-}
-
-/** The same by every door. */
-const OPERATIONS = { email: 'sendEmail', sms: 'sendSMS', push: 'sendPush' } as const;
+export type SendingRoutesDeps = SubmissionDeps & SendingRules;
 
 /** `POST /emails`, `/sms` and `/push`. */
 export function sendingRoutes(deps: SendingRoutesDeps): Routes {
@@ -71,20 +63,11 @@ export function sendingRoutes(deps: SendingRoutesDeps): Routes {
 }
 
 function sends(deps: SendingRoutesDeps) {
-  const { idempotency, countSend } = deps;
   return async (request: FastifyRequest, reply: FastifyReply, asked: ChannelRequest): Promise<void> => {
     const { subject } = callerOf(request);
-    reply.headers(await countSend(asked.channel, subject));
-    const call = {
-      subject,
-      operation: OPERATIONS[asked.channel],
-      key: idempotencyKeyOf(request.headers),
-      request: asked.request,
-    };
-    const once = await idempotency.once(call, async (id) => {
-      const message = await sendMessage(deps, { subject, id, root: 'body' }, asked);
-      return { status: 202, location: `/api/v1/messages/${id}`, body: messageRecord(message) };
-    });
+    const key = idempotencyKeyOf(request.headers);
+    const { once, limitHeaders } = await submitMessage(deps, { subject, asked, key, root: 'body' });
+    reply.headers(limitHeaders);
     const seconds = waitSeconds(request.headers['prefer']);
     const id = once.answer.body['id'];
     if (seconds === undefined || once.isReplayed || typeof id !== 'string') {

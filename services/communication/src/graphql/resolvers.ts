@@ -1,0 +1,64 @@
+import { readFile } from 'node:fs/promises';
+import { commonError } from '@rollcall/platform/common-errors.ts';
+import { ServiceError } from '@rollcall/platform/errors.ts';
+import { checkedInput } from '@rollcall/platform/graphql/input.ts';
+import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
+import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
+import type { Identity } from '@rollcall/platform/http/identity.ts';
+import { seesAll } from '@rollcall/platform/http/scopes.ts';
+import { type ChannelRequest, readMessage } from '../domain/sending.ts';
+import { isMessageId, messageRecord } from '../schemas/messages.ts';
+import { emailBody, pushBody, type SendingRules, smsBody } from '../schemas/sending.ts';
+import { type SubmissionDeps, submitMessage } from '../submission.ts';
+
+type Deps = SubmissionDeps & SendingRules;
+
+interface SendArguments {
+  readonly input: Readonly<Record<string, unknown>> & { readonly idempotencyKey?: string | null };
+}
+
+/** The subgraph of messages (contract 2): the same functions as over REST. */
+export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions, 'sdl' | 'resolvers'>> {
+  const bodies = { email: emailBody(deps), sms: smsBody(deps), push: pushBody(deps) };
+  const send =
+    (read: (input: unknown) => ChannelRequest) =>
+    async (_root: unknown, { input }: SendArguments, context: SubgraphContext) => {
+      const { idempotencyKey, ...members } = input;
+      const key = mutationKeyOf(context.headers, idempotencyKey);
+      const { subject } = callerIn(context);
+      const { once } = await submitMessage(deps, { subject, asked: read(members), key, root: 'input' });
+      return once.answer.body;
+    };
+  const find = (_root: unknown, { id }: { readonly id: string }, context: SubgraphContext) =>
+    findMessage(deps, id, callerIn(context));
+  return {
+    sdl: await readFile(new URL('schema.graphql', import.meta.url), 'utf8'),
+    resolvers: {
+      Query: { message: find },
+      Mutation: {
+        sendEmail: send((input) => ({ channel: 'email', request: checkedInput(bodies.email, input) })),
+        sendSMS: send((input) => ({ channel: 'sms', request: checkedInput(bodies.sms, input) })),
+        sendPush: send((input) => ({ channel: 'push', request: checkedInput(bodies.push, input) })),
+      },
+      Message: {
+        __resolveReference: (reference: { readonly id: string }, _arguments: unknown, context: SubgraphContext) =>
+          findMessage(deps, reference.id, callerIn(context)),
+      },
+    },
+  };
+}
+
+function callerIn({ caller }: SubgraphContext): Identity {
+  if (caller === undefined) throw commonError('UNAUTHENTICATED');
+  return caller;
+}
+
+async function findMessage(deps: Deps, id: string, caller: Identity) {
+  if (!isMessageId(id)) return null;
+  try {
+    return messageRecord(await readMessage(deps, id, { subject: caller.subject, isAll: seesAll(caller, 'messages') }));
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'NOT_FOUND') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+import type { Idempotency, OnceAnswer } from '@rollcall/platform/postgres/idempotency.ts';
+import { type ChannelRequest, type SendMessagesDeps, sendMessage } from './domain/sending.ts';
+import type { CountSend } from './routes/send-limits.ts';
+import { messageRecord } from './schemas/messages.ts';
+
+export interface SubmissionDeps extends SendMessagesDeps {
+  readonly idempotency: Idempotency;
+  readonly countSend: CountSend;
+}
+
+/** A request to send, by whichever door it came. */
+export interface Submission {
+  readonly subject: string;
+  readonly asked: ChannelRequest;
+  /** Of idempotency. */
+  readonly key: string | undefined;
+  /** What paths of faults begin with. */
+  readonly root: string;
+}
+
+/** What became of a submission. */
+export interface Submitted {
+  readonly once: OnceAnswer;
+  /** What is left of the limit, for the answer. */
+  readonly limitHeaders: Readonly<Record<string, string>>;
+}
+
+/** The same by every door. */
+const OPERATIONS = { email: 'sendEmail', sms: 'sendSMS', push: 'sendPush' } as const;
+
+/** Counts a request and accepts it once. @throws ServiceError RATE_LIMITED, those of acceptance and of keys. */
+export async function submitMessage(deps: SubmissionDeps, submission: Submission): Promise<Submitted> {
+  const { subject, asked, key, root } = submission;
+  const limitHeaders = await deps.countSend(asked.channel, subject);
+  const call = { subject, operation: OPERATIONS[asked.channel], key, request: asked.request };
+  const once = await deps.idempotency.once(call, async (id) => {
+    const message = await sendMessage(deps, { subject, id, root }, asked);
+    return { status: 202, location: `/api/v1/messages/${id}`, body: messageRecord(message) };
+  });
+  return { once, limitHeaders };
+}

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMailpit, MAILPIT_TIMEOUT_MS, type TestMailpit } from '../support/mailpit.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { type Caller, type CommunicationService, startCommunication } from './communication-service.ts';
+import { writeProviders } from './providers-file.ts';
+
+const stack = new AsyncDisposableStack();
+let mailpit: TestMailpit;
+let service: CommunicationService;
+let ana: Caller;
+
+beforeAll(async () => {
+  mailpit = stack.use(await createMailpit());
+  const smtp = { name: 'post', kind: 'smtp', host: '127.0.0.1', port: mailpit.smtpPort, tls: 'none' };
+  const email = {
+    from: { address: 'shop@shop.example' },
+    providers: [{ ...smtp, bounceDomain: 'shop.example' }],
+  };
+  service = stack.use(
+    await startCommunication({
+      databaseUrl: stack.use(await createDatabase()).url,
+      settings: await writeProviders({ email }),
+    }),
+  );
+  ana = await service.callerOf('ana');
+}, MAILPIT_TIMEOUT_MS);
+
+afterAll(() => stack.disposeAsync());
+
+const SEND = 'mutation Send($input: SendEmailInput!) { sendEmail(input: $input) { id status provider sentAt } }';
+const READ = 'query Read($id: ID!) { message(id: $id) { id channel status to } }';
+const input = { to: 'lindiwe@example.com', subject: 'Your order', text: 'It is on its way' };
+
+interface Result {
+  readonly data?: Record<string, Record<string, string | null> | null> | null;
+  readonly errors?: readonly {
+    readonly path?: readonly string[];
+    readonly extensions: { code: string; details: object };
+  }[];
+}
+
+/** Variables of the document, and headers of the request. */
+type Variables = Readonly<Record<string, unknown>> & { readonly headers?: Readonly<Record<string, string>> };
+
+async function ask(caller: Caller, query: string, { headers = {}, ...variables }: Variables): Promise<Result> {
+  const { body } = await caller('POST', '/../graphql', { body: { query, variables }, headers });
+  return body as Result;
+}
+
+async function sent(variables: object, headers = {}): Promise<string> {
+  const { data } = await ask(ana, SEND, { input: variables, headers });
+  return data?.['sendEmail']?.['id'] ?? '';
+}
+
+test('sends a mail, and shows it to who sent it alone', async () => {
+  const id = await sent({ ...input, to: 'graphql@example.com' });
+  await expect
+    .poll(async () => (await ask(ana, READ, { id })).data, { timeout: 10_000 })
+    .toEqual({ message: { id, channel: 'email', status: 'sent', to: 'graphql@example.com' } });
+  expect(await ask(await service.callerOf('bea'), READ, { id })).toEqual({ data: { message: null } });
+  expect(await ask(ana, READ, { id: 'none' })).toEqual({ data: { message: null } });
+});
+
+test('names every fault of an input, as REST does', async () => {
+  const answer = await ask(ana, SEND, { input: { to: 'a@b, c@d', subject: 'x\r\nBcc: e@f', text: 'x' } });
+  expect(answer).toMatchObject({
+    data: null,
+    errors: [{ path: ['sendEmail'], extensions: { code: 'INVALID_REQUEST', details: { fields: expect.any(Array) } } }],
+  });
+  expect(
+    JSON.stringify(answer.errors)
+      .match(/input\/\w+/g)
+      ?.sort(),
+  ).toEqual(expect.arrayContaining(['input/subject', 'input/to']));
+});
+
+test('refuses a template that is not there with the code of REST', async () => {
+  const answer = await ask(ana, SEND, { input: { to: input.to, template: 'none' } });
+  expect(answer.errors?.[0]?.extensions.code).toBe('TEMPLATE_NOT_FOUND');
+});
+
+test('calls with one key send one mail, by whichever door they come', async () => {
+  const first = await sent({ ...input, idempotencyKey: 'one' });
+  expect(await sent(input, { 'idempotency-key': 'one' })).toBe(first);
+  const overRest = await ana('POST', '/emails', { body: input, headers: { 'idempotency-key': 'one' } });
+  expect(overRest).toMatchObject({ status: 202, body: { id: first } });
+});
+
+test('needs the scope of the field', async () => {
+  const reader = await service.callerOf('ana', 'messages:read');
+  const answer = await ask(reader, SEND, { input });
+  expect(answer.errors?.[0]?.extensions).toMatchObject({ code: 'FORBIDDEN', details: { missing: ['messages:send'] } });
+});
+
+test('is a subgraph of federation, whose entities others refer to', async () => {
+  const { body } = await ana('POST', '/../graphql', { body: { query: '{ _service { sdl } }' } });
+  expect(body).toMatchObject({ data: { _service: { sdl: expect.stringContaining('@key(fields: "id")') } } });
+  const id = await sent(input);
+  const representations = [{ __typename: 'Message', id }];
+  const entities =
+    'query E($representations: [_Any!]!) { _entities(representations: $representations) { ... on Message { to } } }';
+  expect(await ask(ana, entities, { representations })).toEqual({ data: { _entities: [{ to: input.to }] } });
+});

@@ -90,7 +90,8 @@ sizing, upgrades and uninstalling.
   \`kubectl apply --server-side --filename charts/rollcall/files/crds\` from the new version.
 - Argo CD, and other tools that render without a cluster, cannot see existing Secrets. Give them
   \`postgresql.existingSecret\` and \`redis.existingSecret\`, and \`external.secretName\` instead of
-  a URL. Otherwise each rendering makes new passwords and restarts pods.
+  a URL. Otherwise each rendering makes new passwords and restarts pods. Give them
+  \`communication.vault.existingSecret\` and that of payment: new keys cannot open old data.
 - Such tools cannot see the number of pods either. With autoscaling a process then has one pod until
   the autoscaler makes more.
 

@@ -85,6 +85,14 @@ describe('values that the schema refuses', () => {
       'scope',
     ],
     ['one URL for all services', { postgresql: { external: { url: 'postgres://me:word@db/rollcall' } } }, 'url'],
+    ['a public URL with a path', { publicUrl: 'https://example.com/api' }, 'publicUrl'],
+    [
+      'providers, and a Secret with others',
+      { payment: { providers: { content: { a: 1 }, existingSecret: 'b' } } },
+      'providers',
+    ],
+    ['a seller of nowhere', { payment: { sellers: [{ name: 'A', address: ['B'] }] } }, 'country'],
+    ['a port that is none', { processes: { payment: { egressPorts: [0] } } }, 'egressPorts'],
     ['a password as a value', { postgresql: { password: 'x' } }, 'password'],
   ])('%s', async (_what, values, named) => {
     const refusal = await renderChart(values).then(
@@ -123,7 +131,7 @@ function kindsIn(objects: readonly ChartObject[], namespace: string): string[] {
 }
 
 describe('what values lead to', () => {
-  test('operator, registry and gateway run twice, with embedded databases, when nothing is said', async () => {
+  test('every process runs twice, with embedded databases, when nothing is said', async () => {
     const objects = await renderChart();
     const replicas = objects
       .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
@@ -132,6 +140,8 @@ describe('what values lead to', () => {
       'rollcall-operator': 2,
       'rollcall-registry': 2,
       'rollcall-gateway': 2,
+      'rollcall-communication': 2,
+      'rollcall-payment': 2,
       'rollcall-postgresql': 1,
       'rollcall-redis': 1,
     });
@@ -215,12 +225,13 @@ describe('what values lead to', () => {
   });
 
   test('a process without rights gets no token', async () => {
-    const objects = await renderChart({ processes: { payment: {} } });
+    const objects = await renderChart();
     const tokens = podsOf(objects).map(({ name, template }) => [name, template.spec['automountServiceAccountToken']]);
     expect(Object.fromEntries(tokens)).toEqual({
       'rollcall-operator': true,
       'rollcall-registry': true,
       'rollcall-gateway': true,
+      'rollcall-communication': false,
       'rollcall-payment': false,
       'rollcall-postgresql': false,
       'rollcall-redis': false,
@@ -235,7 +246,7 @@ describe('what values lead to', () => {
       topologySpread: [],
       rbac: { tokens: null },
     };
-    const processes = { registry: off, gateway: off, operator: { enabled: false } };
+    const processes = { registry: off, gateway: off, communication: off, payment: off, operator: { enabled: false } };
     const objects = await renderChart({ processes });
     expect(objects.filter(({ kind }) => kind === 'PodDisruptionBudget')).toEqual([]);
     expect(objects.filter(({ metadata }) => metadata.name.includes('operator'))).toEqual([]);
@@ -247,7 +258,7 @@ describe('what values lead to', () => {
   test('an external database leaves the embedded one out, and its URL is in a Secret only', async () => {
     const url = 'postgres://me:word@db.example.com/rollcall';
     const objects = await renderChart({
-      postgresql: { external: { urls: { registry: url } } },
+      postgresql: { external: { urls: { registry: url, communication: url, payment: url } } },
       redis: { external: { secretName: 'mine' } },
     });
     expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
@@ -259,14 +270,15 @@ describe('what values lead to', () => {
   });
 
   test('each process with a database has a role, a password and a URL of its own', async () => {
-    const objects = await renderChart({ processes: { payment: { database: true }, console: {} } });
+    const objects = await renderChart({ processes: { federation: { database: true }, console: {} } });
     const { data } = objectOf(objects, 'Secret', 'rollcall-postgresql') as unknown as { data: Record<string, string> };
-    const keys = ['password', 'payment-password', 'payment-url', 'registry-password', 'registry-url'];
+    const users = ['communication', 'federation', 'payment', 'registry'];
+    const keys = [...users.flatMap((name) => [`${name}-password`, `${name}-url`]), 'password'].toSorted();
     expect(Object.keys(data).toSorted()).toEqual(keys);
     const passwords = keys.filter((key) => key.endsWith('password')).map((key) => data[key]);
-    expect(new Set(passwords).size).toBe(3);
+    expect(new Set(passwords).size).toBe(users.length + 1);
     const text = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString();
-    for (const name of ['payment', 'registry']) {
+    for (const name of users) {
       const url = `postgres://${name}:${text(`${name}-password`)}@rollcall-postgresql:5432/rollcall`;
       expect(text(`${name}-url`)).toBe(url);
       expect(environmentOf(objects, `rollcall-${name}`)).toMatchObject({
@@ -275,7 +287,7 @@ describe('what values lead to', () => {
     }
     // PostgreSQL makes the roles of these, and sees the passwords of nobody else.
     const database = podsOf(objects).find(({ name }) => name === 'rollcall-postgresql')?.template.spec;
-    const items = ['payment', 'registry'].map((name) => ({ key: `${name}-password`, path: name }));
+    const items = users.map((name) => ({ key: `${name}-password`, path: name }));
     expect(database?.volumes).toContainEqual({
       name: 'passwords',
       secret: { secretName: 'rollcall-postgresql', items },
@@ -283,16 +295,16 @@ describe('what values lead to', () => {
   });
 
   test('an external PostgreSQL without a URL for a process that uses it is refused', async () => {
-    const urls = { registry: 'postgres://registry:word@db.example.com/rollcall' };
-    const values = { postgresql: { external: { urls } }, processes: { payment: { database: true } } };
-    await expect(renderChart(values)).rejects.toThrow('postgresql.external.urls has no URL for payment');
+    const url = 'postgres://registry:word@db.example.com/rollcall';
+    const without = { postgresql: { external: { urls: { registry: url, communication: url } } } };
+    await expect(renderChart(without)).rejects.toThrow('postgresql.external.urls has no URL for payment');
   });
 
   test('pods do not reveal by a checksum what the password in a URL is, and one rendering says one thing', async () => {
     const values = {
       postgresql: { external: { urls: { registry: 'postgres://me:word@db.example.com/rollcall' } } },
       redis: { external: { url: 'redis://:word@cache.example.com' } },
-      processes: { registry: { redis: true } },
+      processes: { registry: { redis: true }, communication: { enabled: false }, payment: { enabled: false } },
     };
     const versions = async () => {
       const objects = await renderAnew(values);

@@ -95,8 +95,11 @@ function podAnnotations(): Promise<string> {
 }
 
 function withDatabase(password: string): Values {
-  return { postgresql: { external: { urls: { registry: `postgres://me:${password}@db.example.com/rollcall` } } } };
+  const url = `postgres://me:${password}@db.example.com/rollcall`;
+  return { postgresql: { external: { urls: { registry: url, communication: url, payment: url } } } };
 }
+
+const VAULT = 'rollcall-payment-vault';
 
 const registration = JSON.stringify({
   apiVersion: 'rollcall.dev/v1alpha1',
@@ -126,18 +129,27 @@ test('passwords are made once, and outlive a second installation; what processes
   const keysOfGateway = { 'keys.json': Buffer.from('{}').toString('base64') };
   await fill('rollcall-webhooks', secretsOfWebhooks);
   await fill('rollcall-gateway-keys', keysOfGateway);
-  for (const change of [() => upgrade({ logLevel: 'debug' }), () => run(['rollback', RELEASE, '1'])]) {
+  const keysOfVault = await filled(VAULT);
+  expect(keysOfVault).toHaveProperty(['keys.yaml']);
+  const changes = [
+    () => upgrade({ logLevel: 'debug' }),
+    () => upgrade({ payment: { vault: { existingSecret: 'mine' } } }),
+    () => run(['rollback', RELEASE, '1']),
+  ];
+  for (const change of changes) {
     await change();
     expect(await passwords()).toEqual(first);
     expect(await filled('rollcall-webhooks')).toEqual(secretsOfWebhooks);
     expect(await filled('rollcall-gateway-keys')).toEqual(keysOfGateway);
+    expect(await filled(VAULT)).toEqual(keysOfVault);
   }
   await uninstall();
-  await waitUntil('everything else is gone', async () => (await leftovers()).length <= 3, { timeoutMs: 60_000 });
+  await waitUntil('everything else is gone', async () => (await leftovers()).length <= 5, { timeoutMs: 60_000 });
   expect(await filled('rollcall-webhooks')).toEqual(secretsOfWebhooks);
   await install();
   expect((await passwords())['rollcall-postgresql']).toEqual(first['rollcall-postgresql']);
   expect(await filled('rollcall-webhooks')).toEqual(secretsOfWebhooks);
+  expect(await filled(VAULT)).toEqual(keysOfVault);
   // They go with the release.
   expect(await filled('rollcall-gateway-keys')).toBeUndefined();
 });
@@ -166,9 +178,8 @@ test('the password of a volume from before services had roles stays, and the ser
 test('the password of the volume is found again after a time with another database', async () => {
   await install();
   const first = await passwords();
-  const url = 'postgres://me:word@db.example.com/rollcall';
   await upgrade({
-    postgresql: { external: { urls: { registry: url } } },
+    ...withDatabase('word'),
     redis: { external: { url: 'redis://:word@cache.example.com' } },
   });
   const meanwhile = await passwords();
@@ -236,7 +247,7 @@ test('an upgrade brings the definitions up to date and keeps what is registered'
   expect(after?.metadata.uid).toBe(before?.metadata.uid);
 });
 
-test('uninstalling leaves the definitions, what is registered, the clients, the volume and its password', async () => {
+test('uninstalling leaves the definitions, what is registered, the clients, the volume, its password and the keys', async () => {
   await install();
   await cluster.kubectl(['wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all']);
   await cluster.kubectl(['apply', '--filename=-'], { stdin: registration });
@@ -249,6 +260,8 @@ test('uninstalling leaves the definitions, what is registered, the clients, the 
     .poll(leftovers, { timeout: 60_000, interval: 500 })
     .toEqual([
       'persistentvolumeclaim/data-rollcall-postgresql-0',
+      'secret/rollcall-communication-vault',
+      'secret/rollcall-payment-vault',
       'secret/rollcall-postgresql',
       'secret/rollcall-webhooks',
       'serviceregistration.rollcall.dev/shop',

@@ -13,7 +13,13 @@ const dimensions = {
     'existing Secret': { postgresql: { existingSecret: 'mine' } },
     'external URLs': {
       postgresql: {
-        external: { urls: { registry: 'postgres://a:b@db/rollcall', payment: 'postgres://c:d@db/rollcall' } },
+        external: {
+          urls: {
+            registry: 'postgres://a:b@db/rollcall',
+            communication: 'postgres://c:d@db/rollcall',
+            payment: 'postgres://e:f@db/rollcall',
+          },
+        },
       },
     },
     'external Secret': { postgresql: { external: { secretName: 'mine' } } },
@@ -36,6 +42,8 @@ const dimensions = {
         operator: { egress: [] },
         registry: { egress: [], redis: true, ports: { http: { port: 3001, from: [{ podSelector: {} }] } } },
         gateway: { egress: [] },
+        communication: { egressPorts: [25] },
+        payment: { egress: [], egressPorts: [] },
       },
     },
   },
@@ -141,9 +149,14 @@ const dimensions = {
     },
   },
   processes: {
-    'operator, registry and gateway': {},
+    all: {},
     'registry alone': {
-      processes: { operator: { enabled: false }, gateway: { enabled: false } },
+      processes: {
+        operator: { enabled: false },
+        gateway: { enabled: false },
+        communication: { enabled: false },
+        payment: { enabled: false },
+      },
       tests: { enabled: false },
     },
     'one more, and no gateway': {
@@ -204,6 +217,21 @@ const dimensions = {
           { issuer: 'https://id.example.com', audience: 'rollcall', jwksUrl: 'https://id.example.com/keys' },
         ],
       },
+    },
+  },
+  'messages and payments': {
+    'without providers': {},
+    'in values': {
+      publicUrl: 'https://pay.example.com',
+      communication: { providers: { content: { email: [{ kind: 'smtp', host: 'mail.example.com' }] } } },
+      payment: {
+        providers: { content: { default: 'payfast' } },
+        sellers: [{ name: 'Rollcall (Pty) Ltd', address: ['1 Main Road', 'Cape Town'], country: 'ZA' }],
+      },
+    },
+    'in Secrets': {
+      communication: { providers: { existingSecret: 'mine' }, vault: { existingSecret: 'mine' } },
+      payment: { providers: { existingSecret: 'mine' }, vault: { existingSecret: 'mine' } },
     },
   },
   dns: {

@@ -60,7 +60,7 @@ async function admitted(values: Values = {}): Promise<Record<string, readonly st
   return result;
 }
 
-const own = ['gateway', 'namespace {"kubernetes.io/metadata.name":"rollcall"}', 'test'];
+const own = ['communication', 'gateway', 'namespace {"kubernetes.io/metadata.name":"rollcall"}', 'payment', 'test'];
 const prometheus = ['namespace {"kubernetes.io/metadata.name":"monitoring"}'];
 
 test('programs reach the registry and the gateway, Prometheus the admin ports, and the databases are for those that use them', async () => {
@@ -74,8 +74,12 @@ test('programs reach the registry and the gateway, Prometheus the admin ports, a
     'gateway:3000': ['anyone'],
     'gateway:50051': ['anyone'],
     'gateway:9090': prometheus,
-    'postgresql:5432': ['registry'],
-    'redis:6379': ['gateway', 'test'],
+    'communication:3003': ['gateway', 'test'],
+    'communication:9090': prometheus,
+    'payment:3004': ['gateway', 'test'],
+    'payment:9090': prometheus,
+    'postgresql:5432': ['communication', 'payment', 'registry'],
+    'redis:6379': ['communication', 'gateway', 'test'],
   });
 });
 
@@ -83,10 +87,17 @@ const name = (namespace: string) => `namespace {"kubernetes.io/metadata.name":"$
 
 test('pods of the namespaces that are named reach the registry, or those of all', async () => {
   const named = await admitted({ registry: { namespaces: ['shop', 'rollcall'] } });
-  expect(named['registry:3001']).toEqual(['gateway', name('rollcall'), name('shop'), 'test']);
+  expect(named['registry:3001']).toEqual([
+    'communication',
+    'gateway',
+    name('rollcall'),
+    name('shop'),
+    'payment',
+    'test',
+  ]);
   expect(named['registry:50051']).toEqual(named['registry:3001']);
   const all = await admitted({ registry: { namespaces: ['*'] } });
-  expect(all['registry:3001']).toEqual(['gateway', 'namespace {}', 'test']);
+  expect(all['registry:3001']).toEqual(['communication', 'gateway', 'namespace {}', 'payment', 'test']);
   const http = { port: 3001, from: 'anywhere' };
   const anybody = await admitted({ processes: { registry: { ports: { http } } } });
   expect([anybody['registry:3001'], anybody['registry:50051']]).toEqual([['anyone'], ['anyone']]);
@@ -100,12 +111,14 @@ test('ports can be closed to all but some, and to all but those that need them',
   };
   expect(await admitted(values)).toEqual({
     test: ['anyone'],
-    'registry:3001': ['gateway', 'operator', 'test'],
-    'registry:50051': ['gateway', 'operator', 'test'],
+    'registry:3001': ['communication', 'gateway', 'operator', 'payment', 'test'],
+    'registry:50051': ['communication', 'gateway', 'operator', 'payment', 'test'],
     'gateway:3000': ['anyone'],
     'gateway:50051': ['anyone'],
-    'postgresql:5432': ['registry'],
-    'redis:6379': ['gateway', 'registry', 'test'],
+    'communication:3003': ['gateway', 'test'],
+    'payment:3004': ['gateway', 'test'],
+    'postgresql:5432': ['communication', 'payment', 'registry'],
+    'redis:6379': ['communication', 'gateway', 'registry', 'test'],
   });
 });
 
@@ -128,7 +141,7 @@ test('what talks to the API server may do so wherever that is, also where "anywh
 
 test('embedded databases connect to nothing, and a process only to what it needs', async () => {
   const rbac = { own: { scope: 'release', rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }] } };
-  const processes = { payment: { database: true }, federation: { redis: true, calls: ['registry'], rbac } };
+  const processes = { console: { database: true }, federation: { redis: true, calls: ['registry'], rbac } };
   const objects = await renderChart({ processes });
   const egress = (name: string) => {
     const rules = (objectOf(objects, 'NetworkPolicy', name)['spec'] as Policy).egress ?? [];
@@ -138,6 +151,24 @@ test('embedded databases connect to nothing, and a process only to what it needs
   expect(egress('rollcall-redis')).toEqual([]);
   const dns = [53, 53];
   const apiServer = [443, 6443];
-  expect(egress('rollcall-payment')).toEqual([dns, [5432]]);
+  expect(egress('rollcall-console')).toEqual([dns, [5432]]);
   expect(egress('rollcall-federation')).toEqual([dns, apiServer, [50_051, 3001], [6379]]);
+});
+
+async function egressPorts(name: string, values: Values = {}): Promise<number[][]> {
+  const policy = objectOf(await renderChart(values), 'NetworkPolicy', `rollcall-${name}`)['spec'] as Policy;
+  return (policy.egress ?? []).map(({ ports = [] }) => ports.map(({ port }) => port));
+}
+
+test('communication and payment reach providers at their ports alone, what they call and their databases', async () => {
+  const called = [
+    [50_051, 3001],
+    [50_051, 3000],
+  ];
+  expect(await egressPorts('communication')).toEqual([[53, 53], [443, 465, 587, 2775], ...called, [5432], [6379]]);
+  expect(await egressPorts('payment')).toEqual([[53, 53], [443], ...called, [5432]]);
+  const relay = { processes: { communication: { egressPorts: [25] } } };
+  expect(await egressPorts('communication', relay)).toEqual([[53, 53], [25], ...called, [5432], [6379]]);
+  const open = { processes: { payment: { egressPorts: [] } } };
+  expect(await egressPorts('payment', open)).toEqual([[53, 53], []]);
 });

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { writeVaultKeys } from '@rollcall/local/vault-keys.ts';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Backend, startBackend, startGateway } from '../gateway/gateway.ts';
 import { createNamespace, type TestNamespace } from '../support/kube.ts';
@@ -19,6 +20,8 @@ let namespace: TestNamespace;
 let registry: RunningService;
 let operator: RunningService;
 let gateway: RunningService;
+let communication: RunningService;
+let payment: RunningService;
 /** Has keys, is well, and asks nobody for a token. */
 let open: Backend;
 let tokenFile: string;
@@ -49,6 +52,8 @@ beforeAll(async () => {
       settings: { ROLLCALL_TOKEN_FILE: tokenFile, ROLLCALL_REDIS_URL: inject('redisUrl') },
     }),
   );
+  communication = resources.use(await startServiceOfSubjects('communication'));
+  payment = resources.use(await startServiceOfSubjects('payment'));
   open = resources.use(
     await startBackend((_, response) => void response.end(JSON.stringify({ status: 'healthy', keys: [{}] }))),
   );
@@ -60,6 +65,26 @@ beforeAll(async () => {
 }, 180_000);
 
 afterAll(() => resources.disposeAsync());
+
+async function startServiceOfSubjects(name: string): Promise<RunningService> {
+  const database = resources.use(await createDatabase());
+  return await startReadyReplica(`services/${name}/src/main.ts`, {
+    logDirectory: inject('temporaryDirectory'),
+    access: {},
+    namespace: namespace.name,
+    settings: {
+      ROLLCALL_DATABASE_URL: database.url,
+      ROLLCALL_VAULT_KEYS_FILE: await writeVaultKeys(
+        join(inject('temporaryDirectory'), `${namespace.name}-${name}-keys`),
+      ),
+      ROLLCALL_GATEWAY_KEYS_URL: `${gateway.url}/.well-known/jwks.json`,
+      ROLLCALL_PUBLIC_URL: gateway.url,
+      ROLLCALL_REGISTRY_URLS: registry.url,
+      ROLLCALL_POD_IP: '127.0.0.1',
+      ROLLCALL_TOKEN_FILE: tokenFile,
+    },
+  });
+}
 
 interface Outcome {
   readonly code: number;
@@ -84,13 +109,25 @@ async function smoke(environment: Readonly<Record<string, string>>): Promise<Out
   );
 }
 
-test('helm test passes where registry, operator, gateway, PostgreSQL and Redis work, and leaves nothing registered', async () => {
-  const environment = { EXPECTED_SERVICE: SELF, GATEWAY_URL: gateway.url, REDIS_URL: inject('redisUrl') };
+test('helm test passes where all processes, PostgreSQL and Redis work, and leaves nothing registered', {
+  timeout: 180_000,
+}, async () => {
+  const environment = {
+    EXPECTED_SERVICE: SELF,
+    GATEWAY_URL: gateway.url,
+    REDIS_URL: inject('redisUrl'),
+    SERVICE_URLS: `communication=${communication.url} payment=${payment.url}`,
+    DEADLINE_SECONDS: '40',
+  };
   const { code, output } = await smoke(environment);
   expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/\nRollcall works\n$/) });
   expect(output).toContain('ok: the operator has registered an annotated Service');
   expect(output).toContain('ok: the gateway lets in nobody without a token');
   expect(output).toContain('ok: Redis answers');
+  for (const name of ['communication', 'payment']) {
+    expect(output).toContain(`ok: ${name} has registered itself`);
+    expect(output).toContain(`ok: the gateway leads providers to ${name}`);
+  }
   const token = await readFile(tokenFile, 'utf8');
   expect(output).not.toContain(token.slice(-40));
   expect(await namespace.kubectl(['get', 'serviceregistrations', '--output=name'])).not.toContain('helm-test');
@@ -108,6 +145,12 @@ test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
   ['the gateway is unavailable', () => ({ GATEWAY_URL: 'http://127.0.0.1:9' }), 'not so: the gateway is well'],
   ['anybody is admitted', () => ({ GATEWAY_URL: open.url }), 'not so: the gateway lets in nobody without a token'],
   ['the token is refused', () => ({ TOKEN_FILE: wrongTokenFile }), 'not so: a program registers'],
+  ['payment is unavailable', () => ({ SERVICE_URLS: 'payment=http://127.0.0.1:9' }), 'not so: payment is well'],
+  [
+    'payment is not registered',
+    () => ({ SERVICE_URLS: `nobody=${payment.url}` }),
+    'not so: nobody has registered itself',
+  ],
   [
     'Redis refuses the password',
     () => ({ REDIS_URL: Object.assign(new URL(inject('redisUrl')), { password: 'wrong' }).href }),
@@ -125,7 +168,9 @@ test.concurrent.each<[string, () => Readonly<Record<string, string>>, string]>([
 
 test('alerts and dashboards ask for metrics that the processes have', async () => {
   const served = await Promise.all(
-    [registry, operator, gateway].map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
+    [registry, operator, gateway, communication, payment].map(async ({ adminUrl }) =>
+      (await fetch(`${adminUrl}/metrics`)).text(),
+    ),
   );
   const known = new Set(served.join('\n').match(/(?<=^# TYPE )\w+/gm) ?? []);
   const files = await Promise.all(

@@ -59,6 +59,50 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- include "rollcall.fullname" . }}-gateway-keys
 {{- end -}}
 
+{{/* Base URLs in the cluster, whether or not the process is enabled: somebody else's may have the name. */}}
+{{- define "rollcall.registryUrl" -}}
+http://{{ include "rollcall.fullname" . }}-registry:{{ dig "registry" "ports" "http" "port" 3001 .Values.processes }}
+{{- end -}}
+{{- define "rollcall.gatewayUrl" -}}
+http://{{ include "rollcall.fullname" . }}-gateway:{{ dig "gateway" "ports" "http" "port" 3000 .Values.processes }}
+{{- end -}}
+{{- define "rollcall.gatewayClusterUrl" -}}
+http://{{ include "rollcall.fullname" . }}-gateway.{{ .Release.Namespace }}:{{ dig "gateway" "ports" "http" "port" 3000 .Values.processes }}
+{{- end -}}
+
+{{/* Where people and providers reach the gateway. */}}
+{{- define "rollcall.publicUrl" -}}
+{{- $gateway := get (include "rollcall.processes" . | fromYaml) "gateway" | default dict -}}
+{{- $host := dig "ingress" "enabled" false $gateway | ternary (dig "ingress" "hosts" list $gateway | first) "" -}}
+{{- $hostname := dig "httpRoute" "enabled" false $gateway | ternary (dig "httpRoute" "hostnames" list $gateway | first) "" -}}
+{{- if .Values.publicUrl -}}
+{{- .Values.publicUrl -}}
+{{- else if and $host (not (hasPrefix "*" $host)) -}}
+{{- ternary "https" "http" $gateway.ingress.tls.enabled }}://{{ $host }}
+{{- else if and $hostname (not (hasPrefix "*" $hostname)) -}}
+https://{{ $hostname }}
+{{- else -}}
+{{- include "rollcall.gatewayClusterUrl" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Name of the Secret with the keys of a process' vault. Takes the root and the name of the process. */}}
+{{- define "rollcall.vaultSecret" -}}
+{{- $root := first . -}}
+{{- default (printf "%s-%s-vault" (include "rollcall.fullname" $root) (last .)) (get $root.Values (last .)).vault.existingSecret -}}
+{{- end -}}
+
+{{/* Name of the Secret with the providers of a process; empty: there is none. Takes the root and the name of the process. */}}
+{{- define "rollcall.providersSecret" -}}
+{{- $root := first . -}}
+{{- $given := (get $root.Values (last .)).providers -}}
+{{- if $given.existingSecret -}}
+{{- $given.existingSecret -}}
+{{- else if $given.content -}}
+{{- include "rollcall.fullname" $root }}-{{ last . }}-providers
+{{- end -}}
+{{- end -}}
+
 {{/* Name of the Secret in which the registry keeps the secrets of webhooks. */}}
 {{- define "rollcall.webhookSecrets" -}}
 {{- include "rollcall.fullname" . }}-webhooks
@@ -167,7 +211,7 @@ or empty, so that nothing could be switched off.
 {{- define "rollcall.postgresqlUrl" -}}
 {{- $external := .root.Values.postgresql.external -}}
 {{- if and $external.urls (not $external.secretName) (not (get $external.urls .name)) -}}
-{{- fail (printf "postgresql.external.urls has no URL for %s" .name) -}}
+{{- fail (printf "postgresql.external.urls has no URL for %s: give it one, or set processes.%s.enabled to false" .name .name) -}}
 {{- end -}}
 - name: ROLLCALL_DATABASE_URL
   valueFrom:
@@ -187,22 +231,44 @@ or empty, so that nothing could be switched off.
 {{- end -}}
 
 {{/*
-Tells the URLs in the values from the next, by chance: a checksum would let who reads the pods try passwords. It is kept beside them as
-long as they stay, and made once for all who ask in one rendering. Takes root and database.
+Tells content of a Secret that is in the values from the next, by chance: a checksum would let who reads the pods try passwords. It is
+kept beside the content as long as that stays, and made once for all who ask in one rendering. Takes root, secret (its name), annotation
+and data (texts by key).
 */}}
-{{- define "rollcall.urlVersion" -}}
-{{- $external := (get .root.Values .database).external -}}
-{{- if not (hasKey $external "version") -}}
-{{- $present := lookup "v1" "Secret" .root.Release.Namespace (include "rollcall.databaseSecret" .) -}}
+{{- define "rollcall.secretVersion" -}}
+{{- if not (hasKey .root.Values "versions") -}}
+{{- $_ := set .root.Values "versions" dict -}}
+{{- end -}}
+{{- $versions := .root.Values.versions -}}
+{{- if not (hasKey $versions .secret) -}}
+{{- $present := lookup "v1" "Secret" .root.Release.Namespace .secret -}}
 {{- $data := dict -}}
-{{- range $key, $url := include "rollcall.givenUrls" . | fromYaml -}}
-{{- $_ := set $data $key (b64enc $url) -}}
+{{- range $key, $text := .data -}}
+{{- $_ := set $data $key (b64enc $text) -}}
 {{- end -}}
 {{- $isSame := eq (dig "data" dict $present | toJson) (toJson $data) -}}
-{{- $kept := ternary (dig "metadata" "annotations" "rollcall.dev/url-version" "" $present) "" $isSame -}}
-{{- $_ := set $external "version" (default (randAlphaNum 16) $kept) -}}
+{{- $kept := ternary (dig "metadata" "annotations" .annotation "" $present) "" $isSame -}}
+{{- $_ := set $versions .secret (default (randAlphaNum 16) $kept) -}}
 {{- end -}}
-{{- $external.version -}}
+{{- get $versions .secret -}}
+{{- end -}}
+
+{{/* The version of the URLs in the values. Takes root and database. */}}
+{{- define "rollcall.urlVersion" -}}
+{{- $given := include "rollcall.givenUrls" . | fromYaml -}}
+{{- $secret := include "rollcall.databaseSecret" . -}}
+{{- include "rollcall.secretVersion" (dict "root" .root "secret" $secret "annotation" "rollcall.dev/url-version" "data" $given) -}}
+{{- end -}}
+
+{{/* The version of the providers in the values; empty: they are not there. Takes the root and the name of the process. */}}
+{{- define "rollcall.providersVersion" -}}
+{{- $root := first . -}}
+{{- $given := dig "providers" dict (get $root.Values (last .) | default dict) -}}
+{{- if and $given.content (not $given.existingSecret) -}}
+{{- $data := dict "providers.yaml" (toYaml $given.content) -}}
+{{- $secret := include "rollcall.providersSecret" . -}}
+{{- include "rollcall.secretVersion" (dict "root" $root "secret" $secret "annotation" "rollcall.dev/providers-version" "data" $data) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Annotations that start pods anew when a URL in the values changes. Takes root, postgresql and redis (whether they are used). */}}

@@ -9,8 +9,9 @@ import { registeringPod } from './support/member.ts';
 import { type PodMemory, readMemory } from './support/memory.ts';
 import { isReady, listPods, restarts } from './support/pods.ts';
 
-/** Operator, registry and gateway twice, PostgreSQL, Redis. */
-const PODS = 8;
+/** Five processes twice, PostgreSQL, Redis. */
+const PODS = 12;
+const OF_SUBJECTS = ['communication', 'payment'] as const;
 /**
  * How long nobody has done anything when memory is read, so that what starting took is no part of
  * it.
@@ -61,7 +62,7 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     const pods = await idleMemory();
     for (const each of pods) console.log(`${each.pod}: ${memoryOf([each])}`);
     console.log(`the whole installation: ${memoryOf(pods)}`);
-    expect(sum(pods.map(({ workingSetBytes }) => workingSetBytes))).toBeLessThan(1024 * 2 ** 20);
+    expect(sum(pods.map(({ workingSetBytes }) => workingSetBytes))).toBeLessThan(1536 * 2 ** 20);
   });
 
   test('passes helm test', async () => {
@@ -94,12 +95,27 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
       });
   });
 
+  test('finds communication and payment, each replica by its pod, and their keys', async () => {
+    for (const name of OF_SUBJECTS) {
+      const shown = () => kubectl('get', 'sreg', `--selector=rollcall.dev/service=${name}`, '--no-headers');
+      await expect
+        .poll(shown, POLL)
+        .toMatch(new RegExp(`^(\\S+ +${name} +rollcall-${name}-\\S+ +http://[\\d.]+:\\d+ +Registered .*\\n?){2}$`));
+      const secret = kubectl('get', 'secret', `rollcall-${name}-vault`, '--output=jsonpath={.data.keys\\.yaml}');
+      expect(Buffer.from(await secret, 'base64').toString()).toMatch(/^keys:/);
+    }
+  });
+
   test('serves the command line', async () => {
     const { url, token = '' } = await access();
     const listed: { services: { service_name: string }[] } = JSON.parse(
       await rollcall(url, ['services', '--output', 'json']),
     );
-    expect(listed.services.map(({ service_name }) => service_name).toSorted()).toEqual(['rollcall-registry', 'shop']);
+    expect(listed.services.map(({ service_name }) => service_name).toSorted()).toEqual([
+      ...OF_SUBJECTS.flatMap((name) => [name, name]),
+      'rollcall-registry',
+      'shop',
+    ]);
     const member = ['run', '--name', 'member', '--url', 'http://member.example', '--'];
     const inspection = [process.execPath, '-e', LOOK_UP_MEMBER, `${url}/api/v1/services/member`];
     expect(await rollcall(url, [...member, ...inspection], { ROLLCALL_TOKEN: token })).toMatch(/^200$/m);
@@ -140,6 +156,10 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
       'x-ratelimit-remaining': '999',
       'x-ratelimit-reset': expect.stringMatching(/^\d+$/),
     });
+    for (const name of OF_SUBJECTS) {
+      const health = await fetch(`${stranger.url}/api/v1/${name}/health`, { headers });
+      expect(await health.json()).toMatchObject({ status: 'healthy', service: name, database: 'connected' });
+    }
     const clients = () => kubectl('get', 'apiclients', `--namespace=${installation.clientsNamespace}`);
     await expect.poll(clients, POLL).toMatch(/^buyer +buyer +Premium +\["\*"\] +True/m);
     // One replica has seen the token, the other has not, and both have one key.
@@ -181,13 +201,16 @@ describe.skipIf(noChart)('the chart with its defaults', () => {
     const kept = [
       'lease.coordination.k8s.io/shop',
       'persistentvolumeclaim/data-rollcall-postgresql-0',
+      'secret/rollcall-communication-vault',
+      'secret/rollcall-payment-vault',
       'secret/rollcall-postgresql',
       'secret/rollcall-webhooks',
       'serviceregistration.rollcall.dev/shop',
     ];
-    // The operator may see the registry's Service go, or not any more; the next one does.
-    const mayStay = 'serviceregistration.rollcall.dev/rollcall-registry';
-    await expect.poll(async () => (await leftovers()).filter((name) => name !== mayStay), POLL).toEqual(kept);
+    // The operator may see the registry's Service go, or not any more; the next one does. So it is with
+    // services that leave when no registry is there any more: they expire.
+    const mayStay = /^(serviceregistration|lease)\.\S+\/(rollcall-registry|communication|payment)/;
+    await expect.poll(async () => (await leftovers()).filter((name) => !mayStay.test(name)), POLL).toEqual(kept);
     const clients = ['get', 'apiclients,secrets', `--namespace=${installation.clientsNamespace}`, '--output=name'];
     expect(await kubectl(...clients)).toBe('apiclient.rollcall.dev/buyer\nsecret/buyer-api-client\n');
   });

@@ -1,11 +1,14 @@
 // What `helm test` runs in a pod: goes through the registry's API the way a program does, and finds in it what only the operator puts
-// there; and knocks at the gateway, for which it has no client. Ends with 1 and the reason when something does not work.
+// there; knocks at the gateway, for which it has no client; and asks communication and payment how they are, without sending or paying
+// anything. Ends with 1 and the reason when something does not work.
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 
 const startedAt = performance.now();
 const { REGISTRY_URL, GATEWAY_URL, EXPECTED_SERVICE, TOKEN_FILE, REDIS_URL, DEADLINE_SECONDS = '180' } = process.env;
+/** Base URLs in the cluster: `communication=http://… payment=http://…`. */
+const { SERVICE_URLS = '' } = process.env;
 const token = TOKEN_FILE === undefined ? undefined : (await readFile(TOKEN_FILE, 'utf8')).trim();
 
 async function call(method, path, body) {
@@ -116,6 +119,24 @@ if (GATEWAY_URL !== undefined) {
   };
   await eventually('the gateway lets in nobody without a token', isRefused({}));
   await eventually('the gateway lets in nobody with any token', isRefused({ authorization: 'Bearer a.b.c' }));
+}
+for (const [name, url] of SERVICE_URLS.split(' ')
+  .filter(Boolean)
+  .map((each) => each.split('='))) {
+  await eventually(`${name} is well`, async () => {
+    const response = await fetch(`${url}/api/v1/health`, { signal: AbortSignal.timeout(10_000) });
+    const body = await response.json();
+    return (response.status === 200 && body.status === 'healthy' && body.database === 'connected') || body;
+  });
+  await eventually(`${name} has registered itself`, answersWith('GET', `/services/${name}`, { status: 200 }));
+  if (GATEWAY_URL === undefined) continue;
+  // For a provider that there is none of: the refusal is the service's, and no effect of a message or payment.
+  await eventually(`the gateway leads providers to ${name}`, async () => {
+    const path = `${GATEWAY_URL}/api/v1/${name}/notifications/helm-test`;
+    const response = await fetch(path, { method: 'POST', body: '{}', signal: AbortSignal.timeout(10_000) });
+    const body = await response.json();
+    return ['NOT_FOUND', 'PATH_NOT_FOUND'].includes(body.error?.code) || body;
+  });
 }
 // One behind TLS is not asked: this speaks the bare protocol.
 if (REDIS_URL?.startsWith('redis:')) await eventually('Redis answers', () => redisAnswers(REDIS_URL));

@@ -5,13 +5,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { paymentProcess } from '@rollcall/payment/service.ts';
+import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import { ACCESS_TOKEN_TYPE } from '@rollcall/platform/http/identity.ts';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Client } from 'pg';
 import { inject } from 'vitest';
 import { type Answer, type Replica, type RunningService, startReadyReplica, startService } from '../support/replica.ts';
 
-/** The keys of a gateway, and tokens that it would give. */
+/** The keys of a gateway, and tokens that it would give. They hold whatever the clock of a test says. */
 interface TokenIssuer extends AsyncDisposable {
   readonly jwksUrl: string;
   tokenOf(subject: string, scope: string): Promise<string>;
@@ -27,7 +28,7 @@ async function startTokenIssuer(): Promise<TokenIssuer> {
     tokenOf: (subject, scope) =>
       new SignJWT({ sub: subject, scope, aud: 'rollcall', iss: 'rollcall' })
         .setProtectedHeader({ alg: 'ES256', kid: 'one', typ: ACCESS_TOKEN_TYPE })
-        .setExpirationTime('1 hour')
+        .setExpirationTime('20 years')
         .sign(pair.privateKey),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -73,14 +74,12 @@ export interface BillingOptions {
   /** Contents of files by the name of the setting that has their path. */
   readonly files?: Readonly<Record<string, unknown>>;
   readonly settings?: Readonly<Record<string, string>>;
+  readonly clock?: Clock;
 }
 
 /** Starts payment in this process, with callers of a gateway that is not there. */
-export async function startBilling({
-  databaseUrl,
-  files = {},
-  settings = {},
-}: BillingOptions): Promise<BillingService> {
+export async function startBilling(options: BillingOptions): Promise<BillingService> {
+  const { databaseUrl, files = {}, settings = {}, clock = systemClock } = options;
   await using stack = new AsyncDisposableStack();
   const issuer = stack.use(await startTokenIssuer());
   const directory = await mkdtemp(join(inject('temporaryDirectory'), 'billing-'));
@@ -99,12 +98,12 @@ export async function startBilling({
     ...Object.fromEntries(written),
     ...settings,
   };
-  const options = { logDirectory: inject('temporaryDirectory'), access: {}, namespace: 'none', settings: all };
-  const service = stack.use(await startService(paymentProcess, options));
+  const place = { logDirectory: inject('temporaryDirectory'), access: {}, namespace: 'none', settings: all };
+  const service = stack.use(await startService(paymentProcess, { ...place, clock }));
   const kept = stack.move();
   return {
     service,
-    startProcess: () => startReadyReplica('services/payment/src/main.ts', options),
+    startProcess: () => startReadyReplica('services/payment/src/main.ts', place),
     async callerOf(subject, scope = 'billing:write billing:read', url = service.url) {
       return caller(url, await issuer.tokenOf(subject, scope));
     },
@@ -168,10 +167,50 @@ export async function connectTo(databaseUrl: string): Promise<Client & AsyncDisp
 }
 
 /** A seller that is registered for VAT in South Africa. */
-export const sellers = {
+export const sellers: Readonly<Record<string, unknown>> = {
   ROLLCALL_SELLERS_FILE: {
     sellers: [
       { name: 'Kettle (Pty) Ltd', address: ['1 Long Street', 'Cape Town'], country: 'ZA', vatNumber: '4123456789' },
     ],
   },
 };
+
+/** A provider without money, whose page decides at once. */
+export const sandbox = {
+  files: {
+    ...sellers,
+    ROLLCALL_PROVIDERS_FILE: {
+      default: 'sandbox',
+      providers: { sandbox: { secret: `whsec_${randomBytes(24).toString('base64')}` } },
+    },
+  },
+  settings: { ROLLCALL_MODE: 'trial' },
+};
+
+/** A clock that stands until it is set. */
+export interface TestClock extends Clock {
+  set(at: string | Temporal.Instant): void;
+}
+
+export function clockAt(start: string): TestClock {
+  let nowMs = Temporal.Instant.from(start).epochMilliseconds;
+  return {
+    now: () => new Date(nowMs),
+    monotonicMs: () => performance.now(),
+    set(at) {
+      nowMs = Temporal.Instant.from(at).epochMilliseconds;
+    },
+  };
+}
+
+/** Does what a payer does at the page of the sandbox. */
+export async function decide(billing: BillingService, paymentUrl: unknown, decision: string): Promise<void> {
+  const { pathname } = new URL(String(paymentUrl));
+  const response = await fetch(`${billing.service.url}${pathname}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: `decision=${decision}`,
+    redirect: 'manual',
+  });
+  if (response.status !== 303) throw new Error(`The page answered ${response.status}`);
+}

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { freePorts } from '@rollcall/local/ports.ts';
 import { logTail, type ManagedProcess } from '@rollcall/local/processes.ts';
 import { startService as startServiceProcess, waitUntilReady } from '@rollcall/local/services.ts';
-import { systemClock } from '@rollcall/platform/clock.ts';
+import { type Clock, systemClock } from '@rollcall/platform/clock.ts';
 import { type ProcessDefinition, runProcess } from '@rollcall/platform/process/main.ts';
 import type { ProcessConfig } from '@rollcall/platform/process/settings.ts';
 
@@ -28,6 +28,8 @@ export interface ReplicaOptions {
   readonly ports?: readonly [number, number];
   /** More settings, by the names of their variables. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Of a service in this process; the system's by default. */
+  readonly clock?: Clock;
 }
 
 /** One replica of a service, wherever it runs. */
@@ -90,7 +92,7 @@ export async function startService<Config extends ProcessConfig>(
   let stopping = false;
   const ended = runProcess(definition, {
     environment: environmentFor(options, ports),
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     stopRequested,
     logTo: { write: (line) => appendFileSync(logFile, line) },
   });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { ProcessDefinition } from '@rollcall/platform/process/main.ts';
 import { type ServiceGround, type ServiceMade, serviceParts } from '@rollcall/platform/service/service.ts';
-import { createBilling } from './billing/billing.ts';
+import { prepareBilling } from './billing/billing.ts';
 import { type PaymentConfig, paymentConfig } from './config.ts';
 import { createPayments } from './payments/payments.ts';
 
@@ -28,11 +28,9 @@ export const paymentProcess: ProcessDefinition<PaymentConfig> = {
 };
 
 async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade> {
-  const payments = await createPayments(ground, {
-    onMoved: async () => undefined,
-    onMethodCancelled: async () => undefined,
-  });
-  const billing = await createBilling(ground);
+  const prepared = await prepareBilling(ground);
+  const payments = await createPayments(ground, prepared.listeners);
+  const billing = await prepared.build(payments);
   return {
     title: 'Rollcall payment',
     description: 'Payments, refunds, subscriptions and invoices.',
@@ -45,7 +43,7 @@ async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade>
     ],
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [...payments.routes, ...billing.routes],
-    pages: payments.pages,
-    actors: payments.actors,
+    pages: [...payments.pages, ...billing.pages],
+    actors: [...payments.actors, ...billing.actors],
   };
 }

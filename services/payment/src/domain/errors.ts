@@ -39,6 +39,14 @@ export const errorCatalogue = {
     message: 'A tax invoice needs what details.missing names; the customer or the settings of the seller lack it',
   },
   CREDIT_EXCEEDS_INVOICE: { status: 422, message: 'That is more than what is left of the line; details.left has it' },
+  PLAN_NOT_FOUND: { status: 422, message: 'There is no such plan, or it belongs to another subject' },
+  PLAN_INACTIVE: { status: 422, message: 'The plan is not active: no new subscription may have it' },
+  PLAN_CURRENCY_DIFFERS: { status: 422, message: 'The plan has another currency; make a new subscription' },
+  METHOD_NOT_FOUND: { status: 422, message: 'The customer has no such payment method that can be charged' },
+  COLLECTION_NOT_SUPPORTED: {
+    status: 422,
+    message: 'The provider keeps no cards; have invoices sent (`collection: send_invoice`)',
+  },
   NO_SELLER: { status: 503, message: 'The settings name no seller for the caller, so no invoice can be issued' },
 } as const satisfies ErrorCatalogue;
 

@@ -103,6 +103,20 @@ export function withOverdue(subscription: Subscription, key: string, at: Tempora
   return changed(withFailure(subscription, open, at));
 }
 
+/** The open invoice was paid in some way, or is not owed any more. */
+export function closeInvoice(subscription: Subscription, key: string, at: Temporal.Instant): SubscriptionChange {
+  if (subscription.open?.key !== key) return { kind: 'stays' };
+  return changed(withEvent({ ...subscription, open: undefined }, 'paid', at));
+}
+
+/** A charge that was begun was surely not made: it is as before. */
+export function withdrawCharge(subscription: Subscription, { key, attempt }: Attempt): SubscriptionChange {
+  const { open } = subscription;
+  if (open?.key !== key || open.attempts !== attempt || open.charge !== 'unsettled') return { kind: 'stays' };
+  const charge = open.failedAt === undefined ? 'none' : 'failed';
+  return changed({ ...subscription, open: { ...open, attempts: attempt - 1, charge } });
+}
+
 /** Pauses, resumes, cancels, or ends a trial or dunning. */
 export function moveSubscription(
   subscription: Subscription,

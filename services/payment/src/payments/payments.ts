@@ -7,6 +7,7 @@ import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/serv
 import type { PaymentConfig } from '../config.ts';
 import { noProviders, readProviders } from '../providers/providers-file.ts';
 import { createReceiving } from './domain/inbox.ts';
+import type { PaymentStore } from './domain/payments.ts';
 import { createRefunding } from './domain/refunding.ts';
 import { createSettling, type OnMethodCancelled } from './domain/settle.ts';
 import { createTaking, type Taking } from './domain/take.ts';
@@ -29,6 +30,7 @@ const CONNECT_TIMEOUT_MS = 3000;
 /** Payments, as the rest of the service has them. */
 export interface PaymentParts extends Required<Pick<ServiceMade, 'routes' | 'pages' | 'actors'>> {
   readonly taking: Taking;
+  readonly payments: PaymentStore;
 }
 
 /** Who is told of what becomes of payments. */
@@ -70,6 +72,7 @@ export async function createPayments(
   const connections: Actor = { name: 'providers', start: async () => {}, stop: () => dispatcher.destroy() };
   return {
     taking,
+    payments,
     routes: [
       paymentRoutes({ payments, taking, idempotency, publicUrl }),
       refundRoutes({ payments, refunds, refunding, idempotency }),

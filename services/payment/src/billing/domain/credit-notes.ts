@@ -3,7 +3,7 @@ import { type CreditItem, creditLines } from '../../domain/credit-notes.ts';
 import { paymentError } from '../../domain/errors.ts';
 import { type InvoiceLine, totalsOf } from '../../domain/invoices.ts';
 import { total } from '../../domain/money.ts';
-import type { Invoice } from './invoices.ts';
+import { type Invoice, refuseWhilePaid } from './invoices.ts';
 import type { Owner } from './lists.ts';
 
 /** Takes back of an invoice what was not owed. Amounts are positive, in minor units. */
@@ -56,11 +56,12 @@ interface Credit {
 /**
  * The credit note for an invoice that was issued.
  *
- * @throws ServiceError CONFLICT where the invoice is a draft or void; CREDIT_EXCEEDS_INVOICE.
+ * @throws ServiceError CONFLICT where the invoice is a draft, void or being paid; CREDIT_EXCEEDS_INVOICE.
  */
 export function creditNoteOf(invoice: Invoice, credit: Credit): NewCreditNote & { readonly series: string } {
   const { state, lines, creditNotes } = invoice;
   if (state === 'draft' || state === 'void') throw paymentError('CONFLICT', { details: { status: state } });
+  refuseWhilePaid(invoice);
   const { id, reason, series, timeZone, now } = credit;
   const credited = creditedOf(creditNotes);
   const items = credit.items ?? restOf(lines, credited);
@@ -78,7 +79,7 @@ export function creditNoteOf(invoice: Invoice, credit: Credit): NewCreditNote & 
 }
 
 /** Gross by index of the line. */
-function creditedOf(notes: readonly CreditNote[]): ReadonlyMap<number, bigint> {
+export function creditedOf(notes: readonly CreditNote[]): ReadonlyMap<number, bigint> {
   const credited = new Map<number, bigint>();
   for (const { lineIndex, gross } of notes.flatMap((note) => note.lines)) {
     credited.set(lineIndex, (credited.get(lineIndex) ?? 0n) + gross);

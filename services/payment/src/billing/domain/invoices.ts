@@ -46,7 +46,7 @@ export interface Invoice {
   /** By credit notes, with tax. */
   readonly credited: bigint;
   readonly issued: Issued | undefined;
-  /** That pays it, or tried to. */
+  /** That pays it, or is about to. One that failed is none any more. */
   readonly paymentId: string | undefined;
   readonly createdAt: Date;
   readonly paidAt: Date | undefined;
@@ -144,7 +144,7 @@ export function finalizeInvoice(invoice: Invoice, parties: Parties): InvoiceChan
 }
 
 /** What an invoice says when it is issued now. */
-function issueOf({ daysUntilDue }: Pick<Invoice, 'daysUntilDue'>, { customer, seller, now }: Parties): Issue {
+export function issueOf({ daysUntilDue }: Pick<Invoice, 'daysUntilDue'>, { customer, seller, now }: Parties): Issue {
   const issuedOn = dateIn(customer.timeZone, now);
   return {
     title: invoiceTitle({ supplierCountry: seller.country, supplier: seller.party }),
@@ -157,11 +157,29 @@ function issueOf({ daysUntilDue }: Pick<Invoice, 'daysUntilDue'>, { customer, se
   };
 }
 
-/** @throws ServiceError CONFLICT for one that is paid. */
-export function voidInvoice({ state }: Invoice): InvoiceChange {
+/**
+ * Takes an invoice back that nobody has paid a part of.
+ *
+ * @throws ServiceError CONFLICT for one that is paid, or being paid, or was partly credited.
+ */
+export function voidInvoice(invoice: Invoice): InvoiceChange {
+  const { state, credited, fromCredit } = invoice;
   const { kind } = move(invoiceTable, state, 'void');
   if (kind === 'refused') throw paymentError('CONFLICT', { details: { status: state } });
-  return kind === 'stays' ? { kind } : { kind: 'void' };
+  if (kind === 'stays') return { kind };
+  refuseWhilePaid(invoice);
+  if (state !== 'draft' && credited + fromCredit > 0n) {
+    const message = 'A part of it was credited; issue a credit note for the rest';
+    throw paymentError('CONFLICT', { message, details: { status: state } });
+  }
+  return { kind: 'void' };
+}
+
+/** @throws ServiceError CONFLICT while a payment of the invoice may still come. */
+export function refuseWhilePaid({ state, paymentId }: Invoice): void {
+  if (state !== 'open' || paymentId === undefined) return;
+  const message = 'A payment of it is under way; cancel the payment, or wait for its end';
+  throw paymentError('CONFLICT', { message, details: { status: state, paymentId } });
 }
 
 function recipientOf({ name, email, address, taxId }: Customer): Party {

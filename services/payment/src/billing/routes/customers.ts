@@ -6,6 +6,7 @@ import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import { type Static, Type } from 'typebox';
 import { type Customer, type CustomerStore, customerDefaults } from '../domain/customers.ts';
+import type { MethodStore, PaymentMethod } from '../domain/methods.ts';
 import { ownerOf } from './requests.ts';
 import { Email, Id, Locale, line, nullable, Timestamp, TimeZone } from './schemas.ts';
 
@@ -32,18 +33,29 @@ const CustomerAnswer = Type.Object({
   taxId: nullable(Type.String()),
   timeZone: Type.String(),
   locale: Type.String(),
+  paymentMethods: Type.Array(
+    Type.Object({
+      id: Id,
+      provider: Type.String(),
+      usable: Type.Boolean({ description: 'False since the provider said that it is gone' }),
+      createdAt: Timestamp,
+    }),
+    { description: 'That providers keep for charges without the customer, the newest first' },
+  ),
   createdAt: Timestamp,
   updatedAt: Timestamp,
 });
 
 export interface CustomerRoutesDeps {
   readonly customers: CustomerStore;
+  readonly methods: MethodStore;
   readonly idempotency: Idempotency;
 }
 
 /** Who pays invoices, and has subscriptions. */
-export function customerRoutes({ customers, idempotency }: CustomerRoutesDeps): Routes {
+export function customerRoutes({ customers, methods, idempotency }: CustomerRoutesDeps): Routes {
   const once = answersOnce(idempotency);
+  const answerOf = async (customer: Customer) => customerAnswer(customer, await methods.listOf([customer.id]));
   return (app) => {
     app.post(
       '/customers',
@@ -62,7 +74,7 @@ export function customerRoutes({ customers, idempotency }: CustomerRoutesDeps): 
           effect: async (id) => {
             const { subject } = callerOf(request);
             const customer = await customers.create({ ...customerDefaults, ...request.body, id, subject });
-            return { status: 201, location: `/api/v1/customers/${id}`, body: customerAnswer(customer) };
+            return { status: 201, location: `/api/v1/customers/${id}`, body: await answerOf(customer) };
           },
         }),
     );
@@ -84,13 +96,15 @@ export function customerRoutes({ customers, idempotency }: CustomerRoutesDeps): 
           page,
         });
         const { limit, offset } = page;
-        return { customers: rows.map(customerAnswer), total, limit, offset, nextCursor };
+        const kept = Map.groupBy(await methods.listOf(rows.map(({ id }) => id)), ({ customerId }) => customerId);
+        const answers = rows.map((customer) => customerAnswer(customer, kept.get(customer.id) ?? []));
+        return { customers: answers, total, limit, offset, nextCursor };
       },
     );
     app.get(
       '/customers/:id',
       { schema: { tags, summary: 'One customer', params: IdParams, response: { 200: CustomerAnswer } } },
-      async (request) => customerAnswer(found(await customers.find(idOf(request), ownerOf(request)))),
+      async (request) => answerOf(found(await customers.find(idOf(request), ownerOf(request)))),
     );
     app.patch(
       '/customers/:id',
@@ -103,12 +117,23 @@ export function customerRoutes({ customers, idempotency }: CustomerRoutesDeps): 
           response: { 200: CustomerAnswer },
         },
       },
-      async (request) => customerAnswer(found(await customers.update(idOf(request), ownerOf(request), request.body))),
+      async (request) => answerOf(found(await customers.update(idOf(request), ownerOf(request), request.body))),
     );
   };
 }
 
-function customerAnswer(customer: Customer): Static<typeof CustomerAnswer> {
+function customerAnswer(customer: Customer, methods: readonly PaymentMethod[]): Static<typeof CustomerAnswer> {
   const { subject: _subject, address, createdAt, updatedAt, ...rest } = customer;
-  return { ...rest, address: [...address], createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+  return {
+    ...rest,
+    address: [...address],
+    paymentMethods: methods.map(({ id, provider, usable, createdAt: keptAt }) => ({
+      id,
+      provider,
+      usable,
+      createdAt: keptAt.toISOString(),
+    })),
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
 }

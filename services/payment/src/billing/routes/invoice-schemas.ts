@@ -16,6 +16,7 @@ import {
   Timestamp,
   taxRateOf,
 } from './schemas.ts';
+import { Provider, ReturnUrl } from './subscription-schemas.ts';
 
 const Item = Type.Object(
   {
@@ -134,6 +135,20 @@ export const InvoiceAnswer = Type.Object({
   finalizedAt: nullable(Timestamp),
   paidAt: nullable(Timestamp),
   voidedAt: nullable(Timestamp),
+});
+
+export const PayBody = Type.Object(
+  {
+    methodId: Type.Optional(Type.String({ maxLength: 36, description: 'Of the customer, to be charged at once' })),
+    provider: Type.Optional(Provider),
+    returnUrl: Type.Optional(ReturnUrl),
+  },
+  strict,
+);
+
+export const PayAnswer = Type.Object({
+  ...InvoiceAnswer.properties,
+  paymentUrl: nullable(Type.String({ description: 'Where the customer pays' })),
 });
 
 export function itemsOf(items: Static<typeof NewInvoiceBody>['items']): readonly InvoiceItem[] {

@@ -7,6 +7,7 @@ import { Type } from 'typebox';
 import { paymentError, refusals } from '../../domain/errors.ts';
 import { totalsOf } from '../../domain/invoices.ts';
 import { renderInvoice } from '../../invoice-pdf.ts';
+import { type PayingDeps, payInvoice } from '../domain/invoice-payments.ts';
 import type { Invoice } from '../domain/invoices.ts';
 import { cancelInvoice, createInvoice, creditInvoice, type InvoicingDeps, issueInvoice } from '../domain/invoicing.ts';
 import {
@@ -18,19 +19,22 @@ import {
   invoiceAnswer,
   itemsOf,
   NewInvoiceBody,
+  PayAnswer,
+  PayBody,
 } from './invoice-schemas.ts';
 import { ownerOf } from './requests.ts';
 
 const tags = ['billing'];
 const DAYS_UNTIL_DUE = 7;
 
-export interface InvoiceRoutesDeps extends InvoicingDeps {
+export interface InvoiceRoutesDeps extends InvoicingDeps, PayingDeps {
+  readonly invoices: InvoicingDeps['invoices'];
   readonly idempotency: Idempotency;
 }
 
 /** What customers are to pay. */
 export function invoiceRoutes(deps: InvoiceRoutesDeps): readonly Routes[] {
-  return [readingRoutes(deps), creatingRoute(deps), changingRoutes(deps), creditNoteRoute(deps)];
+  return [readingRoutes(deps), creatingRoute(deps), changingRoutes(deps), creditNoteRoute(deps), payingRoute(deps)];
 }
 
 function readingRoutes({ invoices }: InvoiceRoutesDeps): Routes {
@@ -216,6 +220,46 @@ function creditNoteRoute(deps: InvoiceRoutesDeps): Routes {
             const invoice = await creditInvoice(deps, credit);
             const note = found(invoice.creditNotes.find((each) => each.id === id));
             return { status: 201, location: `/api/v1/invoices/${invoiceId}`, body: creditNoteAnswer(note, invoice) };
+          },
+        }),
+    );
+  };
+}
+
+function payingRoute(deps: InvoiceRoutesDeps): Routes {
+  const once = answersOnce(deps.idempotency);
+  const refuses = refusals(
+    'CONFLICT',
+    'METHOD_NOT_FOUND',
+    'PROVIDER_NOT_CONFIGURED',
+    'CURRENCY_NOT_SUPPORTED',
+    'AMOUNT_TOO_SMALL',
+    'AMOUNT_NOT_SUPPORTED',
+    'PAYMENT_FAILED',
+    'PROVIDER_ERROR',
+  );
+  return (app) => {
+    app.post(
+      '/invoices/:id/pay',
+      {
+        config: { refuses },
+        schema: {
+          tags,
+          summary: 'Have an open invoice paid: by a stored method, or at `paymentUrl`',
+          headers: idempotencyHeaders,
+          params: IdParams,
+          body: Type.Union([PayBody, Type.Null()]),
+          response: { 200: PayAnswer },
+        },
+      },
+      (request, reply) =>
+        once(request, reply, {
+          operation: 'payInvoice',
+          effect: async (id) => {
+            const { methodId, provider, returnUrl } = request.body ?? {};
+            const wanted = { id, owner: ownerOf(request), invoiceId: idOf(request), methodId, provider, returnUrl };
+            const { invoice, paymentUrl } = await payInvoice(deps, wanted);
+            return { status: 200, body: { ...invoiceAnswer(invoice), paymentUrl: paymentUrl ?? null } };
           },
         }),
     );

@@ -1,5 +1,5 @@
 import { type NewestQuery, readNewest } from '@rollcall/platform/postgres/page.ts';
-import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
+import { inTransaction, type Pool, type PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
 import type { Customer, CustomerFields, CustomerStore } from '../domain/customers.ts';
 
@@ -30,11 +30,7 @@ export function createCustomerTable({ pool, vault, emails }: CustomerTableDeps):
     vault.seal(JSON.stringify({ email, name, address, taxId }), contextOf(id));
   const indexOf = (email: string): Buffer => emails.of(foldedEmail(email));
 
-  function customerOf(row: Row): Customer {
-    const personal: Personal = JSON.parse(vault.open(row.sealed, contextOf(row.id)).toString());
-    const { id, subject, time_zone: timeZone, locale, created_at: createdAt, updated_at: updatedAt } = row;
-    return { ...personal, id, subject, timeZone, locale, createdAt, updatedAt };
-  }
+  const customerOf = (row: Row): Customer => openedCustomer(vault, row);
 
   return {
     async create({ id, subject, timeZone, locale, ...personal }) {
@@ -83,6 +79,20 @@ export function createCustomerTable({ pool, vault, emails }: CustomerTableDeps):
         return updated.map(customerOf)[0];
       }),
   };
+}
+
+/** Reads one for what is written in the same transaction. @throws Error where there is none. */
+export async function customerFor(client: PoolClient, vault: Vault, id: string): Promise<Customer> {
+  const { rows } = await client.query<Row>(`SELECT ${COLUMNS} FROM customers WHERE id = $1`, [id]);
+  const [row] = rows;
+  if (row === undefined) throw new Error('The customer is gone');
+  return openedCustomer(vault, row);
+}
+
+function openedCustomer(vault: Vault, row: Row): Customer {
+  const personal: Personal = JSON.parse(vault.open(row.sealed, contextOf(row.id)).toString());
+  const { id, subject, time_zone: timeZone, locale, created_at: createdAt, updated_at: updatedAt } = row;
+  return { ...personal, id, subject, timeZone, locale, createdAt, updatedAt };
 }
 
 /** Mail servers treat the capitals of an address alike. */

@@ -2,19 +2,25 @@ import type { Clock } from '@rollcall/platform/clock.ts';
 import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import { totalsOf } from '../../domain/invoices.ts';
+import { type InvoiceEntryKind, invoiceEntry } from '../../domain/ledger.ts';
+import { closeInvoice } from '../../domain/subscription-changes.ts';
+import { postEntries } from '../../payments/store/ledger.ts';
 import type { NewCreditNote } from '../domain/credit-notes.ts';
 import { amountDue, type Invoice, type InvoiceChange, type Issue } from '../domain/invoices.ts';
-import { findInvoice, NUMBER, TAKE_NUMBER, writeIssue } from './invoice-rows.ts';
+import { findInvoice, instantOf, NUMBER, TAKE_NUMBER, writeIssue } from './invoice-rows.ts';
+import type { QueueMail } from './mail-rows.ts';
 import type { InvoiceSealer } from './sealed-invoices.ts';
+import { findSubscription, updateSubscription } from './subscription-rows.ts';
 
 export interface InvoiceChangeDeps {
   readonly sealer: InvoiceSealer;
   readonly clock: Clock;
   readonly recordEvents: RecordEvents;
+  readonly queueMail: QueueMail;
 }
 
 interface InvoiceDecision {
-  /** Whose row the transaction has. */
+  /** Whose row the transaction has, and that of its subscription. */
   readonly invoice: Invoice;
   readonly change: InvoiceChange;
 }
@@ -27,36 +33,60 @@ export async function changeInvoice(
 ): Promise<void> {
   switch (change.kind) {
     case 'issue':
-      return issueInvoice(client, deps, { invoice, issue: change.issue });
+      await issueInvoice(client, deps, { invoice, issue: change.issue });
+      if (amountDue(invoice) > 0n)
+        await deps.queueMail(client, { kind: 'invoice', invoiceId: invoice.id, occasion: 0 });
+      return;
     case 'void':
-      await client.query(`UPDATE invoices SET state = 'void', voided_at = $2, updated_at = now() WHERE id = $1`, [
-        invoice.id,
-        deps.clock.now(),
-      ]);
-      return tell(client, deps, { id: invoice.id, type: 'invoice.voided' });
+      return writeVoid(client, deps, invoice);
     case 'stays':
   }
 }
 
 /** Issues a draft; one of which nothing is due is paid. */
-async function issueInvoice(
+export async function issueInvoice(
   client: PoolClient,
   deps: InvoiceChangeDeps,
   { invoice, issue }: { readonly invoice: Invoice; readonly issue: Issue },
 ): Promise<void> {
   await writeIssue(client, deps.sealer, { invoice, issue });
+  await enter(client, invoice, { kind: 'invoice', id: invoice.id, lines: invoice.lines });
   await tell(client, deps, { id: invoice.id, type: 'invoice.finalized' });
-  if (amountDue(invoice) === 0n) await markPaid(client, deps, invoice.id);
+  if (amountDue(invoice) === 0n) await markPaid(client, deps, invoice);
+}
+
+/** Takes an invoice back that is not paid. */
+export async function writeVoid(client: PoolClient, deps: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
+  const { id, issued, lines } = invoice;
+  await client.query(`UPDATE invoices SET state = 'void', voided_at = $2, updated_at = now() WHERE id = $1`, [
+    id,
+    deps.clock.now(),
+  ]);
+  if (issued !== undefined) await enter(client, invoice, { kind: 'invoice_void', id, lines });
+  await tell(client, deps, { id, type: 'invoice.voided' });
+  await closeAtSubscription(client, deps, invoice);
 }
 
 /** An open invoice of which nothing is due any more. */
-async function markPaid(client: PoolClient, deps: InvoiceChangeDeps, id: string): Promise<void> {
+export async function markPaid(client: PoolClient, deps: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
+  const { id, lines } = invoice;
   const { rowCount } = await client.query(
     `UPDATE invoices SET state = 'paid', paid_at = $2, updated_at = now()
      WHERE id = $1 AND state IN ('open', 'uncollectible')`,
     [id, deps.clock.now()],
   );
-  if (rowCount === 1) await tell(client, deps, { id, type: 'invoice.paid' });
+  if (rowCount === 0) return;
+  await tell(client, deps, { id, type: 'invoice.paid' });
+  if (totalsOf(lines).gross > 0n) await deps.queueMail(client, { kind: 'receipt', invoiceId: id, occasion: 0 });
+  await closeAtSubscription(client, deps, invoice);
+}
+
+async function closeAtSubscription(client: PoolClient, { clock }: InvoiceChangeDeps, invoice: Invoice): Promise<void> {
+  if (invoice.subscription === undefined) return;
+  const record = await findSubscription(client, invoice.subscription.id, undefined);
+  if (record?.openInvoiceId !== invoice.id || record.subscription.open === undefined) return;
+  const change = closeInvoice(record.subscription, record.subscription.open.key, instantOf(clock.now()));
+  if (change.kind === 'changed') await updateSubscription(client, { ...record, subscription: change.subscription });
 }
 
 /** Issues a credit note for an invoice whose row the transaction has. */
@@ -91,8 +121,19 @@ export async function issueCreditNote(
       note.issuedAt.toString(),
     ],
   );
+  await enter(client, invoice, { kind: 'credit_note', id: note.id, lines: note.lines });
   await tell(client, deps, { id: invoice.id, type: 'invoice.credited' });
-  if (invoice.state === 'open' && amountDue(credited) === 0n) await markPaid(client, deps, invoice.id);
+  if (invoice.state === 'open' && amountDue(credited) === 0n) await markPaid(client, deps, credited);
+}
+
+interface Entered {
+  readonly kind: InvoiceEntryKind;
+  readonly id: string;
+  readonly lines: Invoice['lines'];
+}
+
+async function enter(client: PoolClient, { subject, currency }: Invoice, { kind, id, lines }: Entered): Promise<void> {
+  await postEntries(client, { subject }, [invoiceEntry(kind, { causeId: id, currency, ...totalsOf(lines) })]);
 }
 
 interface InvoiceEvent {

@@ -209,6 +209,7 @@ function issuedOf(row: InvoiceRow, parties: Parties | undefined): Issued | undef
   };
 }
 
-function instantOf(date: Date): Temporal.Instant {
+/** An instant of the database. */
+export function instantOf(date: Date): Temporal.Instant {
   return Temporal.Instant.fromEpochMilliseconds(date.getTime());
 }

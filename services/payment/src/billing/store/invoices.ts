@@ -1,11 +1,14 @@
 import { readNewest } from '@rollcall/platform/postgres/page.ts';
 import { inTransaction, type Pool } from '@rollcall/platform/postgres/pool.ts';
 import type { CreditNoteStore } from '../domain/credit-notes.ts';
-import type { InvoiceStore } from '../domain/invoices.ts';
-import { changeInvoice, type InvoiceChangeDeps, issueCreditNote } from './invoice-changes.ts';
+import type { Invoice, InvoiceStore } from '../domain/invoices.ts';
+import type { Owner } from '../domain/lists.ts';
+import { changeInvoice, issueCreditNote } from './invoice-changes.ts';
 import { findInvoice, INVOICE_COLUMNS, type InvoiceRow, insertDraft, invoicesOf } from './invoice-rows.ts';
+import { lockInvoice } from './settlement.ts';
+import type { StepDeps } from './subscription-steps.ts';
 
-export interface InvoiceTableDeps extends InvoiceChangeDeps {
+export interface InvoiceTableDeps extends StepDeps {
   /** Throws while the schema is not there yet. */
   readonly pool: () => Pool;
 }
@@ -33,17 +36,22 @@ export function createInvoiceTable(deps: InvoiceTableDeps): InvoiceStore & Credi
     },
     change: (id, owner, decide) =>
       inTransaction(pool(), async (client) => {
-        const invoice = await findInvoice(client, sealer, { id, owner, isLocked: true });
-        if (invoice === undefined) return undefined;
+        const invoice = await lockInvoice(client, deps, id);
+        if (invoice === undefined || !isOf(invoice, owner)) return undefined;
         await changeInvoice(client, deps, { invoice, change: decide(invoice) });
         return findInvoice(client, sealer, { id, owner });
       }),
     issue: ({ id, invoiceId, owner }, decide) =>
       inTransaction(pool(), async (client) => {
-        const before = await findInvoice(client, sealer, { id: invoiceId, owner, isLocked: true });
-        if (before === undefined || before.creditNotes.some((note) => note.id === id)) return before;
+        const before = await lockInvoice(client, deps, invoiceId);
+        if (before === undefined || !isOf(before, owner)) return undefined;
+        if (before.creditNotes.some((note) => note.id === id)) return before;
         await issueCreditNote(client, deps, { invoice: before, note: decide(before) });
         return findInvoice(client, sealer, { id: invoiceId, owner });
       }),
   };
+}
+
+function isOf({ subject }: Invoice, owner: Owner): boolean {
+  return owner === undefined || subject === owner;
 }

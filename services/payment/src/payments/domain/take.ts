@@ -5,6 +5,7 @@ import type {
   AmountRejection,
   Charge,
   Checkout,
+  Money,
   Outcome,
   PaymentProvider,
   ProviderName,
@@ -57,8 +58,19 @@ interface ChargeResult {
   readonly retryAfterMs?: number | undefined;
 }
 
+/** A provider, as those see it who have something paid. */
+export interface TakingProvider {
+  readonly name: ProviderName;
+  /** Whether it keeps methods, for charges without the payer. */
+  readonly keepsMethods: boolean;
+  /** @throws ServiceError where it cannot take the money. */
+  check(money: Money, purpose: PaymentTerms['purpose']): void;
+}
+
 /** How payments begin. Amounts are in minor units. */
 export interface Taking {
+  /** The provider of a name, or the default one. @throws ServiceError PROVIDER_NOT_CONFIGURED. */
+  providerOf(name: ProviderName | undefined): TakingProvider;
   /**
    * Makes a payment and the provider's checkout of it. Its outcome may not be known: it is
    * `processing` then, and its checkout comes later.
@@ -144,6 +156,7 @@ export function createTaking({ payments, providers, publicUrl, clock }: TakingDe
 
   return {
     makeCheckout,
+    providerOf: (named) => takingProvider(providerOf(providers, named ?? providers.default)),
     async open({ provider: named, ...terms }) {
       const name = named ?? providers.default;
       const provider = providerOf(providers, name);
@@ -173,6 +186,14 @@ export function paymentUrlOf(publicUrl: string, payment: Payment): string | unde
   const { state, redirect } = payment;
   if (isSettled(state) || redirect === undefined) return undefined;
   return redirect.kind === 'url' ? redirect.url : pageOf(publicUrl, payment);
+}
+
+function takingProvider(provider: PaymentProvider): TakingProvider {
+  return {
+    name: provider.name,
+    keepsMethods: provider.stored !== undefined,
+    check: (money, purpose) => refuseMoney(provider.rejectionOf(money, purpose)),
+  };
 }
 
 function providerOf(providers: Providers, name: ProviderName | undefined): PaymentProvider {

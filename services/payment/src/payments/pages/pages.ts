@@ -21,6 +21,10 @@ ${fields}<button type="submit">Go on to the payment page</button>
   };
 }
 
+/** To try out what becomes of renewals that fail. */
+const keptButDeclining = html`<button type="submit" name="decision" value="pay-then-decline" class="other">
+Pay now, and decline later charges</button>`;
+
 /** Where the payer decides by hand, in place of a provider. */
 export function sandboxPage(payment: Payment): Page {
   return {
@@ -29,6 +33,7 @@ export function sandboxPage(payment: Payment): Page {
 ${summaryOf(payment)}
 <form method="post">
 <button type="submit" name="decision" value="pay">Pay</button>
+${payment.purpose === 'pay' ? '' : keptButDeclining}
 <button type="submit" name="decision" value="decline" class="other">Decline</button>
 <button type="submit" name="decision" value="cancel" class="other">Cancel</button>
 </form>`,

@@ -4,7 +4,7 @@ import { sleep } from '@rollcall/platform/retry.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isSettled } from '../../domain/payment-states.ts';
-import { type SandboxSettings, sandboxNotification } from '../../providers/sandbox.ts';
+import { type SandboxDecision, type SandboxSettings, sandboxNotification } from '../../providers/sandbox.ts';
 import type { Receiving } from '../domain/inbox.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
 import { paymentUrlOf } from '../domain/take.ts';
@@ -88,10 +88,16 @@ async function decide(deps: PageRoutesDeps, payment: Payment, decision: string |
   const { receiving, sandbox, clock, wake } = deps;
   const { id: paymentId, money, purpose, state, redirect } = payment;
   if (sandbox === undefined || redirect?.kind !== 'sandbox-page' || isSettled(state)) return;
-  if (decision !== 'pay' && decision !== 'decline' && decision !== 'cancel') return;
+  if (!isDecision(decision)) return;
   const decided = { paymentId, money, decision, keepsMethod: purpose !== 'pay' } as const;
   await receiving.receive('sandbox', sandboxNotification(sandbox, decided, clock.now()));
   wake();
+}
+
+const decisions: readonly SandboxDecision[] = ['pay', 'pay-then-decline', 'decline', 'cancel'];
+
+function isDecision(text: string | null): text is SandboxDecision {
+  return decisions.some((decision) => decision === text);
 }
 
 function missing(reply: FastifyReply): FastifyReply {

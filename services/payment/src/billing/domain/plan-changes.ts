@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import type { CreditItem } from '../../domain/credit-notes.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { totalsOf } from '../../domain/invoices.ts';
+import { changePlan } from '../../domain/subscription-changes.ts';
+import { creditedOf, creditNoteOf, type NewCreditNote } from './credit-notes.ts';
+import type { Invoice } from './invoices.ts';
+import type { Seller } from './sellers.ts';
+import type { PlanChoice, SubscriptionRecord } from './subscriptions.ts';
+
+interface PlanChangeInput {
+  readonly choice: PlanChoice;
+  /** The newest of the subscription. */
+  readonly invoice: Invoice | undefined;
+  readonly seller: Seller | undefined;
+  readonly now: Temporal.Instant;
+}
+
+export interface ChangedPlan {
+  readonly record: SubscriptionRecord;
+  /** For what of the invoice is not used. */
+  readonly note: (NewCreditNote & { readonly series: string }) | undefined;
+}
+
+/**
+ * Another plan for a subscription. What the rest of the period costs less is credited by a note for
+ * its invoice, where that is paid.
+ *
+ * @throws ServiceError CONFLICT by its state, PLAN_CURRENCY_DIFFERS, NO_SELLER.
+ */
+export function changePlanOf(
+  record: SubscriptionRecord,
+  { choice, invoice, seller, now }: PlanChangeInput,
+): ChangedPlan {
+  const { plan, planId, planVersion } = choice;
+  const creditable = invoice?.state === 'paid' ? totalsOf(invoice.lines).gross - invoice.credited : 0n;
+  const change = changePlan(record.subscription, { plan, at: now, creditable });
+  if (change.kind === 'refused') {
+    if (change.reason === 'currency') throw paymentError('PLAN_CURRENCY_DIFFERS');
+    throw paymentError('CONFLICT', { details: { status: record.subscription.state } });
+  }
+  const changed = { ...record, planId, planVersion, subscription: change.subscription };
+  if (change.credit === 0n || invoice === undefined) return { record: changed, note: undefined };
+  if (seller === undefined) throw paymentError('NO_SELLER');
+  const note = creditNoteOf(invoice, {
+    id: randomUUID(),
+    reason: 'Change of plan',
+    items: creditOf(invoice, change.credit),
+    series: seller.creditNoteSeries,
+    timeZone: record.subscription.schedule.timeZone,
+    now,
+  });
+  return { record: changed, note };
+}
+
+/** An amount with tax, taken of the lines from the first on. */
+function creditOf({ lines, creditNotes }: Invoice, amount: bigint): readonly CreditItem[] {
+  const credited = creditedOf(creditNotes);
+  const items: CreditItem[] = [];
+  let left = amount;
+  for (const [lineIndex, { gross }] of lines.entries()) {
+    const free = gross - (credited.get(lineIndex) ?? 0n);
+    const part = free < left ? free : left;
+    if (part <= 0n) continue;
+    items.push({ lineIndex, gross: part });
+    left -= part;
+  }
+  return items;
+}

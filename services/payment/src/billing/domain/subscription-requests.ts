@@ -1,0 +1,77 @@
+import { commonError } from '@rollcall/platform/common-errors.ts';
+import { paymentError } from '../../domain/errors.ts';
+import { moveSubscription } from '../../domain/subscription-changes.ts';
+import type { Owner } from './lists.ts';
+import { runSubscription } from './scheduler.ts';
+import type { SubscribingDeps } from './subscribing.ts';
+import type { SubscriptionRecord } from './subscriptions.ts';
+
+/** Which subscription, and who asks. */
+interface Asked {
+  readonly id: string;
+  readonly owner: Owner;
+}
+
+interface SubscriptionChanges {
+  readonly planId?: string;
+  readonly methodId?: string;
+  readonly cancelAtPeriodEnd?: boolean;
+}
+
+/** @throws ServiceError NOT_FOUND, CONFLICT by its state, PLAN_NOT_FOUND, PLAN_INACTIVE, PLAN_CURRENCY_DIFFERS, METHOD_NOT_FOUND. */
+export async function changeSubscription(
+  deps: SubscribingDeps,
+  { id, owner }: Asked,
+  { planId, methodId, cancelAtPeriodEnd }: SubscriptionChanges,
+): Promise<SubscriptionRecord> {
+  const { subscriptions, methods, plans } = deps;
+  const record = known(await subscriptions.find(id, owner));
+  if (methodId !== undefined) {
+    const method = (await methods.listOf([record.customerId])).find((each) => each.id === methodId && each.usable);
+    if (method === undefined) throw paymentError('METHOD_NOT_FOUND');
+    const { provider } = method;
+    await subscriptions.change(id, owner, (before) => ({ ...before, methodId, provider }));
+  }
+  if (cancelAtPeriodEnd !== undefined)
+    await subscriptions.change(id, owner, (before) => withEnd(before, cancelAtPeriodEnd));
+  if (planId !== undefined) {
+    const plan = await plans.find(planId, record.subject);
+    if (plan === undefined) throw paymentError('PLAN_NOT_FOUND');
+    if (!plan.active) throw paymentError('PLAN_INACTIVE');
+    const { trialDays: _trial, ...terms } = plan.terms;
+    await subscriptions.changePlan(id, owner, { planId, planVersion: plan.version, plan: terms });
+  }
+  return known(await subscriptions.find(id, owner));
+}
+
+/** @throws ServiceError NOT_FOUND, CONFLICT where it is not active. */
+export async function pauseSubscription({ subscriptions, clock }: SubscribingDeps, { id, owner }: Asked) {
+  return known(await subscriptions.change(id, owner, (record) => moved(record, 'pause', clock.now())));
+}
+
+/** @throws ServiceError NOT_FOUND, CONFLICT where it is not paused. */
+export async function resumeSubscription(deps: SubscribingDeps, { id, owner }: Asked) {
+  const { subscriptions, clock } = deps;
+  known(await subscriptions.change(id, owner, (record) => moved(record, 'resume', clock.now())));
+  await runSubscription(deps, id);
+  return known(await subscriptions.find(id, owner));
+}
+
+function moved(record: SubscriptionRecord, event: 'pause' | 'resume', at: Date): SubscriptionRecord {
+  const { subscription } = record;
+  const change = moveSubscription(subscription, event, Temporal.Instant.fromEpochMilliseconds(at.getTime()));
+  if (change.kind === 'refused') throw paymentError('CONFLICT', { details: { status: subscription.state } });
+  return change.kind === 'stays' ? record : { ...record, subscription: change.subscription };
+}
+
+function withEnd(record: SubscriptionRecord, cancelAtPeriodEnd: boolean): SubscriptionRecord {
+  const { subscription } = record;
+  if (subscription.cancelAtPeriodEnd === cancelAtPeriodEnd) return record;
+  if (subscription.state === 'cancelled') throw paymentError('CONFLICT', { details: { status: subscription.state } });
+  return { ...record, subscription: { ...subscription, cancelAtPeriodEnd } };
+}
+
+function known(record: SubscriptionRecord | undefined): SubscriptionRecord {
+  if (record === undefined) throw commonError('NOT_FOUND');
+  return record;
+}

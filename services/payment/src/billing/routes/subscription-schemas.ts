@@ -1,0 +1,94 @@
+import { strict } from '@rollcall/platform/http/resources.ts';
+import { type Static, Type } from 'typebox';
+import { billingPeriod } from '../../domain/calendar.ts';
+import type { SubscriptionRecord } from '../domain/subscriptions.ts';
+import { Id, nullable, Timestamp } from './schemas.ts';
+
+export const Provider = Type.Enum(['payfast', 'yoco', 'stripe', 'sandbox'], {
+  description: 'Who charges; the default one when absent',
+});
+const Collection = Type.Enum(['charge_automatically', 'send_invoice'], {
+  description: 'By default charged where the provider keeps cards, else invoices are sent',
+});
+export const ReturnUrl = Type.String({
+  maxLength: 2000,
+  pattern: '^https?://[^\\s\\u0000-\\u001f\\u007f]+$',
+  description: 'Where the payer comes back to',
+});
+
+export const NewSubscriptionBody = Type.Object(
+  {
+    customerId: Type.String({ maxLength: 36 }),
+    planId: Type.String({ maxLength: 36 }),
+    provider: Type.Optional(Provider),
+    collection: Type.Optional(Collection),
+    trialDays: Type.Optional(Type.Integer({ minimum: 0, maximum: 730, description: 'In place of those of the plan' })),
+    methodId: Type.Optional(
+      Type.String({ maxLength: 36, description: 'Of the customer; the newest of the provider when absent' }),
+    ),
+    returnUrl: Type.Optional(ReturnUrl),
+  },
+  strict,
+);
+
+export const SubscriptionPatch = Type.Object(
+  {
+    planId: Type.Optional(Type.String({ maxLength: 36, description: 'In its newest version' })),
+    methodId: Type.Optional(Type.String({ maxLength: 36 })),
+    cancelAtPeriodEnd: Type.Optional(Type.Boolean()),
+  },
+  strict,
+);
+
+const PlainDate = Type.String({ format: 'date' });
+
+export const SubscriptionAnswer = Type.Object({
+  id: Id,
+  status: Type.Enum(['incomplete', 'trialing', 'active', 'past_due', 'unpaid', 'paused', 'cancelled']),
+  customerId: Id,
+  planId: Id,
+  planVersion: Type.Integer(),
+  provider: nullable(Provider),
+  methodId: nullable(Id),
+  collection: Collection,
+  timeZone: Type.String({ description: 'Of the customer, when it was made' }),
+  trialEnd: nullable(Type.String({ format: 'date', description: 'The first day after the trial' })),
+  currentPeriodStart: nullable(PlainDate),
+  currentPeriodEnd: Type.String({ format: 'date', description: 'The first day that is not billed' }),
+  cancelAtPeriodEnd: Type.Boolean(),
+  pendingAmount: Type.Integer({ description: 'For the next invoice, by changes of the plan; in minor units' }),
+  creditBalance: Type.Integer({ description: 'With tax, for invoices to come; in minor units' }),
+  openInvoiceId: nullable(Id),
+  createdAt: Timestamp,
+  cancelledAt: nullable(Timestamp),
+});
+
+export const SubscriptionCreated = Type.Object({
+  ...SubscriptionAnswer.properties,
+  paymentUrl: nullable(Type.String({ description: 'Where the customer pays first, or has a card kept' })),
+});
+
+export function subscriptionAnswer(record: SubscriptionRecord): Static<typeof SubscriptionAnswer> {
+  const { subscription } = record;
+  const { schedule, nextIndex } = subscription;
+  return {
+    id: subscription.id,
+    status: subscription.state,
+    customerId: record.customerId,
+    planId: record.planId,
+    planVersion: record.planVersion,
+    provider: record.provider ?? null,
+    methodId: record.methodId ?? null,
+    collection: subscription.collection,
+    timeZone: schedule.timeZone,
+    trialEnd: record.trialEnd?.toString() ?? null,
+    currentPeriodStart: nextIndex === 0 ? null : billingPeriod(schedule, nextIndex - 1).start.toString(),
+    currentPeriodEnd: billingPeriod(schedule, nextIndex).start.toString(),
+    cancelAtPeriodEnd: subscription.cancelAtPeriodEnd,
+    pendingAmount: Number(subscription.pendingAmount),
+    creditBalance: Number(subscription.creditBalance),
+    openInvoiceId: record.openInvoiceId ?? null,
+    createdAt: subscription.createdAt.toString(),
+    cancelledAt: record.cancelledAt?.toISOString() ?? null,
+  };
+}

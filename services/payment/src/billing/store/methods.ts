@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
+import type { BlindIndex, Vault } from '@rollcall/platform/vault.ts';
+import type { ProviderName, StoredMethod } from '../../domain/ports.ts';
+import type { PaymentMethod } from '../domain/methods.ts';
+
+interface Row {
+  readonly id: string;
+  readonly customer_id: string;
+  readonly provider: ProviderName;
+  readonly sealed: Buffer;
+  readonly usable: boolean;
+  readonly created_at: Date;
+}
+
+const COLUMNS = 'id, customer_id, provider, sealed, usable, created_at';
+
+interface KeptMethod {
+  readonly customerId: string;
+  readonly provider: ProviderName;
+  readonly method: StoredMethod;
+}
+
+/** Methods of customers, inside of whatever transaction. */
+export interface MethodRows {
+  /** Of customers, the newest first. */
+  listOf(client: Pool | PoolClient, customerIds: readonly string[]): Promise<readonly PaymentMethod[]>;
+  /** @returns its id, also where it is kept already. */
+  keep(client: PoolClient, kept: KeptMethod): Promise<string>;
+  /** The provider says that it is gone. */
+  discard(client: Pool | PoolClient, gone: Omit<KeptMethod, 'customerId'>): Promise<void>;
+}
+
+/** @param tokens finds a method by what its provider calls it. */
+export function createMethodRows(vault: Vault, tokens: BlindIndex): MethodRows {
+  return {
+    async listOf(client, customerIds) {
+      const { rows } = await client.query<Row>(
+        `SELECT ${COLUMNS} FROM payment_methods WHERE customer_id = ANY($1) ORDER BY created_at DESC, id DESC`,
+        [customerIds],
+      );
+      return rows.map(({ id, customer_id: customerId, provider, sealed, usable, created_at: createdAt }) => ({
+        id,
+        customerId,
+        provider,
+        usable,
+        createdAt,
+        method: { token: vault.open(sealed, contextOf(id)).toString() },
+      }));
+    },
+    async keep(client, { customerId, provider, method: { token } }) {
+      const id = randomUUID();
+      const { rows: known } = await client.query<{ id: string }>(
+        `UPDATE payment_methods SET usable = true
+         WHERE customer_id = $1 AND provider = $2 AND token_index = ANY($3) RETURNING id`,
+        [customerId, provider, tokens.candidates(token)],
+      );
+      const [row] = known;
+      if (row !== undefined) return row.id;
+      await client.query(
+        `INSERT INTO payment_methods (id, customer_id, provider, sealed, token_index) VALUES ($1, $2, $3, $4, $5)`,
+        [id, customerId, provider, vault.seal(token, contextOf(id)), tokens.of(token)],
+      );
+      return id;
+    },
+    async discard(client, { provider, method: { token } }) {
+      await client.query('UPDATE payment_methods SET usable = false WHERE provider = $1 AND token_index = ANY($2)', [
+        provider,
+        tokens.candidates(token),
+      ]);
+    },
+  };
+}
+
+function contextOf(id: string): string {
+  return `payment method ${id}`;
+}

@@ -43,6 +43,7 @@ async function build(ground: ServiceGround<PaymentConfig>): Promise<ServiceMade>
     ],
     bodyLimit: BODY_LIMIT_BYTES,
     routes: [...payments.routes, ...billing.routes],
+    subgraph: payments.subgraph,
     pages: [...payments.pages, ...billing.pages],
     actors: [...payments.actors, ...billing.actors],
   };

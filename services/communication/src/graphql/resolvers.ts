@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises';
-import { commonError } from '@rollcall/platform/common-errors.ts';
 import { ServiceError } from '@rollcall/platform/errors.ts';
 import { checkedInput } from '@rollcall/platform/graphql/input.ts';
 import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
+import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
 import type { Identity } from '@rollcall/platform/http/identity.ts';
+import { isUuid } from '@rollcall/platform/http/resources.ts';
 import { seesAll } from '@rollcall/platform/http/scopes.ts';
 import { type ChannelRequest, readMessage } from '../domain/sending.ts';
-import { isMessageId, messageRecord } from '../schemas/messages.ts';
+import { messageRecord } from '../schemas/messages.ts';
 import { emailBody, pushBody, type SendingRules, smsBody } from '../schemas/sending.ts';
 import { type SubmissionDeps, submitMessage } from '../submission.ts';
 
@@ -25,12 +26,12 @@ export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
     async (_root: unknown, { input }: SendArguments, context: SubgraphContext) => {
       const { idempotencyKey, ...members } = input;
       const key = mutationKeyOf(context.headers, idempotencyKey);
-      const { subject } = callerIn(context);
+      const { subject } = callerOf(context);
       const { once } = await submitMessage(deps, { subject, asked: read(members), key, root: 'input' });
       return once.answer.body;
     };
   const find = (_root: unknown, { id }: { readonly id: string }, context: SubgraphContext) =>
-    findMessage(deps, id, callerIn(context));
+    findMessage(deps, id, callerOf(context));
   return {
     sdl: await readFile(new URL('schema.graphql', import.meta.url), 'utf8'),
     resolvers: {
@@ -42,19 +43,14 @@ export async function messageSubgraph(deps: Deps): Promise<Pick<SubgraphOptions,
       },
       Message: {
         __resolveReference: (reference: { readonly id: string }, _arguments: unknown, context: SubgraphContext) =>
-          findMessage(deps, reference.id, callerIn(context)),
+          findMessage(deps, reference.id, callerOf(context)),
       },
     },
   };
 }
 
-function callerIn({ caller }: SubgraphContext): Identity {
-  if (caller === undefined) throw commonError('UNAUTHENTICATED');
-  return caller;
-}
-
 async function findMessage(deps: Deps, id: string, caller: Identity) {
-  if (!isMessageId(id)) return null;
+  if (!isUuid(id)) return null;
   try {
     return messageRecord(await readMessage(deps, id, { subject: caller.subject, isAll: seesAll(caller, 'messages') }));
   } catch (error) {

@@ -2,6 +2,7 @@ import { commonError } from '@rollcall/platform/common-errors.ts';
 import { callerOf } from '@rollcall/platform/http/callers.ts';
 import { idempotencyHeaders, idempotencyKeyOf, sendOnceAnswer } from '@rollcall/platform/http/idempotency.ts';
 import { pageOf } from '@rollcall/platform/http/lists.ts';
+import { isUuid } from '@rollcall/platform/http/resources.ts';
 import { seesAll } from '@rollcall/platform/http/scopes.ts';
 import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
@@ -11,7 +12,6 @@ import { cancelMessage, readMessage, retryMessage, type SendMessagesDeps } from 
 import { errorCatalogue } from '../errors.ts';
 import type { OutletHealth } from '../providers/outlets.ts';
 import {
-  isMessageId,
   MessageDetails,
   MessageParams,
   MessageRecord,
@@ -122,6 +122,6 @@ function whoseOf(request: Pick<FastifyRequest, 'caller'>): Whose {
 
 /** @throws ServiceError NOT_FOUND for what is no id. */
 function idOf({ id }: { readonly id: string }): string {
-  if (!isMessageId(id)) throw commonError('NOT_FOUND');
+  if (!isUuid(id)) throw commonError('NOT_FOUND');
   return id;
 }

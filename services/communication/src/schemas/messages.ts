@@ -48,13 +48,6 @@ export const MessageDetails = Type.Object({
 
 export const MessageParams = Type.Object({ id: Type.String({ maxLength: 64 }) });
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** Whether there may be a message of that id: PostgreSQL takes no other text for one. */
-export function isMessageId(id: string): boolean {
-  return UUID.test(id);
-}
-
 export const MessagesQuery = Type.Object(
   {
     ...listQuery,

@@ -11,6 +11,7 @@ import type { PaymentStore } from './domain/payments.ts';
 import { createRefunding } from './domain/refunding.ts';
 import { createSettling, type OnMethodCancelled } from './domain/settle.ts';
 import { createTaking, type Taking } from './domain/take.ts';
+import { paymentSubgraph } from './graphql/resolvers.ts';
 import { pageRoutes } from './pages/routes.ts';
 import { notificationRoutes } from './routes/notifications.ts';
 import { paymentRoutes } from './routes/payments.ts';
@@ -28,7 +29,7 @@ const PROVIDER_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3000;
 
 /** Payments, as the rest of the service has them. */
-export interface PaymentParts extends Required<Pick<ServiceMade, 'routes' | 'pages' | 'actors'>> {
+export interface PaymentParts extends Required<Pick<ServiceMade, 'routes' | 'pages' | 'actors' | 'subgraph'>> {
   readonly taking: Taking;
   readonly payments: PaymentStore;
 }
@@ -69,12 +70,14 @@ export async function createPayments(
     inboxWork.wake();
     paymentWork.wake();
   };
+  const making = { payments, taking, idempotency, publicUrl };
   const connections: Actor = { name: 'providers', start: async () => {}, stop: () => dispatcher.destroy() };
   return {
     taking,
     payments,
+    subgraph: await paymentSubgraph(making),
     routes: [
-      paymentRoutes({ payments, taking, idempotency, publicUrl }),
+      paymentRoutes(making),
       refundRoutes({ payments, refunds, refunding, idempotency }),
       notificationRoutes({ receiving, wake }),
     ],

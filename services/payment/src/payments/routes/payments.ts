@@ -1,15 +1,14 @@
 import { callerOf } from '@rollcall/platform/http/callers.ts';
-import { idempotencyHeaders } from '@rollcall/platform/http/idempotency.ts';
+import { idempotencyHeaders, idempotencyKeyOf, sendOnceAnswer } from '@rollcall/platform/http/idempotency.ts';
 import { listQuery, pageOf } from '@rollcall/platform/http/lists.ts';
 import { answersOnce, found, IdParams, idOf, ownerOf, pageAnswer, strict } from '@rollcall/platform/http/resources.ts';
-import type { Idempotency } from '@rollcall/platform/postgres/idempotency.ts';
 import type { Routes } from '@rollcall/platform/service/app.ts';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { Email } from '../../billing/routes/schemas.ts';
 import { refusals } from '../../domain/errors.ts';
 import type { Payment, PaymentStore } from '../domain/payments.ts';
-import type { Taking } from '../domain/take.ts';
+import { type MakingDeps, makePayment } from '../making.ts';
 import {
   eventsAnswer,
   NewPayment,
@@ -40,12 +39,8 @@ const Resolution = Type.Object(
   strict,
 );
 
-export interface PaymentRoutesDeps {
+export interface PaymentRoutesDeps extends MakingDeps {
   readonly payments: PaymentStore;
-  readonly taking: Taking;
-  readonly idempotency: Idempotency;
-  /** Base URL of our pages. */
-  readonly publicUrl: string;
 }
 
 /** Payments by payers, and what became of them. */
@@ -57,8 +52,7 @@ export function paymentRoutes(deps: PaymentRoutesDeps): Routes {
   };
 }
 
-function makingRoutes({ taking, idempotency, publicUrl }: PaymentRoutesDeps): Routes {
-  const once = answersOnce(idempotency);
+function makingRoutes(deps: PaymentRoutesDeps): Routes {
   return (app) => {
     app.post(
       '/payments',
@@ -72,18 +66,11 @@ function makingRoutes({ taking, idempotency, publicUrl }: PaymentRoutesDeps): Ro
         },
         config: { refuses: refusesPayments },
       },
-      (request, reply) =>
-        once(request, reply, {
-          operation: 'createPayment',
-          effect: async (id) => {
-            const { amount, currency, metadata = {}, ...terms } = request.body;
-            const money = { amount: BigInt(amount), currency };
-            const { subject } = callerOf(request);
-            const payment = await taking.open({ ...terms, id, subject, money, metadata, purpose: 'pay' });
-            const status = payment.redirect === undefined ? 202 : 201;
-            return { status, location: `/api/v1/payments/${id}`, body: paymentAnswer(publicUrl, payment) };
-          },
-        }),
+      async (request, reply): Promise<void> => {
+        const { subject } = callerOf(request);
+        const key = idempotencyKeyOf(request.headers);
+        await sendOnceAnswer(reply, await makePayment(deps, { subject, key, body: request.body }));
+      },
     );
   };
 }

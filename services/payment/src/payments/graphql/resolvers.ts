@@ -1,0 +1,49 @@
+import { readFile } from 'node:fs/promises';
+import { checkedInput } from '@rollcall/platform/graphql/input.ts';
+import type { SubgraphContext, SubgraphOptions } from '@rollcall/platform/graphql/subgraph.ts';
+import { callerOf } from '@rollcall/platform/http/callers.ts';
+import { mutationKeyOf } from '@rollcall/platform/http/idempotency.ts';
+import { isUuid, ownerOf } from '@rollcall/platform/http/resources.ts';
+import type { PaymentStore } from '../domain/payments.ts';
+import { type MakingDeps, makePayment } from '../making.ts';
+import { NewPayment, paymentAnswer } from '../routes/schemas.ts';
+
+interface Deps extends MakingDeps {
+  readonly payments: PaymentStore;
+}
+
+interface CreateArguments {
+  readonly input: Readonly<Record<string, unknown>> & { readonly idempotencyKey?: string | null };
+}
+
+interface Reference {
+  readonly id: string;
+}
+
+/** The subgraph of payments (contract 2): the same functions as over REST. */
+export async function paymentSubgraph(deps: Deps): Promise<Pick<SubgraphOptions, 'sdl' | 'resolvers'>> {
+  const { payments, publicUrl } = deps;
+  const find = async ({ id }: Reference, context: SubgraphContext) => {
+    const payment = isUuid(id) ? await payments.find(id, ownerOf(context, 'payments')) : undefined;
+    return payment === undefined ? null : paymentAnswer(publicUrl, payment);
+  };
+  return {
+    sdl: await readFile(new URL('schema.graphql', import.meta.url), 'utf8'),
+    resolvers: {
+      Query: { payment: (_root: unknown, reference: Reference, context: SubgraphContext) => find(reference, context) },
+      Mutation: {
+        createPayment: async (_root: unknown, { input }: CreateArguments, context: SubgraphContext) => {
+          const { idempotencyKey, ...members } = input;
+          const key = mutationKeyOf(context.headers, idempotencyKey);
+          const body = checkedInput(NewPayment, members);
+          const { answer } = await makePayment(deps, { subject: callerOf(context).subject, key, body });
+          return answer.body;
+        },
+      },
+      Payment: {
+        __resolveReference: (reference: Reference, _arguments: unknown, context: SubgraphContext) =>
+          find(reference, context),
+      },
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import type { Idempotency, OnceAnswer } from '@rollcall/platform/postgres/idempotency.ts';
+import type { Static } from 'typebox';
+import type { Taking } from './domain/take.ts';
+import { type NewPayment, paymentAnswer } from './routes/schemas.ts';
+
+export interface MakingDeps {
+  readonly taking: Taking;
+  readonly idempotency: Idempotency;
+  /** Base URL of our pages. */
+  readonly publicUrl: string;
+}
+
+/** Who wants which payment, by whichever door. */
+export interface PaymentRequest {
+  readonly subject: string;
+  /** Of idempotency. */
+  readonly key: string | undefined;
+  readonly body: Static<typeof NewPayment>;
+}
+
+/**
+ * Makes a payment once: 201, or 202 where it is not known yet whether the provider has it.
+ *
+ * @throws ServiceError of keys, and those of {@link Taking.open}.
+ */
+export function makePayment(deps: MakingDeps, { subject, key, body }: PaymentRequest): Promise<OnceAnswer> {
+  const { taking, idempotency, publicUrl } = deps;
+  return idempotency.once({ subject, operation: 'createPayment', key, request: body }, async (id) => {
+    const { amount, currency, metadata = {}, ...terms } = body;
+    const money = { amount: BigInt(amount), currency };
+    const payment = await taking.open({ ...terms, id, subject, money, metadata, purpose: 'pay' });
+    const status = payment.redirect === undefined ? 202 : 201;
+    return { status, location: `/api/v1/payments/${id}`, body: paymentAnswer(publicUrl, payment) };
+  });
+}

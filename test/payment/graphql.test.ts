@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Caller } from './billing-service.ts';
+import { choose, type PaymentService, startPayment, tea, untilPayment } from './payment-service.ts';
+
+const stack = new AsyncDisposableStack();
+let payment: PaymentService;
+let shop: Caller;
+
+beforeAll(async () => {
+  payment = stack.use(await startPayment());
+  shop = await payment.callerOf('shop');
+});
+
+afterAll(() => stack.disposeAsync());
+
+const CREATE = `mutation Create($input: CreatePaymentInput!) {
+  createPayment(input: $input) { id status paymentUrl }
+}`;
+const READ = 'query Read($id: ID!) { payment(id: $id) { id amount currency status provider createdAt } }';
+
+interface Made {
+  readonly id: string;
+  readonly status: string;
+  readonly paymentUrl: string;
+}
+
+interface Result {
+  readonly data?: { readonly createPayment?: Made | null; readonly payment?: object | null } | null;
+  readonly errors?: readonly { readonly extensions: object }[];
+}
+
+async function ask(caller: Caller, query: string, variables: object): Promise<Result> {
+  const { body } = await caller.post('/../graphql', { query, variables });
+  return (body ?? {}) as Result;
+}
+
+async function make(input: object): Promise<Made> {
+  const { data, errors } = await ask(shop, CREATE, { input });
+  if (data?.createPayment === undefined || data.createPayment === null) throw new Error(JSON.stringify(errors));
+  return data.createPayment;
+}
+
+test('makes a payment, which its payer pays', async () => {
+  const { id, status, paymentUrl } = await make({ ...tea, provider: 'stripe' });
+  expect(status).toBe('pending');
+  await choose({ id, url: paymentUrl }, 'pay');
+  await untilPayment(shop, id, 'succeeded');
+  expect(await ask(shop, READ, { id })).toEqual({
+    data: {
+      payment: {
+        id,
+        amount: tea.amount,
+        currency: 'ZAR',
+        status: 'succeeded',
+        provider: 'stripe',
+        createdAt: expect.any(String),
+      },
+    },
+  });
+  expect(await ask(await payment.callerOf('other'), READ, { id })).toEqual({ data: { payment: null } });
+});
+
+test('takes amounts of more than 32 bits, and no others than REST does', async () => {
+  const amount = 1_000_000_000_000;
+  const { id } = await make({ ...tea, amount });
+  expect((await ask(shop, READ, { id })).data?.payment).toMatchObject({ amount });
+  for (const wrong of [0, -1, 0.5, '100', 2 ** 53]) {
+    const { errors } = await ask(shop, CREATE, { input: { ...tea, amount: wrong } });
+    const fields = expect.arrayContaining([{ path: 'input/amount', message: expect.any(String) }]);
+    expect(errors?.[0]?.extensions).toEqual({ code: 'INVALID_REQUEST', details: { fields } });
+  }
+});
+
+test('calls with one key make one payment, by whichever door they come', async () => {
+  const key = randomUUID();
+  const { id } = await make({ ...tea, idempotencyKey: key });
+  expect((await shop.post('/payments', tea, key)).body?.['id']).toBe(id);
+  const { errors } = await ask(shop, CREATE, { input: { ...tea, amount: 1, idempotencyKey: key } });
+  expect(errors?.[0]?.extensions).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
+});
+
+test('needs the scope of the field', async () => {
+  const reader = await payment.callerOf('shop', 'payments:read');
+  const { errors } = await ask(reader, CREATE, { input: tea });
+  expect(errors?.[0]?.extensions).toMatchObject({ code: 'FORBIDDEN', details: { missing: ['payments:write'] } });
+});
+
+test('is a subgraph of federation, whose entities others refer to', async () => {
+  const { id } = await make(tea);
+  const entities = `query Entities($representations: [_Any!]!) {
+    _service { sdl }
+    _entities(representations: $representations) { ... on Payment { amount } }
+  }`;
+  const representations = [{ __typename: 'Payment', id }];
+  expect(await ask(shop, entities, { representations })).toEqual({
+    data: { _service: { sdl: expect.stringContaining('@key(fields: "id")') }, _entities: [{ amount: tea.amount }] },
+  });
+});

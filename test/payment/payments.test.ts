@@ -17,6 +17,42 @@ afterAll(() => stack.disposeAsync());
 
 const providers = ['payfast', 'yoco', 'stripe', 'sandbox'] as const;
 
+describe('the ledger', () => {
+  test('holds what payments say, sums to zero, and is only added to', async () => {
+    const merchant = await payment.callerOf('merchant');
+    const made = await madePayment(merchant);
+    await choose(made, 'pay');
+    await untilPayment(merchant, made.id, 'succeeded');
+    await merchant.post(`/payments/${made.id}/refunds`, { amount: 950, reason: 'a spoon less' });
+    expect((await merchant.get('/ledger/balances')).body).toEqual({
+      balances: [
+        { account: 'provider:sandbox', currency: 'ZAR', amount: 14_000 },
+        { account: 'sales', currency: 'ZAR', amount: -14_000 },
+      ],
+    });
+    const day = new Date().toISOString().slice(0, 10);
+    const report = await (await merchant.bytes(`/reports/settlement?from=${day}&to=${day}`)).text();
+    const lines = report.split('\r\n').map((line) => line.replace(/^[^,]*,/, ''));
+    expect(lines).toEqual([
+      'kind,provider,currency,amount,paymentId',
+      `capture,sandbox,ZAR,149.50,${made.id}`,
+      `refund,sandbox,ZAR,-9.50,${made.id}`,
+      '',
+    ]);
+    expect(faultsOf(await merchant.get('/reports/settlement?from=2026-02-30&to=2026'))).toEqual([
+      'query/from',
+      'query/to',
+    ]);
+    await using client = await connectTo(payment.databaseUrl);
+    await expect(client.query('UPDATE ledger_postings SET amount = 1')).rejects.toThrow('only added to');
+    await expect(client.query('DELETE FROM ledger_entries')).rejects.toThrow('only added to');
+    await expect(client.query('TRUNCATE ledger_entries CASCADE')).rejects.toThrow('only added to');
+    const lone = `WITH entry AS (INSERT INTO ledger_entries (subject, key, kind, currency) VALUES ('x', 'x', 'x', 'ZAR')
+      RETURNING id) INSERT INTO ledger_postings SELECT id, 'sales', 1, 1 FROM entry`;
+    await expect(client.query(lone)).rejects.toThrow('does not sum to zero');
+  });
+});
+
 describe('payments', () => {
   test('of one key are one, whoever repeats the call, and another body with it is refused', async () => {
     const key = randomUUID();

@@ -22,6 +22,12 @@ const schema = Type.Object({
     default: 'production',
     description: 'In production there is no sandbox, and providers are called by https',
   }),
+  ROLLCALL_PROVIDER_TIMEOUT_SECONDS: Type.Number({
+    minimum: 0.1,
+    maximum: 20,
+    default: 10,
+    description: 'From a call of a provider to the last byte of its answer',
+  }),
   ROLLCALL_LATE_CAPTURES: Type.Enum(['refund', 'review'], {
     default: 'review',
     description: 'What becomes of money for a payment that had failed, expired or was cancelled',
@@ -40,6 +46,7 @@ export function paymentConfig(environment: Environment) {
     client: clientOf(parsed.ROLLCALL_CLIENT_ID, parsed.ROLLCALL_CLIENT_SECRET_FILE),
     sellersFile: parsed.ROLLCALL_SELLERS_FILE,
     isProduction: parsed.ROLLCALL_MODE === 'production',
+    providerTimeoutMs: parsed.ROLLCALL_PROVIDER_TIMEOUT_SECONDS * 1000,
     lateCapture: parsed.ROLLCALL_LATE_CAPTURES,
   };
 }

@@ -5,6 +5,9 @@ import { createPruner } from '@rollcall/platform/postgres/pruner.ts';
 import type { Actor } from '@rollcall/platform/process/lifecycle.ts';
 import type { ServiceGround, ServiceMade } from '@rollcall/platform/service/service.ts';
 import type { PaymentConfig } from '../config.ts';
+import { createLedgerCheck } from '../ledger/check.ts';
+import { ledgerRoutes } from '../ledger/routes.ts';
+import { createLedger } from '../ledger/store.ts';
 import { noProviders, readProviders } from '../providers/providers-file.ts';
 import { createReceiving } from './domain/inbox.ts';
 import type { PaymentStore } from './domain/payments.ts';
@@ -24,8 +27,6 @@ import { createInboxWork } from './work/inbox.ts';
 import { createPaymentWork } from './work/payments.ts';
 import { createRefundWork } from './work/refunds.ts';
 
-/** From a call of a provider to the last byte of its answer. */
-const PROVIDER_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3000;
 
 /** Payments, as the rest of the service has them. */
@@ -45,11 +46,15 @@ export async function createPayments(
   ground: ServiceGround<PaymentConfig>,
   { onMoved, onMethodCancelled }: PaymentListeners,
 ): Promise<PaymentParts> {
-  const { config, pool, vault, index, idempotency, recordEvents, clock, log } = ground;
+  const { config, pool, vault, index, idempotency, recordEvents, clock, log, metrics } = ground;
   const { publicUrl, isProduction, lateCapture, providersFile } = config;
   const mayConnect = addressRules[config.providerAddresses];
-  const dispatcher = createGuardedAgent({ mayConnect, connectTimeoutMs: CONNECT_TIMEOUT_MS, keepAlive: false });
-  const calls = { clock, dispatcher, timeoutMs: PROVIDER_TIMEOUT_MS };
+  const dispatcher = createGuardedAgent({
+    mayConnect,
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, config.providerTimeoutMs / 2),
+    keepAlive: false,
+  });
+  const calls = { clock, dispatcher, timeoutMs: config.providerTimeoutMs };
   const { resolve } = createLookups();
   const providers =
     providersFile === undefined
@@ -60,6 +65,7 @@ export async function createPayments(
   const payments = createPaymentTable(table);
   const refunds = createRefundTable(table);
   const inbox = createNotificationTable({ pool, vault });
+  const ledger = createLedger(pool);
   const taking = createTaking({ payments, providers, publicUrl, clock });
   const refunding = createRefunding({ refunds, payments, providers, clock });
   const settle = createSettling({ payments, refunding, onMethodCancelled, log });
@@ -80,6 +86,7 @@ export async function createPayments(
       paymentRoutes(making),
       refundRoutes({ payments, refunds, refunding, idempotency }),
       notificationRoutes({ receiving, wake }),
+      ledgerRoutes(ledger),
     ],
     pages: [pageRoutes({ payments, receiving, sandbox: providers.sandbox, publicUrl, clock, wake })],
     actors: [
@@ -87,6 +94,7 @@ export async function createPayments(
       paymentWork,
       createRefundWork({ pool, refunding, log }),
       inboxWork,
+      createLedgerCheck({ ledger, metrics, log }),
       createPruner({ name: 'notifications', prune: (limit) => inbox.forget(limit), log }),
     ],
   };

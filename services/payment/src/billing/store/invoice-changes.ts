@@ -4,7 +4,7 @@ import type { PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import { totalsOf } from '../../domain/invoices.ts';
 import { type InvoiceEntryKind, invoiceEntry } from '../../domain/ledger.ts';
 import { closeInvoice } from '../../domain/subscription-changes.ts';
-import { postEntries } from '../../payments/store/ledger.ts';
+import { postEntries } from '../../ledger/store.ts';
 import type { NewCreditNote } from '../domain/credit-notes.ts';
 import { amountDue, type Invoice, type InvoiceChange, type Issue } from '../domain/invoices.ts';
 import { findInvoice, instantOf, NUMBER, TAKE_NUMBER, writeIssue } from './invoice-rows.ts';

@@ -4,11 +4,11 @@ import type { RecordEvents } from '@rollcall/platform/events/events.ts';
 import type { Pool, PoolClient } from '@rollcall/platform/postgres/pool.ts';
 import type { LateCapture } from '../../domain/payment-states.ts';
 import type { StoredMethod } from '../../domain/ports.ts';
+import { postEntries } from '../../ledger/store.ts';
 import type { ChangeSource, PlannedChange } from '../domain/changes.ts';
 import { dueAt } from '../domain/due.ts';
 import { paymentEventData } from '../domain/events.ts';
 import type { KnownCharge, Payment, PaymentStore } from '../domain/payments.ts';
-import { postEntries } from './ledger.ts';
 import { lockPayment } from './locked-payment.ts';
 import { type PaymentSealing, pageTokenHash, refundContext, sealedColumns } from './payment-rows.ts';
 

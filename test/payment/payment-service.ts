@@ -5,7 +5,7 @@ import { startStripe } from '@rollcall/simulators/stripe.ts';
 import { startYoco } from '@rollcall/simulators/yoco.ts';
 import { createDatabase } from '../support/postgres.ts';
 import type { Answer, Replica, RunningService } from '../support/replica.ts';
-import { type BillingService, type Caller, idOf, startBilling } from './billing-service.ts';
+import { type BillingService, type Caller, idOf, sellers, startBilling } from './billing-service.ts';
 import { type Front, startFront } from './front.ts';
 
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX';
@@ -38,6 +38,7 @@ export async function startPayment(settings: Readonly<Record<string, string>> = 
     await startBilling({
       databaseUrl,
       files: {
+        ...sellers,
         ROLLCALL_PROVIDERS_FILE: {
           default: 'sandbox',
           providers: {
